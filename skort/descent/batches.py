@@ -1,0 +1,95 @@
+"""Mini-batches: every epoch uses every row once, in seeded random order."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Batch", "Batches"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """
+    The arrays that a solver's next step reads; filled anew for every step, never replaced.
+
+    Parameters
+    ----------
+    X : ndarray of shape (batch_size, n_features)
+    target : ndarray of shape (batch_size, n_outputs)
+    sample_weight : ndarray of shape (batch_size, 1)
+        Normalised: sums to the objective's `sample_weight_scale`.
+    """
+
+    X: np.ndarray
+    target: np.ndarray
+    sample_weight: np.ndarray
+
+    @classmethod
+    def empty(cls, batch_size, n_features, n_outputs, dtype):
+        """Return a batch of zeros."""
+        return cls(
+            np.zeros((batch_size, n_features), dtype),
+            np.zeros((batch_size, n_outputs), dtype),
+            np.zeros((batch_size, 1), dtype),
+        )
+
+
+class Batches:
+    """
+    The training data, batch by batch.
+
+    All batches have `batch_size` rows, so that a solver's graph has fixed shapes. The last one of an epoch is filled up
+    with rows of weight zero, which change neither the objective nor its gradient.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        C-contiguous; read, never copied as a whole.
+    target : ndarray of shape (n_samples, n_outputs)
+    sample_weight : ndarray of shape (n_samples,) or None
+        Not negative, not all zero. Rows of weight zero are left out, as if they were not there. None: all ones.
+    batch_size : int
+        Rows a batch, at most the number of rows of positive weight.
+    shuffle : bool
+    random_state : numpy.random.RandomState
+        Drawn from once an epoch, where `shuffle`.
+    """
+
+    def __init__(self, X, target, sample_weight, *, batch_size, shuffle, random_state):
+        self.X = X
+        self.target = target
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.random_state = random_state
+        if sample_weight is None:
+            sample_weight = np.ones(len(X))
+        self.sample_weight = np.asarray(sample_weight, dtype=np.float64)
+        self.rows = np.flatnonzero(self.sample_weight)
+
+    def epoch(self, batch, sample_weight_scale=1.0):
+        """
+        Fill `batch` with the next rows, once for every batch of one epoch.
+
+        Yields
+        ------
+        share : float
+            The batch's part of the total sample weight: the shares of an epoch sum to one.
+        """
+        rows = self.random_state.permutation(self.rows) if self.shuffle else self.rows
+        n_batches = -(-len(rows) // self.batch_size)
+        missing = n_batches * self.batch_size - len(rows)
+        rows = np.concatenate([rows, rows[:missing]])
+        weights = self.sample_weight[rows]
+        weights[len(weights) - missing :] = 0.0
+        weights = weights.reshape(n_batches, self.batch_size, 1)
+        sums = weights.sum(axis=1, keepdims=True)
+        shares = (sums / sums.sum()).ravel().tolist()
+        weights = (weights * (sample_weight_scale / sums)).astype(batch.X.dtype)
+        targets = self.target[rows].reshape(n_batches, self.batch_size, -1)
+        take, X, target, sample_weight = self.X.take, batch.X, batch.target, batch.sample_weight
+        for i, indices in enumerate(rows.reshape(n_batches, self.batch_size)):
+            # mode="clip" writes straight into `out`; the default mode goes through a buffer.
+            take(indices, axis=0, out=X, mode="clip")
+            target[...] = targets[i]
+            sample_weight[...] = weights[i]
+            yield shares[i]

@@ -1,0 +1,111 @@
+"""The loop over epochs: steps, stopping, divergence."""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from skort.descent.batches import Batch
+
+__all__ = ["Descent", "Stepper", "minimise"]
+
+
+class Stepper(Protocol):
+    """What the loop needs of a solver."""
+
+    #: The arrays that the next step reads.
+    batch: Batch
+    #: What a batch's sample weights sum to.
+    sample_weight_scale: float
+
+    def step(self, eta: float) -> float:
+        """Make one update with learning rate `eta`; return the objective on the batch before it."""
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return a copy of the trained weights, by name."""
+
+
+@dataclass(frozen=True)
+class Descent:
+    """
+    What came out of `minimise`.
+
+    Parameters
+    ----------
+    weights : dict of str to ndarray
+        The trained weights.
+    loss_curve : list of float
+        The mean objective over each epoch.
+    n_updates : int
+    converged : bool
+        False where `max_iter` ended the loop although `tol` was given.
+    """
+
+    weights: dict[str, np.ndarray]
+    loss_curve: list[float]
+    n_updates: int
+    converged: bool
+
+
+def minimise(solver, batches, schedule, *, max_iter, tol, n_iter_no_change, on_epoch_end=None):
+    """
+    Repeat a solver's step until the objective no longer falls.
+
+    Parameters
+    ----------
+    solver : Stepper
+    batches : Batches
+    schedule : callable
+        Number of the update, from 1 -> learning rate.
+    max_iter : int
+        Largest number of epochs.
+    tol : float or None
+        The loop ends where the objective was above its best value minus `tol` for `n_iter_no_change` epochs in a row, as
+        in `sklearn.linear_model.SGDRegressor` since scikit-learn 1.8. None: after `max_iter` epochs.
+    n_iter_no_change : int
+    on_epoch_end : callable, default=None
+        Called with the objective of each epoch.
+
+    Returns
+    -------
+    descent : Descent
+
+    Raises
+    ------
+    ValueError
+        Where the objective or a weight is not finite, at the batch or at the end where that is found.
+    """
+    t = 0
+    loss_curve = []
+    best, n_bad = math.inf, 0
+    converged = tol is None
+    # A diverging descent overflows; that is reported by the error below, not by numpy's warnings.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for epoch in range(1, max_iter + 1):
+            mean = 0.0
+            for share in batches.epoch(solver.batch, solver.sample_weight_scale):
+                t += 1
+                objective = solver.step(schedule(t))
+                if not math.isfinite(objective):
+                    raise _diverged("loss", epoch, schedule(t))
+                mean += share * objective
+            loss_curve.append(mean)
+            if on_epoch_end is not None:
+                on_epoch_end(mean)
+            n_bad = n_bad + 1 if tol is not None and mean > best - tol else 0
+            best = min(best, mean)
+            if tol is not None and n_bad >= n_iter_no_change:
+                converged = True
+                break
+    weights = solver.weights()
+    if not all(np.isfinite(w).all() for w in weights.values()):
+        raise _diverged("weights", epoch, schedule(t))
+    return Descent(weights, loss_curve, t, converged)
+
+
+def _diverged(what, epoch, eta):
+    return ValueError(
+        f"Training diverged: the {what} became infinite or NaN in epoch {epoch}, at a learning rate of {eta:.3g}. "
+        "Scale the data, for instance with StandardScaler, or lower eta0."
+    )

@@ -1,0 +1,1 @@
+"""What a scikit-learn user touches: the estimators."""

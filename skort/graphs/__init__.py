@@ -1,0 +1,1 @@
+"""scikit-learn <-> ONNX: score graphs and deployable models; no training in here."""

@@ -1,0 +1,118 @@
+"""The deployable model: transformers, score graph and head in one ONNX file."""
+
+import numpy as np
+import onnx
+import onnx.compose
+from onnx import helper, numpy_helper
+
+from skort.onnx_text import Fragment, inlined
+from skort.version import __version__
+
+__all__ = ["LABEL", "PREDICTION", "PROBABILITIES", "SCORE", "classifier_model", "regressor_model", "with_score"]
+
+# The names that skl2onnx gives to outputs.
+PREDICTION = "variable"
+LABEL = "label"
+PROBABILITIES = "probabilities"
+# The raw score, a result inside of a classifier's model.
+SCORE = "skort_score"
+
+# The label follows the score, not the probability: probabilities round to 0.5 or 1 where scores still differ.
+_SIGMOID = """
+sigmoid_head (score) => (decision, probabilities) {
+    minus_score = Neg (score)
+    decision = Concat <axis = 1> (minus_score, score)
+    probabilities = Sigmoid (decision)
+}"""
+_SOFTMAX = """
+softmax_head (score) => (decision, probabilities) {
+    decision = Identity (score)
+    probabilities = Softmax <axis = 1> (score)
+}"""
+_LABEL = """
+label (decision, classes) => (label) {
+    column = ArgMax <axis = 1, keepdims = 0> (decision)
+    label = Gather <axis = 0> (classes, column)
+}"""
+
+
+def regressor_model(score_graph, transformers=None):
+    """
+    Return the model X -> `PREDICTION`, of shape (any, n_outputs).
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+    transformers : onnx.ModelProto, default=None
+        What comes before the score graph.
+    """
+    model, score, element_type = _raw_score(score_graph, transformers)
+    model.graph.node.append(helper.make_node("Identity", [score], [PREDICTION]))
+    info = helper.make_tensor_value_info(PREDICTION, element_type, [None, score_graph.n_outputs])
+    return _finished(model, [info])
+
+
+def classifier_model(score_graph, classes, transformers=None):
+    """
+    Return the model X -> `LABEL`, of shape (any,), and `PROBABILITIES`, of shape (any, n_classes).
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+        One column for two classes, the score of the second one; otherwise one column a class.
+    classes : ndarray of shape (n_classes,)
+    transformers : onnx.ModelProto, default=None
+        What comes before the score graph.
+    """
+    model, score, element_type = _raw_score(score_graph, transformers)
+    labels = _label_tensor(classes)
+    model.graph.initializer.append(labels)
+    head = Fragment(helper.tensor_dtype_to_np_dtype(element_type))
+    head.node("Identity", [score], [SCORE])
+    head.call(_SIGMOID if score_graph.n_outputs == 1 else _SOFTMAX, [SCORE], ["skort_decision", PROBABILITIES])
+    head.call(_LABEL, ["skort_decision", labels.name], [LABEL])
+    model.graph.node.extend(head.nodes)
+    outputs = [
+        helper.make_tensor_value_info(LABEL, labels.data_type, [None]),
+        helper.make_tensor_value_info(PROBABILITIES, element_type, [None, len(classes)]),
+    ]
+    return _finished(inlined(model, head), outputs)
+
+
+def with_score(model):
+    """Return a copy of a classifier's model with a third output, `SCORE`."""
+    visible = onnx.ModelProto()
+    visible.CopyFrom(model)
+    element_type = model.graph.output[1].type.tensor_type.elem_type
+    visible.graph.output.append(helper.make_tensor_value_info(SCORE, element_type, [None, None]))
+    return visible
+
+
+def _raw_score(score_graph, transformers):
+    """Return X -> raw score as one model that may be extended, the score's name and its ONNX element type."""
+    element_type = score_graph.model.graph.output[0].type.tensor_type.elem_type
+    model = onnx.ModelProto()
+    model.CopyFrom(score_graph.model)
+    if transformers is not None:
+        before = onnx.compose.add_prefix(transformers, "transformers/", rename_inputs=False)
+        link = [(before.graph.output[0].name, score_graph.input_name)]
+        model = onnx.compose.merge_models(before, model, io_map=link)
+    return model, score_graph.score_name, element_type
+
+
+def _label_tensor(classes):
+    """Return the class labels as an ONNX tensor: int64, float, bool or string."""
+    labels = np.array(classes.tolist())
+    if labels.dtype.kind == "U":
+        labels = labels.astype(object)
+    return numpy_helper.from_array(labels, "skort_classes")
+
+
+def _finished(model, outputs):
+    del model.graph.output[:]
+    model.graph.output.extend(outputs)
+    model.graph.name = "skort"
+    model.graph.doc_string = ""
+    model.producer_name, model.producer_version = "skort", __version__
+    model.domain = ""
+    return model

@@ -1,0 +1,1 @@
+"""What is minimised: losses and penalties, each one ONNX text and its formula."""

@@ -1,0 +1,97 @@
+"""The objective as ONNX nodes that a solver adds to the graph of a raw score."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx.helper import make_tensor_value_info
+
+from skort.objective.losses import Loss
+from skort.objective.penalties import Penalty
+from skort.onnx_text import onnx_dtype
+
+__all__ = ["OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "TARGET", "Objective"]
+
+# The names of the inputs and results that the nodes add to a graph.
+TARGET = "skort_target"
+SAMPLE_WEIGHT = "skort_sample_weight"
+OBJECTIVE = "skort_objective"
+SCORE_GRADIENT = "skort_score_gradient"
+
+_WEIGHTED_SUM = """
+weighted_sum (loss, sample_weight) => (sum) {
+    weighted = Mul (loss, sample_weight)
+    sum = ReduceSum <keepdims = 0> (weighted)
+}"""
+
+
+@dataclass(frozen=True)
+class Objective:
+    r"""
+    Weighted mean of the loss over one batch, plus the penalty.
+
+    .. math:: J(w) = \sum_i v_i \, loss(y_i, score_i) + penalty(w), \qquad v_i = \frac{s_i}{\sum_j s_j}
+
+    The batch brings :math:`v_i` times `sample_weight_scale`, so that the graph holds no division.
+
+    Parameters
+    ----------
+    loss : Loss
+    penalty : Penalty or None
+    coefficients : tuple of str
+        Names of the weights that multiply inputs.
+    n_outputs : int
+        Number of columns of the raw score.
+    dtype : dtype
+        float32 or float64.
+    """
+
+    loss: Loss
+    penalty: Penalty | None
+    coefficients: tuple[str, ...]
+    n_outputs: int
+    dtype: np.dtype
+
+    @property
+    def penalised(self):
+        """Names of the weights that have a penalty."""
+        return self.coefficients if self.penalty is not None else ()
+
+    @property
+    def sample_weight_scale(self):
+        """1 / `n_outputs` where the loss is a mean over the outputs, otherwise 1."""
+        return 1.0 / self.n_outputs if self.loss.elementwise else 1.0
+
+    def inputs(self, batch_size):
+        """Return the graph inputs `TARGET` and `SAMPLE_WEIGHT` of a batch."""
+        element_type = onnx_dtype(self.dtype)
+        return [
+            make_tensor_value_info(TARGET, element_type, [batch_size, self.n_outputs]),
+            make_tensor_value_info(SAMPLE_WEIGHT, element_type, [batch_size, 1]),
+        ]
+
+    def output(self):
+        """Return the graph output `OBJECTIVE`."""
+        return make_tensor_value_info(OBJECTIVE, onnx_dtype(self.dtype), [])
+
+    def add_value(self, fragment, score):
+        """Add the nodes that compute `OBJECTIVE`, a scalar, from the result named `score`."""
+        sums = ["skort_data_loss"]
+        fragment.call(self.loss.value(self.n_outputs), [score, TARGET], ["skort_loss"], self.loss.get_params())
+        fragment.call(_WEIGHTED_SUM, ["skort_loss", SAMPLE_WEIGHT], sums[:1])
+        for weight in self.penalised:
+            penalty = f"skort_{weight}_penalty"
+            fragment.call(self.penalty.value(), [weight], [penalty], self.penalty.get_params())
+            sums.append(f"skort_loss_and_{penalty}")
+            fragment.node("Add", [sums[-2], penalty], sums[-1:])
+        fragment.node("Identity", sums[-1:], [OBJECTIVE])
+
+    def add_score_gradient(self, fragment, score):
+        """Add the nodes that compute `SCORE_GRADIENT`, the derivative of the objective by the score."""
+        fragment.call(self.loss.gradient(self.n_outputs), [score, TARGET], ["skort_gradient"], self.loss.get_params())
+        fragment.node("Mul", ["skort_gradient", SAMPLE_WEIGHT], [SCORE_GRADIENT])
+
+    def add_weight_gradient(self, fragment, weight, data_gradient, gradient):
+        """Add the nodes that compute `gradient`: `data_gradient` plus the penalty's derivative by `weight`."""
+        penalty_gradient = f"skort_{weight}_penalty_gradient"
+        fragment.call(self.penalty.gradient(), [weight], [penalty_gradient], self.penalty.get_params())
+        fragment.node("Add", [data_gradient, penalty_gradient], [gradient])

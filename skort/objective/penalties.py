@@ -1,0 +1,70 @@
+"""
+Penalties of the weights that multiply inputs.
+
+A penalty is its value and its gradient by one weight, both ONNX functions of that weight, written as text.
+"""
+
+from typing import Protocol
+
+from sklearn.base import BaseEstimator
+
+__all__ = ["L2", "Penalty"]
+
+
+class Penalty(Protocol):
+    """What the solvers need of a penalty."""
+
+    def value(self) -> str:
+        """Return the ONNX function `(weight) => (penalty)`, a scalar."""
+
+    def gradient(self) -> str:
+        """Return the ONNX function `(weight) => (gradient)`: the derivative of `value` by `weight`."""
+
+    def get_params(self) -> dict:
+        """Return the values of the ``%(name)r`` fields of the texts."""
+
+
+class L2(BaseEstimator):
+    r"""
+    The squared Euclidean norm.
+
+    .. math:: penalty(w) = \frac{\alpha}{2} \sum_j w_j^2, \qquad \frac{\partial penalty}{\partial w} = \alpha w
+
+    as in `sklearn.linear_model.SGDRegressor(penalty="l2")`.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-4
+        Strength, not negative.
+
+    Examples
+    --------
+    >>> from skort.objective.penalties import L2
+    >>> penalty = L2(alpha=0.5)
+    >>> print(penalty.gradient() % penalty.get_params())
+    l2_gradient (weight) => (gradient) {
+        alpha = Constant <value = float {0.5}> ()
+        gradient = Mul (alpha, weight)
+    }
+    """
+
+    def __init__(self, alpha=1e-4):
+        self.alpha = alpha
+
+    def value(self):
+        return """\
+l2 (weight) => (penalty) {
+    alpha = Constant <value = float {%(alpha)r}> ()
+    half = Constant <value = float {0.5}> ()
+    square = Mul (weight, weight)
+    sum = ReduceSum <keepdims = 0> (square)
+    half_sum = Mul (half, sum)
+    penalty = Mul (alpha, half_sum)
+}"""
+
+    def gradient(self):
+        return """\
+l2_gradient (weight) => (gradient) {
+    alpha = Constant <value = float {%(alpha)r}> ()
+    gradient = Mul (alpha, weight)
+}"""

@@ -1,0 +1,1 @@
+"""The only place that touches ONNX Runtime: what is installed, sessions, OrtValue lifetimes."""

@@ -1,0 +1,132 @@
+"""Which ONNX Runtime is installed, and what it can do."""
+
+import contextlib
+import functools
+import importlib
+import importlib.metadata
+import logging
+import sys
+
+from skort.exceptions import RuntimeNotAvailableError
+
+__all__ = ["installed_distributions", "load", "require"]
+
+# All of these install the same import package, `onnxruntime`.
+DISTRIBUTIONS = (
+    "onnxruntime",
+    "onnxruntime-gpu",
+    "onnxruntime-directml",
+    "onnxruntime-openvino",
+    "onnxruntime-qnn",
+    "onnxruntime-training",
+    "onnxruntime-training-cpu",
+)
+
+_PROVIDERS = {
+    "TrainingAgent": (
+        "onnxruntime-training 1.16.3 (Linux x86-64, Python 3.10 and 3.11) and "
+        "onnxruntime-training-cpu 1.19.2 (Linux x86-64, macOS and Windows, Python up to 3.12)"
+    ),
+    "TrainingSession": "onnxruntime-training 1.16.2 and 1.16.3 (Linux x86-64, Python 3.10 and 3.11)",
+}
+
+
+def installed_distributions():
+    """Return the installed distributions of ONNX Runtime: name -> version."""
+    found = {}
+    for name in DISTRIBUTIONS:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+@functools.cache
+def load():
+    """
+    Import `onnxruntime` and return it.
+
+    Raises
+    ------
+    RuntimeNotAvailableError
+        Where it is not installed, or broken by a second distribution over it.
+    """
+    try:
+        with _logging_as_it_was():
+            return importlib.import_module("onnxruntime")
+    except ImportError as error:
+        advice = _mixed() or "Install it: pip install onnxruntime."
+        raise RuntimeNotAvailableError(f"onnxruntime cannot be imported ({error}). {advice}") from error
+
+
+def require(name, solver):
+    """
+    Return a class of ONNX Runtime's training API.
+
+    Parameters
+    ----------
+    name : {"TrainingAgent", "TrainingSession"}
+    solver : str
+        The solver that needs it, for the message.
+
+    Raises
+    ------
+    RuntimeNotAvailableError
+        Where the installed ONNX Runtime has no such class. Names the packages that have it, and the solver that works
+        instead, if one does.
+    """
+    load()
+    api = _training_api()
+    if name in api:
+        return api[name]
+    found = ", ".join(f"{k} {v}" for k, v in installed_distributions().items()) or "no package of ONNX Runtime"
+    lines = [
+        f"solver={solver!r} needs {name}, which the installed runtime does not have ({found}, Python "
+        f"{sys.version_info.major}.{sys.version_info.minor}).",
+        _mixed() or f"{name} is in {_PROVIDERS[name]}.",
+    ]
+    if name == "TrainingSession" and "TrainingAgent" in api:
+        lines.append('solver="agent" works here.')
+    elif name == "TrainingAgent":
+        lines.append("Fitted models load, predict and export without it.")
+    raise RuntimeNotAvailableError(" ".join(lines))
+
+
+def _training_api():
+    """Return the classes of the training API that exist here: name -> class."""
+    from onnxruntime.capi import _pybind_state
+
+    api = {}
+    if hasattr(_pybind_state, "TrainingAgent"):
+        api["TrainingAgent"] = _pybind_state.TrainingAgent
+    if hasattr(_pybind_state, "TrainingSession"):
+        # The C++ class alone is not enough: its Python half was removed from the wheels first.
+        with contextlib.suppress(ImportError):
+            from onnxruntime.capi.training.training_session import TrainingSession
+
+            api["TrainingSession"] = TrainingSession
+    return api
+
+
+def _mixed():
+    """Return a sentence about several distributions over each other, with the cure; None where there is one at most."""
+    found = installed_distributions()
+    if len(found) < 2:
+        return None
+    training = [name for name in found if "training" in name]
+    keep = training[0] if training else next(iter(found))
+    return (
+        f"{' and '.join(found)} are installed over each other and share the import name onnxruntime. "
+        f"Mend it with: pip uninstall -y {' '.join(found)} && pip install {keep}=={found[keep]}"
+    )
+
+
+@contextlib.contextmanager
+def _logging_as_it_was():
+    # Where torch is installed, onnxruntime-training 1.16 sets the root logger to DEBUG and adds a handler to it.
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers

@@ -1,0 +1,18 @@
+"""Settings that all sessions share."""
+
+from skort.runtime.installed import load
+
+__all__ = ["PROVIDERS", "session_options"]
+
+PROVIDERS = ["CPUExecutionProvider"]
+
+_ERROR = 3
+
+
+def session_options():
+    """Return options of a session that runs on the caller's thread and logs nothing but errors."""
+    options = load().SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _ERROR
+    return options

@@ -1,0 +1,92 @@
+"""TrainingAgent: the gradient graph of a model, and one forward and backward run of it."""
+
+import numpy as np
+
+from skort.runtime.installed import load, require
+from skort.runtime.sessions import PROVIDERS, session_options
+
+__all__ = ["BoundTrainingAgent", "gradient_graph"]
+
+
+def gradient_graph(model, trainable):
+    """
+    Return the graph that computes a model's output, yields, and goes on to the gradients of its weights.
+
+    Parameters
+    ----------
+    model : bytes
+        A serialised model with one output and fixed shapes.
+    trainable : list of str
+        Initializers to be differentiated by. They become inputs; the gradient of `w` is the output ``w_grad``.
+
+    Returns
+    -------
+    graph : bytes
+        A serialised model with one `YieldOp` that takes the output and gives its gradient.
+    """
+    load()
+    from onnxruntime.capi import _pybind_state
+
+    config = _pybind_state.OrtModuleGraphBuilderConfiguration()
+    config.initializer_names = list(trainable)
+    config.initializer_names_to_train = list(trainable)
+    # No gradient by X: one matrix product less a step, and a graph that exists in float64.
+    config.input_names_require_grad = []
+    config.build_gradient_graph = True
+    builder = _pybind_state.OrtModuleGraphBuilder()
+    builder.initialize(model, config)
+    builder.build(_pybind_state.TrainingGraphTransformerConfiguration())
+    return builder.get_gradient_model()
+
+
+class BoundTrainingAgent:
+    """
+    A TrainingAgent over arrays that stay where they are.
+
+    On CPU an OrtValue borrows the memory of the numpy array it is made of and does not keep it alive: this object does.
+    A run reads `inputs` and writes `outputs` in place, and makes no other arrays than the yielded value's.
+
+    Parameters
+    ----------
+    graph : bytes
+        As from `gradient_graph`, with a `YieldOp` of one scalar.
+    inputs : dict of str to ndarray
+        C-contiguous arrays, one for every input of the graph.
+    outputs : dict of str to ndarray
+        C-contiguous arrays, one for every output of the graph.
+    """
+
+    def __init__(self, graph, inputs, outputs):
+        agent_class = require("TrainingAgent", "agent")
+        from onnxruntime.capi import _pybind_state
+
+        self._session = load().InferenceSession(graph, session_options(), providers=PROVIDERS)
+        input_names = [i.name for i in self._session.get_inputs()]
+        output_names = [o.name for o in self._session.get_outputs()]
+        device = _pybind_state.OrtDevice(_pybind_state.OrtDevice.cpu(), _pybind_state.OrtDevice.default_memory(), 0)
+        self._agent = agent_class(
+            self._session._sess, input_names, [device], output_names, [device] * len(output_names), 0
+        )
+        self._vector, self._state = _pybind_state.OrtValueVector, _pybind_state.PartialGraphExecutionState
+        dtype = next(iter(outputs.values())).dtype
+        # The derivative of the yielded value by itself.
+        self._borrowed = [inputs, outputs, np.ones((), dtype)]
+
+        def values(arrays):
+            vector = self._vector()
+            for array in arrays:
+                vector.push_back(_pybind_state.OrtValue.ortvalue_from_numpy(array, device))
+            return vector
+
+        self._inputs = values(inputs[name] for name in input_names)
+        self._outputs = values(outputs[name] for name in output_names)
+        self._one = values(self._borrowed[-1:])
+
+    def run(self):
+        """Run forward and backward; return the yielded value, a float."""
+        state, yielded = self._state(), self._vector()
+        self._agent.run_forward(self._inputs, yielded, state, None)
+        # Read before the backward run, which may reuse its memory.
+        value = float(yielded[0].numpy())
+        self._agent.run_backward(self._one, self._outputs, state)
+        return value

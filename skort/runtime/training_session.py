@@ -1,0 +1,94 @@
+"""TrainingSession: loss, gradient and SGD update in one session."""
+
+import pathlib
+import tempfile
+
+import numpy as np
+import onnx
+
+from skort.runtime.installed import load, require
+from skort.runtime.sessions import PROVIDERS, session_options
+
+__all__ = ["BoundTrainingSession", "training_graph"]
+
+LEARNING_RATE = "Learning_Rate"
+
+
+class BoundTrainingSession:
+    """
+    A TrainingSession over arrays that stay where they are.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        A model with fixed shapes, one output, a float32 scalar to be minimised, and the trained weights as initializers.
+    trainable : list of str
+        The initializers to be trained.
+    inputs : dict of str to ndarray
+        C-contiguous float32 arrays, one for every input of the model. A run reads them where they are; an OrtValue
+        borrows its array's memory, so this object keeps them alive.
+    """
+
+    def __init__(self, model, trainable, inputs):
+        self._session = _training_session(model, trainable)
+        self._trainable = list(trainable)
+        self._eta = np.zeros(1, np.float32)
+        self._objective = np.zeros((), np.float32)
+        self._borrowed = [inputs]
+        binding = self._session.io_binding()
+        value = load().OrtValue.ortvalue_from_numpy
+        for name, array in {**inputs, LEARNING_RATE: self._eta}.items():
+            binding.bind_ortvalue_input(name, value(array))
+        binding.bind_ortvalue_output(model.graph.output[0].name, value(self._objective))
+        # The wrapper's own run_with_iobinding costs a quarter of a small step.
+        self._run, self._binding = self._session._sess.run_with_iobinding, binding._iobinding
+
+    def run(self, eta):
+        """Make one update `w - eta * gradient` of every trained weight; return the objective before it, a float."""
+        self._eta[0] = eta
+        self._run(self._binding, None)
+        return float(self._objective)
+
+    def weights(self):
+        """Return a copy of the trained weights, by name."""
+        state = self._session.get_state()
+        return {name: state[name] for name in self._trainable}
+
+
+def training_graph(model, trainable):
+    """Return the graph that TrainingSession makes of `model`: forward, backward and update (an `onnx.ModelProto`)."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "training.onnx")
+        _training_session(model, trainable, str(path))
+        return onnx.load(path)
+
+
+def _training_session(model, trainable, graph_path=None):
+    session_class = require("TrainingSession", "session")
+    from onnxruntime.capi import _pybind_state
+
+    parameters = _pybind_state.TrainingParameters()
+    parameters.loss_output_name = model.graph.output[0].name
+    parameters.use_mixed_precision = False
+    parameters.weights_to_train = set(trainable)
+    parameters.training_optimizer_name = "SGDOptimizer"
+    # Both maps need an entry for every weight.
+    parameters.optimizer_attributes_map = {name: {} for name in trainable}
+    parameters.optimizer_int_attributes_map = {name: {} for name in trainable}
+    if graph_path is not None:
+        parameters.model_with_training_graph_path = graph_path
+    model = _with_overridable_weights(model, trainable)
+    return session_class(model.SerializeToString(), parameters, session_options(), providers=PROVIDERS)
+
+
+def _with_overridable_weights(model, trainable):
+    # The session takes an initializer for a constant: it merges small ones, losing the weight, and pre-packs those of
+    # MatMul and Gemm, so that the forward pass never sees an update. It does neither to an initializer that is also
+    # listed as an input.
+    listed = onnx.ModelProto()
+    listed.CopyFrom(model)
+    for weight in model.graph.initializer:
+        if weight.name in trainable:
+            info = onnx.helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims)
+            listed.graph.input.append(info)
+    return listed

@@ -1,0 +1,124 @@
+"""TrainingAgent: forward with the raw-score gradient, backward, update."""
+
+import numpy as np
+import onnx
+
+from skort.descent.batches import Batch
+from skort.objective.nodes import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.onnx_text import Fragment, inlined
+from skort.runtime.installed import require
+from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
+
+__all__ = ["AgentSolver"]
+
+# ONNX Runtime has no float64 kernel of ReluGrad.
+_RELU_GRADIENT = """
+relu_gradient (output_gradient, output) => (input_gradient) {
+    zero = Constant <value = float {0}> ()
+    positive = Greater (output, zero)
+    input_gradient = Where (positive, output_gradient, zero)
+}"""
+
+
+class AgentSolver:
+    """
+    Steps through TrainingAgent.
+
+    Forward computes the score, the objective and the closed-form gradient of the objective by the score; backward takes
+    that gradient to the weights; the optimizer changes them. All weights are parts of one vector, as are all gradients,
+    which the runtime reads and writes in place: an update is a few operations on two vectors, whatever the model.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+    objective : Objective
+    optimizer : SGD
+    batch_size : int
+
+    Raises
+    ------
+    RuntimeNotAvailableError
+        Where the installed ONNX Runtime has no TrainingAgent.
+    """
+
+    @staticmethod
+    def check(dtype):
+        """Raise an error where the installed ONNX Runtime cannot train in `dtype` this way."""
+        require("TrainingAgent", "agent")
+
+    def __init__(self, score_graph, objective, optimizer, batch_size):
+        self._optimizer = optimizer
+        self.sample_weight_scale = objective.sample_weight_scale
+        self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)
+        initial = score_graph.weights()
+        self._flat, self._weights = _flat_views(initial, objective.dtype)
+        self._flat_gradient, gradients = _flat_views(initial, objective.dtype)
+        for name, value in initial.items():
+            self._weights[name][...] = value
+        self._model = _gradient_graph(score_graph, objective, batch_size)
+        inputs = {
+            score_graph.input_name: self.batch.X,
+            TARGET: self.batch.target,
+            SAMPLE_WEIGHT: self.batch.sample_weight,
+            **self._weights,
+        }
+        outputs = {_gradient_of(name): gradient for name, gradient in gradients.items()}
+        self._agent = BoundTrainingAgent(self._model.SerializeToString(), inputs, outputs)
+
+    def step(self, eta):
+        """Make one update with learning rate `eta`; return the objective on the batch before it."""
+        objective = self._agent.run()
+        self._optimizer.update(self._flat, self._flat_gradient, eta)
+        return objective
+
+    def weights(self):
+        """Return a copy of the trained weights, by name."""
+        return {name: weight.copy() for name, weight in self._weights.items()}
+
+    def training_graphs(self):
+        """Return the graph of forward and backward; the update follows it in numpy."""
+        return {"gradient": self._model}
+
+
+def _flat_views(arrays, dtype):
+    """Return a vector of zeros, and views of it by the names and shapes of `arrays`."""
+    flat = np.zeros(sum(a.size for a in arrays.values()), dtype)
+    parts = np.split(flat, np.cumsum([a.size for a in arrays.values()])[:-1])
+    return flat, {name: part.reshape(a.shape) for (name, a), part in zip(arrays.items(), parts, strict=True)}
+
+
+def _gradient_of(name):
+    return f"{name}_grad"
+
+
+def _gradient_graph(score_graph, objective, batch_size):
+    """
+    Return the runtime's gradient graph of the score, with the objective written into it.
+
+    The runtime yields the score to its caller, who is to bring back the gradient by the score. Here that gradient is
+    computed in the forward part and used by the backward part, and what is yielded is the objective: one call less a
+    step, no copy, and memory that the runtime plans itself.
+    """
+    model = score_graph.with_batch_size(batch_size)
+    model = onnx.load_from_string(gradient_graph(model.SerializeToString(), score_graph.trainable))
+    data_gradients = {_gradient_of(name): f"{name}_data_grad" for name in objective.penalised}
+    fragment = Fragment(objective.dtype)
+    for node in model.graph.node:
+        node.output[:] = [data_gradients.get(name, name) for name in node.output]
+        if node.op_type == "YieldOp":
+            objective.add_value(fragment, score_graph.score_name)
+            objective.add_score_gradient(fragment, score_graph.score_name)
+            fragment.nodes.append(node)
+            fragment.node("Mul", [SCORE_GRADIENT, _gradient_of(OBJECTIVE)], node.output)
+            node.input[:], node.output[:] = [OBJECTIVE], [_gradient_of(OBJECTIVE)]
+        elif node.op_type == "ReluGrad" and objective.dtype == np.float64:
+            fragment.call(_RELU_GRADIENT, node.input, node.output)
+        else:
+            fragment.nodes.append(node)
+    for name in objective.penalised:
+        gradient = _gradient_of(name)
+        objective.add_weight_gradient(fragment, name, data_gradients[gradient], gradient)
+    del model.graph.node[:]
+    model.graph.node.extend(fragment.nodes)
+    model.graph.input.extend(objective.inputs(batch_size))
+    return inlined(model, fragment)
