@@ -8,6 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.runtime.installed import training_api
 
 REGRESSORS = [
     None,
@@ -19,9 +20,10 @@ CLASSIFIERS = [
     MLPClassifier(hidden_layer_sizes=(10,)),
     make_pipeline(StandardScaler(), LogisticRegression()),
 ]
+SOLVERS = [name for name, api in (("agent", "TrainingAgent"), ("session", "TrainingSession")) if api in training_api()]
 FLOAT32 = [
-    *[OrtSGDRegressor(estimator, solver=solver) for solver in ("agent", "session") for estimator in REGRESSORS],
-    *[OrtSGDClassifier(estimator, solver=solver) for solver in ("agent", "session") for estimator in CLASSIFIERS],
+    *[OrtSGDRegressor(estimator, solver=solver) for solver in SOLVERS for estimator in REGRESSORS],
+    *[OrtSGDClassifier(estimator, solver=solver) for solver in SOLVERS for estimator in CLASSIFIERS],
 ]
 FLOAT64 = [
     *[OrtSGDRegressor(estimator, dtype="float64") for estimator in REGRESSORS],

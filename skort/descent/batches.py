@@ -49,7 +49,7 @@ class Batches:
     sample_weight : ndarray of shape (n_samples,) or None
         Not negative, not all zero. Rows of weight zero are left out, as if they were not there. None: all ones.
     batch_size : int
-        Rows a batch, at most the number of rows of positive weight.
+        Rows a batch; at most the number of rows of positive weight is used.
     shuffle : bool
     random_state : numpy.random.RandomState
         Drawn from once an epoch, where `shuffle`.
@@ -58,13 +58,14 @@ class Batches:
     def __init__(self, X, target, sample_weight, *, batch_size, shuffle, random_state):
         self.X = X
         self.target = target
-        self.batch_size = batch_size
         self.shuffle = shuffle
         self.random_state = random_state
         if sample_weight is None:
             sample_weight = np.ones(len(X))
-        self.sample_weight = np.asarray(sample_weight, dtype=np.float64)
+        # Relative to the largest one, so that no sum overflows.
+        self.sample_weight = np.asarray(sample_weight, dtype=np.float64) / np.max(sample_weight)
         self.rows = np.flatnonzero(self.sample_weight)
+        self.batch_size = min(int(batch_size), len(self.rows))
 
     def epoch(self, batch, sample_weight_scale=1.0):
         """

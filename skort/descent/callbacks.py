@@ -32,6 +32,7 @@ class ProgressBar:
         return self
 
     def __call__(self, objective):
+        """Show the objective of one more epoch."""
         if self._bar is not None:
             self._bar.set_postfix(loss=f"{objective:.4g}", refresh=False)
             self._bar.update()

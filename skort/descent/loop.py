@@ -61,8 +61,8 @@ def minimise(solver, batches, schedule, *, max_iter, tol, n_iter_no_change, on_e
     max_iter : int
         Largest number of epochs.
     tol : float or None
-        The loop ends where the objective was above its best value minus `tol` for `n_iter_no_change` epochs in a row, as
-        in `sklearn.linear_model.SGDRegressor` since scikit-learn 1.8. None: after `max_iter` epochs.
+        The loop ends where the objective was above its best value minus `tol` for `n_iter_no_change` epochs in a row,
+        as in `sklearn.linear_model.SGDRegressor` since scikit-learn 1.8. None: after `max_iter` epochs.
     n_iter_no_change : int
     on_epoch_end : callable, default=None
         Called with the objective of each epoch.

@@ -1,8 +1,11 @@
 """What the regressor and the classifier share: parameters, one training, the fitted model."""
 
 import contextlib
+import os
+import pathlib
 import warnings
 from numbers import Integral, Real
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -20,7 +23,10 @@ from skort.descent.schedules import Constant, InvScaling
 from skort.objective.losses import LOSSES
 from skort.objective.penalties import L2
 
-__all__ = ["BaseOrtSGD"]
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["BaseOrtSGD", "refitting"]
 
 
 class BaseOrtSGD(BaseEstimator):
@@ -45,7 +51,7 @@ class BaseOrtSGD(BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    def to_onnx(self):
+    def to_onnx(self) -> "onnx.ModelProto":
         """
         Return the fitted model as ONNX.
 
@@ -59,7 +65,7 @@ class BaseOrtSGD(BaseEstimator):
         model.CopyFrom(self.onnx_)
         return model
 
-    def save_onnx(self, path):
+    def save_onnx(self, path: str | os.PathLike) -> None:
         """
         Write the fitted model to an ONNX file.
 
@@ -68,10 +74,9 @@ class BaseOrtSGD(BaseEstimator):
         path : str or path-like
         """
         check_is_fitted(self)
-        with open(path, "wb") as file:
-            file.write(self.onnx_.SerializeToString())
+        pathlib.Path(path).write_bytes(self.onnx_.SerializeToString())
 
-    def training_graphs(self):
+    def training_graphs(self) -> dict[str, "onnx.ModelProto"]:
         """
         Return every ONNX graph that training used.
 
@@ -104,30 +109,20 @@ class BaseOrtSGD(BaseEstimator):
 
     def _train(self, X, y, target, sample_weight, default):
         """Train on validated data and keep what both estimators need afterwards."""
-        from skort.graphs.conversion import score_graph, transformer_graph
+        from skort.graphs.conversion import score_graph
         from skort.objective.nodes import Objective
         from skort.solvers import SOLVERS
 
         dtype = np.dtype(self.dtype)
         SOLVERS[self.solver].check(dtype)
-        sample_weight = _positive_sum(sample_weight, X)
+        sample_weight = _validate_sample_weight(sample_weight, X)
         transformers, predictor = _split(default if self.estimator is None else self.estimator)
         random_state = check_random_state(self.random_state)
-        self._transformers = None
-        if transformers is not None:
-            n_features = X.shape[1]
-            X = transformers.fit_transform(X, y)
-            X = check_array(X, dtype=dtype, order="C", input_name="transformed X", estimator=self)
-            self._transformers = transformer_graph(transformers, n_features, dtype)
+        X = self._fit_transformers(transformers, X, y)
         graph = score_graph(predictor, X.shape[1], target.shape[1], dtype, random_state)
-        n_rows = len(X) if sample_weight is None else int(np.count_nonzero(sample_weight))
+        batch_size = 200 if self.batch_size == "auto" else self.batch_size
         batches = Batches(
-            X,
-            target,
-            sample_weight,
-            batch_size=min(200 if self.batch_size == "auto" else self.batch_size, n_rows),
-            shuffle=self.shuffle,
-            random_state=random_state,
+            X, target, sample_weight, batch_size=batch_size, shuffle=self.shuffle, random_state=random_state
         )
         penalty = L2(self.alpha) if self.penalty == "l2" and self.alpha > 0 else None
         objective = Objective(LOSSES[self.loss](), penalty, graph.coefficients, graph.n_outputs, dtype)
@@ -136,20 +131,24 @@ class BaseOrtSGD(BaseEstimator):
             descent = minimise(
                 self._make_solver(graph),
                 batches,
-                self._schedule(),
+                self._make_schedule(),
                 max_iter=self.max_iter,
                 tol=self.tol,
                 n_iter_no_change=self.n_iter_no_change,
                 on_epoch_end=progress,
             )
-        if not descent.converged:
-            warnings.warn(
-                f"Training stopped at max_iter={self.max_iter} epochs while the loss was still falling by more than "
-                f"tol={self.tol}. Raise max_iter or eta0, or set tol=None.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
         self._keep(graph.with_weights(descent.weights), descent)
+
+    def _fit_transformers(self, transformers, X, y):
+        """Return what the steps before the model, if any, make of X, and keep them as ONNX."""
+        self._transformers = None
+        if transformers is None:
+            return X
+        from skort.graphs.conversion import transformer_graph
+
+        transformed = transformers.fit_transform(X, y)
+        self._transformers = transformer_graph(transformers, X.shape[1], self.dtype)
+        return check_array(transformed, dtype=self.dtype, order="C", input_name="transformed X", estimator=self)
 
     def _keep(self, graph, descent):
         self._score_graph = graph
@@ -159,6 +158,13 @@ class BaseOrtSGD(BaseEstimator):
         self.best_loss_ = min(descent.loss_curve)
         self.n_iter_ = len(descent.loss_curve)
         self.t_ = descent.n_updates
+        if not descent.converged:
+            warnings.warn(
+                f"Maximum number of epochs reached before convergence (max_iter={self.max_iter}, tol={self.tol}). "
+                "Consider increasing max_iter or eta0 to improve the fit.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
 
     def _make_solver(self, graph):
         from skort.solvers import SOLVERS
@@ -166,7 +172,7 @@ class BaseOrtSGD(BaseEstimator):
         solver, *arguments = self._solver_arguments
         return SOLVERS[solver](graph, *arguments)
 
-    def _schedule(self):
+    def _make_schedule(self):
         if self.learning_rate == "constant":
             return Constant(self.eta0)
         return InvScaling(self.eta0, self.power_t)
@@ -200,7 +206,7 @@ def refitting(estimator):
         raise
 
 
-def _positive_sum(sample_weight, X):
+def _validate_sample_weight(sample_weight, X):
     """Return the validated weights, or None where there are none."""
     if sample_weight is None:
         return None

@@ -1,8 +1,9 @@
 """OrtSGDClassifier."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
-from sklearn.base import ClassifierMixin, _fit_context, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, is_classifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
@@ -15,30 +16,136 @@ __all__ = ["OrtSGDClassifier"]
 
 
 class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
-    """DOC"""
+    r"""
+    Classification by mini-batch gradient descent on ONNX Runtime.
+
+    Minimises, batch by batch,
+
+    .. math:: J(w) = \frac{\sum_i s_i \, loss(y_i, score_i)}{\sum_i s_i} + \frac{\alpha}{2} \lVert w \rVert_2^2
+
+    over the weights of a scikit-learn model, where :math:`s_i` are the sample weights and the score is the raw score,
+    before any sigmoid or softmax. Two classes have one score, the log-loss of its sigmoid and the gradient
+    :math:`p - y`; more classes have one score each, the log-loss of their softmax and the gradient
+    :math:`p - onehot(y)`. The loss is computed from the raw score and finite for every finite score. The fitted model
+    predicts through the ONNX model that `save_onnx` writes.
+
+    Parameters
+    ----------
+    estimator : estimator, default=None
+        The model to train: `LogisticRegression` or `MLPClassifier`, or a `Pipeline` that ends in one. None:
+        `LogisticRegression()`. Its architecture is used (`fit_intercept`, `hidden_layer_sizes`, `activation`), not its
+        own training parameters. The estimator itself is not changed. The steps of a pipeline before the model are
+        cloned, fitted once on all rows, and part of the exported model; they get no `sample_weight`, as in
+        scikit-learn's own pipelines.
+    solver : {"agent", "session"}, default="agent"
+        The API of ONNX Runtime that makes the gradient steps: "agent" for TrainingAgent, "session" for
+        TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11). Both make the same steps.
+    loss : {"log_loss"}, default="log_loss"
+        The log-loss of the sigmoid, or of the softmax.
+    penalty : {"l2"} or None, default="l2"
+        The penalty of the weights that multiply inputs; intercepts have none.
+    alpha : float, default=1e-4
+        Strength of the penalty, not negative.
+    optimizer : {"sgd"}, default="sgd"
+        How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`.
+    learning_rate : {"constant", "invscaling"}, default="constant"
+        "constant" for :math:`\eta = eta0`, "invscaling" for :math:`\eta = eta0 / t^{power\_t}`, where t counts the
+        updates from 1.
+    eta0 : float, default=0.1
+        Initial learning rate, positive. It suits standardised features.
+    power_t : float, default=0.25
+        Exponent of "invscaling".
+    batch_size : int or "auto", default="auto"
+        Rows a batch, at most all rows; "auto" for min(200, n_samples). The last batch of an epoch may be shorter.
+    max_iter : int, default=1000
+        Largest number of epochs.
+    tol : float or None, default=1e-4
+        Training ends where the loss of an epoch was above the best loss minus `tol` for `n_iter_no_change` epochs in a
+        row. None: after `max_iter` epochs.
+    n_iter_no_change : int, default=5
+        See `tol`.
+    shuffle : bool, default=True
+        Whether every epoch takes the rows in a new random order.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the weights, of the arithmetic, and of the exported model's input. "float64" needs solver "agent".
+    random_state : int, RandomState instance or None, default=None
+        Draws the initial weights of hidden layers and the order of the rows.
+    verbose : int, default=0
+        1: a tqdm bar over epochs with the loss, in a terminal or a notebook.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, sorted.
+    weights_ : dict of str to ndarray
+        The trained weights by their names in `onnx_`.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients, where the model is linear. After a pipeline's steps: of the transformed features.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts, where the model is linear.
+    onnx_ : onnx.ModelProto
+        The deployable model. Its input "X" has shape (any, n_features_in_); its outputs are "label", of shape
+        (any,), and "probabilities", of shape (any, n_classes).
+    loss_curve_ : list of float
+        The objective of each epoch: the mean over its batches, each before its update.
+    loss_ : float
+        The objective of the last epoch.
+    best_loss_ : float
+        The smallest objective of an epoch.
+    n_iter_ : int
+        Number of epochs.
+    t_ : int
+        Number of updates.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen in `fit`, where X had string names.
+
+    See Also
+    --------
+    OrtSGDRegressor : The same for regression.
+    sklearn.linear_model.SGDClassifier : Linear classification by gradient descent, one row at a time.
+    sklearn.neural_network.MLPClassifier : Neural networks by gradient descent.
+
+    Notes
+    -----
+    The loss is that of `sklearn.linear_model.LogisticRegression` (user guide 1.1.11). The penalty is that of
+    `SGDClassifier`, whatever the size of the batch (`MLPClassifier` divides it by the number of rows in the batch).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skort import OrtSGDClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), OrtSGDClassifier(random_state=0)).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.99
+    """
 
     _parameter_constraints = {**BaseOrtSGD._parameter_constraints, "loss": [StrOptions({"log_loss"})]}
 
     def __init__(
         self,
-        estimator=None,
+        estimator: BaseEstimator | None = None,
         *,
-        solver="agent",
-        loss="log_loss",
-        penalty="l2",
-        alpha=1e-4,
-        optimizer="sgd",
-        learning_rate="constant",
-        eta0=0.1,
-        power_t=0.25,
-        batch_size="auto",
-        max_iter=1000,
-        tol=1e-4,
-        n_iter_no_change=5,
-        shuffle=True,
-        dtype="float32",
-        random_state=None,
-        verbose=0,
+        solver: str = "agent",
+        loss: str = "log_loss",
+        penalty: str | None = "l2",
+        alpha: float = 1e-4,
+        optimizer: str = "sgd",
+        learning_rate: str = "constant",
+        eta0: float = 0.1,
+        power_t: float = 0.25,
+        batch_size: int | str = "auto",
+        max_iter: int = 1000,
+        tol: float | None = 1e-4,
+        n_iter_no_change: int = 5,
+        shuffle: bool = True,
+        dtype: str = "float32",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
     ):
         self.estimator = estimator
         self.solver = solver
@@ -60,23 +167,50 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
     # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None):
-        """DOC"""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "OrtSGDClassifier":
+        """
+        Train on X and y; an earlier fit is forgotten.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Numbers, finite.
+        y : array-like of shape (n_samples,)
+            Class labels of at least two classes: ints, strings, bools or floats.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, not negative and not all zero. A row of weight zero is as if it were not there.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            For a parameter, X, y or `sample_weight` that is not as described, and where the training diverges. The
+            estimator is then as it was before.
+        NotTrainableError
+            Where `estimator` is not a model that can be trained; a `ValueError`.
+        RuntimeNotAvailableError
+            Where the installed ONNX Runtime lacks the API that `solver` needs; an `ImportError`.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where `max_iter` ended the training before `tol` did.
+        """
         from skort.graphs.export import classifier_model, with_score
 
         with refitting(self):
             if self.estimator is not None and not is_classifier(self.estimator):
-                raise NotTrainableError(
-                    f"estimator={type(self.estimator).__name__} is not a classifier: use OrtSGDRegressor for regressors."
-                )
+                name = type(self.estimator).__name__
+                raise NotTrainableError(f"estimator={name} is not a classifier: use OrtSGDRegressor for regressors.")
             X, y = self._validate_training_data(X, y, y_dtype=None)
             y = column_or_1d(y, warn=True)
             check_classification_targets(y)
             self.classes_, codes = np.unique(y, return_inverse=True)
             if len(self.classes_) < 2:
-                raise ValueError(
-                    f"The number of classes has to be greater than one; got {len(self.classes_)} class."
-                )
+                raise ValueError(f"The number of classes has to be greater than one; got {len(self.classes_)} class.")
             self._train(X, y, self._target(codes), sample_weight, default=LogisticRegression())
             linear = self._score_graph.linear_weights()
             if linear is not None:
@@ -93,27 +227,70 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         target[np.arange(len(codes)), codes] = 1
         return target
 
-    def predict(self, X):
-        """DOC"""
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """
+        Predict class labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+        """
         from skort.graphs.export import LABEL
 
         return np.asarray(self._run(LABEL, X)).astype(self.classes_.dtype)
 
-    def decision_function(self, X):
-        """DOC"""
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """
+        Return the raw scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        score : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            In float64. Two classes: one score, of `classes_[1]`; it is predicted where the score is positive.
+        """
         from skort.graphs.export import SCORE
 
         score = self._run(SCORE, X).astype(np.float64)
         return score.ravel() if score.shape[1] == 1 else score
 
-    def predict_proba(self, X):
-        """DOC"""
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """
+        Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In float64: the values that the ONNX model gives.
+        """
         from skort.graphs.export import PROBABILITIES
 
         return self._run(PROBABILITIES, X).astype(np.float64)
 
-    def predict_log_proba(self, X):
-        """DOC"""
+    def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
+        """
+        Return the logarithms of the probabilities of the classes, computed from the raw scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In float64; finite even where a probability is rounded to zero.
+        """
         score = self.decision_function(X)
         if score.ndim == 1:
             return log_expit(np.column_stack([-score, score]))

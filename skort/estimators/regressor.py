@@ -1,7 +1,8 @@
 """OrtSGDRegressor."""
 
 import numpy as np
-from sklearn.base import RegressorMixin, _fit_context, is_regressor
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, is_regressor
 from sklearn.linear_model import LinearRegression
 from sklearn.utils._param_validation import StrOptions
 
@@ -12,30 +13,133 @@ __all__ = ["OrtSGDRegressor"]
 
 
 class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
-    """DOC"""
+    r"""
+    Regression by mini-batch gradient descent on ONNX Runtime.
+
+    Minimises, batch by batch,
+
+    .. math:: J(w) = \frac{\sum_i s_i \, \frac{1}{2} (score_i - y_i)^2}{\sum_i s_i}
+        + \frac{\alpha}{2} \lVert w \rVert_2^2
+
+    over the weights of a scikit-learn model, where :math:`s_i` are the sample weights; with several outputs the squared
+    error is the mean over them. The fitted model predicts through the ONNX model that `save_onnx` writes.
+
+    Parameters
+    ----------
+    estimator : estimator, default=None
+        The model to train: `LinearRegression` or `MLPRegressor`, or a `Pipeline` that ends in one. None:
+        `LinearRegression()`. Its architecture is used (`fit_intercept`, `hidden_layer_sizes`, `activation`), not its
+        own training parameters. The estimator itself is not changed. The steps of a pipeline before the model are
+        cloned, fitted once on all rows, and part of the exported model; they get no `sample_weight`, as in
+        scikit-learn's own pipelines.
+    solver : {"agent", "session"}, default="agent"
+        The API of ONNX Runtime that makes the gradient steps: "agent" for TrainingAgent, "session" for
+        TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11). Both make the same steps.
+    loss : {"squared_error"}, default="squared_error"
+        Half the squared error.
+    penalty : {"l2"} or None, default="l2"
+        The penalty of the weights that multiply inputs; intercepts have none.
+    alpha : float, default=1e-4
+        Strength of the penalty, not negative.
+    optimizer : {"sgd"}, default="sgd"
+        How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`.
+    learning_rate : {"constant", "invscaling"}, default="constant"
+        "constant" for :math:`\eta = eta0`, "invscaling" for :math:`\eta = eta0 / t^{power\_t}`, where t counts the
+        updates from 1.
+    eta0 : float, default=0.01
+        Initial learning rate, positive. It suits standardised features.
+    power_t : float, default=0.25
+        Exponent of "invscaling".
+    batch_size : int or "auto", default="auto"
+        Rows a batch, at most all rows; "auto" for min(200, n_samples). The last batch of an epoch may be shorter.
+    max_iter : int, default=1000
+        Largest number of epochs.
+    tol : float or None, default=1e-4
+        Training ends where the loss of an epoch was above the best loss minus `tol` for `n_iter_no_change` epochs in a
+        row. None: after `max_iter` epochs.
+    n_iter_no_change : int, default=5
+        See `tol`.
+    shuffle : bool, default=True
+        Whether every epoch takes the rows in a new random order.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the weights, of the arithmetic, and of the exported model's input. "float64" needs solver "agent".
+    random_state : int, RandomState instance or None, default=None
+        Draws the initial weights of hidden layers and the order of the rows.
+    verbose : int, default=0
+        1: a tqdm bar over epochs with the loss, in a terminal or a notebook.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray
+        The trained weights by their names in `onnx_`.
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        Coefficients, where the model is linear. After a pipeline's steps: of the transformed features.
+    intercept_ : ndarray of shape (1,) or (n_outputs,)
+        Intercepts, where the model is linear.
+    onnx_ : onnx.ModelProto
+        The deployable model. Its input "X" has shape (any, n_features_in_); its output "variable" has shape
+        (any, n_outputs).
+    loss_curve_ : list of float
+        The objective of each epoch: the mean over its batches, each before its update.
+    loss_ : float
+        The objective of the last epoch.
+    best_loss_ : float
+        The smallest objective of an epoch.
+    n_iter_ : int
+        Number of epochs.
+    t_ : int
+        Number of updates.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen in `fit`, where X had string names.
+
+    See Also
+    --------
+    OrtSGDClassifier : The same for classification.
+    sklearn.linear_model.SGDRegressor : Linear regression by gradient descent, one row at a time.
+    sklearn.neural_network.MLPRegressor : Neural networks by gradient descent.
+
+    Notes
+    -----
+    The loss is scikit-learn's (`sklearn.linear_model.SGDRegressor`, user guide 1.5.8), the penalty too, whatever the
+    size of the batch (`MLPRegressor` divides it by the number of rows in the batch).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skort import OrtSGDRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), OrtSGDRegressor(random_state=0)).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.51
+    """
 
     _parameter_constraints = {**BaseOrtSGD._parameter_constraints, "loss": [StrOptions({"squared_error"})]}
 
     def __init__(
         self,
-        estimator=None,
+        estimator: BaseEstimator | None = None,
         *,
-        solver="agent",
-        loss="squared_error",
-        penalty="l2",
-        alpha=1e-4,
-        optimizer="sgd",
-        learning_rate="constant",
-        eta0=0.01,
-        power_t=0.25,
-        batch_size="auto",
-        max_iter=1000,
-        tol=1e-4,
-        n_iter_no_change=5,
-        shuffle=True,
-        dtype="float32",
-        random_state=None,
-        verbose=0,
+        solver: str = "agent",
+        loss: str = "squared_error",
+        penalty: str | None = "l2",
+        alpha: float = 1e-4,
+        optimizer: str = "sgd",
+        learning_rate: str = "constant",
+        eta0: float = 0.01,
+        power_t: float = 0.25,
+        batch_size: int | str = "auto",
+        max_iter: int = 1000,
+        tol: float | None = 1e-4,
+        n_iter_no_change: int = 5,
+        shuffle: bool = True,
+        dtype: str = "float32",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
     ):
         self.estimator = estimator
         self.solver = solver
@@ -57,15 +161,44 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
     # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None):
-        """DOC"""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "OrtSGDRegressor":
+        """
+        Train on X and y; an earlier fit is forgotten.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Numbers, finite.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets, finite numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, not negative and not all zero. A row of weight zero is as if it were not there.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            For a parameter, X, y or `sample_weight` that is not as described, and where the training diverges. The
+            estimator is then as it was before.
+        NotTrainableError
+            Where `estimator` is not a model that can be trained; a `ValueError`.
+        RuntimeNotAvailableError
+            Where the installed ONNX Runtime lacks the API that `solver` needs; an `ImportError`.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where `max_iter` ended the training before `tol` did.
+        """
         from skort.graphs.export import regressor_model
 
         with refitting(self):
             if self.estimator is not None and not is_regressor(self.estimator):
-                raise NotTrainableError(
-                    f"estimator={type(self.estimator).__name__} is not a regressor: use OrtSGDClassifier for classifiers."
-                )
+                name = type(self.estimator).__name__
+                raise NotTrainableError(f"estimator={name} is not a regressor: use OrtSGDClassifier for classifiers.")
             X, y = self._validate_training_data(X, y, y_dtype="numeric")
             target = y.reshape(len(y), -1).astype(self.dtype)
             if not np.isfinite(target).all():
@@ -80,8 +213,19 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
             self._set_onnx(model, model)
         return self
 
-    def predict(self, X):
-        """DOC"""
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """
+        Predict targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            In float64: the values that the ONNX model gives, in the shape of the y of `fit`.
+        """
         from skort.graphs.export import PREDICTION
 
         prediction = self._run(PREDICTION, X).astype(np.float64)

@@ -59,8 +59,19 @@ def transformer_graph(transformer, n_features, dtype):
     Returns
     -------
     model : onnx.ModelProto
+
+    Raises
+    ------
+    ValueError
+        Where skl2onnx has no converter for it.
     """
-    return _to_onnx(transformer, n_features, dtype)
+    try:
+        return _to_onnx(transformer, n_features, dtype)
+    except RuntimeError as error:
+        raise ValueError(
+            f"estimator holds a step that skl2onnx cannot convert to ONNX: {str(error).splitlines()[0]} "
+            "Fit that step outside, in a Pipeline before this estimator."
+        ) from error
 
 
 def _to_onnx(estimator, n_features, dtype):

@@ -2,9 +2,11 @@
 Fitted stand-ins of unfitted models.
 
 skl2onnx converts fitted models only, and classifiers with their probabilities and labels. A stand-in is a fitted
-scikit-learn regressor that predicts a model's raw score at its initial weights: nothing is fitted to get it, and nothing
-has to be cut off its graph.
+scikit-learn regressor that predicts a model's raw score at its initial weights: nothing is fitted to get it, and no
+head has to be cut off its graph.
 """
+
+import itertools
 
 import numpy as np
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -19,9 +21,9 @@ def score_template(estimator, n_features, n_outputs, random_state):
     """
     Return a fitted regressor that predicts the raw score of an unfitted model at its initial weights.
 
-    Linear weights are zero. The layers of a neural network follow scikit-learn's Glorot rule: weights and intercepts are
-    uniform on [-b, b], b = sqrt(6 / (fan_in + fan_out)), with 2 in place of 6 for logistic activations; drawn in the same
-    order as `sklearn.neural_network` does, so that the same `random_state` gives the same weights.
+    Linear weights are zero. The layers of a neural network follow scikit-learn's Glorot rule: weights and intercepts
+    are uniform on [-b, b], b = sqrt(6 / (fan_in + fan_out)), with 2 in place of 6 for logistic activations; drawn in
+    the same order as `sklearn.neural_network` does, so that the same `random_state` gives the same weights.
 
     Parameters
     ----------
@@ -73,7 +75,7 @@ def _neural_network(estimator, n_features, n_outputs, random_state):
     sizes = [n_features, *np.atleast_1d(estimator.hidden_layer_sizes).tolist(), n_outputs]
     factor = 2.0 if estimator.activation == "logistic" else 6.0
     template.coefs_, template.intercepts_ = [], []
-    for fan_in, fan_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for fan_in, fan_out in itertools.pairwise(sizes):
         bound = np.sqrt(factor / (fan_in + fan_out))
         template.coefs_.append(random_state.uniform(-bound, bound, (fan_in, fan_out)))
         template.intercepts_.append(random_state.uniform(-bound, bound, fan_out))

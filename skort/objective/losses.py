@@ -46,6 +46,7 @@ class SquaredError(BaseEstimator):
     elementwise = True
 
     def value(self, n_outputs):
+        """Return the ONNX function `(score, target) => (loss)`."""
         return """\
 squared_error (score, target) => (loss) {
     half = Constant <value = float {0.5}> ()
@@ -55,6 +56,7 @@ squared_error (score, target) => (loss) {
 }"""
 
     def gradient(self, n_outputs):
+        """Return the ONNX function `(score, target) => (gradient)`."""
         return """\
 squared_error_gradient (score, target) => (gradient) {
     gradient = Sub (score, target)
@@ -91,6 +93,7 @@ class LogLoss(BaseEstimator):
     elementwise = False
 
     def value(self, n_outputs):
+        """Return the ONNX function `(score, target) => (loss)`."""
         # log(1 + e^s) = m + log(e^-m + e^(s-m)) with m = max(s, 0). Differentiated as it stands, this gives the sigmoid
         # for every s: the part through m cancels. The shorter max(s, 0) + log(1 + e^-|s|) does not at s = 0, where all
         # linear models start.
@@ -119,6 +122,7 @@ multinomial_log_loss (score, target) => (loss) {
 }"""
 
     def gradient(self, n_outputs):
+        """Return the ONNX function `(score, target) => (gradient)`."""
         if n_outputs == 1:
             return """\
 log_loss_gradient (score, target) => (gradient) {

@@ -52,6 +52,7 @@ class L2(BaseEstimator):
         self.alpha = alpha
 
     def value(self):
+        """Return the ONNX function `(weight) => (penalty)`."""
         return """\
 l2 (weight) => (penalty) {
     alpha = Constant <value = float {%(alpha)r}> ()
@@ -63,6 +64,7 @@ l2 (weight) => (penalty) {
 }"""
 
     def gradient(self):
+        """Return the ONNX function `(weight) => (gradient)`."""
         return """\
 l2_gradient (weight) => (gradient) {
     alpha = Constant <value = float {%(alpha)r}> ()

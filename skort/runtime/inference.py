@@ -10,7 +10,7 @@ class InferenceModel:
     """
     An ONNX model and the session that runs it.
 
-    The session is made at the first run and again in every copy: pickle, deepcopy and joblib see the model's bytes only.
+    The session is made at the first run, and again in every copy: pickle, deepcopy and joblib see the bytes only.
 
     Parameters
     ----------

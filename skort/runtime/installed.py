@@ -6,10 +6,11 @@ import importlib
 import importlib.metadata
 import logging
 import sys
+import warnings
 
 from skort.exceptions import RuntimeNotAvailableError
 
-__all__ = ["installed_distributions", "load", "require"]
+__all__ = ["installed_distributions", "load", "require", "training_api"]
 
 # All of these install the same import package, `onnxruntime`.
 DISTRIBUTIONS = (
@@ -31,6 +32,7 @@ _PROVIDERS = {
 }
 
 
+@functools.cache
 def installed_distributions():
     """Return the installed distributions of ONNX Runtime: name -> version."""
     found = {}
@@ -74,25 +76,30 @@ def require(name, solver):
         Where the installed ONNX Runtime has no such class. Names the packages that have it, and the solver that works
         instead, if one does.
     """
-    load()
-    api = _training_api()
+    api = training_api()
+    mixed = _mixed()
     if name in api:
+        if mixed:
+            warnings.warn(mixed, RuntimeWarning, stacklevel=2)
         return api[name]
     found = ", ".join(f"{k} {v}" for k, v in installed_distributions().items()) or "no package of ONNX Runtime"
     lines = [
         f"solver={solver!r} needs {name}, which the installed runtime does not have ({found}, Python "
         f"{sys.version_info.major}.{sys.version_info.minor}).",
-        _mixed() or f"{name} is in {_PROVIDERS[name]}.",
+        f"{name} is in {_PROVIDERS[name]}.",
     ]
     if name == "TrainingSession" and "TrainingAgent" in api:
         lines.append('solver="agent" works here.')
     elif name == "TrainingAgent":
         lines.append("Fitted models load, predict and export without it.")
+    if mixed:
+        lines.append(mixed)
     raise RuntimeNotAvailableError(" ".join(lines))
 
 
-def _training_api():
+def training_api():
     """Return the classes of the training API that exist here: name -> class."""
+    load()
     from onnxruntime.capi import _pybind_state
 
     api = {}

@@ -21,7 +21,8 @@ class BoundTrainingSession:
     Parameters
     ----------
     model : onnx.ModelProto
-        A model with fixed shapes, one output, a float32 scalar to be minimised, and the trained weights as initializers.
+        A model with fixed shapes; its one output is a float32 scalar to be minimised. The trained weights are
+        initializers.
     trainable : list of str
         The initializers to be trained.
     inputs : dict of str to ndarray

@@ -1,0 +1,71 @@
+"""Batches: every row once an epoch, weights as they are defined."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skort.descent.batches import Batch, Batches
+
+
+def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0):
+    """Return [(rows, sample weights, share)] of one epoch over X = row numbers."""
+    X = np.arange(n, dtype=np.float64)[:, None]
+    batches = Batches(
+        X, X, sample_weight, batch_size=batch_size, shuffle=shuffle, random_state=np.random.RandomState(seed)
+    )
+    batch = Batch.empty(batches.batch_size, 1, 1, np.float64)
+    seen = []
+    for share in batches.epoch(batch, scale):
+        np.testing.assert_array_equal(batch.X, batch.target)
+        seen.append((batch.X.ravel().astype(int), batch.sample_weight.ravel().copy(), share))
+    return seen
+
+
+@given(n=st.integers(1, 60), batch_size=st.integers(1, 70), seed=st.integers(0, 99))
+@settings(deadline=None)
+def test_every_row_is_used_once_with_its_batchs_weight(n, batch_size, seed):
+    used = []
+    for rows, weights, share in epoch(n, batch_size, seed=seed):
+        real = weights > 0
+        used += rows[real].tolist()
+        np.testing.assert_allclose(weights[real], 1 / real.sum())
+        assert share == pytest.approx(real.sum() / n)
+    assert sorted(used) == list(range(n))
+
+
+@given(data=st.data(), n=st.integers(1, 40), batch_size=st.integers(1, 50))
+@settings(deadline=None)
+def test_sample_weights_are_normalised_batch_by_batch(data, n, batch_size):
+    weight = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0, 1e300]), min_size=n, max_size=n)))
+    weight[data.draw(st.integers(0, n - 1))] = 1e300
+    shares, used = [], []
+    for rows, weights, share in epoch(n, batch_size, weight, scale=0.5):
+        expected = weight[rows] / 1e300 * (weights > 0)
+        np.testing.assert_allclose(weights, 0.5 * expected / expected.sum(), atol=1e-300)
+        shares.append(share)
+        used += rows[weights > 0].tolist()
+    assert sum(shares) == pytest.approx(1)
+    assert set(used) >= set(np.flatnonzero(weight == 1e300))
+    assert not set(used) & set(np.flatnonzero(weight == 0))
+
+
+def test_order_without_shuffle_and_short_last_batch():
+    seen = epoch(5, 2, shuffle=False)
+    assert [rows.tolist() for rows, _, _ in seen] == [[0, 1], [2, 3], [4, 0]]
+    assert [weights.tolist() for _, weights, _ in seen] == [[0.5, 0.5], [0.5, 0.5], [1.0, 0.0]]
+    assert [share for _, _, share in seen] == pytest.approx([0.4, 0.4, 0.2])
+
+
+def test_order_is_a_new_seeded_permutation_each_epoch():
+    X = np.arange(50.0)[:, None]
+
+    def two_epochs(seed):
+        batches = Batches(X, X, None, batch_size=50, shuffle=True, random_state=np.random.RandomState(seed))
+        batch = Batch.empty(50, 1, 1, np.float64)
+        return [batch.X.ravel().tolist() for _ in range(2) for _ in batches.epoch(batch)]
+
+    first, second = two_epochs(3)
+    assert first != second
+    assert [first, second] == two_epochs(3)
+    assert [first, second] != two_epochs(4)

@@ -1,0 +1,30 @@
+"""The objective of a batch against its formula."""
+
+import numpy as np
+import pytest
+
+from skort.objective.losses import LogLoss, SquaredError
+from skort.objective.nodes import Objective
+from skort.objective.penalties import L2
+
+
+def objective(**changes):
+    arguments = {"loss": SquaredError(), "penalty": L2(), "coefficients": ("a", "b"), "n_outputs": 3, "dtype": np.float32}
+    return Objective(**{**arguments, **changes})
+
+
+@pytest.mark.parametrize("loss, n_outputs, scale", [(SquaredError(), 3, 1 / 3), (SquaredError(), 1, 1), (LogLoss(), 3, 1)])
+def test_scale_of_the_sample_weights(loss, n_outputs, scale):
+    assert objective(loss=loss, n_outputs=n_outputs).sample_weight_scale == scale
+
+
+def test_which_weights_are_penalised():
+    assert objective().penalised == ("a", "b")
+    assert objective(penalty=None).penalised == ()
+
+
+def test_inputs_have_the_shapes_of_a_batch():
+    shapes = {
+        info.name: [d.dim_value for d in info.type.tensor_type.shape.dim] for info in objective().inputs(batch_size=7)
+    }
+    assert shapes == {"skort_target": [7, 3], "skort_sample_weight": [7, 1]}
