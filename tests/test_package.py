@@ -19,7 +19,8 @@ def test_import_loads_neither_onnx_nor_onnxruntime():
 
 def test_fit_leaves_the_users_logging_as_it_was():
     code = (
-        "import logging, numpy as np, skort; X = np.eye(4); skort.OrtSGDRegressor(max_iter=9, tol=None).fit(X, X[:, 0]);"
+        "import logging, numpy as np, skort; X = np.eye(4);"
+        "skort.OrtSGDRegressor(max_iter=9, tol=None).fit(X, X[:, 0]);"
         "print(logging.getLogger().level, logging.getLogger().handlers)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -212,7 +212,7 @@ def _validate_sample_weight(sample_weight, X):
         return None
     sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not sample_weight.any():
-        raise ValueError("sample_weight is zero for every sample: at least one weight must not be zero.")
+        raise ValueError("Sample weights must contain at least one non-zero number.")
     return sample_weight
 
 

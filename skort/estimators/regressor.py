@@ -200,7 +200,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
                 name = type(self.estimator).__name__
                 raise NotTrainableError(f"estimator={name} is not a regressor: use OrtSGDClassifier for classifiers.")
             X, y = self._validate_training_data(X, y, y_dtype="numeric")
-            target = y.reshape(len(y), -1).astype(self.dtype)
+            with np.errstate(over="ignore"):
+                target = y.reshape(len(y), -1).astype(self.dtype)
             if not np.isfinite(target).all():
                 raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
             self._train(X, y, target, sample_weight, default=LinearRegression())

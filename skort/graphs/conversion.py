@@ -1,6 +1,8 @@
 """scikit-learn model -> ONNX."""
 
 import onnx
+import onnx.checker
+import onnx.shape_inference
 import skl2onnx
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 
@@ -63,15 +65,18 @@ def transformer_graph(transformer, n_features, dtype):
     Raises
     ------
     ValueError
-        Where skl2onnx has no converter for it.
+        Where skl2onnx has no converter for it, or writes an invalid graph.
     """
     try:
-        return _to_onnx(transformer, n_features, dtype)
-    except RuntimeError as error:
+        model = _to_onnx(transformer, n_features, dtype)
+        # Some converters write float32 constants among float64 values.
+        onnx.checker.check_model(model, full_check=True)
+    except (RuntimeError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise ValueError(
-            f"estimator holds a step that skl2onnx cannot convert to ONNX: {str(error).splitlines()[0]} "
+            f"estimator holds a step that skl2onnx cannot convert to ONNX in {dtype}: {str(error).splitlines()[0]} "
             "Fit that step outside, in a Pipeline before this estimator."
         ) from error
+    return model
 
 
 def _to_onnx(estimator, n_features, dtype):

@@ -41,7 +41,11 @@ def score_template(estimator, n_features, n_outputs, random_state):
     ------
     NotTrainableError
         For any other model, and for options that its weights alone do not say.
+    ValueError
+        For parameters of the model that scikit-learn refuses.
     """
+    if isinstance(estimator, (LinearRegression, LogisticRegression, MLPRegressor, MLPClassifier)):
+        estimator._validate_params()
     if isinstance(estimator, (LinearRegression, LogisticRegression)):
         return _linear(estimator, n_features, n_outputs)
     if isinstance(estimator, (MLPRegressor, MLPClassifier)):
@@ -73,6 +77,8 @@ def _neural_network(estimator, n_features, n_outputs, random_state):
         )
     template = MLPRegressor(activation=estimator.activation)
     sizes = [n_features, *np.atleast_1d(estimator.hidden_layer_sizes).tolist(), n_outputs]
+    if min(sizes) < 1:
+        raise ValueError(f"hidden_layer_sizes must be > 0, got {estimator.hidden_layer_sizes}.")
     factor = 2.0 if estimator.activation == "logistic" else 6.0
     template.coefs_, template.intercepts_ = [], []
     for fan_in, fan_out in itertools.pairwise(sizes):

@@ -43,14 +43,18 @@ class ScriptedSolver(MeanSolver):
 
 def batches(y, batch_size=None, shuffle=False):
     y = np.asarray(y, dtype=float)[:, None]
-    return Batches(
-        y, y, None, batch_size=batch_size or len(y), shuffle=shuffle, random_state=np.random.RandomState(0)
-    )
+    return Batches(y, y, None, batch_size=batch_size or len(y), shuffle=shuffle, random_state=np.random.RandomState(0))
 
 
 def run(solver, data, schedule=None, *, max_iter=100, tol=None, n_iter_no_change=5, **options):
     return minimise(
-        solver, data, schedule or Constant(0.5), max_iter=max_iter, tol=tol, n_iter_no_change=n_iter_no_change, **options
+        solver,
+        data,
+        schedule or Constant(0.5),
+        max_iter=max_iter,
+        tol=tol,
+        n_iter_no_change=n_iter_no_change,
+        **options,
     )
 
 
@@ -111,7 +115,9 @@ def test_on_epoch_end_sees_each_objective():
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_loss_that_is_not_finite_ends_it_at_once(bad):
     solver = ScriptedSolver([1.0, bad, 1.0])
-    with pytest.raises(ValueError, match=r"loss became infinite or NaN in epoch 2.*learning rate of 0\.5.*StandardScaler"):
+    with pytest.raises(
+        ValueError, match=r"loss became infinite or NaN in epoch 2.*learning rate of 0\.5.*StandardScaler"
+    ):
         run(solver, batches([0.0]), max_iter=3)
     assert next(solver.objectives) == 1.0
 

@@ -9,11 +9,19 @@ from skort.objective.penalties import L2
 
 
 def objective(**changes):
-    arguments = {"loss": SquaredError(), "penalty": L2(), "coefficients": ("a", "b"), "n_outputs": 3, "dtype": np.float32}
+    arguments = {
+        "loss": SquaredError(),
+        "penalty": L2(),
+        "coefficients": ("a", "b"),
+        "n_outputs": 3,
+        "dtype": np.float32,
+    }
     return Objective(**{**arguments, **changes})
 
 
-@pytest.mark.parametrize("loss, n_outputs, scale", [(SquaredError(), 3, 1 / 3), (SquaredError(), 1, 1), (LogLoss(), 3, 1)])
+@pytest.mark.parametrize(
+    "loss, n_outputs, scale", [(SquaredError(), 3, 1 / 3), (SquaredError(), 1, 1), (LogLoss(), 3, 1)]
+)
 def test_scale_of_the_sample_weights(loss, n_outputs, scale):
     assert objective(loss=loss, n_outputs=n_outputs).sample_weight_scale == scale
 

@@ -1,0 +1,394 @@
+"""What both estimators promise: scikit-learn's contract, clear errors, no half-changed state, one ONNX model."""
+
+import copy
+import pickle
+import subprocess
+import sys
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import onnx
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.exceptions import NotTrainableError
+from skort.runtime.installed import load, training_api
+
+ESTIMATORS = [OrtSGDRegressor, OrtSGDClassifier]
+MODELS = [
+    (OrtSGDRegressor, None),
+    (OrtSGDRegressor, MLPRegressor(hidden_layer_sizes=(8,))),
+    (OrtSGDRegressor, make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(8,), activation="logistic"))),
+    (OrtSGDClassifier, None),
+    (OrtSGDClassifier, MLPClassifier((8,))),
+    (OrtSGDClassifier, make_pipeline(StandardScaler(), LogisticRegression())),
+]
+
+
+def data(n=80, n_features=5, seed=0):
+    """Return X and a y that both estimators take."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features))
+    return X, (X[:, 0] + 0.3 * rng.normal(size=n) > 0).astype(int)
+
+
+def short(estimator_class, inner=None, **options):
+    return estimator_class(inner, **{"max_iter": 5, "tol": None, "random_state": 0, **options})
+
+
+def state(estimator):
+    """Return what identifies an estimator's state: identities, and bytes of what could be changed in place."""
+    fitted = {name: value for name, value in vars(estimator).items() if name not in estimator.get_params(deep=False)}
+    return {name: id(value) for name, value in fitted.items()}, pickle.dumps(fitted.get("weights_"))
+
+
+# --- bad input
+
+X, Y = data()
+BAD_DATA = [
+    (np.where(X > 2, np.nan, X), Y, None, "Input X contains NaN"),
+    (np.where(X > 2, np.inf, X), Y, None, "Input X contains infinity"),
+    (1e300 * X, Y, None, "too large for dtype"),
+    (X + 1j, Y, None, "Complex data not supported"),
+    (np.full(X.shape, "text"), Y, None, "could not convert string to float"),
+    (X[:0], Y[:0], None, "Found array with 0 sample"),
+    (X[:, :0], Y, None, r"Found array with 0 feature\(s\)"),
+    (X[:, 0], Y, None, "Expected 2D array, got 1D array"),
+    (X, Y[:-1], None, "inconsistent numbers of samples"),
+    (X, np.where(Y == 0, np.nan, 1.0), None, "Input y contains NaN"),
+    (X, None, None, "requires y to be passed"),
+    (X, Y, np.ones(3), r"sample_weight.shape == \(3,\), expected \(80,\)"),
+    (X, Y, np.where(Y == 0, -1.0, 1.0), "Negative values in data passed to `sample_weight`"),
+    (X, Y, np.where(Y == 0, np.nan, 1.0), "sample_weight contains NaN"),
+    (X, Y, np.zeros(80), "(?i)sample.weight.*zero"),
+]
+
+
+# scikit-learn sums X to look for infinities.
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast", "ignore:invalid value encountered in reduce")
+@pytest.mark.parametrize("X, y, sample_weight, message", BAD_DATA, ids=[case[-1] for case in BAD_DATA])
+@pytest.mark.parametrize("fitted", [False, True])
+@pytest.mark.parametrize("estimator_class", ESTIMATORS)
+def test_bad_data_is_refused_and_changes_nothing(estimator_class, fitted, X, y, sample_weight, message):
+    estimator = short(estimator_class)
+    if fitted:
+        estimator.fit(*data())
+    before = state(estimator)
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X, y, sample_weight=sample_weight)
+    assert state(estimator) == before
+
+
+BAD_PARAMETERS = [
+    ("solver", "graph", "'solver' parameter .* must be a str among {.*'agent'.*}"),
+    ("loss", "hinge", "'loss' parameter"),
+    ("penalty", "l3", "'penalty' parameter .* must be a str among {'l2'} or None"),
+    ("alpha", -1.0, "'alpha' parameter"),
+    ("optimizer", "adam", "'optimizer' parameter"),
+    ("learning_rate", "fast", "'learning_rate' parameter"),
+    ("eta0", 0.0, "'eta0' parameter"),
+    ("power_t", -0.5, "'power_t' parameter"),
+    ("batch_size", 0, "'batch_size' parameter"),
+    ("batch_size", 2.5, "'batch_size' parameter"),
+    ("max_iter", 0, "'max_iter' parameter"),
+    ("tol", -1e-3, "'tol' parameter"),
+    ("n_iter_no_change", 0, "'n_iter_no_change' parameter"),
+    ("shuffle", "yes", "'shuffle' parameter"),
+    ("dtype", "float16", "'dtype' parameter"),
+    ("random_state", "seed", "'random_state' parameter"),
+    ("verbose", -1, "'verbose' parameter"),
+    ("estimator", StandardScaler(), "'estimator' parameter .* implementing 'fit' and 'predict'"),
+    ("estimator", make_pipeline(StandardScaler()), "'estimator' parameter"),
+]
+
+
+@pytest.mark.parametrize("name, value, message", BAD_PARAMETERS)
+@pytest.mark.parametrize("estimator_class", ESTIMATORS)
+def test_bad_parameters_are_named(estimator_class, name, value, message):
+    estimator = short(estimator_class).set_params(**{name: value})
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(*data())
+
+
+@pytest.mark.parametrize("estimator_class", ESTIMATORS)
+def test_a_class_in_place_of_a_model_is_refused_as_scikit_learn_does(estimator_class):
+    with pytest.raises(TypeError, match="got estimator class instead"):
+        estimator_class(LinearRegression).fit(*data())
+
+
+@pytest.mark.parametrize(
+    "estimator, message",
+    [
+        (OrtSGDRegressor(RandomForestRegressor()), "RandomForestRegressor cannot be trained"),
+        (OrtSGDClassifier(RandomForestClassifier()), "RandomForestClassifier cannot be trained"),
+        (
+            OrtSGDClassifier(make_pipeline(StandardScaler(), RandomForestClassifier())),
+            "RandomForestClassifier cannot be trained",
+        ),
+        (OrtSGDRegressor(LogisticRegression()), "LogisticRegression is not a regressor: use OrtSGDClassifier"),
+        (OrtSGDClassifier(LinearRegression()), "LinearRegression is not a classifier: use OrtSGDRegressor"),
+    ],
+)
+def test_models_that_cannot_be_trained_are_refused_before_any_training(estimator, message):
+    before = state(estimator)
+    with pytest.raises(NotTrainableError, match=message):
+        estimator.fit(*data())
+    assert state(estimator) == before
+
+
+def test_a_session_trains_no_float64():
+    with pytest.raises(ValueError, match=r'solver="session" trains in float32 only.*solver="agent"'):
+        OrtSGDRegressor(solver="session", dtype="float64").fit(*data())
+
+
+@pytest.mark.parametrize("estimator_class", ESTIMATORS)
+def test_an_unfitted_estimator_says_so(estimator_class, tmp_path):
+    estimator = estimator_class()
+    for call in (
+        lambda: estimator.predict(X),
+        estimator.to_onnx,
+        estimator.training_graphs,
+        lambda: estimator.save_onnx(tmp_path / "model.onnx"),
+    ):
+        with pytest.raises(NotFittedError):
+            call()
+    assert not (tmp_path / "model.onnx").exists()
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_divergence_names_the_epoch_and_leaves_the_estimator_as_it_was(solver, fitted):
+    X, y = data()
+    model = short(OrtSGDRegressor, solver=solver)
+    if fitted:
+        model.fit(X, y)
+    before = state(model)
+    model.set_params(eta0=50.0, max_iter=1000)
+    with pytest.raises(ValueError, match=r"in epoch \d+, at a learning rate of 50\. Scale the data.*lower eta0"):
+        model.fit(X, y)
+    model.set_params(eta0=0.01, max_iter=5)
+    assert state(model) == before
+
+
+def test_max_iter_warns_where_tol_was_not_reached(solver):
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=3, tol=0\.0001") as record:
+        short(OrtSGDRegressor, solver=solver, max_iter=3, tol=1e-4).fit(*data())
+    assert record[0].filename == __file__
+
+
+@pytest.mark.parametrize("estimator_class", ESTIMATORS)
+def test_wrong_number_and_names_of_features(estimator_class):
+    X, y = data()
+    estimator = short(estimator_class).fit(X, y)
+    with pytest.raises(ValueError, match=r"X has 4 features, but .* is expecting 5 features"):
+        estimator.predict(X[:, :4])
+    estimator.fit(pd.DataFrame(X, columns=list("abcde")), y)
+    assert estimator.feature_names_in_.tolist() == list("abcde")
+    with pytest.raises(ValueError, match="feature names should match"):
+        estimator.predict(pd.DataFrame(X, columns=list("abcdx")))
+
+
+# --- scikit-learn's contract
+
+
+@pytest.mark.parametrize("estimator_class, inner", MODELS)
+def test_clone_and_nested_parameters(estimator_class, inner):
+    estimator = short(estimator_class, inner)
+    estimator.fit(*data())
+    copied = clone(estimator)
+    assert not hasattr(copied, "n_iter_")
+    assert repr(copied) == repr(estimator)
+    if isinstance(inner, MLPRegressor | MLPClassifier):
+        copied.set_params(estimator__hidden_layer_sizes=(3,)).fit(*data())
+        assert copied.weights_["coefficient"].shape == (5, 3)
+        assert inner.hidden_layer_sizes == (8,)
+
+
+@pytest.mark.parametrize("estimator_class, inner", MODELS)
+def test_copies_predict_the_same(solver, estimator_class, inner, tmp_path):
+    X, y = data()
+    estimator = short(estimator_class, inner, solver=solver).fit(X, y)
+    joblib.dump(estimator, tmp_path / "model.joblib")
+    for copied in (
+        pickle.loads(pickle.dumps(estimator)),
+        copy.deepcopy(estimator),
+        joblib.load(tmp_path / "model.joblib"),
+    ):
+        np.testing.assert_array_equal(copied.predict(X), estimator.predict(X))
+        assert copied.training_graphs().keys() == estimator.training_graphs().keys()
+
+
+@pytest.mark.parametrize("estimator_class, inner", MODELS)
+def test_search_and_cross_validation(solver, estimator_class, inner):
+    X, y = data()
+    estimator = short(estimator_class, inner, solver=solver)
+    search = GridSearchCV(estimator, {"eta0": [0.01, 0.3]}, cv=3, n_jobs=2).fit(X, y)
+    for eta0, score in zip((0.01, 0.3), search.cv_results_["mean_test_score"], strict=True):
+        np.testing.assert_allclose(cross_val_score(clone(estimator).set_params(eta0=eta0), X, y, cv=3).mean(), score)
+
+
+def test_sample_weight_is_routed_through_a_pipeline():
+    X, y = data()
+    weight = np.where(y == 0, 1.0, 4.0)
+    direct = short(OrtSGDClassifier).fit(X, y, sample_weight=weight)
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = short(OrtSGDClassifier).set_fit_request(sample_weight=True)
+        scaler = StandardScaler(with_mean=False, with_std=False).set_fit_request(sample_weight=False)
+        pipeline = make_pipeline(scaler, inner).fit(X, y, sample_weight=weight)
+    np.testing.assert_array_equal(pipeline[-1].coef_, direct.coef_)
+    assert not np.allclose(direct.coef_, short(OrtSGDClassifier).fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("estimator_class, inner", MODELS[:2] + MODELS[3:5])
+def test_a_weight_of_two_is_a_row_twice_and_a_weight_of_zero_none(estimator_class, inner):
+    X, y = data()
+    weight = np.arange(80) % 3
+    options = {"dtype": "float64", "max_iter": 50, "batch_size": 80}
+    weighted = short(estimator_class, inner, **options).fit(X, y, sample_weight=weight)
+    repeated = short(estimator_class, inner, **options).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    for name, w in weighted.weights_.items():
+        np.testing.assert_allclose(w, repeated.weights_[name], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(weighted.loss_curve_, repeated.loss_curve_, rtol=1e-12)
+
+
+def test_rows_of_weight_zero_are_in_no_batch(solver):
+    X, y = data()
+    weight = (np.arange(80) % 3 > 0).astype(float)
+    kept = weight > 0
+    options = {"solver": solver, "batch_size": 10, "shuffle": False}
+    weighted = short(OrtSGDClassifier, **options).fit(X, y, sample_weight=weight)
+    without = short(OrtSGDClassifier, **options).fit(X[kept], y[kept])
+    np.testing.assert_array_equal(weighted.coef_, without.coef_)
+    assert weighted.t_ == without.t_ == 5 * 6
+
+
+@pytest.mark.parametrize("estimator_class, inner", MODELS)
+def test_the_same_seed_gives_the_same_bytes(solver, estimator_class, inner):
+    X, y = data()
+    options = {"solver": solver, "batch_size": 16}
+    first, second = (short(estimator_class, inner, **options).fit(X, y) for _ in range(2))
+    other = (
+        short(
+            estimator_class,
+            inner,
+            **options,
+        )
+        .set_params(random_state=1)
+        .fit(X, y)
+    )
+    assert first.onnx_.SerializeToString() == second.onnx_.SerializeToString()
+    assert first.onnx_.SerializeToString() != other.onnx_.SerializeToString()
+
+
+def test_fits_in_threads_are_the_serial_ones(solver):
+    X, y = data(400)
+
+    def fit(seed):
+        model = short(OrtSGDClassifier, MLPClassifier((8,)), solver=solver, batch_size=16, random_state=seed)
+        return model.fit(X, y).onnx_.SerializeToString()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(fit, range(8))) == [fit(seed) for seed in range(8)]
+
+
+# --- ONNX
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("estimator_class, inner", MODELS)
+def test_predictions_are_the_saved_models_to_the_last_bit(estimator_class, inner, dtype, tmp_path):
+    X, y = data(203)
+    estimator = short(estimator_class, inner, dtype=dtype).fit(X, y)
+    estimator.save_onnx(tmp_path / "model.onnx")
+    model = onnx.load(tmp_path / "model.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    session = load().InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    outputs = session.run(None, {"X": X.astype(dtype)})
+    if estimator_class is OrtSGDRegressor:
+        assert [o.name for o in session.get_outputs()] == ["variable"]
+        np.testing.assert_array_equal(estimator.predict(X), outputs[0].ravel())
+    else:
+        assert [o.name for o in session.get_outputs()] == ["label", "probabilities"]
+        np.testing.assert_array_equal(estimator.predict(X), outputs[0])
+        np.testing.assert_array_equal(estimator.predict_proba(X), outputs[1])
+
+
+def test_to_onnx_is_a_copy():
+    estimator = short(OrtSGDRegressor).fit(*data())
+    model = estimator.to_onnx()
+    assert model.SerializeToString() == estimator.onnx_.SerializeToString()
+    del model.graph.node[:]
+    assert len(estimator.onnx_.graph.node) > 0
+
+
+def test_a_pipelines_steps_are_part_of_the_model(solver):
+    X, y = data()
+    X = 100 * X + 7
+    inside = short(OrtSGDRegressor, make_pipeline(StandardScaler(), LinearRegression()), solver=solver).fit(X, y)
+    outside = make_pipeline(StandardScaler(), short(OrtSGDRegressor, solver=solver)).fit(X, y)
+    np.testing.assert_array_equal(inside.coef_, outside[-1].coef_)
+    np.testing.assert_allclose(inside.predict(X), outside.predict(X), rtol=1e-4, atol=1e-5)
+    assert "Scaler" in {node.op_type for node in inside.onnx_.graph.node}
+
+
+def test_training_graphs(solver):
+    X, y = data()
+    graphs = short(OrtSGDRegressor, solver=solver, batch_size=16).fit(X, y).training_graphs()
+    if solver == "agent":
+        assert list(graphs) == ["gradient"]
+        assert {o.name for o in graphs["gradient"].graph.output} == {"coef_grad", "intercept_grad"}
+        assert "YieldOp" in {node.op_type for node in graphs["gradient"].graph.node}
+    else:
+        assert list(graphs) == ["objective", "training"]
+        onnx.checker.check_model(graphs["objective"], full_check=True)
+        assert "SGDOptimizer" in {node.op_type for node in graphs["training"].graph.node}
+    X_input = next(i for i in next(iter(graphs.values())).graph.input if i.name == "X")
+    assert [d.dim_value for d in X_input.type.tensor_type.shape.dim] == [16, 5]
+
+
+# --- memory
+
+
+@pytest.mark.parametrize("given, copies", [("float32", 0), ("float64", 1)])
+def test_fit_copies_X_once_to_float32_at_most(solver, given, copies):
+    X, y = np.random.default_rng(0).normal(size=(100_000, 60)).astype(given), np.zeros(100_000)
+    model = short(OrtSGDRegressor, solver=solver, max_iter=1)
+    model.fit(X[:500], y[:500])
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Beyond X: targets, weights and order of the rows, below 100 bytes a row.
+    assert peak < copies * 4 * X.size + 100 * len(X)
+
+
+def test_fits_leave_no_memory_behind():
+    code = """
+import resource, numpy as np
+from skort import OrtSGDClassifier
+X, y = np.random.default_rng(0).normal(size=(50, 5)), np.arange(50) % 3
+def fits(n):
+    for _ in range(n):
+        OrtSGDClassifier(solver=SOLVER, max_iter=2, tol=None).fit(X, y).predict(X)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = fits(40)
+print(fits(160) - before)
+"""
+    pytest.importorskip("resource")
+    for name in ("agent", "session") if "TrainingSession" in training_api() else ("agent",):
+        run = subprocess.run(
+            [sys.executable, "-c", code.replace("SOLVER", repr(name))], capture_output=True, text=True, check=True
+        )
+        # 160 fits and predictions, KiB.
+        assert int(run.stdout) < 20 * 1024, name

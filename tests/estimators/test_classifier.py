@@ -1,0 +1,137 @@
+"""OrtSGDClassifier against closed forms and scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skort import OrtSGDClassifier
+
+
+@pytest.mark.parametrize(
+    "load, inner, reference",
+    [
+        (load_breast_cancer, None, LogisticRegression()),
+        (load_digits, None, LogisticRegression()),
+        (load_digits, MLPClassifier((50,)), MLPClassifier((50,), max_iter=500, random_state=0)),
+    ],
+    ids=["breast_cancer", "digits", "digits, neural network"],
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_all_defaults_learn_real_data(solver, load, inner, reference, seed):
+    X, y = load(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=seed)
+    models = [
+        make_pipeline(StandardScaler(), model).fit(X_train, y_train)
+        for model in (OrtSGDClassifier(inner, solver=solver, random_state=seed), reference)
+    ]
+    ours, theirs = (model.score(X_test, y_test) for model in models)
+    assert ours >= theirs - 0.015
+
+
+def blobs(n_classes, n=90, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    return rng.normal(size=(n, 3)) + 1.5 * np.eye(3)[y % 3], y
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_full_batches_follow_gradient_descent_in_numpy(solver, n_classes):
+    X, y = blobs(n_classes)
+    alpha, eta = 0.1, 0.5
+    model = OrtSGDClassifier(solver=solver, alpha=alpha, eta0=eta, tol=None, max_iter=20).fit(X, y)
+    k = 1 if n_classes == 2 else n_classes
+    target = y[:, None] if k == 1 else np.eye(k)[y]
+    W, b = np.zeros((3, k)), np.zeros(k)
+    for _ in range(20):
+        score = X @ W + b
+        e = np.exp(score)
+        p = e / (1 + e) if k == 1 else e / e.sum(axis=1, keepdims=True)
+        W, b = W - eta * (X.T @ (p - target) / len(X) + alpha * W), b - eta * (p - target).mean(axis=0)
+    np.testing.assert_allclose(model.coef_, W.T, rtol=1e-4)
+    np.testing.assert_allclose(model.intercept_, b, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(model.decision_function(X), (X @ W + b).squeeze(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_limit_is_logistic_regression(n_classes):
+    X, y = blobs(n_classes)
+    alpha = 0.02
+    model = OrtSGDClassifier(alpha=alpha, dtype="float64", eta0=1.0, tol=0.0, max_iter=20_000).fit(X, y)
+    reference = LogisticRegression(C=1 / (alpha * len(X)), tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(model.coef_, reference.coef_, rtol=1e-5)
+    np.testing.assert_allclose(model.predict_proba(X), reference.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(model.predict_log_proba(X), reference.predict_log_proba(X), atol=1e-5)
+    np.testing.assert_array_equal(model.predict(X), reference.predict(X))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "names",
+    [
+        np.array(["ant", "bee", "cicada"]),
+        np.array(["ant", "bee", "cicada"], dtype=object),
+        np.array([-7, 0, 300]),
+        np.array([3, 5, 7], dtype=np.int8),
+        np.array([3, 5, 7], dtype=np.uint64),
+        np.array([-1.0, 0.0, 2.0]),
+        np.array([False, True]),
+    ],
+    ids=lambda names: str(names.dtype),
+)
+def test_any_labels(solver, n_classes, names):
+    if len(names) < n_classes:
+        pytest.skip("there are two bools")
+    X, y = blobs(n_classes)
+    options = {"solver": solver, "max_iter": 20, "tol": None, "random_state": 0}
+    plain = OrtSGDClassifier(**options).fit(X, y)
+    named = OrtSGDClassifier(**options).fit(X, names[y])
+    np.testing.assert_array_equal(named.classes_, names[:n_classes])
+    assert named.predict(X).dtype == names.dtype
+    np.testing.assert_array_equal(named.predict(X), names[plain.predict(X)])
+    np.testing.assert_array_equal(named.predict_proba(X), plain.predict_proba(X))
+
+
+def test_missing_labels_in_the_training_data_are_no_classes():
+    X, y = load_iris(return_X_y=True)
+    model = OrtSGDClassifier(max_iter=3, tol=None).fit(X[y != 1], y[y != 1])
+    assert model.classes_.tolist() == [0, 2]
+    assert model.predict_proba(X).shape == (150, 2)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_log_probabilities_of_extreme_scores_are_finite(n_classes):
+    X, y = blobs(n_classes)
+    model = OrtSGDClassifier(eta0=0.5, max_iter=20, tol=None).fit(X, y)
+    far = 1e6 * X
+    score = model.decision_function(far)
+    log_proba = model.predict_log_proba(far)
+    assert log_proba.min() < -1e4
+    if n_classes == 2:
+        np.testing.assert_allclose(log_proba[:, 1], np.minimum(score, 0), atol=1)
+    else:
+        np.testing.assert_allclose(log_proba, score - score.max(axis=1, keepdims=True), atol=2)
+    np.testing.assert_allclose(model.predict_proba(far).sum(axis=1), 1, rtol=1e-6)
+
+
+def test_training_stays_finite_at_large_scores(solver):
+    X, y = blobs(2)
+    model = OrtSGDClassifier(solver=solver, eta0=0.1, penalty=None, max_iter=5, tol=None).fit(1e4 * X, y)
+    assert np.abs(model.decision_function(1e4 * X)).max() > 1e4
+    assert np.isfinite(model.loss_curve_).all()
+
+
+def test_one_class_is_refused():
+    X, _ = blobs(2)
+    with pytest.raises(ValueError, match=r"number of classes has to be greater than one; got 1 class"):
+        OrtSGDClassifier().fit(X, np.zeros(len(X)))
+
+
+def test_continuous_targets_are_refused():
+    X, _ = blobs(2)
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        OrtSGDClassifier().fit(X, X[:, 0])

@@ -1,0 +1,119 @@
+"""OrtSGDRegressor against closed forms and scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skort import OrtSGDRegressor
+
+
+def problem(n_outputs=None, n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    shape = (4,) if n_outputs is None else (4, n_outputs)
+    return X, X @ rng.normal(size=shape) + 3 + 0.1 * rng.normal(size=(n, *shape[1:]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_defaults_learn_diabetes(solver, seed):
+    X, y = load_diabetes(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=seed)
+    models = [
+        make_pipeline(StandardScaler(), model).fit(X_train, y_train)
+        for model in (OrtSGDRegressor(solver=solver, random_state=seed), LinearRegression())
+    ]
+    ours, theirs = (model.score(X_test, y_test) for model in models)
+    assert ours >= theirs - 0.02
+
+
+@pytest.mark.parametrize("learning_rate", ["constant", "invscaling"])
+def test_full_batches_follow_gradient_descent_in_numpy(solver, learning_rate):
+    X, y = problem()
+    alpha, eta0, power_t = 0.1, 0.2, 0.5
+    model = OrtSGDRegressor(
+        solver=solver, alpha=alpha, learning_rate=learning_rate, eta0=eta0, power_t=power_t, tol=None, max_iter=30
+    ).fit(X, y)
+    w, b = np.zeros(4), 0.0
+    losses = []
+    for t in range(1, 31):
+        residual = X @ w + b - y
+        losses.append(0.5 * (residual**2).mean() + alpha / 2 * w @ w)
+        eta = eta0 if learning_rate == "constant" else eta0 / t**power_t
+        w, b = w - eta * (X.T @ residual / len(y) + alpha * w), b - eta * residual.mean()
+    np.testing.assert_allclose(model.coef_, w, rtol=1e-4)
+    np.testing.assert_allclose(model.intercept_, [b], rtol=1e-4)
+    np.testing.assert_allclose(model.loss_curve_, losses, rtol=1e-4)
+    assert (model.n_iter_, model.t_) == (30, 30)
+    assert (model.loss_, model.best_loss_) == (model.loss_curve_[-1], min(model.loss_curve_))
+
+
+def test_mini_batches_follow_gradient_descent_in_numpy(solver):
+    X, y = problem(n=25)
+    model = OrtSGDRegressor(solver=solver, penalty=None, eta0=0.1, batch_size=10, shuffle=False, tol=None, max_iter=3)
+    model.fit(X, y)
+    w, b = np.zeros(4), 0.0
+    for _ in range(3):
+        for rows in (slice(0, 10), slice(10, 20), slice(20, 25)):
+            residual = X[rows] @ w + b - y[rows]
+            w, b = w - 0.1 * X[rows].T @ residual / len(residual), b - 0.1 * residual.mean()
+    np.testing.assert_allclose(model.coef_, w, rtol=1e-5)
+    np.testing.assert_allclose(model.intercept_, [b], rtol=1e-5)
+    assert (model.n_iter_, model.t_) == (3, 9)
+
+
+@pytest.mark.parametrize("n_outputs", [None, 1, 3])
+def test_the_limit_is_ridge_regression(n_outputs):
+    X, y = problem(n_outputs)
+    alpha = 0.05
+    model = OrtSGDRegressor(alpha=alpha, dtype="float64", eta0=0.3, tol=0.0, max_iter=3000).fit(X, y)
+    # J is a mean over rows and outputs, scikit-learn's objective twice its sum over them.
+    ridge = Ridge(alpha=alpha * len(X) * (n_outputs or 1)).fit(X, y)
+    np.testing.assert_allclose(model.coef_, ridge.coef_.reshape(model.coef_.shape), rtol=1e-6)
+    np.testing.assert_allclose(model.intercept_, np.atleast_1d(ridge.intercept_), rtol=1e-6)
+    assert model.coef_.shape == LinearRegression().fit(X, y).coef_.shape
+    np.testing.assert_allclose(model.predict(X), ridge.predict(X).reshape(y.shape), rtol=1e-6)
+    assert model.predict(X).shape == y.shape
+
+
+def test_without_intercept(solver):
+    X, y = problem()
+    model = OrtSGDRegressor(LinearRegression(fit_intercept=False), solver=solver, penalty=None, tol=0.0, eta0=0.3)
+    model.fit(X, y)
+    np.testing.assert_allclose(model.coef_, LinearRegression(fit_intercept=False).fit(X, y).coef_, rtol=1e-3)
+    np.testing.assert_array_equal(model.intercept_, [0])
+    assert list(model.weights_) == ["coef"]
+
+
+@pytest.mark.parametrize("activation", ["identity", "logistic", "tanh", "relu"])
+def test_predict_is_the_neural_network_of_the_weights(solver, activation, rng):
+    X, y = problem(2)
+    inner = MLPRegressor(hidden_layer_sizes=(5, 3), activation=activation)
+    model = OrtSGDRegressor(inner, solver=solver, max_iter=5, tol=None, random_state=0).fit(X, y)
+    act = {"identity": lambda z: z, "logistic": lambda z: 1 / (1 + np.exp(-z)), "tanh": np.tanh}.get(
+        activation, lambda z: np.maximum(z, 0)
+    )
+    w = model.weights_
+    hidden = act(X @ w["coefficient"] + w["intercepts"])
+    hidden = act(hidden @ w["coefficient1"] + w["intercepts1"])
+    np.testing.assert_allclose(model.predict(X), hidden @ w["coefficient2"] + w["intercepts2"], rtol=1e-4, atol=1e-5)
+    assert not hasattr(model, "coef_")
+
+
+def test_a_refit_forgets_the_linear_model():
+    X, y = problem()
+    model = OrtSGDRegressor(max_iter=2, tol=None).fit(X, y)
+    assert model.coef_.shape == (4,)
+    model.set_params(estimator=MLPRegressor(hidden_layer_sizes=(3,))).fit(X, y)
+    assert not hasattr(model, "coef_")
+    assert model.n_iter_ == 2
+
+
+def test_targets_beyond_float32_are_named():
+    X, y = problem()
+    with pytest.raises(ValueError, match="y contains values too large for dtype='float32'"):
+        OrtSGDRegressor().fit(X, y * 1e300)

@@ -1,0 +1,44 @@
+"""Models that run, also from a copy and from several threads."""
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import onnx.parser
+import pytest
+
+from skort.runtime.inference import InferenceModel
+
+DOUBLE = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+double (float[N, 2] X) => (float[N, 2] twice, float[N, 2] minus) { twice = Add (X, X)  minus = Neg (X) }""")
+
+
+@pytest.fixture
+def model():
+    return InferenceModel(DOUBLE.SerializeToString())
+
+
+def test_outputs_by_name(model):
+    X = np.array([[1, 2], [3, 4]], dtype=np.float32)
+    np.testing.assert_array_equal(model.run("twice", X), 2 * X)
+    np.testing.assert_array_equal(model.run("minus", X), -X)
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_copies_run(model, used, tmp_path):
+    X = np.ones((3, 2), dtype=np.float32)
+    if used:
+        model.run("twice", X)
+    joblib.dump(model, tmp_path / "model.joblib")
+    for copied in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), joblib.load(tmp_path / "model.joblib")):
+        np.testing.assert_array_equal(copied.run("twice", X), 2 * X)
+
+
+def test_threads_share_a_model(model):
+    inputs = [np.full((50, 2), i, dtype=np.float32) for i in range(100)]
+    with ThreadPoolExecutor(8) as pool:
+        for X, result in zip(inputs, pool.map(lambda X: model.run("twice", X), inputs), strict=True):
+            np.testing.assert_array_equal(result, 2 * X)

@@ -1,0 +1,99 @@
+"""What the errors about missing and mixed runtimes say."""
+
+import logging
+
+import pytest
+
+from skort.exceptions import RuntimeNotAvailableError
+from skort.runtime import installed
+
+
+@pytest.fixture
+def pretend(monkeypatch):
+    """Pretend that other distributions, with another training API, are installed."""
+
+    def set_installed(distributions, api=()):
+        monkeypatch.setattr(installed, "installed_distributions", lambda: distributions)
+        monkeypatch.setattr(installed, "training_api", lambda: dict.fromkeys(api, object))
+
+    return set_installed
+
+
+def test_a_missing_session_names_its_package_and_the_solver_that_works(pretend):
+    pretend({"onnxruntime-training-cpu": "1.19.2"}, ["TrainingAgent"])
+    with pytest.raises(RuntimeNotAvailableError) as error:
+        installed.require("TrainingSession", "session")
+    message = str(error.value)
+    assert "solver='session' needs TrainingSession" in message
+    assert "onnxruntime-training-cpu 1.19.2" in message
+    assert "onnxruntime-training 1.16.2 and 1.16.3 (Linux x86-64, Python 3.10 and 3.11)" in message
+    assert 'solver="agent" works here' in message
+
+
+def test_a_plain_runtime_says_what_trains_and_what_works(pretend):
+    pretend({"onnxruntime": "1.31.1"})
+    with pytest.raises(RuntimeNotAvailableError) as error:
+        installed.require("TrainingAgent", "agent")
+    message = str(error.value)
+    assert "solver='agent' needs TrainingAgent" in message
+    assert "onnxruntime-training-cpu 1.19.2" in message
+    assert "Fitted models load, predict and export" in message
+    assert "uninstall" not in message
+
+
+MEND = "Mend it with: pip uninstall -y onnxruntime onnxruntime-training && pip install onnxruntime-training==1.16.3"
+
+
+def test_a_mix_that_broke_the_training_api_is_named_with_its_cure(pretend):
+    pretend({"onnxruntime": "1.31.1", "onnxruntime-training": "1.16.3"})
+    with pytest.raises(
+        RuntimeNotAvailableError, match="onnxruntime and onnxruntime-training are installed over"
+    ) as error:
+        installed.require("TrainingAgent", "agent")
+    assert str(error.value).endswith(MEND)
+
+
+def test_a_mix_that_still_works_is_a_warning(pretend):
+    pretend({"onnxruntime": "1.31.1", "onnxruntime-training": "1.16.3"}, ["TrainingAgent"])
+    with pytest.warns(RuntimeWarning, match="installed over each other") as record:
+        assert installed.require("TrainingAgent", "agent") is object
+    assert str(record[0].message).endswith(MEND)
+
+
+@pytest.mark.parametrize(
+    "distributions, advice",
+    [({}, "pip install onnxruntime"), ({"onnxruntime": "1", "onnxruntime-gpu": "2"}, "pip uninstall -y onnxruntime ")],
+)
+def test_a_runtime_that_cannot_be_imported(distributions, advice, pretend, monkeypatch):
+    def broken(name):
+        raise ImportError(f"no {name}")
+
+    pretend(distributions)
+    monkeypatch.setattr(installed.importlib, "import_module", broken)
+    installed.load.cache_clear()
+    try:
+        with pytest.raises(RuntimeNotAvailableError, match=advice):
+            installed.load()
+    finally:
+        installed.load.cache_clear()
+
+
+def test_import_leaves_the_root_logger_alone(monkeypatch):
+    def noisy(name):
+        logging.getLogger().setLevel(logging.DEBUG)
+        logging.getLogger().addHandler(logging.StreamHandler())
+        return name
+
+    root = logging.getLogger()
+    before = root.level, root.handlers[:]
+    monkeypatch.setattr(installed.importlib, "import_module", noisy)
+    installed.load.cache_clear()
+    try:
+        assert installed.load() == "onnxruntime"
+    finally:
+        installed.load.cache_clear()
+    assert (root.level, root.handlers) == before
+
+
+def test_one_runtime_is_installed_here():
+    assert len(installed.installed_distributions()) == 1

@@ -1,0 +1,55 @@
+"""TrainingSession's two silent traps stay cured."""
+
+import numpy as np
+import onnx.parser
+import pytest
+
+from skort.runtime.installed import training_api
+
+pytestmark = pytest.mark.skipif("TrainingSession" not in training_api(), reason="this runtime has no TrainingSession")
+
+# J = sum((X W + b)^2) / 2. W and b are small enough to be merged with other constants, were they not listed as inputs.
+MODEL = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+half_square (float[3, 2] X) => (float J) <float[2, 1] W = {1, 2}, float[1] b = {0.5}>
+{
+    product = MatMul (X, W)
+    score = Add (product, b)
+    square = Mul (score, score)
+    sum = ReduceSum <keepdims = 0> (square)
+    half = Constant <value = float {0.5}> ()
+    J = Mul (half, sum)
+}""")
+
+
+def test_every_step_sees_the_weights_of_the_step_before():
+    from skort.runtime.training_session import BoundTrainingSession
+
+    X = np.array([[1, 0], [0.5, 1], [-1, 2]], dtype=np.float32)
+    session = BoundTrainingSession(MODEL, ["W", "b"], {"X": X})
+    W, b, eta = np.array([[1.0], [2.0]]), np.array([0.5]), 0.05
+    for _ in range(10):
+        score = X @ W + b
+        assert session.run(eta) == pytest.approx(0.5 * (score**2).sum(), rel=1e-5)
+        W, b = W - eta * X.T @ score, b - eta * score.sum(axis=0)
+    np.testing.assert_allclose(session.weights()["W"], W, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(session.weights()["b"], b, rtol=1e-4, atol=1e-6)
+
+
+def test_weights_are_copies():
+    from skort.runtime.training_session import BoundTrainingSession
+
+    session = BoundTrainingSession(MODEL, ["W", "b"], {"X": np.ones((3, 2), np.float32)})
+    before = session.weights()
+    np.testing.assert_array_equal(before["W"], [[1], [2]])
+    session.run(0.1)
+    np.testing.assert_array_equal(before["W"], [[1], [2]])
+    assert session.weights()["W"][0, 0] != 1
+
+
+def test_training_graph_ends_in_the_updates():
+    from skort.runtime.training_session import training_graph
+
+    graph = training_graph(MODEL, ["W", "b"]).graph
+    assert [node.op_type for node in graph.node].count("SGDOptimizer") == 2
+    assert "Learning_Rate" in {i.name for i in graph.input}

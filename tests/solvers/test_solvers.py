@@ -1,0 +1,201 @@
+"""Every solver's step against closed forms, scikit-learn's back-propagation, and each other."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+from skort.descent.optimizers import SGD
+from skort.graphs.conversion import score_graph
+from skort.objective.losses import LogLoss, SquaredError
+from skort.objective.nodes import Objective
+from skort.objective.penalties import L2
+from skort.runtime.installed import training_api
+from skort.solvers import SOLVERS
+
+
+def linear(n_features, n_outputs, rng, *, dtype="float32", fit_intercept=True):
+    """Return a linear score graph with random weights."""
+    model = LinearRegression(fit_intercept=fit_intercept)
+    graph = score_graph(model, n_features, n_outputs, dtype, np.random.RandomState(0))
+    return graph.with_weights({name: rng.normal(size=w.shape).astype(dtype) for name, w in graph.weights().items()})
+
+
+def make(name, graph, loss, *, batch_size, penalty=None, dtype="float32"):
+    objective = Objective(loss, penalty, graph.coefficients, graph.n_outputs, np.dtype(dtype))
+    return SOLVERS[name](graph, objective, SGD(), batch_size)
+
+
+def fill(solver, X, target, sample_weight=None):
+    weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
+    solver.batch.X[...] = X
+    solver.batch.target[...] = target
+    solver.batch.sample_weight[...] = (solver.sample_weight_scale * weight / weight.sum())[:, None]
+
+
+def targets(loss, n_outputs, n, rng):
+    if isinstance(loss, SquaredError):
+        return rng.normal(size=(n, n_outputs))
+    if n_outputs == 1:
+        return rng.integers(0, 2, (n, 1)).astype(float)
+    return np.eye(n_outputs)[rng.integers(0, n_outputs, n)]
+
+
+def closed_form(loss, score, target, weight):
+    """Return the mean loss and its gradient by the score, in numpy."""
+    share = (weight / weight.sum())[:, None]
+    if isinstance(loss, SquaredError):
+        k = score.shape[1]
+        return (share * (score - target) ** 2).sum() / (2 * k), share * (score - target) / k
+    if score.shape[1] == 1:
+        return (share * (np.logaddexp(0, score) - target * score)).sum(), share * (expit(score) - target)
+    log_sum = np.logaddexp.reduce(score, axis=1, keepdims=True)
+    return (share * target * (log_sum - score)).sum(), share * (softmax(score, axis=1) - target)
+
+
+LOSSES = [(SquaredError(), 1), (SquaredError(), 3), (LogLoss(), 1), (LogLoss(), 3)]
+
+
+@pytest.mark.parametrize("alpha", [0, 0.3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss, n_outputs", LOSSES)
+def test_one_step_of_a_linear_model_is_the_closed_form(solver, loss, n_outputs, weighted, alpha, rng):
+    X = rng.normal(size=(13, 4))
+    target = targets(loss, n_outputs, 13, rng)
+    weight = rng.uniform(0, 3, 13) if weighted else np.ones(13)
+    graph = linear(4, n_outputs, rng)
+    coef, intercept = (graph.weights()[name].astype(float) for name in ("coef", "intercept"))
+    mean, gradient = closed_form(loss, X @ coef + intercept, target, weight)
+
+    step = make(solver, graph, loss, batch_size=13, penalty=L2(alpha) if alpha else None)
+    fill(step, X, target, weight)
+    objective = step.step(0.5)
+
+    assert objective == pytest.approx(mean + alpha / 2 * (coef**2).sum(), rel=1e-5)
+    after = step.weights()
+    np.testing.assert_allclose(after["coef"], coef - 0.5 * (X.T @ gradient + alpha * coef), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(after["intercept"], intercept - 0.5 * gradient.sum(axis=0), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss, n_outputs", LOSSES)
+def test_one_float64_step_is_the_closed_form_to_the_last_digits(loss, n_outputs, rng):
+    X, target = rng.normal(size=(13, 4)), targets(loss, n_outputs, 13, rng)
+    graph = linear(4, n_outputs, rng, dtype="float64")
+    coef, intercept = graph.weights()["coef"], graph.weights()["intercept"]
+    mean, gradient = closed_form(loss, X @ coef + intercept, target, np.ones(13))
+    step = make("agent", graph, loss, batch_size=13, penalty=L2(0.3), dtype="float64")
+    fill(step, X, target)
+    assert step.step(0.5) == pytest.approx(mean + 0.15 * (coef**2).sum(), rel=1e-13)
+    np.testing.assert_allclose(step.weights()["coef"], coef - 0.5 * (X.T @ gradient + 0.3 * coef), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_log_loss_gradient_is_p_minus_y_at_every_score(solver, n_outputs, rng):
+    # X is the identity: the score of row i is the weight i, and so is its gradient.
+    scores = np.array([0.0, 1e-3, -1.0, 30.0, -30.0, 100.0, -100.0, 1e4, -1e4])
+    n = len(scores)
+    graph = linear(n, n_outputs, rng, fit_intercept=False)
+    score = np.stack([scores, -scores][:n_outputs], axis=1)
+    graph = graph.with_weights({"coef": score.astype(np.float32)})
+    for label in (0.0, 1.0):
+        target = np.full((n, 1), label) if n_outputs == 1 else np.tile([label, 1 - label], (n, 1))
+        mean, gradient = closed_form(LogLoss(), score, target, np.ones(n))
+        step = make(solver, graph, LogLoss(), batch_size=n)
+        fill(step, np.eye(n), target)
+        # A power of two and large: the step is not lost in the rounding of the weight.
+        eta = 2.0**20
+        assert step.step(eta) == pytest.approx(mean, rel=1e-6)
+        np.testing.assert_allclose(step.weights()["coef"], score - eta * gradient, rtol=1e-6, atol=eta * 1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("activation", ["identity", "logistic", "tanh", "relu"])
+@pytest.mark.parametrize("model, loss, n_outputs", [(MLPRegressor, SquaredError(), 2), (MLPClassifier, LogLoss(), 3)])
+def test_gradients_of_neural_networks_are_scikit_learns(solver, model, loss, n_outputs, activation, dtype, rng):
+    if (solver, dtype) == ("session", "float64"):
+        pytest.skip("TrainingSession has no float64")
+    X, eta = rng.normal(size=(20, 5)), 0.125
+    reference = model(
+        hidden_layer_sizes=(7, 4), activation=activation, solver="sgd", momentum=0, nesterovs_momentum=False, alpha=0,
+        learning_rate_init=eta, batch_size=20, shuffle=False,
+    )  # fmt: skip
+    graph = score_graph(reference, 5, n_outputs, dtype, np.random.RandomState(0))
+    graph = graph.with_weights({name: rng.normal(size=w.shape).astype(dtype) for name, w in graph.weights().items()})
+    names = ["", "1", "2"]
+    if model is MLPRegressor:
+        y = target = rng.normal(size=(20, n_outputs))
+        reference.partial_fit(X, y)
+    else:
+        y = np.arange(20) % n_outputs
+        target = np.eye(n_outputs)[y]
+        reference.partial_fit(X, y, classes=range(n_outputs))
+    # The same weights, then one step of scikit-learn's: its gradient is the difference.
+    before = graph.weights()
+    for i, name in enumerate(names):
+        reference.coefs_[i][...] = before["coefficient" + name]
+        reference.intercepts_[i][...] = before["intercepts" + name].ravel()
+    reference.partial_fit(X, y)
+
+    step = make(solver, graph, loss, batch_size=20, dtype=dtype)
+    fill(step, X, target)
+    # Our squared error is the mean over the outputs, as scikit-learn's objective; its gradient there is the sum.
+    step.step(eta / step.sample_weight_scale)
+    after = step.weights()
+    tolerance = {"rtol": 1e-4, "atol": 2e-6} if dtype == "float32" else {"rtol": 1e-10, "atol": 1e-14}
+    for i, name in enumerate(names):
+        for ours, theirs in (("coefficient", reference.coefs_[i]), ("intercepts", reference.intercepts_[i][None])):
+            gradient = (before[ours + name].astype(float) - after[ours + name]) / eta
+            expected = (before[ours + name].astype(float) - theirs) / eta
+            np.testing.assert_allclose(gradient, expected, **tolerance)
+
+
+@pytest.mark.skipif("TrainingSession" not in training_api(), reason="this runtime has no TrainingSession")
+@pytest.mark.parametrize("hidden", [None, (8,)])
+@pytest.mark.parametrize("alpha", [0, 1e-2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss, n_outputs", LOSSES)
+def test_both_solvers_agree_after_100_steps(loss, n_outputs, weighted, alpha, hidden, rng):
+    model = LinearRegression() if hidden is None else MLPRegressor(hidden_layer_sizes=hidden, activation="tanh")
+    graph = score_graph(model, 6, n_outputs, "float32", np.random.RandomState(0))
+    solvers = [
+        make(name, graph, loss, batch_size=10, penalty=L2(alpha) if alpha else None) for name in ("agent", "session")
+    ]
+    for _ in range(100):
+        X, target = rng.normal(size=(10, 6)), targets(loss, n_outputs, 10, rng)
+        weight = rng.uniform(0, 2, 10) if weighted else None
+        objectives = []
+        for step in solvers:
+            fill(step, X, target, weight)
+            objectives.append(step.step(0.1))
+        assert objectives[0] == pytest.approx(objectives[1], rel=1e-5)
+    agent, session = (step.weights() for step in solvers)
+    assert agent.keys() == session.keys() == set(graph.trainable)
+    for name in agent:
+        np.testing.assert_allclose(agent[name], session[name], rtol=1e-5, atol=1e-6)
+
+
+def test_weights_without_intercept_leave_it_at_zero(solver, rng):
+    graph = linear(3, 1, rng, fit_intercept=False)
+    step = make(solver, graph, SquaredError(), batch_size=5)
+    fill(step, rng.normal(size=(5, 3)), np.full((5, 1), 9.0))
+    step.step(0.1)
+    assert list(step.weights()) == ["coef"]
+    assert graph.intercepts == ()
+
+
+def test_a_large_batch_is_not_computed_on_freed_memory(solver, rng):
+    # A runtime that reuses or frees the memory of a gradient shows at this size, not at ten rows.
+    n = 3000
+    X, target = rng.normal(size=(n, 50)), rng.normal(size=(n, 4))
+    graph = linear(50, 4, rng)
+    coef, intercept = (graph.weights()[name].astype(float) for name in ("coef", "intercept"))
+    step = make(solver, graph, SquaredError(), batch_size=n, penalty=L2(0.1))
+    fill(step, X, target)
+    for _ in range(20):
+        _, gradient = closed_form(SquaredError(), X @ coef + intercept, target, np.ones(n))
+        coef = coef - 0.2 * (X.T @ gradient + 0.1 * coef)
+        intercept = intercept - 0.2 * gradient.sum(axis=0)
+        step.step(0.2)
+    np.testing.assert_allclose(step.weights()["coef"], coef, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(step.weights()["intercept"], intercept, rtol=1e-4, atol=1e-5)
