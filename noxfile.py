@@ -1,0 +1,55 @@
+"""Lanes: each in a fresh virtual environment. `nox -l` lists them, `nox -s NAME` runs one."""
+
+import re
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "virtualenv"
+# A lane whose interpreter is not on this machine is skipped, in CI too.
+nox.options.error_on_missing_interpreters = False
+
+
+def readme_command(beginning):
+    """Return the command of README.md that stands alone in a block and begins so."""
+    (command,) = re.findall(rf"^```\n({re.escape(beginning)}.*)\n```$", Path("README.md").read_text(), re.MULTILINE)
+    return command
+
+
+def run_readme_command(session, beginning):
+    session.run("bash", "-c", readme_command(beginning), external=True)
+
+
+@nox.session(python="3.11")
+def lint(session):
+    """Ruff, as before every commit."""
+    session.install("ruff")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session(python="3.11")
+def quickstart(session):
+    """Run the first command of README.md."""
+    run_readme_command(session, "pip install . &&")
+
+
+@nox.session(python="3.11")
+def tests(session):
+    """Run the second command of README.md."""
+    run_readme_command(session, 'pip install ".[test]"')
+
+
+@nox.session(python="3.12")
+def tests_agent_only(session):
+    """onnxruntime-training-cpu 1.19, numpy 2, the newest scikit-learn: no TrainingSession."""
+    session.install(".[test]")
+    session.run("pytest", "-n", "auto")
+    session.run("python", "examples/quickstart.py")
+
+
+@nox.session(python="3.10")
+def tests_oldest(session):
+    """Python 3.10 and the oldest scikit-learn."""
+    session.install(".[test]", "scikit-learn==1.6.*")
+    session.run("pytest", "-n", "auto")

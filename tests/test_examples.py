@@ -1,0 +1,42 @@
+"""The examples as a user runs them."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skort.runtime.installed import training_api
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def test_linear_regression_reaches_the_least_squares_solution():
+    names = runpy.run_path(str(EXAMPLES / "linear_regression.py"))
+    assert set(names["models"]) == {
+        solver for solver, api in (("agent", "TrainingAgent"), ("session", "TrainingSession")) if api in training_api()
+    }
+    for model in names["models"].values():
+        np.testing.assert_allclose(model.coef_, names["reference"].coef_, atol=1e-3)
+        np.testing.assert_allclose(model.intercept_, [names["reference"].intercept_], atol=1e-3)
+        assert model.loss_curve_[-1] < 1e-5 * model.loss_curve_[0]
+
+
+def test_quickstart_serves_the_same_predictions():
+    run = subprocess.run(
+        [sys.executable, EXAMPLES / "quickstart.py"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert run.stdout.count("same predictions") == 4 * len(training_api())
+    assert "OTHER" not in run.stdout
+    scores = {
+        tuple(line[:39].split()): float(line[39:47]) for line in run.stdout.splitlines()[1:-1] if "needs" not in line
+    }
+    for (*data, solver), score in scores.items():
+        assert score >= scores[(*data, "scikit-learn")] - 0.02, (data, solver)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_every_example_is_tested_here(path):
+    assert path.name in Path(__file__).read_text()
