@@ -22,10 +22,11 @@ def run_readme_command(session, beginning):
 
 @nox.session(python="3.11")
 def lint(session):
-    """Ruff, as before every commit."""
-    session.install("ruff")
+    """Ruff, as before every commit, and the types."""
+    session.install(".", "mypy", "ruff", "types-tqdm")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    session.run("mypy")
 
 
 @nox.session(python="3.11")

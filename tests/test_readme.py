@@ -23,10 +23,8 @@ def test_the_code_block_runs(tmp_path, monkeypatch):
 
 def test_the_two_commands_stand_alone_in_their_blocks():
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
-    assert [text for language, text in blocks if not language] == [
-        "pip install . && python examples/quickstart.py\n",
-        'pip install ".[test]" && pytest\n',
-    ]
+    commands = [text for language, text in blocks if not language]
+    assert commands == ["pip install . && python examples/quickstart.py\n", 'pip install ".[test]" && pytest\n']
 
 
 @pytest.mark.parametrize("estimator_class", [skort.OrtSGDRegressor, skort.OrtSGDClassifier])

@@ -20,6 +20,7 @@ from skort.descent.callbacks import ProgressBar
 from skort.descent.loop import minimise
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import Constant, InvScaling
+from skort.exceptions import NotTrainableError
 from skort.objective.losses import LOSSES
 from skort.objective.penalties import L2
 
@@ -88,6 +89,14 @@ class BaseOrtSGD(BaseEstimator):
         """
         check_is_fitted(self)
         return self._make_solver(self._score_graph).training_graphs()
+
+    def _check_estimator(self, is_kind, kind, other):
+        """Raise an error where the model inside is not of a kind, which sends the user to another estimator."""
+        if isinstance(self.estimator, type):
+            name = self.estimator.__name__
+            raise NotTrainableError(f"estimator={name} is a class: pass an instance, {name}().")
+        if self.estimator is not None and not is_kind(self.estimator):
+            raise NotTrainableError(f"estimator={type(self.estimator).__name__} is not {kind}: use {other}.")
 
     def _validate_training_data(self, X, y, y_dtype):
         """Return X, in the dtype that training needs, and y."""

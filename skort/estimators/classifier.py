@@ -10,7 +10,6 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from skort.estimators.base import BaseOrtSGD, refitting
-from skort.exceptions import NotTrainableError
 
 __all__ = ["OrtSGDClassifier"]
 
@@ -202,16 +201,14 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         from skort.graphs.export import classifier_model, with_score
 
         with refitting(self):
-            if self.estimator is not None and not is_classifier(self.estimator):
-                name = type(self.estimator).__name__
-                raise NotTrainableError(f"estimator={name} is not a classifier: use OrtSGDRegressor for regressors.")
-            X, y = self._validate_training_data(X, y, y_dtype=None)
-            y = column_or_1d(y, warn=True)
-            check_classification_targets(y)
-            self.classes_, codes = np.unique(y, return_inverse=True)
+            self._check_estimator(is_classifier, "a classifier", "OrtSGDRegressor for regressors")
+            X, labels = self._validate_training_data(X, y, y_dtype=None)
+            labels = column_or_1d(labels, warn=True)
+            check_classification_targets(labels)
+            self.classes_, codes = np.unique(labels, return_inverse=True)
             if len(self.classes_) < 2:
                 raise ValueError(f"The number of classes has to be greater than one; got {len(self.classes_)} class.")
-            self._train(X, y, self._target(codes), sample_weight, default=LogisticRegression())
+            self._train(X, labels, self._target(codes), sample_weight, default=LogisticRegression())
             linear = self._score_graph.linear_weights()
             if linear is not None:
                 self.coef_, self.intercept_ = linear

@@ -7,7 +7,6 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils._param_validation import StrOptions
 
 from skort.estimators.base import BaseOrtSGD, refitting
-from skort.exceptions import NotTrainableError
 
 __all__ = ["OrtSGDRegressor"]
 
@@ -196,16 +195,14 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         from skort.graphs.export import regressor_model
 
         with refitting(self):
-            if self.estimator is not None and not is_regressor(self.estimator):
-                name = type(self.estimator).__name__
-                raise NotTrainableError(f"estimator={name} is not a regressor: use OrtSGDClassifier for classifiers.")
-            X, y = self._validate_training_data(X, y, y_dtype="numeric")
+            self._check_estimator(is_regressor, "a regressor", "OrtSGDClassifier for classifiers")
+            X, targets = self._validate_training_data(X, y, y_dtype="numeric")
             with np.errstate(over="ignore"):
-                target = y.reshape(len(y), -1).astype(self.dtype)
-            if not np.isfinite(target).all():
+                columns = targets.reshape(len(targets), -1).astype(self.dtype)
+            if not np.isfinite(columns).all():
                 raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
-            self._train(X, y, target, sample_weight, default=LinearRegression())
-            self._single_output = y.ndim == 1
+            self._train(X, targets, columns, sample_weight, default=LinearRegression())
+            self._single_output = targets.ndim == 1
             linear = self._score_graph.linear_weights()
             if linear is not None:
                 coef, self.intercept_ = linear

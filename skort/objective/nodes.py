@@ -75,15 +75,14 @@ class Objective:
 
     def add_value(self, fragment, score):
         """Add the nodes that compute `OBJECTIVE`, a scalar, from the result named `score`."""
-        sums = ["skort_data_loss"]
+        # The loss, then with one penalty more at a time; the last sum is the objective.
+        sums = [f"skort_sum{i}" for i in range(len(self.penalised))] + [OBJECTIVE]
         fragment.call(self.loss.value(self.n_outputs), [score, TARGET], ["skort_loss"], self.loss.get_params())
-        fragment.call(_WEIGHTED_SUM, ["skort_loss", SAMPLE_WEIGHT], sums[:1])
-        for weight in self.penalised:
+        fragment.call(_WEIGHTED_SUM, ["skort_loss", SAMPLE_WEIGHT], [sums[0]])
+        for i, weight in enumerate(self.penalised):
             penalty = f"skort_{weight}_penalty"
             fragment.call(self.penalty.value(), [weight], [penalty], self.penalty.get_params())
-            sums.append(f"skort_loss_and_{penalty}")
-            fragment.node("Add", [sums[-2], penalty], sums[-1:])
-        fragment.node("Identity", sums[-1:], [OBJECTIVE])
+            fragment.node("Add", [sums[i], penalty], [sums[i + 1]])
 
     def add_score_gradient(self, fragment, score):
         """Add the nodes that compute `SCORE_GRADIENT`, the derivative of the objective by the score."""

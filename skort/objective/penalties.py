@@ -57,10 +57,10 @@ class L2(BaseEstimator):
 l2 (weight) => (penalty) {
     alpha = Constant <value = float {%(alpha)r}> ()
     half = Constant <value = float {0.5}> ()
+    half_alpha = Mul (half, alpha)
     square = Mul (weight, weight)
     sum = ReduceSum <keepdims = 0> (square)
-    half_sum = Mul (half, sum)
-    penalty = Mul (alpha, half_sum)
+    penalty = Mul (half_alpha, sum)
 }"""
 
     def gradient(self):

@@ -23,12 +23,17 @@ DISTRIBUTIONS = (
     "onnxruntime-training-cpu",
 )
 
-_PROVIDERS = {
+# Of each class of the training API: the solver that needs it, and the packages that have it.
+_TRAINING_API = {
     "TrainingAgent": (
-        "onnxruntime-training 1.16.3 (Linux x86-64, Python 3.10 and 3.11) and "
-        "onnxruntime-training-cpu 1.19.2 (Linux x86-64, macOS and Windows, Python up to 3.12)"
+        "agent",
+        "onnxruntime-training 1.16.2 and 1.16.3 (Linux x86-64, Python 3.10 and 3.11) and "
+        "onnxruntime-training-cpu 1.19.2 (Linux x86-64, macOS and Windows, Python up to 3.12)",
     ),
-    "TrainingSession": "onnxruntime-training 1.16.2 and 1.16.3 (Linux x86-64, Python 3.10 and 3.11)",
+    "TrainingSession": (
+        "session",
+        "onnxruntime-training 1.16.2 and 1.16.3 (Linux x86-64, Python 3.10 and 3.11)",
+    ),
 }
 
 
@@ -60,15 +65,13 @@ def load():
         raise RuntimeNotAvailableError(f"onnxruntime cannot be imported ({error}). {advice}") from error
 
 
-def require(name, solver):
+def require(name):
     """
-    Return a class of ONNX Runtime's training API.
+    Return a class of ONNX Runtime's training API, or say what to install.
 
     Parameters
     ----------
     name : {"TrainingAgent", "TrainingSession"}
-    solver : str
-        The solver that needs it, for the message.
 
     Raises
     ------
@@ -83,10 +86,11 @@ def require(name, solver):
             warnings.warn(mixed, RuntimeWarning, stacklevel=2)
         return api[name]
     found = ", ".join(f"{k} {v}" for k, v in installed_distributions().items()) or "no package of ONNX Runtime"
+    solver, packages = _TRAINING_API[name]
     lines = [
         f"solver={solver!r} needs {name}, which the installed runtime does not have ({found}, Python "
         f"{sys.version_info.major}.{sys.version_info.minor}).",
-        f"{name} is in {_PROVIDERS[name]}.",
+        f"{name} is in {packages}.",
     ]
     if name == "TrainingSession" and "TrainingAgent" in api:
         lines.append('solver="agent" works here.')

@@ -24,7 +24,7 @@ def gradient_graph(model, trainable):
     graph : bytes
         A serialised model with one `YieldOp` that takes the output and gives its gradient.
     """
-    load()
+    require("TrainingAgent")
     from onnxruntime.capi import _pybind_state
 
     config = _pybind_state.OrtModuleGraphBuilderConfiguration()
@@ -57,7 +57,7 @@ class BoundTrainingAgent:
     """
 
     def __init__(self, graph, inputs, outputs):
-        agent_class = require("TrainingAgent", "agent")
+        agent_class = require("TrainingAgent")
         from onnxruntime.capi import _pybind_state
 
         self._session = load().InferenceSession(graph, session_options(), providers=PROVIDERS)

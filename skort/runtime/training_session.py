@@ -65,7 +65,7 @@ def training_graph(model, trainable):
 
 
 def _training_session(model, trainable, graph_path=None):
-    session_class = require("TrainingSession", "session")
+    session_class = require("TrainingSession")
     from onnxruntime.capi import _pybind_state
 
     parameters = _pybind_state.TrainingParameters()

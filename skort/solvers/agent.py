@@ -44,7 +44,7 @@ class AgentSolver:
     @staticmethod
     def check(dtype):
         """Raise an error where the installed ONNX Runtime cannot train in `dtype` this way."""
-        require("TrainingAgent", "agent")
+        require("TrainingAgent")
 
     def __init__(self, score_graph, objective, optimizer, batch_size):
         self._optimizer = optimizer

@@ -38,7 +38,7 @@ class SessionSolver:
             raise ValueError(
                 f'solver="session" trains in float32 only, got dtype="{dtype}". Use dtype="float32" or solver="agent".'
             )
-        require("TrainingSession", "session")
+        require("TrainingSession")
 
     def __init__(self, score_graph, objective, optimizer, batch_size):
         self._trainable = score_graph.trainable

@@ -123,8 +123,10 @@ def test_bad_parameters_are_named(estimator_class, name, value, message):
 
 
 @pytest.mark.parametrize("estimator_class", ESTIMATORS)
-def test_a_class_in_place_of_a_model_is_refused_as_scikit_learn_does(estimator_class):
-    with pytest.raises(TypeError, match="got estimator class instead"):
+def test_a_class_in_place_of_a_model_is_refused(estimator_class):
+    with pytest.raises(
+        ValueError, match=r"estimator=LinearRegression is a class: pass an instance, LinearRegression\(\)"
+    ):
         estimator_class(LinearRegression).fit(*data())
 
 

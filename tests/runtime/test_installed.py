@@ -22,7 +22,7 @@ def pretend(monkeypatch):
 def test_a_missing_session_names_its_package_and_the_solver_that_works(pretend):
     pretend({"onnxruntime-training-cpu": "1.19.2"}, ["TrainingAgent"])
     with pytest.raises(RuntimeNotAvailableError) as error:
-        installed.require("TrainingSession", "session")
+        installed.require("TrainingSession")
     message = str(error.value)
     assert "solver='session' needs TrainingSession" in message
     assert "onnxruntime-training-cpu 1.19.2" in message
@@ -33,7 +33,7 @@ def test_a_missing_session_names_its_package_and_the_solver_that_works(pretend):
 def test_a_plain_runtime_says_what_trains_and_what_works(pretend):
     pretend({"onnxruntime": "1.31.1"})
     with pytest.raises(RuntimeNotAvailableError) as error:
-        installed.require("TrainingAgent", "agent")
+        installed.require("TrainingAgent")
     message = str(error.value)
     assert "solver='agent' needs TrainingAgent" in message
     assert "onnxruntime-training-cpu 1.19.2" in message
@@ -49,14 +49,14 @@ def test_a_mix_that_broke_the_training_api_is_named_with_its_cure(pretend):
     with pytest.raises(
         RuntimeNotAvailableError, match="onnxruntime and onnxruntime-training are installed over"
     ) as error:
-        installed.require("TrainingAgent", "agent")
+        installed.require("TrainingAgent")
     assert str(error.value).endswith(MEND)
 
 
 def test_a_mix_that_still_works_is_a_warning(pretend):
     pretend({"onnxruntime": "1.31.1", "onnxruntime-training": "1.16.3"}, ["TrainingAgent"])
     with pytest.warns(RuntimeWarning, match="installed over each other") as record:
-        assert installed.require("TrainingAgent", "agent") is object
+        assert installed.require("TrainingAgent") is object
     assert str(record[0].message).endswith(MEND)
 
 
