@@ -23,7 +23,7 @@ def run_readme_command(session, beginning):
 @nox.session(python="3.11")
 def lint(session):
     """Ruff, as before every commit, and the types."""
-    session.install(".", "mypy", "ruff", "types-tqdm")
+    session.install(".[dev]")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
@@ -31,8 +31,11 @@ def lint(session):
 
 @nox.session(python="3.11")
 def quickstart(session):
-    """Run the first command of README.md."""
+    """Run the first command of README.md, and the benchmarks."""
     run_readme_command(session, "pip install . &&")
+    session.install(".[bench]")
+    session.run("python", "benchmarks/speed.py")
+    session.run("python", "benchmarks/defaults.py")
 
 
 @nox.session(python="3.11")
@@ -51,6 +54,8 @@ def tests_agent_only(session):
 
 @nox.session(python="3.10")
 def tests_oldest(session):
-    """Python 3.10 and the oldest scikit-learn."""
-    session.install(".[test]", "scikit-learn==1.6.*")
+    """Python 3.10 and the oldest version of every dependency that pyproject.toml allows."""
+    dependencies = nox.project.load_toml("pyproject.toml")["project"]["dependencies"]
+    lowest = [re.match(r"([\w-]+)>=([\d.]+)", d) for d in dependencies if ";" not in d]
+    session.install(".[test]", *[f"{match[1]}=={match[2]}" for match in lowest])
     session.run("pytest", "-n", "auto")

@@ -15,10 +15,10 @@ from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
 
 from skort import OrtSGDRegressor
-from skort.runtime.installed import training_api
+from skort.solvers import available_solvers
 
 REPEATS = 5
-SOLVERS = [name for name, api in (("agent", "TrainingAgent"), ("session", "TrainingSession")) if api in training_api()]
+SOLVERS = available_solvers()
 
 
 def in_turn(contenders):

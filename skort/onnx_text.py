@@ -23,7 +23,7 @@ def onnx_dtype(dtype):
     return onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
 
-def function(text, dtype, parameters=()):
+def function(text, dtype):
     """
     Parse an ONNX function of the domain ``skort``.
 
@@ -33,8 +33,6 @@ def function(text, dtype, parameters=()):
         `name (input, ...) => (output, ...) { nodes }`, its constants written as `float {...}`.
     dtype : dtype-like
         float32 or float64: with float64 every `float` constant becomes a `double`.
-    parameters : dict, default=()
-        Values of the ``%(name)r`` fields of the text.
 
     Returns
     -------
@@ -47,7 +45,6 @@ def function(text, dtype, parameters=()):
     >>> half.name, list(half.input), list(half.output)
     ('half', ['x'], ['y'])
     """
-    text = text % dict(parameters)
     if np.dtype(dtype) == np.float64:
         text = re.sub(r"\bfloat\b", "double", text)
     return onnx.parser.parse_function(_SIGNATURE + text)
@@ -68,10 +65,14 @@ class Fragment:
         self.nodes = []
         self.functions = {}
 
-    def call(self, text, inputs, outputs, parameters=()):
+    def call(self, text, inputs, outputs):
         """Add a call to the function `text` (see `function`) on the results named `inputs`."""
-        called = function(text, self.dtype, parameters)
-        self.functions[called.name] = called
+        if text not in self.functions:
+            called = function(text, self.dtype)
+            # Two texts are two functions, also where they have the same name.
+            called.name = f"{called.name}_{len(self.functions)}"
+            self.functions[text] = called
+        called = self.functions[text]
         self.nodes.append(onnx.helper.make_node(called.name, inputs, outputs, domain=DOMAIN))
 
     def node(self, op_type, inputs, outputs):
@@ -87,7 +88,12 @@ def inlined(model, *fragments):
     for fragment in fragments:
         calls.functions.extend(fragment.functions.values())
     plain = onnx.inliner.inline_local_functions(calls)
-    kept = [o for o in plain.opset_import if o.domain != DOMAIN]
-    del plain.opset_import[:]
-    plain.opset_import.extend(kept)
+    import_each_domain_once(plain)
     return plain
+
+
+def import_each_domain_once(model):
+    """Drop repeated opset imports, and that of skort's own functions, in place."""
+    versions = {o.domain: o.version for o in model.opset_import if o.domain != DOMAIN}
+    del model.opset_import[:]
+    model.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in versions.items())

@@ -6,23 +6,53 @@ import os
 os.environ["SCIPY_ARRAY_API"] = "1"
 
 import numpy as np
+import onnx
+import onnx.checker
+import onnx.shape_inference
 import pytest
+from onnx import helper
 
-from skort.runtime.installed import training_api
-
-SOLVERS = [
-    "agent",
-    pytest.param(
-        "session",
-        marks=pytest.mark.skipif("TrainingSession" not in training_api(), reason="this runtime has no TrainingSession"),
-    ),
-]
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
+from skort.runtime.installed import load
+from skort.solvers import SOLVERS, available_solvers
 
 
 @pytest.fixture(params=SOLVERS)
 def solver(request):
     """Every value of the parameter `solver` that works here."""
+    if request.param not in available_solvers():
+        pytest.skip(f"this runtime has no solver {request.param!r}")
     return request.param
+
+
+@pytest.fixture
+def run_onnx():
+    """Check an ONNX model and run it: inputs by name -> outputs by name."""
+
+    def run(model, **inputs):
+        onnx.checker.check_model(model, full_check=True)
+        session = load().InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        return dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs), strict=True))
+
+    return run
+
+
+@pytest.fixture
+def run_function(run_onnx):
+    """Run one of skort's ONNX functions on arrays, in their order and in `dtype`; return its result."""
+
+    def run(text, dtype, *arrays):
+        fragment = Fragment(dtype)
+        names = [f"input{i}" for i in range(len(arrays))]
+        fragment.call(text, names, ["result"])
+        element_type = onnx_dtype(dtype)
+        inputs = [helper.make_tensor_value_info(n, element_type, a.shape) for n, a in zip(names, arrays, strict=True)]
+        graph = helper.make_graph(fragment.nodes, "function", inputs, [onnx.ValueInfoProto(name="result")])
+        model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
+        feeds = {name: array.astype(dtype) for name, array in zip(names, arrays, strict=True)}
+        return run_onnx(onnx.shape_inference.infer_shapes(inlined(model, fragment)), **feeds)["result"]
+
+    return run
 
 
 @pytest.fixture

@@ -8,16 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skort.runtime.installed import training_api
+from skort.solvers import available_solvers
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 def test_linear_regression_reaches_the_least_squares_solution():
     names = runpy.run_path(str(EXAMPLES / "linear_regression.py"))
-    assert set(names["models"]) == {
-        solver for solver, api in (("agent", "TrainingAgent"), ("session", "TrainingSession")) if api in training_api()
-    }
+    assert list(names["models"]) == available_solvers()
     for model in names["models"].values():
         np.testing.assert_allclose(model.coef_, names["reference"].coef_, atol=1e-3)
         np.testing.assert_allclose(model.intercept_, [names["reference"].intercept_], atol=1e-3)
@@ -28,7 +26,7 @@ def test_quickstart_serves_the_same_predictions():
     run = subprocess.run(
         [sys.executable, EXAMPLES / "quickstart.py"], capture_output=True, text=True, check=True, timeout=60
     )
-    assert run.stdout.count("same predictions") == 4 * len(training_api())
+    assert run.stdout.count("same predictions") == 4 * len(available_solvers())
     assert "OTHER" not in run.stdout
     scores = {
         tuple(line[:39].split()): float(line[39:47]) for line in run.stdout.splitlines()[1:-1] if "needs" not in line

@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.runtime.installed import training_api
+from skort.solvers import available_solvers
 
 REGRESSORS = [
     None,
@@ -20,10 +20,9 @@ CLASSIFIERS = [
     MLPClassifier(hidden_layer_sizes=(10,)),
     make_pipeline(StandardScaler(), LogisticRegression()),
 ]
-SOLVERS = [name for name, api in (("agent", "TrainingAgent"), ("session", "TrainingSession")) if api in training_api()]
 FLOAT32 = [
-    *[OrtSGDRegressor(estimator, solver=solver) for solver in SOLVERS for estimator in REGRESSORS],
-    *[OrtSGDClassifier(estimator, solver=solver) for solver in SOLVERS for estimator in CLASSIFIERS],
+    *[OrtSGDRegressor(estimator, solver=solver) for solver in available_solvers() for estimator in REGRESSORS],
+    *[OrtSGDClassifier(estimator, solver=solver) for solver in available_solvers() for estimator in CLASSIFIERS],
 ]
 FLOAT64 = [
     *[OrtSGDRegressor(estimator, dtype="float64") for estimator in REGRESSORS],

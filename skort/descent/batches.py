@@ -17,7 +17,7 @@ class Batch:
     X : ndarray of shape (batch_size, n_features)
     target : ndarray of shape (batch_size, n_outputs)
     sample_weight : ndarray of shape (batch_size, 1)
-        Normalised: sums to the objective's `sample_weight_scale`.
+        Normalised; zero for rows that only fill the batch up.
     """
 
     X: np.ndarray
@@ -53,21 +53,31 @@ class Batches:
     shuffle : bool
     random_state : numpy.random.RandomState
         Drawn from once an epoch, where `shuffle`.
+    sample_weight_scale : float, default=1.0
+        What the normalised weights of a batch sum to.
     """
 
-    def __init__(self, X, target, sample_weight, *, batch_size, shuffle, random_state):
+    def __init__(self, X, target, sample_weight, *, batch_size, shuffle, random_state, sample_weight_scale=1.0):
         self.X = X
         self.target = target
         self.shuffle = shuffle
         self.random_state = random_state
+        self.sample_weight_scale = sample_weight_scale
         if sample_weight is None:
             sample_weight = np.ones(len(X))
-        # Relative to the largest one, so that no sum overflows.
-        self.sample_weight = np.asarray(sample_weight, dtype=np.float64) / np.max(sample_weight)
+        # Relative to the largest one, so that no sum overflows; without those whose inverse would.
+        sample_weight = np.asarray(sample_weight, dtype=np.float64) / np.max(sample_weight)
+        self.sample_weight = np.where(sample_weight < np.finfo(np.float64).tiny, 0.0, sample_weight)
         self.rows = np.flatnonzero(self.sample_weight)
         self.batch_size = min(int(batch_size), len(self.rows))
 
-    def epoch(self, batch, sample_weight_scale=1.0):
+    @property
+    def weighted(self):
+        """Whether the rows have different weights."""
+        weights = self.sample_weight[self.rows]
+        return bool((weights != weights[0]).any())
+
+    def epoch(self, batch):
         """
         Fill `batch` with the next rows, once for every batch of one epoch.
 
@@ -85,12 +95,12 @@ class Batches:
         weights = weights.reshape(n_batches, self.batch_size, 1)
         sums = weights.sum(axis=1, keepdims=True)
         shares = (sums / sums.sum()).ravel().tolist()
-        weights = (weights * (sample_weight_scale / sums)).astype(batch.X.dtype)
-        targets = self.target[rows].reshape(n_batches, self.batch_size, -1)
-        take, X, target, sample_weight = self.X.take, batch.X, batch.target, batch.sample_weight
+        weights = (weights / sums * self.sample_weight_scale).astype(batch.X.dtype)
+        take_X, take_target = self.X.take, self.target.take
+        X, target, sample_weight = batch.X, batch.target, batch.sample_weight
         for i, indices in enumerate(rows.reshape(n_batches, self.batch_size)):
             # mode="clip" writes straight into `out`; the default mode goes through a buffer.
-            take(indices, axis=0, out=X, mode="clip")
-            target[...] = targets[i]
+            take_X(indices, axis=0, out=X, mode="clip")
+            take_target(indices, axis=0, out=target, mode="clip")
             sample_weight[...] = weights[i]
             yield shares[i]

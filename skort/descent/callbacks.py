@@ -24,7 +24,9 @@ class ProgressBar:
 
     def __enter__(self):
         self._bar = None
-        if not self.enabled or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        # Without a console, as in pythonw, stderr is None.
+        terminal = getattr(sys.stderr, "isatty", bool)()
+        if not self.enabled or not (terminal or "ipykernel" in sys.modules):
             return self
         from tqdm.auto import tqdm
 

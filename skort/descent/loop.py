@@ -16,8 +16,6 @@ class Stepper(Protocol):
 
     #: The arrays that the next step reads.
     batch: Batch
-    #: What a batch's sample weights sum to.
-    sample_weight_scale: float
 
     def step(self, eta: float) -> float:
         """Make one update with learning rate `eta`; return the objective on the batch before it."""
@@ -84,7 +82,7 @@ def minimise(solver, batches, schedule, *, max_iter, tol, n_iter_no_change, on_e
     with np.errstate(over="ignore", invalid="ignore"):
         for epoch in range(1, max_iter + 1):
             mean = 0.0
-            for share in batches.epoch(solver.batch, solver.sample_weight_scale):
+            for share in batches.epoch(solver.batch):
                 t += 1
                 objective = solver.step(schedule(t))
                 if not math.isfinite(objective):
@@ -98,6 +96,7 @@ def minimise(solver, batches, schedule, *, max_iter, tol, n_iter_no_change, on_e
             if tol is not None and n_bad >= n_iter_no_change:
                 converged = True
                 break
+    # While it goes on, a weight that is not finite shows in the next objective.
     weights = solver.weights()
     if not all(np.isfinite(w).all() for w in weights.values()):
         raise _diverged("weights", epoch, schedule(t))

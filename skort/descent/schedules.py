@@ -2,7 +2,7 @@
 
 from sklearn.base import BaseEstimator
 
-__all__ = ["Constant", "InvScaling"]
+__all__ = ["SCHEDULES", "Constant", "InvScaling"]
 
 
 class Constant(BaseEstimator):
@@ -53,3 +53,7 @@ class InvScaling(BaseEstimator):
     def __call__(self, t):
         """Return the learning rate of update number `t`, counted from 1."""
         return self.eta0 / t**self.power_t
+
+
+#: The schedules by name.
+SCHEDULES = {"constant": Constant, "invscaling": InvScaling}

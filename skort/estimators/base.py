@@ -1,4 +1,4 @@
-"""What the regressor and the classifier share: parameters, one training, the fitted model."""
+"""What the regressor and the classifier share: parameters, one fit, the fitted model."""
 
 import contextlib
 import os
@@ -19,27 +19,31 @@ from skort.descent.batches import Batches
 from skort.descent.callbacks import ProgressBar
 from skort.descent.loop import minimise
 from skort.descent.optimizers import OPTIMIZERS
-from skort.descent.schedules import Constant, InvScaling
+from skort.descent.schedules import SCHEDULES
 from skort.exceptions import NotTrainableError
-from skort.objective.losses import LOSSES
-from skort.objective.penalties import L2
+from skort.objective.penalties import PENALTIES
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["BaseOrtSGD", "refitting"]
+__all__ = ["BaseOrtSGD"]
 
 
 class BaseOrtSGD(BaseEstimator):
-    """Parameters, training and export of `OrtSGDRegressor` and `OrtSGDClassifier`."""
+    """
+    Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
+
+    They bring the table `_losses`, the model `_default` to train where `estimator` is None, and four steps of the fit:
+    `_check_kind`, `_encode`, `_keep_linear` and `_keep_onnx`.
+    """
 
     _parameter_constraints = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "solver": [StrOptions({"agent", "session"})],
-        "penalty": [StrOptions({"l2"}), None],
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "penalty": [StrOptions(set(PENALTIES)), None],
+        "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "optimizer": [StrOptions(set(OPTIMIZERS))],
-        "learning_rate": [StrOptions({"constant", "invscaling"})],
+        "learning_rate": [StrOptions(set(SCHEDULES))],
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "power_t": [Interval(Real, 0, None, closed="left")],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -51,6 +55,12 @@ class BaseOrtSGD(BaseEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
+
+    @property
+    def weights_(self) -> dict[str, np.ndarray]:
+        """The trained weights by their names in `onnx_`, as copies."""
+        check_is_fitted(self)
+        return self._score_graph.weights()
 
     def to_onnx(self) -> "onnx.ModelProto":
         """
@@ -84,89 +94,107 @@ class BaseOrtSGD(BaseEstimator):
         Returns
         -------
         graphs : dict of str to onnx.ModelProto
-            Solver "agent": "gradient", forward and backward of one batch. Solver "session": "objective", as given to
-            TrainingSession, and "training", as it was run. The weights in them are the fitted ones.
+            Solver "agent": "gradient", forward and backward of one batch, with the trained weights as inputs and their
+            gradients as outputs. Solver "session": "objective", as given to TrainingSession, and "training", as it
+            was run, with the trained weights as initializers.
+
+        Raises
+        ------
+        RuntimeNotAvailableError
+            Where the installed ONNX Runtime lacks the API that the solver needs.
         """
         check_is_fitted(self)
         return self._make_solver(self._score_graph).training_graphs()
 
-    def _check_estimator(self, is_kind, kind, other):
-        """Raise an error where the model inside is not of a kind, which sends the user to another estimator."""
-        if isinstance(self.estimator, type):
-            name = self.estimator.__name__
-            raise NotTrainableError(f"estimator={name} is a class: pass an instance, {name}().")
-        if self.estimator is not None and not is_kind(self.estimator):
-            raise NotTrainableError(f"estimator={type(self.estimator).__name__} is not {kind}: use {other}.")
-
-    def _validate_training_data(self, X, y, y_dtype):
-        """Return X, in the dtype that training needs, and y."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            validate_separately=(
-                {"dtype": self._input_dtype(), "order": "C"},
-                {"dtype": y_dtype, "ensure_2d": False},
-            ),
-        )
-        check_consistent_length(X, y)
-        return X, y
-
-    def _input_dtype(self):
-        # The steps of a pipeline get X as precise as the caller has it; only what they return is cast.
-        return [np.float64, np.float32] if isinstance(self.estimator, Pipeline) else np.dtype(self.dtype)
-
-    def _train(self, X, y, target, sample_weight, default):
-        """Train on validated data and keep what both estimators need afterwards."""
-        from skort.graphs.conversion import score_graph
-        from skort.objective.nodes import Objective
+    def _fit(self, X, y, sample_weight):
+        from skort.graphs.templates import check_trainable
         from skort.solvers import SOLVERS
 
-        dtype = np.dtype(self.dtype)
-        SOLVERS[self.solver].check(dtype)
-        sample_weight = _validate_sample_weight(sample_weight, X)
-        transformers, predictor = _split(default if self.estimator is None else self.estimator)
+        with _refitting(self):
+            if isinstance(self.estimator, type):
+                name = self.estimator.__name__
+                raise NotTrainableError(f"estimator={name} is a class: pass an instance, {name}().")
+            self._check_kind()
+            transformers, predictor = _split(self._default if self.estimator is None else self.estimator)
+            check_trainable(predictor)
+            SOLVERS[self.solver].check(np.dtype(self.dtype))
+            # The steps of a pipeline get X as precise as the caller has it; only what they return is cast.
+            X_dtype = np.dtype(self.dtype) if transformers is None else [np.float64, np.float32]
+            X, y = validate_data(
+                self, X, y, validate_separately=({"dtype": X_dtype, "order": "C"}, {"dtype": None, "ensure_2d": False})
+            )
+            check_consistent_length(X, y)
+            sample_weight = _validate_sample_weight(sample_weight, X)
+            y, target = self._encode(y)
+            X = self._fit_transformers(transformers, X, y)
+            descent = self._train(predictor, X, target, sample_weight)
+            self._keep(descent)
+        return self
+
+    def _fit_transformers(self, transformers, X, y):
+        """Return what the steps before the model, if any, make of X, and keep them as ONNX."""
+        from skort.graphs.transformers import transformer_graph
+
+        self._transformers = None
+        if transformers is None:
+            return X
+        transformed = transformers.fit_transform(X, y)
+        self._transformers = transformer_graph(transformers, X, self.dtype)
+        return check_array(transformed, dtype=self.dtype, order="C", input_name="transformed X", estimator=self)
+
+    def _train(self, predictor, X, target, sample_weight):
+        """Train on validated data; keep what makes a solver."""
+        from skort.graphs.conversion import score_graph
+        from skort.objective.nodes import Objective
+
         random_state = check_random_state(self.random_state)
-        X = self._fit_transformers(transformers, X, y)
-        graph = score_graph(predictor, X.shape[1], target.shape[1], dtype, random_state)
-        batch_size = 200 if self.batch_size == "auto" else self.batch_size
-        batches = Batches(
-            X, target, sample_weight, batch_size=batch_size, shuffle=self.shuffle, random_state=random_state
+        dtype = np.dtype(self.dtype)
+        self._score_graph = score_graph(predictor, X.shape[1], target.shape[1], dtype, random_state)
+        objective = Objective(
+            loss=self._resolve(self._losses, self.loss),
+            penalty=self._resolve(PENALTIES, self.penalty) if self.alpha > 0 else None,
+            coefficients=self._score_graph.coefficients,
+            n_outputs=self._score_graph.n_outputs,
+            dtype=dtype,
         )
-        penalty = L2(self.alpha) if self.penalty == "l2" and self.alpha > 0 else None
-        objective = Objective(LOSSES[self.loss](), penalty, graph.coefficients, graph.n_outputs, dtype)
-        self._solver_arguments = (self.solver, objective, OPTIMIZERS[self.optimizer](), batches.batch_size)
+        batches = Batches(
+            X,
+            target,
+            sample_weight,
+            batch_size=200 if self.batch_size == "auto" else self.batch_size,
+            shuffle=self.shuffle,
+            random_state=random_state,
+            sample_weight_scale=objective.sample_weight_scale,
+        )
+        if batches.batch_size == 1 and batches.weighted:
+            raise ValueError(
+                "sample_weight has no effect with batch_size=1, as every batch is divided by its own weight. "
+                "Use a larger batch_size."
+            )
+        optimizer = self._resolve(OPTIMIZERS, self.optimizer)
+        self._solver_arguments = (self.solver, objective, optimizer, batches.batch_size)
         with ProgressBar(self.max_iter, enabled=self.verbose) as progress:
-            descent = minimise(
-                self._make_solver(graph),
+            return minimise(
+                self._make_solver(self._score_graph),
                 batches,
-                self._make_schedule(),
+                self._resolve(SCHEDULES, self.learning_rate),
                 max_iter=self.max_iter,
                 tol=self.tol,
                 n_iter_no_change=self.n_iter_no_change,
                 on_epoch_end=progress,
             )
-        self._keep(graph.with_weights(descent.weights), descent)
 
-    def _fit_transformers(self, transformers, X, y):
-        """Return what the steps before the model, if any, make of X, and keep them as ONNX."""
-        self._transformers = None
-        if transformers is None:
-            return X
-        from skort.graphs.conversion import transformer_graph
-
-        transformed = transformers.fit_transform(X, y)
-        self._transformers = transformer_graph(transformers, X.shape[1], self.dtype)
-        return check_array(transformed, dtype=self.dtype, order="C", input_name="transformed X", estimator=self)
-
-    def _keep(self, graph, descent):
-        self._score_graph = graph
-        self.weights_ = graph.weights()
+    def _keep(self, descent):
+        self._score_graph = self._score_graph.with_weights(descent.weights)
         self.loss_curve_ = descent.loss_curve
         self.loss_ = descent.loss_curve[-1]
         self.best_loss_ = min(descent.loss_curve)
         self.n_iter_ = len(descent.loss_curve)
         self.t_ = descent.n_updates
+        linear = self._score_graph.linear_weights()
+        if linear is not None:
+            self._keep_linear(*linear)
+        self._keep_onnx()
         if not descent.converged:
             warnings.warn(
                 f"Maximum number of epochs reached before convergence (max_iter={self.max_iter}, tol={self.tol}). "
@@ -175,33 +203,27 @@ class BaseOrtSGD(BaseEstimator):
                 stacklevel=5,
             )
 
-    def _make_solver(self, graph):
+    def _resolve(self, table, name):
+        """Return an instance of what `name` stands for, made with the parameters of this estimator that it has."""
+        if name is None:
+            return None
+        return table[name](**{key: getattr(self, key) for key in table[name]().get_params()})
+
+    def _make_solver(self, score_graph):
         from skort.solvers import SOLVERS
 
         solver, *arguments = self._solver_arguments
-        return SOLVERS[solver](graph, *arguments)
-
-    def _make_schedule(self):
-        if self.learning_rate == "constant":
-            return Constant(self.eta0)
-        return InvScaling(self.eta0, self.power_t)
-
-    def _set_onnx(self, model, runnable):
-        from skort.runtime.inference import InferenceModel
-
-        self.onnx_ = model
-        self._inference = InferenceModel(runnable.SerializeToString())
-        self._inference_dtype = np.dtype(self.dtype)
+        return SOLVERS[solver](score_graph, *arguments)
 
     def _run(self, output, X):
-        """Return an output of the deployable model."""
+        """Return a result of the deployable model."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=self._inference_dtype, order="C")
+        X = validate_data(self, X, reset=False, dtype=self._score_graph.dtype, order="C")
         return self._inference.run(output, X)
 
 
 @contextlib.contextmanager
-def refitting(estimator):
+def _refitting(estimator):
     """Forget an earlier fit, and put everything back where the new one fails."""
     before = dict(vars(estimator))
     for name in before:
@@ -216,7 +238,6 @@ def refitting(estimator):
 
 
 def _validate_sample_weight(sample_weight, X):
-    """Return the validated weights, or None where there are none."""
     if sample_weight is None:
         return None
     sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -229,6 +250,7 @@ def _split(estimator):
     """Return the steps before the final predictor as an unfitted pipeline, or None, and the predictor."""
     if not isinstance(estimator, Pipeline):
         return None, estimator
-    predictor = estimator.steps[-1][1]
-    transformers = clone(estimator[:-1])
-    return (transformers if len(transformers) else None), predictor
+    *steps, (name, last) = estimator.steps
+    inner, predictor = _split(last)
+    steps = [(key, step) for key, step in [*steps, (name, inner)] if step is not None and step != "passthrough"]
+    return (clone(Pipeline(steps, memory=estimator.memory)) if steps else None), predictor

@@ -9,7 +9,9 @@ from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from skort.estimators.base import BaseOrtSGD, refitting
+from skort.estimators.base import BaseOrtSGD
+from skort.exceptions import NotTrainableError
+from skort.objective.losses import CLASSIFICATION_LOSSES
 
 __all__ = ["OrtSGDClassifier"]
 
@@ -77,7 +79,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     weights_ : dict of str to ndarray
-        The trained weights by their names in `onnx_`.
+        Copies of the trained weights, by their names in `onnx_`.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients, where the model is linear. After a pipeline's steps: of the transformed features.
     intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -111,6 +113,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     The loss is that of `sklearn.linear_model.LogisticRegression` (user guide 1.1.11). The penalty is that of
     `SGDClassifier`, whatever the size of the batch (`MLPClassifier` divides it by the number of rows in the batch).
 
+    A batch is divided by its own sample weight, as in `MLPClassifier`, not by the mean weight of all rows. Batches of few
+    rows so take the edge off very different weights (`benchmarks/sample_weight.py` prints by how much); with
+    `batch_size=1` they would have no effect, which is refused.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -123,7 +129,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     0.99
     """
 
-    _parameter_constraints = {**BaseOrtSGD._parameter_constraints, "loss": [StrOptions({"log_loss"})]}
+    _losses = CLASSIFICATION_LOSSES
+    _default = LogisticRegression()
+    _parameter_constraints = {**BaseOrtSGD._parameter_constraints, "loss": [StrOptions(set(_losses))]}
 
     def __init__(
         self,
@@ -177,7 +185,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         y : array-like of shape (n_samples,)
             Class labels of at least two classes: ints, strings, bools or floats.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, not negative and not all zero. A row of weight zero is as if it were not there.
+            Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
+            pipeline in `estimator` are fitted on all rows, without weights.
 
         Returns
         -------
@@ -186,8 +195,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Raises
         ------
         ValueError
-            For a parameter, X, y or `sample_weight` that is not as described, and where the training diverges. The
-            estimator is then as it was before.
+            For a parameter, X, y or `sample_weight` that is not as described, for a step of a pipeline that cannot be
+            part of an ONNX model, and where the training diverges. After any error the estimator is as it was before.
+        TypeError
+            For sparse X.
         NotTrainableError
             Where `estimator` is not a model that can be trained; a `ValueError`.
         RuntimeNotAvailableError
@@ -197,32 +208,42 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         -----
         ConvergenceWarning
             Where `max_iter` ended the training before `tol` did.
+        UserWarning
+            Where a step of a pipeline gives other values as ONNX than in scikit-learn.
         """
-        from skort.graphs.export import classifier_model, with_score
+        return self._fit(X, y, sample_weight)
 
-        with refitting(self):
-            self._check_estimator(is_classifier, "a classifier", "OrtSGDRegressor for regressors")
-            X, labels = self._validate_training_data(X, y, y_dtype=None)
-            labels = column_or_1d(labels, warn=True)
-            check_classification_targets(labels)
-            self.classes_, codes = np.unique(labels, return_inverse=True)
-            if len(self.classes_) < 2:
-                raise ValueError(f"The number of classes has to be greater than one; got {len(self.classes_)} class.")
-            self._train(X, labels, self._target(codes), sample_weight, default=LogisticRegression())
-            linear = self._score_graph.linear_weights()
-            if linear is not None:
-                self.coef_, self.intercept_ = linear
-            model = classifier_model(self._score_graph, self.classes_, self._transformers)
-            self._set_onnx(model, with_score(model))
-        return self
+    def _check_kind(self):
+        if self.estimator is not None and not is_classifier(self.estimator):
+            name = type(self.estimator).__name__
+            raise NotTrainableError(f"estimator={name} is not a classifier: use OrtSGDRegressor for regressors.")
 
-    def _target(self, codes):
-        """Return one column of 0 and 1 for two classes, one-hot columns for more."""
+    def _encode(self, y):
+        """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""
+        from skort.graphs.export import label_tensor
+
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"The number of classes has to be greater than one; got {len(self.classes_)} class.")
+        # Labels that cannot be exported are refused now, not after the training.
+        label_tensor(self.classes_)
         if len(self.classes_) == 2:
-            return codes.reshape(-1, 1).astype(self.dtype)
+            return y, codes.reshape(-1, 1).astype(self.dtype)
         target = np.zeros((len(codes), len(self.classes_)), self.dtype)
         target[np.arange(len(codes)), codes] = 1
-        return target
+        return y, target
+
+    def _keep_linear(self, coef, intercept):
+        self.coef_, self.intercept_ = coef, intercept
+
+    def _keep_onnx(self):
+        from skort.graphs.export import SCORE, classifier_model
+        from skort.runtime.inference import InferenceModel
+
+        self.onnx_ = classifier_model(self._score_graph, self.classes_, self._transformers)
+        self._inference = InferenceModel(self.onnx_, inner_results=(SCORE,))
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """

@@ -4,9 +4,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, is_regressor
 from sklearn.linear_model import LinearRegression
+from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 
-from skort.estimators.base import BaseOrtSGD, refitting
+from skort.estimators.base import BaseOrtSGD
+from skort.exceptions import NotTrainableError
+from skort.objective.losses import REGRESSION_LOSSES
 
 __all__ = ["OrtSGDRegressor"]
 
@@ -70,7 +73,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     Attributes
     ----------
     weights_ : dict of str to ndarray
-        The trained weights by their names in `onnx_`.
+        Copies of the trained weights, by their names in `onnx_`.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
         Coefficients, where the model is linear. After a pipeline's steps: of the transformed features.
     intercept_ : ndarray of shape (1,) or (n_outputs,)
@@ -104,6 +107,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     The loss is scikit-learn's (`sklearn.linear_model.SGDRegressor`, user guide 1.5.8), the penalty too, whatever the
     size of the batch (`MLPRegressor` divides it by the number of rows in the batch).
 
+    A batch is divided by its own sample weight, as in `MLPRegressor`, not by the mean weight of all rows. Batches of few
+    rows so take the edge off very different weights (`benchmarks/sample_weight.py` prints by how much); with
+    `batch_size=1` they would have no effect, which is refused.
+
     Examples
     --------
     >>> import numpy as np
@@ -117,7 +124,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     0.51
     """
 
-    _parameter_constraints = {**BaseOrtSGD._parameter_constraints, "loss": [StrOptions({"squared_error"})]}
+    _losses = REGRESSION_LOSSES
+    _default = LinearRegression()
+    _parameter_constraints = {**BaseOrtSGD._parameter_constraints, "loss": [StrOptions(set(_losses))]}
 
     def __init__(
         self,
@@ -171,7 +180,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets, finite numbers.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, not negative and not all zero. A row of weight zero is as if it were not there.
+            Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
+            pipeline in `estimator` are fitted on all rows, without weights.
 
         Returns
         -------
@@ -180,8 +190,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Raises
         ------
         ValueError
-            For a parameter, X, y or `sample_weight` that is not as described, and where the training diverges. The
-            estimator is then as it was before.
+            For a parameter, X, y or `sample_weight` that is not as described, for a step of a pipeline that cannot be
+            part of an ONNX model, and where the training diverges. After any error the estimator is as it was before.
+        TypeError
+            For sparse X.
         NotTrainableError
             Where `estimator` is not a model that can be trained; a `ValueError`.
         RuntimeNotAvailableError
@@ -191,25 +203,36 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         -----
         ConvergenceWarning
             Where `max_iter` ended the training before `tol` did.
+        UserWarning
+            Where a step of a pipeline gives other values as ONNX than in scikit-learn.
         """
-        from skort.graphs.export import regressor_model
+        return self._fit(X, y, sample_weight)
 
-        with refitting(self):
-            self._check_estimator(is_regressor, "a regressor", "OrtSGDClassifier for classifiers")
-            X, targets = self._validate_training_data(X, y, y_dtype="numeric")
-            with np.errstate(over="ignore"):
-                columns = targets.reshape(len(targets), -1).astype(self.dtype)
-            if not np.isfinite(columns).all():
-                raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
-            self._train(X, targets, columns, sample_weight, default=LinearRegression())
-            self._single_output = targets.ndim == 1
-            linear = self._score_graph.linear_weights()
-            if linear is not None:
-                coef, self.intercept_ = linear
-                self.coef_ = coef[0] if self._single_output else coef
-            model = regressor_model(self._score_graph, self._transformers)
-            self._set_onnx(model, model)
-        return self
+    def _check_kind(self):
+        if self.estimator is not None and not is_regressor(self.estimator):
+            name = type(self.estimator).__name__
+            raise NotTrainableError(f"estimator={name} is not a regressor: use OrtSGDClassifier for classifiers.")
+
+    def _encode(self, y):
+        """Return y as numbers, and as columns of the dtype of the training."""
+        y = check_array(y, dtype="numeric", ensure_2d=False, input_name="y", estimator=self)
+        self._single_output = y.ndim == 1
+        with np.errstate(over="ignore"):
+            target = y.reshape(len(y), -1).astype(self.dtype)
+        if not np.isfinite(target).all():
+            raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
+        return y, target
+
+    def _keep_linear(self, coef, intercept):
+        self.coef_ = coef[0] if self._single_output else coef
+        self.intercept_ = intercept
+
+    def _keep_onnx(self):
+        from skort.graphs.export import regressor_model
+        from skort.runtime.inference import InferenceModel
+
+        self.onnx_ = regressor_model(self._score_graph, self._transformers)
+        self._inference = InferenceModel(self.onnx_)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """

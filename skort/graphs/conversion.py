@@ -1,16 +1,14 @@
 """scikit-learn model -> ONNX."""
 
 import onnx
-import onnx.checker
-import onnx.shape_inference
 import skl2onnx
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 
 from skort.graphs.score_graph import ScoreGraph, affine_weights
 from skort.graphs.templates import score_template
-from skort.onnx_text import IR_VERSION, OPSET, onnx_dtype
+from skort.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype
 
-__all__ = ["score_graph", "transformer_graph"]
+__all__ = ["score_graph", "to_onnx"]
 
 # Operators whose weights are attributes, which cannot be trained.
 _DECOMPOSED = {"LinearRegressor", "LinearClassifier"}
@@ -39,7 +37,7 @@ def score_graph(estimator, n_features, n_outputs, dtype, random_state):
         Where the model cannot be trained.
     """
     template = score_template(estimator, n_features, n_outputs, random_state)
-    model = _to_onnx(template, n_features, dtype)
+    model = to_onnx(template, n_features, dtype)
     _drop_ends(model.graph, n_outputs)
     coefficients, intercepts = affine_weights(model.graph)
     if not getattr(template, "fit_intercept", True):
@@ -47,44 +45,14 @@ def score_graph(estimator, n_features, n_outputs, dtype, random_state):
     return ScoreGraph(model, coefficients, intercepts)
 
 
-def transformer_graph(transformer, n_features, dtype):
-    """
-    Convert a fitted transformer to ONNX.
-
-    Parameters
-    ----------
-    transformer : transformer
-    n_features : int
-    dtype : dtype
-        float32 or float64.
-
-    Returns
-    -------
-    model : onnx.ModelProto
-
-    Raises
-    ------
-    ValueError
-        Where skl2onnx has no converter for it, or writes an invalid graph.
-    """
-    try:
-        model = _to_onnx(transformer, n_features, dtype)
-        # Some converters write float32 constants among float64 values.
-        onnx.checker.check_model(model, full_check=True)
-    except (RuntimeError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        raise ValueError(
-            f"estimator holds a step that skl2onnx cannot convert to ONNX in {dtype}: {str(error).splitlines()[0]} "
-            "Fit that step outside, in a Pipeline before this estimator."
-        ) from error
-    return model
-
-
-def _to_onnx(estimator, n_features, dtype):
+def to_onnx(estimator, n_features, dtype):
+    """Convert a fitted scikit-learn estimator of `n_features` numbers, with its weights as initializers."""
     tensor = {1: FloatTensorType, 11: DoubleTensorType}[onnx_dtype(dtype)]
     model = skl2onnx.to_onnx(
         estimator, initial_types=[("X", tensor([None, n_features]))], target_opset=OPSET, black_op=_DECOMPOSED
     )
     model.ir_version = IR_VERSION
+    import_each_domain_once(model)
     return model
 
 

@@ -5,16 +5,16 @@ import onnx
 import onnx.compose
 from onnx import helper, numpy_helper
 
-from skort.onnx_text import Fragment, inlined
+from skort.onnx_text import Fragment, import_each_domain_once, inlined
 from skort.version import __version__
 
-__all__ = ["LABEL", "PREDICTION", "PROBABILITIES", "SCORE", "classifier_model", "regressor_model", "with_score"]
+__all__ = ["LABEL", "PREDICTION", "PROBABILITIES", "SCORE", "classifier_model", "label_tensor", "regressor_model"]
 
 # The names that skl2onnx gives to outputs.
 PREDICTION = "variable"
 LABEL = "label"
 PROBABILITIES = "probabilities"
-# The raw score, a result inside of a classifier's model.
+# The raw score, a result inside a classifier's model.
 SCORE = "skort_score"
 
 # The label follows the score, not the probability: probabilities round to 0.5 or 1 where scores still differ.
@@ -65,7 +65,7 @@ def classifier_model(score_graph, classes, transformers=None):
         What comes before the score graph.
     """
     model, score, element_type = _raw_score(score_graph, transformers)
-    labels = _label_tensor(classes)
+    labels = label_tensor(classes)
     model.graph.initializer.append(labels)
     head = Fragment(helper.tensor_dtype_to_np_dtype(element_type))
     head.node("Identity", [score], [SCORE])
@@ -79,15 +79,6 @@ def classifier_model(score_graph, classes, transformers=None):
     return _finished(inlined(model, head), outputs)
 
 
-def with_score(model):
-    """Return a copy of a classifier's model with a third output, `SCORE`."""
-    visible = onnx.ModelProto()
-    visible.CopyFrom(model)
-    element_type = model.graph.output[1].type.tensor_type.elem_type
-    visible.graph.output.append(helper.make_tensor_value_info(SCORE, element_type, [None, None]))
-    return visible
-
-
 def _raw_score(score_graph, transformers):
     """Return X -> raw score as one model that may be extended, the score's name and its ONNX element type."""
     element_type = score_graph.model.graph.output[0].type.tensor_type.elem_type
@@ -97,15 +88,30 @@ def _raw_score(score_graph, transformers):
         before = onnx.compose.add_prefix(transformers, "transformers/", rename_inputs=False)
         link = [(before.graph.output[0].name, score_graph.input_name)]
         model = onnx.compose.merge_models(before, model, io_map=link)
+        import_each_domain_once(model)
     return model, score_graph.score_name, element_type
 
 
-def _label_tensor(classes):
-    """Return the class labels as an ONNX tensor: int64, float, bool or string."""
+def label_tensor(classes):
+    """
+    Return class labels as an ONNX tensor: ints, floats, bools or strings.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+
+    Raises
+    ------
+    ValueError
+        For labels that ONNX cannot hold.
+    """
     labels = np.array(classes.tolist())
-    if labels.dtype.kind == "U":
-        labels = labels.astype(object)
-    return numpy_helper.from_array(labels, "skort_classes")
+    if classes.dtype.kind not in "biufUO" or labels.dtype.kind not in "biufU" or labels.tolist() != classes.tolist():
+        raise ValueError(
+            f"y has labels of dtype {classes.dtype}, such as {classes[0]!r}, that an ONNX model cannot return. "
+            "Use ints, floats, bools or strings."
+        )
+    return numpy_helper.from_array(labels.astype(object) if labels.dtype.kind == "U" else labels, "skort_classes")
 
 
 def _finished(model, outputs):

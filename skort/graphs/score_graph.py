@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
+import onnx.helper
 from onnx import TensorProto, numpy_helper
 
 __all__ = ["ScoreGraph", "affine_weights"]
@@ -49,14 +50,19 @@ class ScoreGraph:
         return _dims(self.model.graph.input[0])[1].dim_value
 
     @property
+    def dtype(self):
+        """float32 or float64."""
+        return onnx.helper.tensor_dtype_to_np_dtype(self.model.graph.input[0].type.tensor_type.elem_type)
+
+    @property
     def n_outputs(self):
         """Number of columns of the raw score."""
         return _dims(self.model.graph.output[0])[1].dim_value
 
     def weights(self):
-        """Return the trained weights: name -> array."""
+        """Return copies of the trained weights: name -> array."""
         arrays = {i.name: i for i in self.model.graph.initializer}
-        return {name: numpy_helper.to_array(arrays[name]) for name in self.trainable}
+        return {name: numpy_helper.to_array(arrays[name]).copy() for name in self.trainable}
 
     def linear_weights(self):
         """

@@ -14,7 +14,46 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort.exceptions import NotTrainableError
 
-__all__ = ["score_template"]
+__all__ = ["check_trainable", "score_template"]
+
+_LINEAR = (LinearRegression, LogisticRegression)
+_NEURAL_NETWORKS = (MLPRegressor, MLPClassifier)
+# Options of these models that change what is minimised or predicted: name, value that does not, what to do instead.
+_UNTRAINABLE = [
+    ("positive", False, "gradient steps do not keep the weights positive."),
+    ("class_weight", None, "give fit a sample_weight in place of class_weight."),
+    ("loss", "squared_error", 'its predictions are exponentials of the score. Use loss="squared_error".'),
+]
+
+
+def check_trainable(estimator):
+    """
+    Raise an error for a model that cannot be trained.
+
+    Raises
+    ------
+    NotTrainableError
+        For any other model than LinearRegression, LogisticRegression, MLPRegressor and MLPClassifier, subclasses
+        included, whose predictions may be others; and for options that the weights alone do not say.
+    ValueError
+        For parameters that scikit-learn refuses.
+    """
+    name = type(estimator).__name__
+    if type(estimator) not in (*_LINEAR, *_NEURAL_NETWORKS):
+        raise NotTrainableError(
+            f"estimator={name} cannot be trained by gradient descent here: skort trains LinearRegression, "
+            "LogisticRegression, MLPRegressor and MLPClassifier, alone or at the end of a Pipeline."
+        )
+    estimator._validate_params()
+    parameters = estimator.get_params()
+    for option, value, cure in _UNTRAINABLE:
+        if option in parameters and parameters[option] not in (value, None):
+            raise NotTrainableError(f"estimator={name}({option}={parameters[option]!r}) cannot be trained: {cure}")
+    for size in np.ravel(parameters.get("hidden_layer_sizes", ())).tolist():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ValueError(
+                f"hidden_layer_sizes of {name} must be ints > 0, got {parameters['hidden_layer_sizes']!r}."
+            )
 
 
 def score_template(estimator, n_features, n_outputs, random_state):
@@ -28,6 +67,7 @@ def score_template(estimator, n_features, n_outputs, random_state):
     Parameters
     ----------
     estimator : LinearRegression, LogisticRegression, MLPRegressor or MLPClassifier
+        One that `check_trainable` accepts.
     n_features : int
     n_outputs : int
         Number of columns of the raw score.
@@ -36,32 +76,13 @@ def score_template(estimator, n_features, n_outputs, random_state):
     Returns
     -------
     template : LinearRegression or MLPRegressor
-
-    Raises
-    ------
-    NotTrainableError
-        For any other model, and for options that its weights alone do not say.
-    ValueError
-        For parameters of the model that scikit-learn refuses.
     """
-    if isinstance(estimator, (LinearRegression, LogisticRegression, MLPRegressor, MLPClassifier)):
-        estimator._validate_params()
-    if isinstance(estimator, (LinearRegression, LogisticRegression)):
+    if type(estimator) in _LINEAR:
         return _linear(estimator, n_features, n_outputs)
-    if isinstance(estimator, (MLPRegressor, MLPClassifier)):
-        return _neural_network(estimator, n_features, n_outputs, random_state)
-    raise NotTrainableError(
-        f"estimator={type(estimator).__name__} cannot be trained by gradient descent here: skort trains "
-        "LinearRegression, LogisticRegression, MLPRegressor and MLPClassifier, alone or at the end of a Pipeline."
-    )
+    return _neural_network(estimator, n_features, n_outputs, random_state)
 
 
 def _linear(estimator, n_features, n_outputs):
-    if getattr(estimator, "positive", False):
-        raise NotTrainableError(
-            "estimator=LinearRegression(positive=True) cannot be trained: gradient steps do not keep the weights "
-            "positive. Use positive=False."
-        )
     template = LinearRegression(fit_intercept=estimator.fit_intercept)
     template.coef_ = np.zeros((n_outputs, n_features))
     template.intercept_ = np.zeros(n_outputs)
@@ -70,15 +91,8 @@ def _linear(estimator, n_features, n_outputs):
 
 
 def _neural_network(estimator, n_features, n_outputs, random_state):
-    if getattr(estimator, "loss", "squared_error") == "poisson":
-        raise NotTrainableError(
-            'estimator=MLPRegressor(loss="poisson") cannot be trained: its predictions are exponentials of the score. '
-            'Use loss="squared_error".'
-        )
     template = MLPRegressor(activation=estimator.activation)
-    sizes = [n_features, *np.atleast_1d(estimator.hidden_layer_sizes).tolist(), n_outputs]
-    if min(sizes) < 1:
-        raise ValueError(f"hidden_layer_sizes must be > 0, got {estimator.hidden_layer_sizes}.")
+    sizes = [n_features, *np.ravel(estimator.hidden_layer_sizes).tolist(), n_outputs]
     factor = 2.0 if estimator.activation == "logistic" else 6.0
     template.coefs_, template.intercepts_ = [], []
     for fan_in, fan_out in itertools.pairwise(sizes):

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from sklearn.base import BaseEstimator
 
-__all__ = ["LOSSES", "LogLoss", "Loss", "SquaredError"]
+__all__ = ["CLASSIFICATION_LOSSES", "REGRESSION_LOSSES", "LogLoss", "Loss", "SquaredError"]
 
 
 class Loss(Protocol):
@@ -137,4 +137,5 @@ multinomial_log_loss_gradient (score, target) => (gradient) {
 
 
 #: The losses by name.
-LOSSES = {"squared_error": SquaredError, "log_loss": LogLoss}
+REGRESSION_LOSSES = {"squared_error": SquaredError}
+CLASSIFICATION_LOSSES = {"log_loss": LogLoss}

@@ -77,20 +77,20 @@ class Objective:
         """Add the nodes that compute `OBJECTIVE`, a scalar, from the result named `score`."""
         # The loss, then with one penalty more at a time; the last sum is the objective.
         sums = [f"skort_sum{i}" for i in range(len(self.penalised))] + [OBJECTIVE]
-        fragment.call(self.loss.value(self.n_outputs), [score, TARGET], ["skort_loss"], self.loss.get_params())
+        fragment.call(self.loss.value(self.n_outputs), [score, TARGET], ["skort_loss"])
         fragment.call(_WEIGHTED_SUM, ["skort_loss", SAMPLE_WEIGHT], [sums[0]])
         for i, weight in enumerate(self.penalised):
             penalty = f"skort_{weight}_penalty"
-            fragment.call(self.penalty.value(), [weight], [penalty], self.penalty.get_params())
+            fragment.call(self.penalty.value(), [weight], [penalty])
             fragment.node("Add", [sums[i], penalty], [sums[i + 1]])
 
     def add_score_gradient(self, fragment, score):
         """Add the nodes that compute `SCORE_GRADIENT`, the derivative of the objective by the score."""
-        fragment.call(self.loss.gradient(self.n_outputs), [score, TARGET], ["skort_gradient"], self.loss.get_params())
+        fragment.call(self.loss.gradient(self.n_outputs), [score, TARGET], ["skort_gradient"])
         fragment.node("Mul", ["skort_gradient", SAMPLE_WEIGHT], [SCORE_GRADIENT])
 
     def add_weight_gradient(self, fragment, weight, data_gradient, gradient):
         """Add the nodes that compute `gradient`: `data_gradient` plus the penalty's derivative by `weight`."""
         penalty_gradient = f"skort_{weight}_penalty_gradient"
-        fragment.call(self.penalty.gradient(), [weight], [penalty_gradient], self.penalty.get_params())
+        fragment.call(self.penalty.gradient(), [weight], [penalty_gradient])
         fragment.node("Add", [data_gradient, penalty_gradient], [gradient])

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from sklearn.base import BaseEstimator
 
-__all__ = ["L2", "Penalty"]
+__all__ = ["L2", "PENALTIES", "Penalty"]
 
 
 class Penalty(Protocol):
@@ -19,9 +19,6 @@ class Penalty(Protocol):
 
     def gradient(self) -> str:
         """Return the ONNX function `(weight) => (gradient)`: the derivative of `value` by `weight`."""
-
-    def get_params(self) -> dict:
-        """Return the values of the ``%(name)r`` fields of the texts."""
 
 
 class L2(BaseEstimator):
@@ -40,8 +37,7 @@ class L2(BaseEstimator):
     Examples
     --------
     >>> from skort.objective.penalties import L2
-    >>> penalty = L2(alpha=0.5)
-    >>> print(penalty.gradient() % penalty.get_params())
+    >>> print(L2(alpha=0.5).gradient())
     l2_gradient (weight) => (gradient) {
         alpha = Constant <value = float {0.5}> ()
         gradient = Mul (alpha, weight)
@@ -55,18 +51,22 @@ class L2(BaseEstimator):
         """Return the ONNX function `(weight) => (penalty)`."""
         return """\
 l2 (weight) => (penalty) {
-    alpha = Constant <value = float {%(alpha)r}> ()
+    alpha = Constant <value = float {%r}> ()
     half = Constant <value = float {0.5}> ()
     half_alpha = Mul (half, alpha)
     square = Mul (weight, weight)
     sum = ReduceSum <keepdims = 0> (square)
     penalty = Mul (half_alpha, sum)
-}"""
+}""" % float(self.alpha)
 
     def gradient(self):
         """Return the ONNX function `(weight) => (gradient)`."""
         return """\
 l2_gradient (weight) => (gradient) {
-    alpha = Constant <value = float {%(alpha)r}> ()
+    alpha = Constant <value = float {%r}> ()
     gradient = Mul (alpha, weight)
-}"""
+}""" % float(self.alpha)
+
+
+#: The penalties by name.
+PENALTIES = {"l2": L2}

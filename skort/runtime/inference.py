@@ -1,5 +1,7 @@
 """Running an ONNX model."""
 
+import onnx
+
 from skort.runtime.installed import load
 from skort.runtime.sessions import PROVIDERS, session_options
 
@@ -10,23 +12,32 @@ class InferenceModel:
     """
     An ONNX model and the session that runs it.
 
-    The session is made at the first run, and again in every copy: pickle, deepcopy and joblib see the bytes only.
+    The session is made at the first run, and again in every copy: pickle, deepcopy and joblib see the model only.
 
     Parameters
     ----------
-    model : bytes
-        A serialised `onnx.ModelProto` with one input.
+    model : onnx.ModelProto
+        A model with one input. It is kept, not copied.
+    inner_results : tuple of str, default=()
+        Names of results inside the model that may be asked for as well as its outputs.
     """
 
-    def __init__(self, model):
+    def __init__(self, model, inner_results=()):
         self.model = model
+        self.inner_results = inner_results
         self._session = None
 
     def __getstate__(self):
-        return {"model": self.model, "_session": None}
+        return {**vars(self), "_session": None}
 
     def run(self, output, X):
-        """Return the model's output of that name for the input `X`."""
+        """Return the output, or inner result, of that name for the input `X`."""
         if self._session is None:
-            self._session = load().InferenceSession(self.model, session_options(), providers=PROVIDERS)
+            self._session = self._make_session()
         return self._session.run([output], {self._session.get_inputs()[0].name: X})[0]
+
+    def _make_session(self):
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in self.inner_results)
+        return load().InferenceSession(model.SerializeToString(), session_options(), providers=PROVIDERS)

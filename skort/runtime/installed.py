@@ -10,7 +10,7 @@ import warnings
 
 from skort.exceptions import RuntimeNotAvailableError
 
-__all__ = ["installed_distributions", "load", "require", "training_api"]
+__all__ = ["installed_distributions", "load", "require", "training_api", "why_missing"]
 
 # All of these install the same import package, `onnxruntime`.
 DISTRIBUTIONS = (
@@ -23,17 +23,13 @@ DISTRIBUTIONS = (
     "onnxruntime-training-cpu",
 )
 
-# Of each class of the training API: the solver that needs it, and the packages that have it.
-_TRAINING_API = {
+# Of each class of the training API: the packages that have it.
+_PACKAGES = {
     "TrainingAgent": (
-        "agent",
         "onnxruntime-training 1.16.2 and 1.16.3 (Linux x86-64, Python 3.10 and 3.11) and "
-        "onnxruntime-training-cpu 1.19.2 (Linux x86-64, macOS and Windows, Python up to 3.12)",
+        "onnxruntime-training-cpu 1.19.2 (Linux x86-64, macOS and Windows, Python up to 3.12)"
     ),
-    "TrainingSession": (
-        "session",
-        "onnxruntime-training 1.16.2 and 1.16.3 (Linux x86-64, Python 3.10 and 3.11)",
-    ),
+    "TrainingSession": "onnxruntime-training 1.16.2 and 1.16.3 (Linux x86-64, Python 3.10 and 3.11)",
 }
 
 
@@ -56,18 +52,27 @@ def load():
     ------
     RuntimeNotAvailableError
         Where it is not installed, or broken by a second distribution over it.
+
+    Warns
+    -----
+    RuntimeWarning
+        Once, where several distributions of it are installed over each other.
     """
+    mixed = _mixed()
     try:
         with _logging_as_it_was():
-            return importlib.import_module("onnxruntime")
+            onnxruntime = importlib.import_module("onnxruntime")
     except ImportError as error:
-        advice = _mixed() or "Install it: pip install onnxruntime."
+        advice = mixed or "Install it: pip install onnxruntime."
         raise RuntimeNotAvailableError(f"onnxruntime cannot be imported ({error}). {advice}") from error
+    if mixed:
+        warnings.warn(mixed, RuntimeWarning, stacklevel=2)
+    return onnxruntime
 
 
 def require(name):
     """
-    Return a class of ONNX Runtime's training API, or say what to install.
+    Return a class of ONNX Runtime's training API.
 
     Parameters
     ----------
@@ -76,29 +81,20 @@ def require(name):
     Raises
     ------
     RuntimeNotAvailableError
-        Where the installed ONNX Runtime has no such class. Names the packages that have it, and the solver that works
-        instead, if one does.
+        Where the installed ONNX Runtime has no such class.
     """
     api = training_api()
-    mixed = _mixed()
-    if name in api:
-        if mixed:
-            warnings.warn(mixed, RuntimeWarning, stacklevel=2)
-        return api[name]
+    if name not in api:
+        raise RuntimeNotAvailableError(why_missing(name))
+    return api[name]
+
+
+def why_missing(name):
+    """Return what is installed in place of a class of the training API, and which packages have it."""
     found = ", ".join(f"{k} {v}" for k, v in installed_distributions().items()) or "no package of ONNX Runtime"
-    solver, packages = _TRAINING_API[name]
-    lines = [
-        f"solver={solver!r} needs {name}, which the installed runtime does not have ({found}, Python "
-        f"{sys.version_info.major}.{sys.version_info.minor}).",
-        f"{name} is in {packages}.",
-    ]
-    if name == "TrainingSession" and "TrainingAgent" in api:
-        lines.append('solver="agent" works here.')
-    elif name == "TrainingAgent":
-        lines.append("Fitted models load, predict and export without it.")
-    if mixed:
-        lines.append(mixed)
-    raise RuntimeNotAvailableError(" ".join(lines))
+    python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+    message = f"The installed runtime has none ({found}, {python}); {name} is in {_PACKAGES[name]}."
+    return f"{message} {_mixed() or ''}".strip()
 
 
 def training_api():

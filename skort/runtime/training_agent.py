@@ -4,6 +4,7 @@ import numpy as np
 
 from skort.runtime.installed import load, require
 from skort.runtime.sessions import PROVIDERS, session_options
+from skort.runtime.values import borrow
 
 __all__ = ["BoundTrainingAgent", "gradient_graph"]
 
@@ -43,8 +44,8 @@ class BoundTrainingAgent:
     """
     A TrainingAgent over arrays that stay where they are.
 
-    On CPU an OrtValue borrows the memory of the numpy array it is made of and does not keep it alive: this object does.
-    A run reads `inputs` and writes `outputs` in place, and makes no other arrays than the yielded value's.
+    A run reads `inputs` and writes `outputs` in place, and makes no other array than the yielded value's. The arrays
+    are kept.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ class BoundTrainingAgent:
         def values(arrays):
             vector = self._vector()
             for array in arrays:
-                vector.push_back(_pybind_state.OrtValue.ortvalue_from_numpy(array, device))
+                vector.push_back(borrow(array)._ortvalue)
             return vector
 
         self._inputs = values(inputs[name] for name in input_names)

@@ -6,8 +6,9 @@ import tempfile
 import numpy as np
 import onnx
 
-from skort.runtime.installed import load, require
+from skort.runtime.installed import require
 from skort.runtime.sessions import PROVIDERS, session_options
+from skort.runtime.values import borrow
 
 __all__ = ["BoundTrainingSession", "training_graph"]
 
@@ -26,8 +27,8 @@ class BoundTrainingSession:
     trainable : list of str
         The initializers to be trained.
     inputs : dict of str to ndarray
-        C-contiguous float32 arrays, one for every input of the model. A run reads them where they are; an OrtValue
-        borrows its array's memory, so this object keeps them alive.
+        C-contiguous float32 arrays, one for every input of the model. A run reads them where they are. The arrays
+        are kept.
     """
 
     def __init__(self, model, trainable, inputs):
@@ -37,10 +38,9 @@ class BoundTrainingSession:
         self._objective = np.zeros((), np.float32)
         self._borrowed = [inputs]
         binding = self._session.io_binding()
-        value = load().OrtValue.ortvalue_from_numpy
         for name, array in {**inputs, LEARNING_RATE: self._eta}.items():
-            binding.bind_ortvalue_input(name, value(array))
-        binding.bind_ortvalue_output(model.graph.output[0].name, value(self._objective))
+            binding.bind_ortvalue_input(name, borrow(array))
+        binding.bind_ortvalue_output(model.graph.output[0].name, borrow(self._objective))
         # The wrapper's own run_with_iobinding costs a quarter of a small step.
         self._run, self._binding = self._session._sess.run_with_iobinding, binding._iobinding
 

@@ -1,9 +1,25 @@
 """Solvers: one gradient step of a score graph, one file a runtime API."""
 
+import numpy as np
+
+from skort.exceptions import RuntimeNotAvailableError
 from skort.solvers.agent import AgentSolver
 from skort.solvers.session import SessionSolver
 
-__all__ = ["SOLVERS"]
+__all__ = ["SOLVERS", "available_solvers"]
 
 #: The values of the estimators' parameter `solver`.
 SOLVERS = {"agent": AgentSolver, "session": SessionSolver}
+
+
+def available_solvers():
+    """Return the names of the solvers that train, in float32, with what is installed."""
+    return [name for name, solver in SOLVERS.items() if _trains(solver)]
+
+
+def _trains(solver):
+    try:
+        solver.check(np.dtype("float32"))
+    except RuntimeNotAvailableError:
+        return False
+    return True

@@ -4,20 +4,23 @@ import numpy as np
 import onnx
 
 from skort.descent.batches import Batch
+from skort.exceptions import RuntimeNotAvailableError
 from skort.objective.nodes import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.onnx_text import Fragment, inlined
-from skort.runtime.installed import require
+from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
 
 __all__ = ["AgentSolver"]
 
-# ONNX Runtime has no float64 kernel of ReluGrad.
-_RELU_GRADIENT = """
+# What ONNX Runtime has no float64 kernel of.
+_FLOAT64_GRADIENTS = {
+    "ReluGrad": """
 relu_gradient (output_gradient, output) => (input_gradient) {
     zero = Constant <value = float {0}> ()
     positive = Greater (output, zero)
     input_gradient = Where (positive, output_gradient, zero)
 }"""
+}
 
 
 class AgentSolver:
@@ -44,11 +47,14 @@ class AgentSolver:
     @staticmethod
     def check(dtype):
         """Raise an error where the installed ONNX Runtime cannot train in `dtype` this way."""
-        require("TrainingAgent")
+        if "TrainingAgent" not in training_api():
+            raise RuntimeNotAvailableError(
+                f'solver="agent" needs TrainingAgent. {why_missing("TrainingAgent")} '
+                "Fitted models load, predict and export without it."
+            )
 
     def __init__(self, score_graph, objective, optimizer, batch_size):
         self._optimizer = optimizer
-        self.sample_weight_scale = objective.sample_weight_scale
         self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)
         initial = score_graph.weights()
         self._flat, self._weights = _flat_views(initial, objective.dtype)
@@ -102,6 +108,7 @@ def _gradient_graph(score_graph, objective, batch_size):
     model = score_graph.with_batch_size(batch_size)
     model = onnx.load_from_string(gradient_graph(model.SerializeToString(), score_graph.trainable))
     data_gradients = {_gradient_of(name): f"{name}_data_grad" for name in objective.penalised}
+    rewritten = _FLOAT64_GRADIENTS if objective.dtype == np.float64 else {}
     fragment = Fragment(objective.dtype)
     for node in model.graph.node:
         node.output[:] = [data_gradients.get(name, name) for name in node.output]
@@ -111,8 +118,8 @@ def _gradient_graph(score_graph, objective, batch_size):
             fragment.nodes.append(node)
             fragment.node("Mul", [SCORE_GRADIENT, _gradient_of(OBJECTIVE)], node.output)
             node.input[:], node.output[:] = [OBJECTIVE], [_gradient_of(OBJECTIVE)]
-        elif node.op_type == "ReluGrad" and objective.dtype == np.float64:
-            fragment.call(_RELU_GRADIENT, node.input, node.output)
+        elif node.op_type in rewritten:
+            fragment.call(rewritten[node.op_type], node.input, node.output)
         else:
             fragment.nodes.append(node)
     for name in objective.penalised:

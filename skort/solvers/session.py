@@ -3,9 +3,10 @@
 import numpy as np
 
 from skort.descent.batches import Batch
+from skort.exceptions import RuntimeNotAvailableError
 from skort.objective.nodes import SAMPLE_WEIGHT, TARGET
 from skort.onnx_text import Fragment, inlined
-from skort.runtime.installed import require
+from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_session import BoundTrainingSession, training_graph
 
 __all__ = ["SessionSolver"]
@@ -38,12 +39,16 @@ class SessionSolver:
             raise ValueError(
                 f'solver="session" trains in float32 only, got dtype="{dtype}". Use dtype="float32" or solver="agent".'
             )
-        require("TrainingSession")
+        api = training_api()
+        if "TrainingSession" not in api:
+            advice = ' solver="agent" works here.' if "TrainingAgent" in api else ""
+            raise RuntimeNotAvailableError(
+                f'solver="session" needs TrainingSession. {why_missing("TrainingSession")}{advice}'
+            )
 
     def __init__(self, score_graph, objective, optimizer, batch_size):
         self._trainable = score_graph.trainable
         self._model = _objective_graph(score_graph, objective, batch_size)
-        self.sample_weight_scale = objective.sample_weight_scale
         self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)
         inputs = {
             score_graph.input_name: self.batch.X,

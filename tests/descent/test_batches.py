@@ -12,11 +12,17 @@ def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0):
     """Return [(rows, sample weights, share)] of one epoch over X = row numbers."""
     X = np.arange(n, dtype=np.float64)[:, None]
     batches = Batches(
-        X, X, sample_weight, batch_size=batch_size, shuffle=shuffle, random_state=np.random.RandomState(seed)
+        X,
+        X,
+        sample_weight,
+        batch_size=batch_size,
+        shuffle=shuffle,
+        random_state=np.random.RandomState(seed),
+        sample_weight_scale=scale,
     )
     batch = Batch.empty(batches.batch_size, 1, 1, np.float64)
     seen = []
-    for share in batches.epoch(batch, scale):
+    for share in batches.epoch(batch):
         np.testing.assert_array_equal(batch.X, batch.target)
         seen.append((batch.X.ravel().astype(int), batch.sample_weight.ravel().copy(), share))
     return seen
@@ -69,3 +75,17 @@ def test_order_is_a_new_seeded_permutation_each_epoch():
     assert first != second
     assert [first, second] == two_epochs(3)
     assert [first, second] != two_epochs(4)
+
+
+def test_weights_too_small_to_be_normalised_are_zero():
+    weight = np.ones(6)
+    weight[3] = 1e-320
+    used = [row for rows, weights, _ in epoch(6, 1, weight) for row in rows[weights > 0]]
+    assert sorted(used) == [0, 1, 2, 4, 5]
+
+
+@pytest.mark.parametrize("weight, weighted", [(None, False), ([2.0, 2, 0], False), ([2.0, 1, 0], True)])
+def test_weighted_rows_have_different_weights(weight, weighted):
+    X = np.zeros((3, 1))
+    batches = Batches(X, X, weight, batch_size=2, shuffle=True, random_state=None)
+    assert batches.weighted is weighted

@@ -11,8 +11,6 @@ from skort.descent.schedules import Constant, InvScaling
 class MeanSolver:
     """Fits one number w to the target: J = sum_i v_i (w - y_i)^2 / 2."""
 
-    sample_weight_scale = 1.0
-
     def __init__(self, batch_size, start=0.0):
         self.batch = Batch.empty(batch_size, 1, 1, np.float64)
         self.w = start

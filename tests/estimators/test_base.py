@@ -1,6 +1,7 @@
 """What both estimators promise: scikit-learn's contract, clear errors, no half-changed state, one ONNX model."""
 
 import copy
+import io
 import pickle
 import subprocess
 import sys
@@ -12,10 +13,13 @@ import numpy as np
 import onnx
 import pandas as pd
 import pytest
+import scipy.sparse
 import sklearn
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -23,8 +27,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.exceptions import NotTrainableError
+from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
 from skort.runtime.installed import load, training_api
+from skort.solvers import SOLVERS, agent, available_solvers, session
 
 ESTIMATORS = [OrtSGDRegressor, OrtSGDClassifier]
 MODELS = [
@@ -130,13 +135,23 @@ def test_a_class_in_place_of_a_model_is_refused(estimator_class):
         estimator_class(LinearRegression).fit(*data())
 
 
+class Untouched(TransformerMixin, BaseEstimator):
+    """A transformer that must not be fitted."""
+
+    def fit(self, X, y=None):
+        raise AssertionError("fitted")
+
+    def transform(self, X):
+        return X
+
+
 @pytest.mark.parametrize(
     "estimator, message",
     [
         (OrtSGDRegressor(RandomForestRegressor()), "RandomForestRegressor cannot be trained"),
         (OrtSGDClassifier(RandomForestClassifier()), "RandomForestClassifier cannot be trained"),
         (
-            OrtSGDClassifier(make_pipeline(StandardScaler(), RandomForestClassifier())),
+            OrtSGDClassifier(make_pipeline(Untouched(), RandomForestClassifier())),
             "RandomForestClassifier cannot be trained",
         ),
         (OrtSGDRegressor(LogisticRegression()), "LogisticRegression is not a regressor: use OrtSGDClassifier"),
@@ -199,6 +214,36 @@ def test_wrong_number_and_names_of_features(estimator_class):
     assert estimator.feature_names_in_.tolist() == list("abcde")
     with pytest.raises(ValueError, match="feature names should match"):
         estimator.predict(pd.DataFrame(X, columns=list("abcdx")))
+
+
+def test_a_missing_runtime_is_named_and_changes_nothing(monkeypatch, solver):
+    model = short(OrtSGDRegressor, solver=solver).fit(*data())
+    before = state(model)
+    others = {name: api for name, api in training_api().items() if name.removeprefix("Training").lower() != solver}
+    for module in (agent, session):
+        monkeypatch.setattr(module, "training_api", lambda: others)
+    with pytest.raises(RuntimeNotAvailableError) as error:
+        model.fit(*data())
+    message = str(error.value)
+    assert message.startswith(f'solver="{solver}" needs Training{solver.capitalize()}.')
+    assert "onnxruntime-training 1.16.2 and 1.16.3" in message
+    assert ('solver="agent" works here' in message) == (solver == "session")
+    assert ("Fitted models load, predict and export" in message) == (solver == "agent")
+    assert state(model) == before
+
+
+def test_unequal_weights_with_batches_of_one_row_are_refused():
+    X, y = data()
+    with pytest.raises(ValueError, match="sample_weight has no effect with batch_size=1"):
+        short(OrtSGDClassifier, batch_size=1).fit(X, y, sample_weight=1.0 + y)
+    weighted = short(OrtSGDClassifier, batch_size=1).fit(X, y, sample_weight=np.full(80, 3.0))
+    np.testing.assert_array_equal(weighted.coef_, short(OrtSGDClassifier, batch_size=1).fit(X, y).coef_)
+
+
+def test_sparse_data_is_refused_as_by_scikit_learn():
+    X, y = data()
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        short(OrtSGDClassifier).fit(scipy.sparse.csr_matrix(X), y)
 
 
 # --- scikit-learn's contract
@@ -304,6 +349,43 @@ def test_fits_in_threads_are_the_serial_ones(solver):
         assert list(pool.map(fit, range(8))) == [fit(seed) for seed in range(8)]
 
 
+@pytest.mark.skipif(available_solvers() != list(SOLVERS), reason="this runtime has one solver only")
+@pytest.mark.parametrize("estimator_class, inner", MODELS)
+def test_both_solvers_fit_the_same(estimator_class, inner):
+    X, y = data(90)
+    weight = np.linspace(0.5, 2, 90)
+    # 100 updates: 25 epochs of three full batches and a short one.
+    options = {"batch_size": 25, "max_iter": 25, "alpha": 0.01, "eta0": 0.1}
+    agent, session = (short(estimator_class, inner, solver=name, **options).fit(X, y, weight) for name in SOLVERS)
+    assert agent.t_ == session.t_ == 100
+    for name, w in agent.weights_.items():
+        assert np.linalg.norm(w - session.weights_[name]) <= 1e-5 * np.linalg.norm(w)
+    np.testing.assert_allclose(agent.loss_curve_, session.loss_curve_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [np.float64(1e-3), np.float32(0.5), np.int64(1), True])
+def test_numbers_of_numpy_are_numbers(solver, alpha):
+    X, y = data()
+    numpy_numbers = short(OrtSGDRegressor, solver=solver).set_params(
+        alpha=alpha, eta0=np.float32(0.125), batch_size=np.int64(16), max_iter=np.int32(3), power_t=np.float64(0.5)
+    )
+    numbers = clone(numpy_numbers).set_params(alpha=float(alpha), eta0=0.125, batch_size=16, max_iter=3, power_t=0.5)
+    np.testing.assert_array_equal(numpy_numbers.fit(X, y).coef_, numbers.fit(X, y).coef_)
+
+
+def test_verbose_shows_epochs_in_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    short(OrtSGDRegressor, verbose=0).fit(*data())
+    assert sys.stderr.getvalue() == ""
+    model = short(OrtSGDRegressor, verbose=1).fit(*data())
+    assert "5/5" in sys.stderr.getvalue()
+    assert f"loss={model.loss_:.4g}" in sys.stderr.getvalue()
+
+
 # --- ONNX
 
 
@@ -332,6 +414,37 @@ def test_to_onnx_is_a_copy():
     assert model.SerializeToString() == estimator.onnx_.SerializeToString()
     del model.graph.node[:]
     assert len(estimator.onnx_.graph.node) > 0
+
+
+@pytest.mark.parametrize("nothing", ["passthrough", None])
+def test_steps_that_do_nothing_are_left_out(nothing):
+    X, y = data()
+    plain = short(OrtSGDRegressor).fit(X, y)
+    for pipeline in (
+        make_pipeline(nothing, LinearRegression()),
+        make_pipeline(nothing, nothing, make_pipeline(nothing, LinearRegression())),
+    ):
+        model = short(OrtSGDRegressor, pipeline).fit(X, y)
+        np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+    search = {"estimator__standardscaler": [nothing, StandardScaler()]}
+    model = short(OrtSGDRegressor, make_pipeline(StandardScaler(), LinearRegression()))
+    assert len(GridSearchCV(model, search, cv=2, error_score="raise").fit(X, y).cv_results_["params"]) == 2
+
+
+def test_nested_pipelines_are_one():
+    X, y = data()
+    nested = make_pipeline(StandardScaler(), make_pipeline(PCA(3), StandardScaler(), LinearRegression()))
+    flat = make_pipeline(StandardScaler(), PCA(3), StandardScaler(), LinearRegression())
+    predictions = [short(OrtSGDRegressor, pipeline).fit(X, y).predict(X) for pipeline in (nested, flat)]
+    np.testing.assert_array_equal(*predictions)
+
+
+def test_a_step_that_onnx_cannot_hold_is_named_before_any_training():
+    model = OrtSGDRegressor(make_pipeline(StandardScaler(), RBFSampler(), LinearRegression()))
+    before = state(model)
+    with pytest.raises(ValueError, match="the step 'rbfsampler' cannot be part of an ONNX model"):
+        model.fit(*data())
+    assert state(model) == before
 
 
 def test_a_pipelines_steps_are_part_of_the_model(solver):
@@ -388,7 +501,7 @@ before = fits(40)
 print(fits(160) - before)
 """
     pytest.importorskip("resource")
-    for name in ("agent", "session") if "TrainingSession" in training_api() else ("agent",):
+    for name in available_solvers():
         run = subprocess.run(
             [sys.executable, "-c", code.replace("SOLVER", repr(name))], capture_output=True, text=True, check=True
         )

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, LogisticRegressionCV
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import SVC
 
 from skort.exceptions import NotTrainableError
-from skort.graphs.templates import score_template
+from skort.graphs.templates import check_trainable, score_template
 
 
 @pytest.mark.parametrize("activation", ["identity", "logistic", "tanh", "relu"])
@@ -47,34 +47,45 @@ class OwnRegressor(RegressorMixin, BaseEstimator):
     pass
 
 
+class ExponentialRegression(LinearRegression):
+    def predict(self, X):
+        return np.exp(super().predict(X))
+
+
 @pytest.mark.parametrize(
     "model, message",
     [
         (RandomForestRegressor(), "RandomForestRegressor cannot be trained"),
         (SVC(), "SVC cannot be trained"),
         (OwnRegressor(), "OwnRegressor cannot be trained"),
-        (LinearRegression(positive=True), r"LinearRegression\(positive=True\)"),
+        (ExponentialRegression(), "ExponentialRegression cannot be trained"),
+        (LogisticRegressionCV(), "LogisticRegressionCV cannot be trained"),
+        (LinearRegression(positive=True), r"LinearRegression\(positive=True\) cannot be trained"),
+        (
+            LogisticRegression(class_weight="balanced"),
+            r"LogisticRegression\(class_weight='balanced'\) .* give fit a sample_weight",
+        ),
     ],
 )
 def test_models_that_cannot_be_trained_are_named(model, message):
     with pytest.raises(NotTrainableError, match=message):
-        score_template(model, 2, 1, np.random.RandomState(0))
+        check_trainable(model)
 
 
 def test_poisson_networks_are_refused():
     model = MLPRegressor()
     if "loss" not in model.get_params():
         pytest.skip("this scikit-learn has no MLPRegressor(loss=)")
-    with pytest.raises(NotTrainableError, match="poisson"):
-        score_template(model.set_params(loss="poisson"), 2, 1, np.random.RandomState(0))
+    with pytest.raises(NotTrainableError, match=r"MLPRegressor\(loss='poisson'\)"):
+        check_trainable(model.set_params(loss="poisson"))
 
 
-@pytest.mark.parametrize("hidden, message", [((3, 0), "hidden_layer_sizes"), ((-1,), "hidden_layer_sizes")])
-def test_layers_need_a_unit(hidden, message):
-    with pytest.raises(ValueError, match=message):
-        score_template(MLPRegressor(hidden_layer_sizes=hidden), 2, 1, np.random.RandomState(0))
+@pytest.mark.parametrize("hidden", [(3, 0), (-1,), (5.0,), (True,), "5"])
+def test_layers_are_of_whole_units(hidden):
+    with pytest.raises(ValueError, match=r"'?hidden_layer_sizes'? .*MLPRegressor must be"):
+        check_trainable(MLPRegressor(hidden_layer_sizes=hidden))
 
 
 def test_parameters_of_the_model_are_validated_by_scikit_learn():
     with pytest.raises(ValueError, match="'activation' parameter of MLPRegressor"):
-        score_template(MLPRegressor(activation="swish"), 2, 1, np.random.RandomState(0))
+        check_trainable(MLPRegressor(activation="swish"))

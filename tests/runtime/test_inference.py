@@ -13,18 +13,31 @@ from skort.runtime.inference import InferenceModel
 
 DOUBLE = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
-double (float[N, 2] X) => (float[N, 2] twice, float[N, 2] minus) { twice = Add (X, X)  minus = Neg (X) }""")
+double (float[N, 2] X) => (float[N, 2] twice, float[N, 2] size) {
+    twice = Add (X, X)
+    inner = Neg (X)
+    size = Abs (inner)
+}""")
 
 
 @pytest.fixture
 def model():
-    return InferenceModel(DOUBLE.SerializeToString())
+    return InferenceModel(DOUBLE)
 
 
 def test_outputs_by_name(model):
     X = np.array([[1, 2], [3, 4]], dtype=np.float32)
     np.testing.assert_array_equal(model.run("twice", X), 2 * X)
-    np.testing.assert_array_equal(model.run("minus", X), -X)
+    np.testing.assert_array_equal(model.run("size", -X), X)
+
+
+def test_results_inside_the_model():
+    X = np.array([[1, 2], [3, 4]], dtype=np.float32)
+    model = InferenceModel(DOUBLE, inner_results=("inner",))
+    for copied in (model, pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(copied.run("inner", X), -X)
+        np.testing.assert_array_equal(copied.run("twice", X), 2 * X)
+    assert [output.name for output in DOUBLE.graph.output] == ["twice", "size"]
 
 
 @pytest.mark.parametrize("used", [False, True])

@@ -19,25 +19,14 @@ def pretend(monkeypatch):
     return set_installed
 
 
-def test_a_missing_session_names_its_package_and_the_solver_that_works(pretend):
+def test_a_missing_class_names_what_is_installed_and_which_packages_have_it(pretend):
     pretend({"onnxruntime-training-cpu": "1.19.2"}, ["TrainingAgent"])
+    assert installed.require("TrainingAgent") is object
     with pytest.raises(RuntimeNotAvailableError) as error:
         installed.require("TrainingSession")
     message = str(error.value)
-    assert "solver='session' needs TrainingSession" in message
     assert "onnxruntime-training-cpu 1.19.2" in message
     assert "onnxruntime-training 1.16.2 and 1.16.3 (Linux x86-64, Python 3.10 and 3.11)" in message
-    assert 'solver="agent" works here' in message
-
-
-def test_a_plain_runtime_says_what_trains_and_what_works(pretend):
-    pretend({"onnxruntime": "1.31.1"})
-    with pytest.raises(RuntimeNotAvailableError) as error:
-        installed.require("TrainingAgent")
-    message = str(error.value)
-    assert "solver='agent' needs TrainingAgent" in message
-    assert "onnxruntime-training-cpu 1.19.2" in message
-    assert "Fitted models load, predict and export" in message
     assert "uninstall" not in message
 
 
@@ -46,18 +35,18 @@ MEND = "Mend it with: pip uninstall -y onnxruntime onnxruntime-training && pip i
 
 def test_a_mix_that_broke_the_training_api_is_named_with_its_cure(pretend):
     pretend({"onnxruntime": "1.31.1", "onnxruntime-training": "1.16.3"})
-    with pytest.raises(
-        RuntimeNotAvailableError, match="onnxruntime and onnxruntime-training are installed over"
-    ) as error:
+    with pytest.raises(RuntimeNotAvailableError, match="and onnxruntime-training are installed over") as error:
         installed.require("TrainingAgent")
     assert str(error.value).endswith(MEND)
 
 
-def test_a_mix_that_still_works_is_a_warning(pretend):
+def test_a_mix_that_still_works_is_one_warning(pretend):
     pretend({"onnxruntime": "1.31.1", "onnxruntime-training": "1.16.3"}, ["TrainingAgent"])
+    installed.load.cache_clear()
     with pytest.warns(RuntimeWarning, match="installed over each other") as record:
-        assert installed.require("TrainingAgent") is object
-    assert str(record[0].message).endswith(MEND)
+        installed.load()
+        installed.load()
+    assert [str(warning.message).endswith(MEND) for warning in record] == [True]
 
 
 @pytest.mark.parametrize(

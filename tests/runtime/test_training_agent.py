@@ -1,6 +1,7 @@
 """The gradient graph and its runs, against a product rule on paper."""
 
 import gc
+import weakref
 
 import numpy as np
 import onnx
@@ -24,6 +25,21 @@ def test_trained_weights_become_inputs_and_gradients_outputs():
     graph = onnx.load_from_string(gradient_graph(MODEL.SerializeToString(), ["b", "W"]))
     assert {i.name for i in graph.graph.input} == {"X", "W", "b"}
     assert {o.name for o in graph.graph.output} == {"W_grad", "b_grad"}
+
+
+def test_the_arrays_are_kept_alive():
+    graph = gradient_graph(MODEL.SerializeToString(), ["b", "W"])
+
+    def make():
+        inputs = {"X": np.ones((3, 2), np.float32), "W": np.ones((2, 1), np.float32), "b": np.ones(1, np.float32)}
+        outputs = {"W_grad": np.zeros((2, 1), np.float32), "b_grad": np.zeros(1, np.float32)}
+        arrays = [weakref.ref(array) for array in (*inputs.values(), *outputs.values())]
+        return BoundTrainingAgent(graph, inputs, outputs), arrays
+
+    agent, arrays = make()
+    gc.collect()
+    assert all(array() is not None for array in arrays)
+    assert agent.run() == 3 * (2 + 1 + 5)
 
 
 def test_runs_read_and_write_the_arrays_in_place():

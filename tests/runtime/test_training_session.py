@@ -1,5 +1,8 @@
 """TrainingSession's two silent traps stay cured."""
 
+import gc
+import weakref
+
 import numpy as np
 import onnx.parser
 import pytest
@@ -34,6 +37,19 @@ def test_every_step_sees_the_weights_of_the_step_before():
         W, b = W - eta * X.T @ score, b - eta * score.sum(axis=0)
     np.testing.assert_allclose(session.weights()["W"], W, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(session.weights()["b"], b, rtol=1e-4, atol=1e-6)
+
+
+def test_the_arrays_are_kept_alive():
+    from skort.runtime.training_session import BoundTrainingSession
+
+    def make():
+        X = np.zeros((3, 2), dtype=np.float32)
+        return BoundTrainingSession(MODEL, ["W", "b"], {"X": X}), weakref.ref(X)
+
+    session, X = make()
+    gc.collect()
+    assert X() is not None
+    assert session.run(0.0) == 0.5 * 3 * 0.5**2
 
 
 def test_weights_are_copies():

@@ -1,0 +1,67 @@
+"""Converted transformers against scikit-learn's, and the names of those that cannot be converted."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.feature_selection import SelectKBest
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, PolynomialFeatures, StandardScaler
+
+from skort.graphs.transformers import transformer_graph
+
+
+def fitted(*steps, X, y=None):
+    return make_pipeline(*steps).fit(X, y)
+
+
+@pytest.mark.parametrize("dtype, rtol", [("float32", 1e-4), ("float64", 1e-12)])
+def test_values_are_scikit_learns(dtype, rtol, rng, run_onnx):
+    X = rng.normal(3, 2, size=(40, 4))
+    transformers = fitted(StandardScaler(), PCA(3, random_state=0), SelectKBest(k=2), X=X, y=X[:, 0] > 3)
+    (values,) = run_onnx(transformer_graph(transformers, X, dtype), X=X.astype(dtype)).values()
+    np.testing.assert_allclose(values, transformers.transform(X), rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize(
+    "steps, dtype, name",
+    [
+        ((StandardScaler(), RBFSampler(n_components=4)), "float32", "rbfsampler"),
+        ((RBFSampler(n_components=4), StandardScaler()), "float32", "rbfsampler"),
+        # A float32 constant among float64 values.
+        ((StandardScaler(), PolynomialFeatures(2), PCA(2)), "float64", "polynomialfeatures"),
+        # Predictors whose conversion predicts and does not transform.
+        ((StandardScaler(), LinearDiscriminantAnalysis()), "float32", "lineardiscriminantanalysis"),
+        ((KMeans(2, random_state=0, n_init=1), StandardScaler()), "float32", "kmeans"),
+    ],
+    ids=["last", "first", "middle", "labels", "index"],
+)
+def test_a_step_that_cannot_be_converted_is_named(steps, dtype, name, rng, capfd):
+    X = rng.normal(size=(30, 3))
+    transformers = fitted(*steps, X=X, y=X[:, 0] > 0)
+    with pytest.raises(ValueError, match=f"the step '{name}' cannot be part of an ONNX model in {dtype}: .* Pipeline"):
+        transformer_graph(transformers, X, dtype)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_step_that_differs_in_float32_is_named(rng):
+    X = rng.normal(size=(500, 3))
+    near_zero, far_away = X, X + 1e7
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        transformer_graph(fitted(StandardScaler(), PCA(2), X=near_zero), near_zero, "float32")
+        transformer_graph(fitted(StandardScaler(), PCA(2), X=far_away), far_away, "float64")
+    with pytest.warns(UserWarning, match=r"the step 'standardscaler' gives other values .* in float32 .*float64"):
+        transformer_graph(fitted(StandardScaler(), PCA(2), X=far_away), far_away, "float32")
+
+
+def test_a_step_whose_conversion_rounds_to_another_bin_is_named():
+    # Values on the edges of the bins, which are rounded to the other side in float32.
+    X = (np.arange(50) / 10)[:, None]
+    bins = KBinsDiscretizer(7, encode="onehot-dense", strategy="uniform")
+    with pytest.warns(UserWarning, match="the step 'kbinsdiscretizer' gives other values"):
+        transformer_graph(fitted(bins, StandardScaler(), X=X), X, "float32")
