@@ -113,8 +113,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     The loss is that of `sklearn.linear_model.LogisticRegression` (user guide 1.1.11). The penalty is that of
     `SGDClassifier`, whatever the size of the batch (`MLPClassifier` divides it by the number of rows in the batch).
 
-    A batch is divided by its own sample weight, as in `MLPClassifier`, not by the mean weight of all rows. Batches of few
-    rows so take the edge off very different weights (`benchmarks/sample_weight.py` prints by how much); with
+    A batch is divided by its own sample weight, as in `MLPClassifier`, not by the mean weight of all rows. Batches of
+    few rows so take the edge off very different weights (`benchmarks/sample_weight.py` prints by how much); with
     `batch_size=1` they would have no effect, which is refused.
 
     Examples
