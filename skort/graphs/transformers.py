@@ -63,7 +63,7 @@ def transformer_graph(transformers, X, dtype):
             f"{difference:.2g} standard deviations of a feature. The model is trained on the one and predicts on the "
             f'other. Use dtype="float64", or {cure}',
             UserWarning,
-            stacklevel=2,
+            stacklevel=6,  # the line that calls fit
         )
     return model
 

@@ -49,8 +49,8 @@ class AgentSolver:
         """Raise an error where the installed ONNX Runtime cannot train in `dtype` this way."""
         if "TrainingAgent" not in training_api():
             raise RuntimeNotAvailableError(
-                f'solver="agent" needs TrainingAgent. {why_missing("TrainingAgent")} '
-                "Fitted models load, predict and export without it."
+                'solver="agent" needs TrainingAgent; fitted models load, predict and export without it. '
+                + why_missing("TrainingAgent")
             )
 
     def __init__(self, score_graph, objective, optimizer, batch_size):

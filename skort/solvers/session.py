@@ -41,9 +41,9 @@ class SessionSolver:
             )
         api = training_api()
         if "TrainingSession" not in api:
-            advice = ' solver="agent" works here.' if "TrainingAgent" in api else ""
+            advice = '; solver="agent" works here' if "TrainingAgent" in api else ""
             raise RuntimeNotAvailableError(
-                f'solver="session" needs TrainingSession. {why_missing("TrainingSession")}{advice}'
+                f'solver="session" needs TrainingSession{advice}. {why_missing("TrainingSession")}'
             )
 
     def __init__(self, score_graph, objective, optimizer, batch_size):

@@ -225,10 +225,10 @@ def test_a_missing_runtime_is_named_and_changes_nothing(monkeypatch, solver):
     with pytest.raises(RuntimeNotAvailableError) as error:
         model.fit(*data())
     message = str(error.value)
-    assert message.startswith(f'solver="{solver}" needs Training{solver.capitalize()}.')
+    assert message.startswith(f'solver="{solver}" needs Training{solver.capitalize()}; ')
     assert "onnxruntime-training 1.16.2 and 1.16.3" in message
     assert ('solver="agent" works here' in message) == (solver == "session")
-    assert ("Fitted models load, predict and export" in message) == (solver == "agent")
+    assert ("fitted models load, predict and export" in message) == (solver == "agent")
     assert state(model) == before
 
 
@@ -445,6 +445,15 @@ def test_a_step_that_onnx_cannot_hold_is_named_before_any_training():
     with pytest.raises(ValueError, match="the step 'rbfsampler' cannot be part of an ONNX model"):
         model.fit(*data())
     assert state(model) == before
+
+
+def test_a_step_that_differs_as_onnx_is_a_warning_at_the_line_of_the_fit():
+    X, y = data()
+    model = short(OrtSGDRegressor, make_pipeline(StandardScaler(), LinearRegression()))
+    with pytest.warns(UserWarning, match="the step 'standardscaler' gives other values as ONNX in float32") as record:
+        model.fit(X + 1e7, y)
+    assert record[0].filename == __file__
+    model.set_params(dtype="float64").fit(X + 1e7, y)
 
 
 def test_a_pipelines_steps_are_part_of_the_model(solver):
