@@ -44,6 +44,13 @@ def tests(session):
     run_readme_command(session, 'pip install ".[test]"')
 
 
+@nox.session(python="3.11")
+def docs(session):
+    """Build the pages; any warning fails."""
+    session.install(".[docs]")
+    session.run("sphinx-build", "-W", "-q", "docs", "docs/_build")
+
+
 @nox.session(python="3.12")
 def tests_agent_only(session):
     """onnxruntime-training-cpu 1.19, numpy 2, the newest scikit-learn: no TrainingSession."""

@@ -85,7 +85,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts, where the model is linear.
     onnx_ : onnx.ModelProto
-        The deployable model. Its input "X" has shape (any, n_features_in_); its outputs are "label", of shape
+        The deployable model. Its input "X" has shape (any, `n_features_in_`); its outputs are "label", of shape
         (any,), and "probabilities", of shape (any, n_classes).
     loss_curve_ : list of float
         The objective of each epoch: the mean over its batches, each before its update.
@@ -99,7 +99,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Number of updates.
     n_features_in_ : int
         Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features seen in `fit`, where X had string names.
 
     See Also

@@ -79,7 +79,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     intercept_ : ndarray of shape (1,) or (n_outputs,)
         Intercepts, where the model is linear.
     onnx_ : onnx.ModelProto
-        The deployable model. Its input "X" has shape (any, n_features_in_); its output "variable" has shape
+        The deployable model. Its input "X" has shape (any, `n_features_in_`); its output "variable" has shape
         (any, n_outputs).
     loss_curve_ : list of float
         The objective of each epoch: the mean over its batches, each before its update.
@@ -93,7 +93,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Number of updates.
     n_features_in_ : int
         Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features seen in `fit`, where X had string names.
 
     See Also

@@ -1,0 +1,34 @@
+"""Sphinx: `sphinx-build -W docs docs/_build` writes the pages."""
+
+from skort import __version__
+
+project = "skort"
+author = "the skort developers"
+project_copyright = f"2026, {author}"
+release = __version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    # MathJax from the pages themselves: they can be read without a network.
+    "sphinx-mathjax-offline",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = f"skort {release}"
+
+default_role = "code"
+autodoc_typehints = "none"
+numpydoc_class_members_toctree = False
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "show_memory": False,
+    "min_reported_time": 1e9,
+    "write_computation_times": False,
+}
