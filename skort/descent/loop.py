@@ -84,9 +84,11 @@ def minimise(solver, batches, schedule, *, max_iter, tol, n_iter_no_change, on_e
             mean = 0.0
             for share in batches.epoch(solver.batch):
                 t += 1
-                objective = solver.step(schedule(t))
+                # A Python float: numpy's would make float64 arithmetic of float32 weights.
+                eta = float(schedule(t))
+                objective = solver.step(eta)
                 if not math.isfinite(objective):
-                    raise _diverged("loss", epoch, schedule(t))
+                    raise _diverged("loss", epoch, eta)
                 mean += share * objective
             loss_curve.append(mean)
             if on_epoch_end is not None:
@@ -99,7 +101,7 @@ def minimise(solver, batches, schedule, *, max_iter, tol, n_iter_no_change, on_e
     # While it goes on, a weight that is not finite shows in the next objective.
     weights = solver.weights()
     if not all(np.isfinite(w).all() for w in weights.values()):
-        raise _diverged("weights", epoch, schedule(t))
+        raise _diverged("weights", epoch, eta)
     return Descent(weights, loss_curve, t, converged)
 
 

@@ -42,8 +42,8 @@ class InvScaling(BaseEstimator):
     Examples
     --------
     >>> from skort.descent.schedules import InvScaling
-    >>> [InvScaling(eta0=0.1, power_t=0.5)(t) for t in (1, 4, 100)]
-    [0.1, 0.05, 0.01]
+    >>> [InvScaling(eta0=0.1, power_t=0.5)(t) for t in (1, 4, 16)]
+    [0.1, 0.05, 0.025]
     """
 
     def __init__(self, eta0=0.01, power_t=0.25):
@@ -52,7 +52,7 @@ class InvScaling(BaseEstimator):
 
     def __call__(self, t):
         """Return the learning rate of update number `t`, counted from 1."""
-        return self.eta0 / t**self.power_t
+        return self.eta0 * float(t) ** -self.power_t
 
 
 #: The schedules by name.

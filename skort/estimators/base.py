@@ -20,7 +20,6 @@ from skort.descent.callbacks import ProgressBar
 from skort.descent.loop import minimise
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES
-from skort.exceptions import NotTrainableError
 from skort.objective.penalties import PENALTIES
 
 if TYPE_CHECKING:
@@ -111,12 +110,9 @@ class BaseOrtSGD(BaseEstimator):
         from skort.solvers import SOLVERS
 
         with _refitting(self):
-            if isinstance(self.estimator, type):
-                name = self.estimator.__name__
-                raise NotTrainableError(f"estimator={name} is a class: pass an instance, {name}().")
-            self._check_kind()
             transformers, predictor = _split(self._default if self.estimator is None else self.estimator)
             check_trainable(predictor)
+            self._check_kind(predictor)
             SOLVERS[self.solver].check(np.dtype(self.dtype))
             # The steps of a pipeline get X as precise as the caller has it; only what they return is cast.
             X_dtype = np.dtype(self.dtype) if transformers is None else [np.float64, np.float32]
@@ -133,14 +129,16 @@ class BaseOrtSGD(BaseEstimator):
 
     def _fit_transformers(self, transformers, X, y):
         """Return what the steps before the model, if any, make of X, and keep them as ONNX."""
-        from skort.graphs.transformers import transformer_graph
+        from skort.graphs.transformers import sample, transformer_graph
 
         self._transformers = None
         if transformers is None:
             return X
-        transformed = transformers.fit_transform(X, y)
-        self._transformers = transformer_graph(transformers, X, self.dtype)
-        return check_array(transformed, dtype=self.dtype, order="C", input_name="transformed X", estimator=self)
+        some_rows = sample(X)
+        X = transformers.fit_transform(X, y)
+        X = check_array(X, dtype=self.dtype, order="C", input_name="transformed X", estimator=self)
+        self._transformers = transformer_graph(transformers, some_rows, self.dtype)
+        return X
 
     def _train(self, predictor, X, target, sample_weight):
         """Train on validated data; keep what makes a solver."""
@@ -253,4 +251,7 @@ def _split(estimator):
     *steps, (name, last) = estimator.steps
     inner, predictor = _split(last)
     steps = [(key, step) for key, step in [*steps, (name, inner)] if step is not None and step != "passthrough"]
+    for key, step in steps:
+        if not hasattr(step, "transform") or isinstance(step, type):
+            raise ValueError(f"estimator: the step {key!r} before the model is no transformer: {step!r}")
     return (clone(Pipeline(steps, memory=estimator.memory)) if steps else None), predictor

@@ -36,8 +36,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         The model to train: `LogisticRegression` or `MLPClassifier`, or a `Pipeline` that ends in one. None:
         `LogisticRegression()`. Its architecture is used (`fit_intercept`, `hidden_layer_sizes`, `activation`), not its
         own training parameters. The estimator itself is not changed. The steps of a pipeline before the model are
-        cloned, fitted once on all rows, and part of the exported model; they get no `sample_weight`, as in
-        scikit-learn's own pipelines.
+        cloned, fitted once on all rows, and part of the exported model; they get an array (a `ColumnTransformer` takes
+        columns by position) and no `sample_weight`, as in scikit-learn's own pipelines.
     solver : {"agent", "session"}, default="agent"
         The API of ONNX Runtime that makes the gradient steps: "agent" for TrainingAgent, "session" for
         TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11). Both make the same steps.
@@ -213,10 +213,11 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         """
         return self._fit(X, y, sample_weight)
 
-    def _check_kind(self):
-        if self.estimator is not None and not is_classifier(self.estimator):
-            name = type(self.estimator).__name__
-            raise NotTrainableError(f"estimator={name} is not a classifier: use OrtSGDRegressor for regressors.")
+    def _check_kind(self, predictor):
+        if not is_classifier(predictor):
+            raise NotTrainableError(
+                f"estimator={type(predictor).__name__} is not a classifier: use OrtSGDRegressor for regressors."
+            )
 
     def _encode(self, y):
         """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""

@@ -32,8 +32,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         The model to train: `LinearRegression` or `MLPRegressor`, or a `Pipeline` that ends in one. None:
         `LinearRegression()`. Its architecture is used (`fit_intercept`, `hidden_layer_sizes`, `activation`), not its
         own training parameters. The estimator itself is not changed. The steps of a pipeline before the model are
-        cloned, fitted once on all rows, and part of the exported model; they get no `sample_weight`, as in
-        scikit-learn's own pipelines.
+        cloned, fitted once on all rows, and part of the exported model; they get an array (a `ColumnTransformer` takes
+        columns by position) and no `sample_weight`, as in scikit-learn's own pipelines.
     solver : {"agent", "session"}, default="agent"
         The API of ONNX Runtime that makes the gradient steps: "agent" for TrainingAgent, "session" for
         TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11). Both make the same steps.
@@ -208,14 +208,15 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         """
         return self._fit(X, y, sample_weight)
 
-    def _check_kind(self):
-        if self.estimator is not None and not is_regressor(self.estimator):
-            name = type(self.estimator).__name__
-            raise NotTrainableError(f"estimator={name} is not a regressor: use OrtSGDClassifier for classifiers.")
+    def _check_kind(self, predictor):
+        if not is_regressor(predictor):
+            raise NotTrainableError(
+                f"estimator={type(predictor).__name__} is not a regressor: use OrtSGDClassifier for classifiers."
+            )
 
     def _encode(self, y):
         """Return y as numbers, and as columns of the dtype of the training."""
-        y = check_array(y, dtype="numeric", ensure_2d=False, input_name="y", estimator=self)
+        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
         self._single_output = y.ndim == 1
         with np.errstate(over="ignore"):
             target = y.reshape(len(y), -1).astype(self.dtype)

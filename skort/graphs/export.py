@@ -105,13 +105,18 @@ def label_tensor(classes):
     ValueError
         For labels that ONNX cannot hold.
     """
-    labels = np.array(classes.tolist())
-    if classes.dtype.kind not in "biufUO" or labels.dtype.kind not in "biufU" or labels.tolist() != classes.tolist():
+    # Unsigned ints keep their type: the largest are no int64. Other numbers and strings become the types of Python.
+    labels = classes if classes.dtype.kind == "u" else np.array(classes.tolist())
+    known = classes.dtype.kind in "biufUOT" and labels.dtype.kind in "biufU"
+    try:
+        if not known or labels.dtype == np.longdouble or labels.tolist() != classes.tolist():
+            raise ValueError
+        return numpy_helper.from_array(labels.astype(object) if labels.dtype.kind == "U" else labels, "skort_classes")
+    except ValueError as error:  # of numpy_helper too, for text that is no Unicode
         raise ValueError(
             f"y has labels of dtype {classes.dtype}, such as {classes[0]!r}, that an ONNX model cannot return. "
             "Use ints, floats, bools or strings."
-        )
-    return numpy_helper.from_array(labels.astype(object) if labels.dtype.kind == "U" else labels, "skort_classes")
+        ) from error
 
 
 def _finished(model, outputs):

@@ -38,6 +38,8 @@ def check_trainable(estimator):
     ValueError
         For parameters that scikit-learn refuses.
     """
+    if isinstance(estimator, type):
+        raise NotTrainableError(f"estimator={estimator.__name__} is a class: pass an instance, {estimator.__name__}().")
     name = type(estimator).__name__
     if type(estimator) not in (*_LINEAR, *_NEURAL_NETWORKS):
         raise NotTrainableError(

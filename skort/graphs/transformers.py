@@ -7,7 +7,7 @@ import numpy as np
 from skort.graphs.conversion import to_onnx
 from skort.runtime.inference import InferenceModel
 
-__all__ = ["transformer_graph"]
+__all__ = ["sample", "transformer_graph"]
 
 # Rows that are transformed both ways.
 _SAMPLE = 100
@@ -15,16 +15,21 @@ _SAMPLE = 100
 _TOLERANCE = 1e-3
 
 
+def sample(X):
+    """Return a copy of some rows of X, evenly spaced, to check a conversion on."""
+    return X[:: -(-len(X) // _SAMPLE)].copy()
+
+
 def transformer_graph(transformers, X, dtype):
     """
-    Convert fitted transformers to ONNX and check the result on some rows of X.
+    Convert fitted transformers to ONNX and check that it transforms X as scikit-learn does.
 
     Parameters
     ----------
     transformers : Pipeline
         Fitted.
     X : ndarray of shape (n_samples, n_features)
-        What they were fitted on.
+        Some rows of what they were fitted on.
     dtype : dtype
         float32 or float64.
 
@@ -42,7 +47,6 @@ def transformer_graph(transformers, X, dtype):
     UserWarning
         Where the conversion gives other values than scikit-learn. Names the step.
     """
-    X = X[:: -(-len(X) // _SAMPLE)]
     steps = [name for name, _ in transformers.steps]
     cure = "put the step in a Pipeline before this estimator."
     try:
@@ -83,19 +87,23 @@ def _failures(transformers, X, dtype):
 
 def _convert(transformers, X, dtype):
     """Return the converted model, and its largest difference from scikit-learn in standard deviations of a column."""
-    expected = transformers.transform(X)
+    # A copy: transformers with copy=False change what they are given.
+    expected = transformers.transform(X.copy())
     expected = np.asarray(expected.toarray() if hasattr(expected, "toarray") else expected)
     # skl2onnx and the runtime raise errors of many kinds for what they cannot convert or run.
     try:
         model = to_onnx(transformers, X.shape[1], dtype)
         outputs = [output.name for output in model.graph.output]
-        values = InferenceModel(model).run(outputs[0], X.astype(dtype))
+        with np.errstate(over="ignore"):
+            values = InferenceModel(model).run(outputs[0], X.astype(dtype))
     except Exception as error:
         raise _ConversionError(
             f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
         ) from error
     if len(outputs) > 1 or values.dtype != dtype or values.shape != expected.shape:
         raise _ConversionError("its conversion gives something else than its transform.")
+    if not np.isfinite(values).all():
+        raise _ConversionError("its conversion gives infinities or NaN.")
     deviation = expected.std(axis=0)
     # In a column that hardly varies, rounding is all there is.
     scale = np.where(deviation > 1e-3 * deviation.max(), deviation, deviation.max() or np.abs(expected).max() or 1.0)

@@ -23,8 +23,8 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
@@ -77,6 +77,7 @@ BAD_DATA = [
     (X, Y, np.ones(3), r"sample_weight.shape == \(3,\), expected \(80,\)"),
     (X, Y, np.where(Y == 0, -1.0, 1.0), "Negative values in data passed to `sample_weight`"),
     (X, Y, np.where(Y == 0, np.nan, 1.0), "sample_weight contains NaN"),
+    (X, Y, np.where(Y == 0, np.inf, 1.0), "sample_weight contains infinity"),
     (X, Y, np.zeros(80), "(?i)sample.weight.*zero"),
 ]
 
@@ -128,11 +129,12 @@ def test_bad_parameters_are_named(estimator_class, name, value, message):
 
 
 @pytest.mark.parametrize("estimator_class", ESTIMATORS)
-def test_a_class_in_place_of_a_model_is_refused(estimator_class):
+@pytest.mark.parametrize("inside", [lambda model: model, lambda model: make_pipeline(StandardScaler(), model)])
+def test_a_class_in_place_of_a_model_is_refused(estimator_class, inside):
     with pytest.raises(
         ValueError, match=r"estimator=LinearRegression is a class: pass an instance, LinearRegression\(\)"
     ):
-        estimator_class(LinearRegression).fit(*data())
+        estimator_class(inside(LinearRegression)).fit(*data())
 
 
 class Untouched(TransformerMixin, BaseEstimator):
@@ -205,9 +207,18 @@ def test_max_iter_warns_where_tol_was_not_reached(solver):
 
 
 @pytest.mark.parametrize("estimator_class", ESTIMATORS)
-def test_wrong_number_and_names_of_features(estimator_class):
+def test_bad_data_for_predict_is_refused(estimator_class):
     X, y = data()
     estimator = short(estimator_class).fit(X, y)
+    for bad, message in (
+        (np.where(X > 2, np.nan, X), "Input X contains NaN"),
+        (np.where(X > 2, -np.inf, X), "Input X contains infinity"),
+        (np.full(X.shape, "text"), "could not convert string to float"),
+        (X[:0], "Found array with 0 sample"),
+        (X[0], "Expected 2D array, got 1D array"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            estimator.predict(bad)
     with pytest.raises(ValueError, match=r"X has 4 features, but .* is expecting 5 features"):
         estimator.predict(X[:, :4])
     estimator.fit(pd.DataFrame(X, columns=list("abcde")), y)
@@ -367,9 +378,15 @@ def test_both_solvers_fit_the_same(estimator_class, inner):
 def test_numbers_of_numpy_are_numbers(solver, alpha):
     X, y = data()
     numpy_numbers = short(OrtSGDRegressor, solver=solver).set_params(
-        alpha=alpha, eta0=np.float32(0.125), batch_size=np.int64(16), max_iter=np.int32(3), power_t=np.float64(0.5)
+        alpha=alpha,
+        learning_rate="invscaling",
+        eta0=np.float64(0.01),
+        power_t=np.float64(0.3),
+        batch_size=np.int64(16),
+        max_iter=np.int32(3),
     )
-    numbers = clone(numpy_numbers).set_params(alpha=float(alpha), eta0=0.125, batch_size=16, max_iter=3, power_t=0.5)
+    numbers = clone(numpy_numbers)
+    numbers.set_params(alpha=float(alpha), eta0=0.01, power_t=0.3, batch_size=16, max_iter=3)
     np.testing.assert_array_equal(numpy_numbers.fit(X, y).coef_, numbers.fit(X, y).coef_)
 
 
@@ -414,6 +431,53 @@ def test_to_onnx_is_a_copy():
     assert model.SerializeToString() == estimator.onnx_.SerializeToString()
     del model.graph.node[:]
     assert len(estimator.onnx_.graph.node) > 0
+
+
+def test_a_search_over_the_parameters_of_the_model_inside():
+    X, y = data(200)
+    model = short(OrtSGDClassifier, MLPClassifier(), max_iter=20, eta0=0.3)
+    grid = {"estimator__hidden_layer_sizes": [(1,), (16,)], "estimator__activation": ["tanh", "relu"]}
+    search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, y)
+    assert search.best_estimator_.weights_["coefficient"].shape == (
+        5,
+        *search.best_params_["estimator__hidden_layer_sizes"],
+    )
+
+
+@pytest.mark.parametrize("estimator_class, inner", MODELS)
+def test_the_model_inside_is_never_fitted_itself(estimator_class, inner, monkeypatch):
+    def fit(self, *args, **kwargs):
+        raise AssertionError("fitted")
+
+    for model in (LinearRegression, LogisticRegression, MLPRegressor, MLPClassifier):
+        monkeypatch.setattr(model, "fit", fit)
+    assert short(estimator_class, inner).fit(*data()).n_iter_ == 5
+
+
+@pytest.mark.parametrize("step", [LinearRegression(), StandardScaler])
+def test_a_step_that_is_no_transformer_is_named(step):
+    pipeline = Pipeline([("first", StandardScaler()), ("wrong", step), ("model", LinearRegression())])
+    with pytest.raises(ValueError, match="the step 'wrong' before the model is no transformer"):
+        short(OrtSGDRegressor, pipeline).fit(*data())
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler, RobustScaler])
+def test_steps_that_work_in_place_train_the_same_model(scaler):
+    X, y = data(300)
+    X = 3 * X + 5
+    fits = [
+        short(OrtSGDRegressor, make_pipeline(scaler(copy=copy), LinearRegression()), dtype="float64").fit(X.copy(), y)
+        for copy in (True, False)
+    ]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+
+
+def test_values_that_only_float64_holds_are_refused_with_the_steps_name():
+    X, y = data()
+    model = short(OrtSGDRegressor, make_pipeline(StandardScaler(), LinearRegression()))
+    with pytest.raises(ValueError, match="the step 'standardscaler' cannot be part of an ONNX model in float32"):
+        model.fit(X * [1, 1, 1, 1, 1e39], y)
+    model.set_params(dtype="float64").fit(X * [1, 1, 1, 1, 1e39], y)
 
 
 @pytest.mark.parametrize("nothing", ["passthrough", None])

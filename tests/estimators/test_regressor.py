@@ -113,6 +113,15 @@ def test_a_refit_forgets_the_linear_model():
     assert model.n_iter_ == 2
 
 
+@pytest.mark.parametrize(
+    "bad, message", [(np.inf, "Input y contains infinity"), ("text", "could not convert string to float: 'text'")]
+)
+def test_targets_that_are_no_finite_numbers_are_refused(bad, message):
+    X, y = problem()
+    with pytest.raises(ValueError, match=message):
+        OrtSGDRegressor().fit(X, np.array([bad, *y[1:]], dtype=object))
+
+
 def test_targets_beyond_float32_are_named():
     X, y = problem()
     with pytest.raises(ValueError, match="y contains values too large for dtype='float32'"):

@@ -23,6 +23,7 @@ def linear(coef, dtype="float32"):
     [
         np.array([3, 8]),
         np.array([3, 8], dtype=np.int8),
+        np.array([3, 2**63 + 5], dtype=np.uint64),
         np.array(["no", "yes"]),
         np.array(["no", "yes"], dtype=object),
         np.array([False, True]),
@@ -67,7 +68,8 @@ def test_the_score_is_read_without_changing_a_bit_of_the_outputs(rng, run_onnx):
         np.array([b"a", b"b"]),
         np.array([1, "b"], dtype=object),
         np.array([(1, 2), (3, 4)], dtype="i,i"),
-        np.array([1, 2**63 + 1], dtype=np.uint64),
+        np.array([1, 2], dtype=np.longdouble),
+        np.array(["a", "\ud800"], dtype=object),
     ],
     ids=lambda classes: str(classes.dtype),
 )

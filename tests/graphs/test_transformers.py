@@ -10,9 +10,17 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_selection import SelectKBest
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import KBinsDiscretizer, Normalizer, PolynomialFeatures, StandardScaler
 
-from skort.graphs.transformers import transformer_graph
+from skort.graphs.transformers import sample, transformer_graph
+
+
+@pytest.mark.parametrize("n, rows", [(1, [0]), (100, range(100)), (101, range(0, 101, 2)), (1000, range(0, 1000, 10))])
+def test_a_sample_is_a_copy_of_rows_from_end_to_end(n, rows):
+    X = np.arange(n)[:, None]
+    np.testing.assert_array_equal(sample(X).ravel(), rows)
+    sample(X)[...] = -1
+    assert X.min() == 0
 
 
 def fitted(*steps, X, y=None):
@@ -37,11 +45,13 @@ def test_values_are_scikit_learns(dtype, rtol, rng, run_onnx):
         # Predictors whose conversion predicts and does not transform.
         ((StandardScaler(), LinearDiscriminantAnalysis()), "float32", "lineardiscriminantanalysis"),
         ((KMeans(2, random_state=0, n_init=1), StandardScaler()), "float32", "kmeans"),
+        # Squares that are no float32.
+        ((Normalizer(), StandardScaler()), "float32", "normalizer"),
     ],
-    ids=["last", "first", "middle", "labels", "index"],
+    ids=["last", "first", "middle", "labels", "index", "nan"],
 )
 def test_a_step_that_cannot_be_converted_is_named(steps, dtype, name, rng, capfd):
-    X = rng.normal(size=(30, 3))
+    X = rng.normal(size=(30, 3)) * (1e25 if name == "normalizer" else 1)
     transformers = fitted(*steps, X=X, y=X[:, 0] > 0)
     with pytest.raises(ValueError, match=f"the step '{name}' cannot be part of an ONNX model in {dtype}: .* Pipeline"):
         transformer_graph(transformers, X, dtype)
