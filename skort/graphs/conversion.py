@@ -30,11 +30,6 @@ def score_graph(estimator, n_features, n_outputs, dtype, random_state):
     Returns
     -------
     score_graph : ScoreGraph
-
-    Raises
-    ------
-    NotTrainableError
-        Where the model cannot be trained.
     """
     template = score_template(estimator, n_features, n_outputs, random_state)
     model = to_onnx(template, n_features, dtype)
