@@ -72,12 +72,13 @@ def minimise(solver, batches, schedule, *, max_iter, tol, n_iter_no_change, on_e
     Raises
     ------
     ValueError
-        Where the objective or a weight is not finite, at the batch or at the end where that is found.
+        Where the objective of a batch, or a weight at the end of an epoch, is not finite.
     """
     t = 0
     loss_curve = []
     best, n_bad = math.inf, 0
-    converged = tol is None
+    # Without tol no epoch is bad.
+    converged, tol = tol is None, -math.inf if tol is None else tol
     # A diverging descent overflows; that is reported by the error below, not by numpy's warnings.
     with np.errstate(over="ignore", invalid="ignore"):
         for epoch in range(1, max_iter + 1):
@@ -90,18 +91,17 @@ def minimise(solver, batches, schedule, *, max_iter, tol, n_iter_no_change, on_e
                 if not math.isfinite(objective):
                     raise _diverged("loss", epoch, eta)
                 mean += share * objective
+            weights = solver.weights()
+            if not all(np.isfinite(w).all() for w in weights.values()):
+                raise _diverged("weights", epoch, eta)
             loss_curve.append(mean)
             if on_epoch_end is not None:
                 on_epoch_end(mean)
-            n_bad = n_bad + 1 if tol is not None and mean > best - tol else 0
+            n_bad = n_bad + 1 if mean > best - tol else 0
             best = min(best, mean)
-            if tol is not None and n_bad >= n_iter_no_change:
+            if n_bad >= n_iter_no_change:
                 converged = True
                 break
-    # While it goes on, a weight that is not finite shows in the next objective.
-    weights = solver.weights()
-    if not all(np.isfinite(w).all() for w in weights.values()):
-        raise _diverged("weights", epoch, eta)
     return Descent(weights, loss_curve, t, converged)
 
 

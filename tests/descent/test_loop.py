@@ -120,6 +120,9 @@ def test_a_loss_that_is_not_finite_ends_it_at_once(bad):
     assert next(solver.objectives) == 1.0
 
 
-def test_weights_that_are_not_finite_are_refused():
+@pytest.mark.parametrize("max_iter", [1, 3])
+def test_weights_that_are_not_finite_end_it_with_their_epoch(max_iter):
+    solver = ScriptedSolver([1.0, 2.0, 3.0], w=np.inf)
     with pytest.raises(ValueError, match="weights became infinite or NaN in epoch 1"):
-        run(ScriptedSolver([1.0], w=np.inf), batches([0.0]), max_iter=1)
+        run(solver, batches([0.0]), max_iter=max_iter)
+    assert next(solver.objectives) == 2.0
