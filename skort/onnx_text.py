@@ -1,10 +1,10 @@
 """ONNX written as text: functions that read like their formula, calls to them, and their inlining."""
 
+import copy
 import re
 
 import numpy as np
 import onnx
-import onnx.checker
 import onnx.helper
 import onnx.inliner
 import onnx.parser
@@ -80,13 +80,11 @@ class Fragment:
         self.nodes.append(onnx.helper.make_node(op_type, inputs, outputs))
 
 
-def inlined(model, *fragments):
-    """Return a copy of `model` in which every call that came from one of `fragments` is replaced by its nodes."""
-    calls = onnx.ModelProto()
-    calls.CopyFrom(model)
+def inlined(model, fragment):
+    """Return a copy of `model` in which every call that came from `fragment` is replaced by its nodes."""
+    calls = copy.deepcopy(model)
     calls.opset_import.add(domain=DOMAIN, version=1)
-    for fragment in fragments:
-        calls.functions.extend(fragment.functions.values())
+    calls.functions.extend(fragment.functions.values())
     plain = onnx.inliner.inline_local_functions(calls)
     import_each_domain_once(plain)
     return plain

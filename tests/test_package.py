@@ -41,18 +41,20 @@ def test_every_platform_gets_one_onnxruntime(python, system, machine, runtime):
     assert any("2.0" not in specifier for specifier in numpy) == (runtime == "onnxruntime-training")
 
 
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+
 def test_import_loads_neither_onnx_nor_onnxruntime():
-    code = "import sys, skort; print(sorted({'onnx', 'onnxruntime', 'skl2onnx', 'tqdm'} & set(sys.modules)))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
+    loaded = run("import sys, skort; print(sorted({'onnx', 'onnxruntime', 'skl2onnx', 'tqdm'} & set(sys.modules)))")
+    assert loaded.stdout.strip() == "[]"
 
 
 def test_fit_leaves_the_users_logging_as_it_was():
-    code = (
+    fit = run(
         "import logging, numpy as np, skort; X = np.eye(4);"
         "skort.OrtSGDRegressor(max_iter=9, tol=None).fit(X, X[:, 0]);"
         "print(logging.getLogger().level, logging.getLogger().handlers)"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == f"{30} []"
-    assert run.stderr == ""
+    assert fit.stdout.strip() == f"{30} []"
+    assert fit.stderr == ""

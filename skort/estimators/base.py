@@ -1,6 +1,7 @@
 """What the regressor and the classifier share: parameters, one fit, the fitted model."""
 
 import contextlib
+import copy
 import os
 import pathlib
 import warnings
@@ -11,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils import check_array, check_consistent_length, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -20,6 +21,7 @@ from skort.descent.callbacks import ProgressBar
 from skort.descent.loop import minimise
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES
+from skort.exceptions import NotTrainableError
 from skort.objective.penalties import PENALTIES
 
 if TYPE_CHECKING:
@@ -32,8 +34,8 @@ class BaseOrtSGD(BaseEstimator):
     """
     Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
 
-    They bring the table `_losses`, the model `_default` to train where `estimator` is None, and four steps of the fit:
-    `_check_kind`, `_encode`, `_keep_linear` and `_keep_onnx`.
+    They bring the table `_losses`, the model `_default` to train where `estimator` is None, and three steps of the fit:
+    `_encode`, `_keep_linear` and `_keep_onnx`.
     """
 
     _parameter_constraints = {
@@ -71,9 +73,7 @@ class BaseOrtSGD(BaseEstimator):
             A copy of `onnx_`: any onnxruntime serves it.
         """
         check_is_fitted(self)
-        model = type(self.onnx_)()
-        model.CopyFrom(self.onnx_)
-        return model
+        return copy.deepcopy(self.onnx_)
 
     def save_onnx(self, path: str | os.PathLike) -> None:
         """
@@ -112,7 +112,7 @@ class BaseOrtSGD(BaseEstimator):
         with _refitting(self):
             transformers, predictor = _split(self._default if self.estimator is None else self.estimator)
             check_trainable(predictor)
-            self._check_kind(predictor)
+            _check_kind(self, predictor)
             SOLVERS[self.solver].check(np.dtype(self.dtype))
             # The steps of a pipeline get X as precise as the caller has it; only what they return is cast.
             X_dtype = np.dtype(self.dtype) if transformers is None else [np.float64, np.float32]
@@ -233,6 +233,14 @@ def _refitting(estimator):
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def _check_kind(estimator, predictor):
+    """Raise an error for a classifier inside a regressor, and the other way round."""
+    kind = get_tags(estimator).estimator_type
+    if get_tags(predictor).estimator_type != kind:
+        other = {"regressor": "OrtSGDClassifier for classifiers", "classifier": "OrtSGDRegressor for regressors"}[kind]
+        raise NotTrainableError(f"estimator={type(predictor).__name__} is not a {kind}: use {other}.")
 
 
 def _validate_sample_weight(sample_weight, X):

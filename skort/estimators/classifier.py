@@ -3,14 +3,13 @@
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from skort.estimators.base import BaseOrtSGD
-from skort.exceptions import NotTrainableError
 from skort.objective.losses import CLASSIFICATION_LOSSES
 
 __all__ = ["OrtSGDClassifier"]
@@ -212,12 +211,6 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
             Where a step of a pipeline gives other values as ONNX than in scikit-learn.
         """
         return self._fit(X, y, sample_weight)
-
-    def _check_kind(self, predictor):
-        if not is_classifier(predictor):
-            raise NotTrainableError(
-                f"estimator={type(predictor).__name__} is not a classifier: use OrtSGDRegressor for regressors."
-            )
 
     def _encode(self, y):
         """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""

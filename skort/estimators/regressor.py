@@ -2,13 +2,12 @@
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, is_regressor
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.linear_model import LinearRegression
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 
 from skort.estimators.base import BaseOrtSGD
-from skort.exceptions import NotTrainableError
 from skort.objective.losses import REGRESSION_LOSSES
 
 __all__ = ["OrtSGDRegressor"]
@@ -207,12 +206,6 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
             Where a step of a pipeline gives other values as ONNX than in scikit-learn.
         """
         return self._fit(X, y, sample_weight)
-
-    def _check_kind(self, predictor):
-        if not is_regressor(predictor):
-            raise NotTrainableError(
-                f"estimator={type(predictor).__name__} is not a regressor: use OrtSGDClassifier for classifiers."
-            )
 
     def _encode(self, y):
         """Return y as numbers, and as columns of the dtype of the training."""

@@ -1,11 +1,12 @@
 """The deployable model: transformers, score graph and head in one ONNX file."""
 
+import copy
+
 import numpy as np
-import onnx
 import onnx.compose
 from onnx import helper, numpy_helper
 
-from skort.onnx_text import Fragment, import_each_domain_once, inlined
+from skort.onnx_text import Fragment, import_each_domain_once, inlined, onnx_dtype
 from skort.version import __version__
 
 __all__ = ["LABEL", "PREDICTION", "PROBABILITIES", "SCORE", "classifier_model", "label_tensor", "regressor_model"]
@@ -46,9 +47,9 @@ def regressor_model(score_graph, transformers=None):
     transformers : onnx.ModelProto, default=None
         What comes before the score graph.
     """
-    model, score, element_type = _raw_score(score_graph, transformers)
-    model.graph.node.append(helper.make_node("Identity", [score], [PREDICTION]))
-    info = helper.make_tensor_value_info(PREDICTION, element_type, [None, score_graph.n_outputs])
+    model = _raw_score(score_graph, transformers)
+    model.graph.node.append(helper.make_node("Identity", [score_graph.score_name], [PREDICTION]))
+    info = helper.make_tensor_value_info(PREDICTION, onnx_dtype(score_graph.dtype), [None, score_graph.n_outputs])
     return _finished(model, [info])
 
 
@@ -64,32 +65,30 @@ def classifier_model(score_graph, classes, transformers=None):
     transformers : onnx.ModelProto, default=None
         What comes before the score graph.
     """
-    model, score, element_type = _raw_score(score_graph, transformers)
+    model = _raw_score(score_graph, transformers)
     labels = label_tensor(classes)
     model.graph.initializer.append(labels)
-    head = Fragment(helper.tensor_dtype_to_np_dtype(element_type))
-    head.node("Identity", [score], [SCORE])
+    head = Fragment(score_graph.dtype)
+    head.node("Identity", [score_graph.score_name], [SCORE])
     head.call(_SIGMOID if score_graph.n_outputs == 1 else _SOFTMAX, [SCORE], ["skort_decision", PROBABILITIES])
     head.call(_LABEL, ["skort_decision", labels.name], [LABEL])
     model.graph.node.extend(head.nodes)
     outputs = [
         helper.make_tensor_value_info(LABEL, labels.data_type, [None]),
-        helper.make_tensor_value_info(PROBABILITIES, element_type, [None, len(classes)]),
+        helper.make_tensor_value_info(PROBABILITIES, onnx_dtype(score_graph.dtype), [None, len(classes)]),
     ]
     return _finished(inlined(model, head), outputs)
 
 
 def _raw_score(score_graph, transformers):
-    """Return X -> raw score as one model that may be extended, the score's name and its ONNX element type."""
-    element_type = score_graph.model.graph.output[0].type.tensor_type.elem_type
-    model = onnx.ModelProto()
-    model.CopyFrom(score_graph.model)
-    if transformers is not None:
-        before = onnx.compose.add_prefix(transformers, "transformers/", rename_inputs=False)
-        link = [(before.graph.output[0].name, score_graph.input_name)]
-        model = onnx.compose.merge_models(before, model, io_map=link)
-        import_each_domain_once(model)
-    return model, score_graph.score_name, element_type
+    """Return X -> raw score as one model of its own."""
+    if transformers is None:
+        return copy.deepcopy(score_graph.model)
+    before = onnx.compose.add_prefix(transformers, "transformers/", rename_inputs=False)
+    link = [(before.graph.output[0].name, score_graph.input_name)]
+    model = onnx.compose.merge_models(before, score_graph.model, io_map=link)
+    import_each_domain_once(model)
+    return model
 
 
 def label_tensor(classes):

@@ -1,5 +1,6 @@
 """A model as ONNX up to its raw score, with its named weights."""
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,8 +82,7 @@ class ScoreGraph:
 
     def with_weights(self, weights):
         """Return a copy with the values `weights`, name -> array."""
-        model = onnx.ModelProto()
-        model.CopyFrom(self.model)
+        model = copy.deepcopy(self.model)
         for initializer in model.graph.initializer:
             if initializer.name in weights:
                 array = np.ascontiguousarray(weights[initializer.name])
@@ -91,8 +91,7 @@ class ScoreGraph:
 
     def with_batch_size(self, batch_size):
         """Return a copy of the model for exactly `batch_size` rows: its gradient graph is half as long."""
-        model = onnx.ModelProto()
-        model.CopyFrom(self.model)
+        model = copy.deepcopy(self.model)
         for info in (model.graph.input[0], model.graph.output[0]):
             _dims(info)[0].dim_value = batch_size
         return model

@@ -57,11 +57,9 @@ def transformer_graph(transformers, X, dtype):
             f"estimator: the step {name!r} cannot be part of an ONNX model in {dtype}: {reason} Instead, {cure}"
         ) from error
     if difference > _TOLERANCE:
-        name = next(
-            name
-            for i, name in enumerate(steps)
-            if _convert(transformers[: i + 1], X, dtype)[1] > _TOLERANCE or name == steps[-1]
-        )
+        beginnings = ((name, transformers[: i + 1]) for i, name in enumerate(steps[:-1]))
+        differing = (name for name, beginning in beginnings if _convert(beginning, X, dtype)[1] > _TOLERANCE)
+        name = next(differing, steps[-1])
         warnings.warn(
             f"estimator: the step {name!r} gives other values as ONNX in {dtype} than in scikit-learn, by up to "
             f"{difference:.2g} standard deviations of a feature. The model is trained on the one and predicts on the "
@@ -77,8 +75,8 @@ class _ConversionError(Exception):
 
 
 def _failures(transformers, X, dtype):
-    """Yield the name of each step up to which the conversion fails, and why."""
-    for i, (name, _) in enumerate(transformers.steps):
+    """Yield the name of each step before the last up to which the conversion fails, and why."""
+    for i, (name, _) in enumerate(transformers.steps[:-1]):
         try:
             _convert(transformers[: i + 1], X, dtype)
         except _ConversionError as error:

@@ -1,5 +1,7 @@
 """Running an ONNX model."""
 
+import copy
+
 import onnx
 
 from skort.runtime.installed import load
@@ -37,7 +39,6 @@ class InferenceModel:
         return self._session.run([output], {self._session.get_inputs()[0].name: X})[0]
 
     def _make_session(self):
-        model = onnx.ModelProto()
-        model.CopyFrom(self.model)
+        model = copy.deepcopy(self.model)
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in self.inner_results)
         return load().InferenceSession(model.SerializeToString(), session_options(), providers=PROVIDERS)

@@ -1,5 +1,6 @@
 """TrainingSession: loss, gradient and SGD update in one session."""
 
+import copy
 import pathlib
 import tempfile
 
@@ -86,8 +87,7 @@ def _with_overridable_weights(model, trainable):
     # The session takes an initializer for a constant: it merges small ones, losing the weight, and pre-packs those of
     # MatMul and Gemm, so that the forward pass never sees an update. It does neither to an initializer that is also
     # listed as an input.
-    listed = onnx.ModelProto()
-    listed.CopyFrom(model)
+    listed = copy.deepcopy(model)
     for weight in model.graph.initializer:
         if weight.name in trainable:
             info = onnx.helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims)
