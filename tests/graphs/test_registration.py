@@ -9,17 +9,10 @@ import onnx.parser
 import pandas as pd
 import pytest
 import skl2onnx
+from sklearn import ensemble
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import (
-    BaggingClassifier,
-    BaggingRegressor,
-    StackingClassifier,
-    StackingRegressor,
-    VotingClassifier,
-    VotingRegressor,
-)
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
@@ -67,17 +60,19 @@ REGRESSORS = {
     "columns": make_pipeline(COLUMNS, regressor(3)),
     "inner pipeline": make_pipeline(MinMaxScaler(), inner(StandardScaler())),
     "inner Reduce": make_pipeline(MinMaxScaler(), inner(Normalizer(), dtype="float64")),
-    "voting": VotingRegressor(TWO),
-    "stacking": StackingRegressor(TWO, final_estimator=regressor(), cv=2, passthrough=True),
-    "bagging": BaggingRegressor(regressor(3), 2, random_state=0, max_features=0.5),
+    "voting": ensemble.VotingRegressor(TWO),
+    "stacking": ensemble.StackingRegressor(TWO, final_estimator=regressor(), cv=2, passthrough=True),
+    "bagging": ensemble.BaggingRegressor(regressor(3), 2, random_state=0, max_features=0.5),
     "grid": GridSearchCV(make_pipeline(StandardScaler(), regressor()), {"ortsgdregressor__eta0": [0.02]}, cv=2),
 }
 CLASSIFIERS = {
     "alone": classifier(3),
     "pipeline": make_pipeline(StandardScaler(), classifier(3)),
-    "voting": VotingClassifier([*TWO_CLASSIFIERS, ("c", LogisticRegression())], voting="soft", flatten_transform=False),
-    "stacking": StackingClassifier(TWO_CLASSIFIERS, final_estimator=classifier(), cv=2),
-    "bagging": BaggingClassifier(classifier(3), 2, random_state=0),
+    "voting": ensemble.VotingClassifier(
+        [*TWO_CLASSIFIERS, ("c", LogisticRegression())], voting="soft", flatten_transform=False
+    ),
+    "stacking": ensemble.StackingClassifier(TWO_CLASSIFIERS, final_estimator=classifier(), cv=2),
+    "bagging": ensemble.BaggingClassifier(classifier(3), 2, random_state=0),
     "calibrated": CalibratedClassifierCV(classifier(3), cv=2),
     "one against the rest": OneVsRestClassifier(classifier(3)),
     "grid": GridSearchCV(classifier(), {"eta0": [0.05]}, cv=2),
@@ -213,7 +208,7 @@ def test_columns_of_a_frame(frame, run_onnx):
 
 def test_columns_of_a_frame_without_a_transformer(frame, run_onnx):
     numbers = frame[list("abcd")]
-    model = VotingRegressor([("a", regressor(3)), ("b", regressor())]).fit(numbers, TARGET)
+    model = ensemble.VotingRegressor([("a", regressor(3)), ("b", regressor())]).fit(numbers, TARGET)
     onnx_model = skl2onnx.to_onnx(model, numbers[:1], target_opset=OPSET)
     (prediction,) = run_onnx(onnx_model, **feeds(numbers)).values()
     np.testing.assert_allclose(prediction.ravel(), model.predict(numbers), rtol=1e-5, atol=1e-5)
@@ -280,13 +275,13 @@ class Renamed(OrtSGDRegressor):
 
 def test_subclasses_are_registered(converted):
     model = Renamed(max_iter=5, tol=None).fit(X, TARGET)
-    (prediction,) = converted(VotingRegressor([("a", model)]).fit(X, TARGET), X.astype(np.float32))
+    (prediction,) = converted(ensemble.VotingRegressor([("a", model)]).fit(X, TARGET), X.astype(np.float32))
     assert prediction.shape == (len(X), 1)
 
 
 @pytest.mark.parametrize("imports", ["import skl2onnx, skort", "import skort, skl2onnx", "import skl2onnx"])
 def test_a_pickled_model_in_a_new_process(imports, tmp_path, run_onnx):
-    model = VotingRegressor([("a", regressor()), ("b", regressor(3))]).fit(X, TARGET)
+    model = ensemble.VotingRegressor([("a", regressor()), ("b", regressor(3))]).fit(X, TARGET)
     (tmp_path / "model.pickle").write_bytes(pickle.dumps(model))
     code = (
         f"import pickle, pathlib, numpy as np; {imports}; folder = pathlib.Path({str(tmp_path)!r});"
