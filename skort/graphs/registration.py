@@ -104,12 +104,13 @@ def _add_inputs(nodes, operator, names, types):
         whole = columns if len(columns) == 1 else [nodes.add("Concat", columns, axis=1)]
         nodes.add("Identity", whole, nodes.prefix + names[0])
         return
-    if not given.keys() >= set(names) and len(given) > 1:
+    by_name = given.keys() >= set(names)
+    if not by_name and len(given) > 1:
         raise ValueError(f"The estimator was fitted on the columns {names}, the model to convert has {list(given)}.")
     for i, name in enumerate(names):
-        variable = given.get(name, operator.inputs[0])
+        variable = given[name] if by_name else operator.inputs[0]
         column = variable.onnx_name
-        if name not in given:
+        if not by_name:
             column = nodes.add("Gather", [column, nodes.add("Constant", [], value_ints=[i])], axis=1)
         nodes.cast(column, guess_proto_type(variable.type), types[nodes.prefix + name], nodes.prefix + name)
 
