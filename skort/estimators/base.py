@@ -233,6 +233,7 @@ class BaseOrtSGD(BaseEstimator):
         # scikit-learn transforms X for predictions, as it did for the training.
         served = self.onnx_ if self._preprocessing.graph is None else self._deployable(None)
         self._inference = InferenceModel(served, inner_results=(SCORE,) if is_classifier(self) else ())
+        self._register()
         if not descent.converged:
             warnings.warn(
                 f"Maximum number of epochs reached before convergence (max_iter={self.max_iter}, tol={self.tol}). "
@@ -240,6 +241,17 @@ class BaseOrtSGD(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=5,
             )
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if "onnx_" in state:
+            self._register()
+
+    def _register(self):
+        """Make skl2onnx convert models that hold this one: here, so that `import skort` need not import it."""
+        from skort.graphs.registration import register
+
+        register(type(self))
 
     def _resolve(self, table, name):
         """Return an instance of what `name` stands for, made with the parameters of this estimator that it has."""

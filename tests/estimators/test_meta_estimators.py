@@ -195,7 +195,7 @@ def test_bagging_hands_on_sample_weight(iris, sample_weight, kind):
     predictions = []
     for estimator, rows in zip(bagging.estimators_, bagging.estimators_samples_, strict=True):
         by_hand = clone(plain).set_params(random_state=estimator.random_state)
-        # Up to 1.6 the weights of a draw are its counts times the sample weights, later the draw follows the weights.
+        # Up to 1.7 the weights of a draw are its counts times the sample weights, later the draw follows the weights.
         counts = np.bincount(rows, minlength=len(X))
         if not bagging_draws_by_weight():
             counts = counts * sample_weight
@@ -209,7 +209,7 @@ def test_bagging_hands_on_sample_weight(iris, sample_weight, kind):
 
 
 def bagging_draws_by_weight():
-    return tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 7)
+    return tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
 
 
 def test_calibration(binary):
