@@ -139,6 +139,17 @@ class BaseOrtSGD(BaseEstimator):
         check_is_fitted(self)
         return self._make_solver(self._score_graph).training_graphs()
 
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if "onnx_" in state:
+            self._register()
+
+    def _register(self):
+        """Make skl2onnx convert models that hold this one: here, so that `import skort` need not import it."""
+        from skort.graphs.registration import register
+
+        register(type(self))
+
     def _fit(self, X, y, sample_weight):
         from skort.graphs.trainable import check_trainable
         from skort.solvers import SOLVERS
@@ -241,17 +252,6 @@ class BaseOrtSGD(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=5,
             )
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        if "onnx_" in state:
-            self._register()
-
-    def _register(self):
-        """Make skl2onnx convert models that hold this one: here, so that `import skort` need not import it."""
-        from skort.graphs.registration import register
-
-        register(type(self))
 
     def _resolve(self, table, name):
         """Return an instance of what `name` stands for, made with the parameters of this estimator that it has."""
