@@ -115,7 +115,7 @@ class BaseOrtSGD(BaseEstimator):
             transformers, predictor = _split(self._default if self.estimator is None else self.estimator)
             check_trainable(predictor)
             _check_kind(self, predictor)
-            optimizer = self._resolve(OPTIMIZERS, self.optimizer)
+            optimizer = self._resolve_optimizer()
             SOLVERS[self.solver].check(np.dtype(self.dtype), optimizer, self.max_grad_norm)
             # The steps of a pipeline get X as precise as the caller has it; only what they return is cast.
             X_dtype = np.dtype(self.dtype) if transformers is None else [np.float64, np.float32]
@@ -175,7 +175,7 @@ class BaseOrtSGD(BaseEstimator):
         self._solver = self.solver
         self._solver_arguments = {
             "objective": objective,
-            "optimizer": self._resolve(OPTIMIZERS, self.optimizer),
+            "optimizer": self._resolve_optimizer(),
             "batch_size": batches.batch_size,
             "max_grad_norm": self.max_grad_norm,
             "average": self.average,
@@ -211,12 +211,14 @@ class BaseOrtSGD(BaseEstimator):
             )
 
     def _resolve(self, table, value):
-        """Return what `value`, a name or an instance, stands for: by name with this estimator's parameters."""
+        """Return what `value`, a name or an instance, stands for; by name it gets the parameters of this estimator."""
         if isinstance(value, str):
             value = table[value](**{key: getattr(self, key) for key in table[value]().get_params()})
-        if hasattr(value, "_parameter_constraints"):
-            value._validate_params()
-        return value
+        return _validated(value)
+
+    def _resolve_optimizer(self):
+        # By name it has its own defaults: its epsilon is not that of a loss.
+        return _validated(OPTIMIZERS[self.optimizer]() if isinstance(self.optimizer, str) else self.optimizer)
 
     def _make_solver(self, score_graph):
         from skort.solvers import SOLVERS
@@ -243,6 +245,13 @@ def _refitting(estimator):
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def _validated(value):
+    """Return a loss, penalty, optimizer or schedule whose own parameters are as they must be."""
+    if hasattr(value, "_parameter_constraints"):
+        value._validate_params()
+    return value
 
 
 def _check_kind(estimator, predictor):

@@ -43,8 +43,11 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         The penalty of the weights that multiply inputs; intercepts have none.
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
-    optimizer : {"sgd"} or Optimizer, default="sgd"
-        How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`.
+    optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
+        How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and "adam"
+        for `Momentum()`, `Nesterov()` and `Adam()`, which may be given with other parameters. Solver "session" has "sgd"
+        and "adam". Momentum moves the weights about ten times as far as "sgd" at the same learning rate; "adam" suits
+        one of 0.001 to 0.01.
     max_grad_norm : float or None, default=None
         A gradient whose Euclidean norm over all weights is larger is shortened to this norm. Needs solver "agent".
     learning_rate : {"constant", "invscaling"}, default="constant"

@@ -65,6 +65,11 @@ class ScoreGraph:
         arrays = {i.name: i for i in self.model.graph.initializer}
         return {name: numpy_helper.to_array(arrays[name]).copy() for name in self.trainable}
 
+    def n_weights(self):
+        """Return the numbers of coefficients and of intercepts, counted element by element."""
+        sizes = {name: array.size for name, array in self.weights().items()}
+        return tuple(sum(sizes[name] for name in names) for names in (self.coefficients, self.intercepts))
+
     def linear_weights(self):
         """
         Return the weights of a linear model, in scikit-learn's shapes.
