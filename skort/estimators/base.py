@@ -21,6 +21,7 @@ from skort.descent.callbacks import ProgressBar
 from skort.descent.loop import minimise
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES
+from skort.estimators.components import checked_schedule, resolved
 from skort.exceptions import NotTrainableError
 from skort.objective.penalties import PENALTIES
 
@@ -45,7 +46,7 @@ class BaseOrtSGD(BaseEstimator):
         "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update"])],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "learning_rate": [StrOptions(set(SCHEDULES))],
+        "learning_rate": [StrOptions(set(SCHEDULES)), callable],
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "power_t": [Interval(Real, 0, None, closed="left")],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -115,8 +116,8 @@ class BaseOrtSGD(BaseEstimator):
             transformers, predictor = _split(self._default if self.estimator is None else self.estimator)
             check_trainable(predictor)
             _check_kind(self, predictor)
-            optimizer = self._resolve_optimizer()
-            SOLVERS[self.solver].check(np.dtype(self.dtype), optimizer, self.max_grad_norm)
+            self._resolve_schedule()
+            SOLVERS[self.solver].check(np.dtype(self.dtype), self._resolve_optimizer(), self.max_grad_norm)
             # The steps of a pipeline get X as precise as the caller has it; only what they return is cast.
             X_dtype = np.dtype(self.dtype) if transformers is None else [np.float64, np.float32]
             X, y = validate_data(
@@ -184,7 +185,7 @@ class BaseOrtSGD(BaseEstimator):
             return minimise(
                 self._make_solver(self._score_graph),
                 batches,
-                self._resolve(SCHEDULES, self.learning_rate),
+                self._resolve_schedule(),
                 max_iter=self.max_iter,
                 tol=self.tol,
                 n_iter_no_change=self.n_iter_no_change,
@@ -214,11 +215,19 @@ class BaseOrtSGD(BaseEstimator):
         """Return what `value`, a name or an instance, stands for; by name it gets the parameters of this estimator."""
         if isinstance(value, str):
             value = table[value](**{key: getattr(self, key) for key in table[value]().get_params()})
-        return _validated(value)
+        return resolved(value)
 
     def _resolve_optimizer(self):
         # By name it has its own defaults: its epsilon is not that of a loss.
-        return _validated(OPTIMIZERS[self.optimizer]() if isinstance(self.optimizer, str) else self.optimizer)
+        return resolved(OPTIMIZERS[self.optimizer]() if isinstance(self.optimizer, str) else self.optimizer)
+
+    def _resolve_schedule(self):
+        if self.learning_rate == "optimal" and self.alpha == 0:
+            raise ValueError(
+                'learning_rate="optimal" divides by alpha, got alpha=0. Use alpha > 0 (with penalty=None it is no '
+                'penalty), or another learning_rate, such as "invscaling".'
+            )
+        return checked_schedule(self._resolve(SCHEDULES, self.learning_rate))
 
     def _make_solver(self, score_graph):
         from skort.solvers import SOLVERS
@@ -245,13 +254,6 @@ def _refitting(estimator):
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
-
-
-def _validated(value):
-    """Return a loss, penalty, optimizer or schedule whose own parameters are as they must be."""
-    if hasattr(value, "_parameter_constraints"):
-        value._validate_params()
-    return value
 
 
 def _check_kind(estimator, predictor):

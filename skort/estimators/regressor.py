@@ -1,5 +1,7 @@
 """OrtSGDRegressor."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
@@ -44,15 +46,17 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
     optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
-        How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and "adam"
-        for `Momentum()`, `Nesterov()` and `Adam()`, which may be given with other parameters. Solver "session" has "sgd"
-        and "adam". Momentum moves the weights about ten times as far as "sgd" at the same learning rate; "adam" suits
-        one of 0.001 to 0.01.
+        How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
+        "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.descent.optimizers`, which may be given with other
+        parameters. Solver "session" has "sgd" and "adam". Momentum moves the weights about ten times as far as "sgd"
+        at the same learning rate; "adam" suits one of 0.001 to 0.01.
     max_grad_norm : float or None, default=None
         A gradient whose Euclidean norm over all weights is larger is shortened to this norm. Needs solver "agent".
-    learning_rate : {"constant", "invscaling"}, default="constant"
-        "constant" for :math:`\eta = eta0`, "invscaling" for :math:`\eta = eta0 / t^{power\_t}`, where t counts the
-        updates from 1.
+    learning_rate : {"constant", "invscaling", "optimal", "adaptive"} or callable, default="constant"
+        "constant" for :math:`\eta = eta0`, "invscaling" for :math:`\eta = eta0 / t^{power\_t}`, "optimal" for
+        :math:`\eta = 1 / (\alpha (t_0 + t - 1))` with :math:`t_0 = \alpha^{-3/4}`, where t counts the updates from 1;
+        "adaptive" for `eta0`, and a fifth of it whenever the training would end because of `tol`, down to 1e-6. Or any
+        function of t, such as `Cosine()` and `Warmup()` of `skort.descent.schedules`.
     eta0 : float, default=0.01
         Initial learning rate, positive. It suits standardised features.
     power_t : float, default=0.25
@@ -63,7 +67,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Largest number of epochs.
     tol : float or None, default=1e-4
         Training ends where the loss of an epoch was above the best loss minus `tol` for `n_iter_no_change` epochs in a
-        row. None: after `max_iter` epochs.
+        row (learning rate "adaptive": where it can no longer fall). None: after `max_iter` epochs.
     n_iter_no_change : int, default=5
         See `tol`.
     shuffle : bool, default=True
@@ -146,7 +150,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         alpha: float = 1e-4,
         optimizer: str | Optimizer = "sgd",
         max_grad_norm: float | None = None,
-        learning_rate: str = "constant",
+        learning_rate: str | Callable[[int], float] = "constant",
         eta0: float = 0.01,
         power_t: float = 0.25,
         batch_size: int | str = "auto",
