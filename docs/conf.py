@@ -25,6 +25,7 @@ autodoc_typehints = "none"
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False
 numpydoc_use_plots = True
+plot_include_source = True
 plot_html_show_source_link = False
 plot_html_show_formats = False
 plot_formats = ["png"]

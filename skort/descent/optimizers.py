@@ -17,9 +17,9 @@ __all__ = ["OPTIMIZERS", "SGD", "Adam", "Momentum", "Nesterov", "Optimizer"]
 
 
 class Optimizer(Protocol):
-    """What a solver needs of an optimizer. All weights are one vector: the coefficients, then the intercepts."""
+    """What a solver needs of an optimizer. All weights are one vector: the coefficients, then the others."""
 
-    def start(self, n_coefficients: int, n_intercepts: int, dtype: np.dtype) -> dict[str, np.ndarray]:
+    def start(self, n_coefficients: int, n_others: int, dtype: np.dtype) -> dict[str, np.ndarray]:
         """
         Return the state before the first update.
 
@@ -27,8 +27,8 @@ class Optimizer(Protocol):
         ----------
         n_coefficients : int
             Number of weights that multiply inputs.
-        n_intercepts : int
-            Number of weights that are added.
+        n_others : int
+            Number of other weights, such as intercepts.
         dtype : dtype
             Of the weights.
 
@@ -75,7 +75,7 @@ class SGD(BaseEstimator):
     array([0., 0.])
     """
 
-    def start(self, n_coefficients, n_intercepts, dtype):
+    def start(self, n_coefficients, n_others, dtype):
         """Return the state before the first update: there is none."""
         return {}
 
@@ -117,9 +117,9 @@ class Momentum(BaseEstimator):
     def __init__(self, momentum=0.9):
         self.momentum = momentum
 
-    def start(self, n_coefficients, n_intercepts, dtype):
+    def start(self, n_coefficients, n_others, dtype):
         """Return the state before the first update: no velocity."""
-        return {"velocity": np.zeros(n_coefficients + n_intercepts, dtype)}
+        return {"velocity": np.zeros(n_coefficients + n_others, dtype)}
 
     def update(self, weights, gradient, eta, state, scratch):
         """Make one update in place."""
@@ -178,7 +178,7 @@ class Adam(BaseEstimator):
 
     in the t-th update, with :math:`m = v = 0` before the first, as in `sklearn.neural_network.MLPRegressor` and at the
     end of section 2 of Kingma and Ba (arXiv:1412.6980). With a weight decay :math:`\lambda`, the coefficients (never
-    the intercepts) are shrunk before, :math:`w \leftarrow (1 - \eta \lambda) w`, as in `torch.optim.AdamW` and in
+    intercepts) are shrunk before, :math:`w \leftarrow (1 - \eta \lambda) w`, as in `torch.optim.AdamW` and in
     Loshchilov and Hutter (arXiv:1711.05101): other than an l2 penalty, it is no part of the gradient.
 
     Parameters
@@ -215,9 +215,9 @@ class Adam(BaseEstimator):
         self.epsilon = epsilon
         self.weight_decay = weight_decay
 
-    def start(self, n_coefficients, n_intercepts, dtype):
+    def start(self, n_coefficients, n_others, dtype):
         """Return the state before the first update: both moments, the number of updates and of coefficients."""
-        n_weights = n_coefficients + n_intercepts
+        n_weights = n_coefficients + n_others
         return {
             "first_moment": np.zeros(n_weights, dtype),
             "second_moment": np.zeros(n_weights, dtype),

@@ -153,15 +153,14 @@ class Adaptive(Schedule):
     --------
     >>> from skort.descent.schedules import Adaptive
     >>> schedule = Adaptive(eta0=0.1)
-    >>> schedule(t=100)
-    0.1
-    >>> schedule.on_bad_epochs()
-    True
-    >>> schedule(t=101)
-    0.02
+    >>> etas = [schedule(t=100)]
+    >>> while schedule.on_bad_epochs():
+    ...     etas.append(schedule(t=100))
+    >>> etas[:3], len(etas)
+    ([0.1, 0.02, 0.004], 9)
 
     >>> import matplotlib.pyplot as plt  # doctest: +SKIP
-    >>> _ = plt.plot(Adaptive().simulate(1000))  # doctest: +SKIP
+    >>> _ = plt.semilogy(etas, "o")  # doctest: +SKIP
     """
 
     _parameter_constraints = {"eta0": _POSITIVE}

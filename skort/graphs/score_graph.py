@@ -66,9 +66,10 @@ class ScoreGraph:
         return {name: numpy_helper.to_array(arrays[name]).copy() for name in self.trainable}
 
     def n_weights(self):
-        """Return the numbers of coefficients and of intercepts, counted element by element."""
+        """Return the numbers of coefficients and of other trained weights, element by element."""
         sizes = {name: array.size for name, array in self.weights().items()}
-        return tuple(sum(sizes[name] for name in names) for names in (self.coefficients, self.intercepts))
+        n_coefficients = sum(sizes[name] for name in self.coefficients)
+        return n_coefficients, sum(sizes.values()) - n_coefficients
 
     def linear_weights(self):
         """
