@@ -40,12 +40,8 @@ class AgentSolver:
     objective : Objective
     optimizer : Optimizer
     batch_size : int
-    max_grad_norm : float or None, default=None
-        A longer gradient is shortened to this Euclidean norm.
-    average : bool or int, default=False
-        See `Average`.
-    state : dict of str to ndarray, default=None
-        As from `state`: what to go on from. None: the weights of `score_graph`.
+    max_grad_norm, average, state
+        As for `Solver`.
 
     Raises
     ------

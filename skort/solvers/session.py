@@ -44,11 +44,8 @@ class SessionSolver:
     objective : Objective
     optimizer : SGD or Adam
     batch_size : int
-    max_grad_norm : None
-    average : bool or int, default=False
-        See `Average`.
-    state : dict of str to ndarray, default=None
-        As from `state`: what to go on from. None: the weights of `score_graph`.
+    max_grad_norm, average, state
+        As for `Solver`; gradients cannot be clipped.
 
     Raises
     ------
