@@ -76,6 +76,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         See `tol`.
     shuffle : bool, default=True
         Whether every epoch takes the rows in a new random order.
+    trainable : str, list of str or None, default=None
+        Names of the weights to train, or patterns with `*`, `?` and `[...]`; all others stay as they are, bit for bit.
+        `weights_` shows the names, also those of the steps of a pipeline, such as "standardscaler/offset". None: the
+        weights of the model.
     dtype : {"float32", "float64"}, default="float32"
         Type of the weights, of the arithmetic, and of the exported model's input. "float64" needs solver "agent".
     average : bool or int, default=False
@@ -163,6 +167,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         tol: float | None = 1e-4,
         n_iter_no_change: int = 5,
         shuffle: bool = True,
+        trainable: str | list[str] | None = None,
         dtype: str = "float32",
         average: bool | int = False,
         random_state: int | np.random.RandomState | None = None,
@@ -183,6 +188,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
         self.shuffle = shuffle
+        self.trainable = trainable
         self.dtype = dtype
         self.average = average
         self.random_state = random_state
@@ -229,13 +235,17 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         """
         return self._fit(X, y, sample_weight)
 
-    def _encode(self, y):
+    def _encode(self, y, classes):
         """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""
         from skort.graphs.export import label_tensor
 
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_ = np.unique(y) if classes is None else classes
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y contains labels that the fitted estimator does not know: {unknown.tolist()}.")
+        codes = np.searchsorted(self.classes_, y)
         if len(self.classes_) < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {len(self.classes_)} class.")
         # Labels that cannot be exported are refused now, not after the training.
@@ -249,12 +259,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     def _keep_linear(self, coef, intercept):
         self.coef_, self.intercept_ = coef, intercept
 
-    def _keep_onnx(self):
-        from skort.graphs.export import SCORE, classifier_model
-        from skort.runtime.inference import InferenceModel
+    def _deployable(self, transformers):
+        from skort.graphs.export import classifier_model
 
-        self.onnx_ = classifier_model(self._score_graph, self.classes_, self._transformers)
-        self._inference = InferenceModel(self.onnx_, inner_results=(SCORE,))
+        return classifier_model(self._score_graph, self.classes_, transformers)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """
