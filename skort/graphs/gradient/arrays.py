@@ -1,0 +1,177 @@
+"""The gradients of operators that rearrange, choose and add up the elements of arrays, and of matrix products."""
+
+import math
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from skort.graphs.gradient.applied import Rule, broadcast_axes, int64s
+from skort.onnx_text import IR_VERSION, OPSET
+
+__all__ = ["ARRAYS"]
+
+# y = scale x: dx = scale dy
+_SCALED = """
+scaled_gradient (dy) => (dx) {
+    scale = Constant <value = float {%(scale)r}> ()
+    dx = Mul (scale, dy)
+}"""
+
+
+def _reshaped(applied, i):
+    # dx = dy, in the shape of x
+    if i > 0:
+        return None
+    return f"""
+reshape_gradient (dy) => (dx) {{
+    shape = Constant <value = {int64s(applied.shape(0))}> ()
+    dx = Reshape (dy, shape)
+}}"""
+
+
+def _gemm(applied, i):
+    # y = alpha A B + beta c: dA = alpha dy B', dB = alpha A' dy, dc = beta dy; A is a or a', B is b or b'.
+    if i == 2:
+        return _SCALED % {"scale": float(applied.attribute("beta", 1.0))}
+    a_transposed, b_transposed = applied.attribute("transA", 0), applied.attribute("transB", 0)
+    if i == 0:
+        order, flags = ("b, dy", (b_transposed, 1)) if a_transposed else ("dy, b", (0, 1 - b_transposed))
+    else:
+        order, flags = ("dy, a", (1, a_transposed)) if b_transposed else ("a, dy", (1 - a_transposed, 0))
+    alpha = float(applied.attribute("alpha", 1.0))
+    return f"""
+gemm_gradient ({order}) => (dx) {{
+    dx = Gemm <alpha = {alpha!r}, transA = {flags[0]}, transB = {flags[1]}> ({order})
+}}"""
+
+
+def _matmul(applied, i):
+    # y = a b: da = dy b', db = a' dy, of the last two axes; a vector is one row (a) or one column (b).
+    a, b = applied.shape(0), applied.shape(1)
+    if len(a) == len(b) == 2:
+        return _gemm(applied, i)
+    a, b = (a if len(a) > 1 else (1, *a)), (b if len(b) > 1 else (*b, 1))
+    batch = np.broadcast_shapes(a[:-2], b[:-2])
+    other, own, order = (b, a, "dy_matrix, transposed") if i == 0 else (a, b, "transposed, dy_matrix")
+    permutation = [*range(len(other) - 2), len(other) - 1, len(other) - 2]
+    axes = broadcast_axes(own[:-2], batch)
+    return f"""
+matmul_gradient ({"ba"[i]}, dy) => (dx) {{
+    other_shape = Constant <value = {int64s(other)}> ()
+    dy_shape = Constant <value = {int64s((*batch, a[-2], b[-1]))}> ()
+    axes = Constant <value = {int64s(axes)}> ()
+    shape = Constant <value = {int64s(applied.shape(i))}> ()
+    other = Reshape ({"ba"[i]}, other_shape)
+    dy_matrix = Reshape (dy, dy_shape)
+    transposed = Transpose <perm = {permutation}> (other)
+    product = MatMul ({order})
+    sum = {"ReduceSum (product, axes)" if axes else "Identity (product)"}
+    dx = Reshape (sum, shape)
+}}"""
+
+
+def _transpose(applied, i):
+    # dx = dy, its axes in the old order
+    rank = len(applied.shape(0))
+    permutation = applied.attribute("perm", list(reversed(range(rank))))
+    return f"""
+transpose_gradient (dy) => (dx) {{
+    dx = Transpose <perm = {np.argsort(permutation).tolist()}> (dy)
+}}"""
+
+
+def _concat(applied, i):
+    # dx_i = the part of dy that x_i is
+    axis = applied.axis(0)
+    begin = sum(applied.shape(k)[axis] for k in range(i))
+    return f"""
+concat_gradient (dy) => (dx) {{
+    begin = Constant <value = {int64s([begin])}> ()
+    end = Constant <value = {int64s([begin + applied.shape(i)[axis]])}> ()
+    axis = Constant <value = {int64s([axis])}> ()
+    dx = Slice (dy, begin, end, axis)
+}}"""
+
+
+def _split(applied, i):
+    # dx = (dy_0, dy_1, ...)
+    if i > 0:
+        return None
+    parts = ", ".join(f"dy{k}" for k in range(len(applied.node.output)))
+    return f"""
+split_gradient ({parts}) => (dx) {{
+    dx = Concat <axis = {applied.axis(0)}> ({parts})
+}}"""
+
+
+def _chosen(applied, i):
+    # y_k = x_j(k): dx_j = the sum of dy_k over all k with j(k) = j
+    if i > 0 or any(applied.constant(k) is None for k in range(1, len(applied.node.input)) if applied.node.input[k]):
+        return None
+    size = math.prod(applied.shape(0))
+    return f"""
+chosen_gradient (dy) => (dx) {{
+    flat = Constant <value = {int64s([-1])}> ()
+    size = Constant <value = {int64s([size])}> ()
+    shape = Constant <value = {int64s(applied.shape(0))}> ()
+    chosen = Constant <value = {int64s(_chosen_elements(applied))}> ()
+    zeros = ConstantOfShape <value = float[1] {{0}}> (size)
+    dy_flat = Reshape (dy, flat)
+    sums = ScatterElements <axis = 0, reduction = "add"> (zeros, chosen, dy_flat)
+    dx = Reshape (sums, shape)
+}}"""
+
+
+def _chosen_elements(applied):
+    """Return j(k): which elements of its first input the node gives, by running it on their numbers."""
+    x, *others = applied.node.input
+    numbers = np.arange(math.prod(applied.shape(0))).reshape(applied.shape(0))
+    inputs = [helper.make_tensor_value_info(x, onnx.TensorProto.INT64, applied.shape(0))]
+    constants = [numpy_helper.from_array(applied.constants[name], name) for name in others if name]
+    output = onnx.ValueInfoProto(name=applied.node.output[0])
+    graph = helper.make_graph([applied.node], "chosen", inputs, [output], constants)
+    opsets = [helper.make_opsetid("", OPSET)]
+    model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets)
+    return ReferenceEvaluator(model).run(None, {x: numbers})[0].ravel()
+
+
+def _reduced(applied, i):
+    # y = the sum of x over some axes: dx = dy, repeated along them; of the mean, divided by their number
+    if i > 0:
+        return None
+    shape = applied.shape(0)
+    axes = applied.attribute("axes") if applied.constant(1) is None else applied.constant(1).tolist()
+    if not axes:
+        axes = [] if applied.attribute("noop_with_empty_axes", 0) else range(len(shape))
+    axes = {axis % len(shape) for axis in axes}
+    kept = [1 if axis in axes else size for axis, size in enumerate(shape)]
+    mean = applied.node.op_type == "ReduceMean"
+    scale = 1.0 / math.prod(shape[axis] for axis in axes) if mean else 1.0
+    return f"""
+reduce_gradient (dy) => (dx) {{
+    kept = Constant <value = {int64s(kept)}> ()
+    shape = Constant <value = {int64s(shape)}> ()
+    scale = Constant <value = float {{{scale!r}}}> ()
+    part = Reshape (dy, kept)
+    scaled = Mul (scale, part)
+    dx = Expand (scaled, shape)
+}}"""
+
+
+#: The rules by operator.
+ARRAYS: dict[str, Rule] = {
+    "Reshape": _reshaped,
+    "Flatten": _reshaped,
+    "Squeeze": _reshaped,
+    "Unsqueeze": _reshaped,
+    "Transpose": _transpose,
+    "Concat": _concat,
+    "Split": _split,
+    **dict.fromkeys(["Slice", "Gather", "GatherElements", "GatherND", "Tile"], _chosen),
+    "ReduceSum": _reduced,
+    "ReduceMean": _reduced,
+    "MatMul": _matmul,
+    "Gemm": _gemm,
+}

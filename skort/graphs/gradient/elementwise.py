@@ -1,0 +1,254 @@
+"""The gradients of operators whose output has one element for each of their inputs', and of softmax."""
+
+import onnx
+
+from skort.graphs.gradient.applied import Rule, each, texts
+
+__all__ = ["ELEMENTWISE"]
+
+
+def _formatted(text, **defaults):
+    """Return the rule of an operator of one input, its attributes of floats written into the text."""
+
+    def rule(applied, i):
+        return text % {name: float(applied.attribute(name, default)) for name, default in defaults.items()}
+
+    return rule
+
+
+def _cast(applied, i):
+    # dx = dy, in the type of x; between floats
+    if applied.attribute("to") not in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
+        return None
+    return """
+cast_gradient (x, dy) => (dx) {
+    dx = CastLike (dy, x)
+}"""
+
+
+def _softmax(text):
+    def rule(applied, i):
+        return text % {"axis": applied.axis(-1)}
+
+    return rule
+
+
+def _extreme(applied, i):
+    # y = one of n inputs: dx = dy where it is x, in equal parts where it is several
+    inputs = range(len(applied.node.input))
+    comparisons = "\n".join(f"    is_{k} = Equal (x{k}, y)\n    count_{k} = CastLike (is_{k}, y)" for k in inputs)
+    return f"""
+extreme_gradient ({", ".join(f"x{k}" for k in inputs)}, y, dy) => (dx) {{
+    zero = Constant <value = float {{0}}> ()
+{comparisons}
+    count = Sum ({", ".join(f"count_{k}" for k in inputs)})
+    part = Div (dy, count)
+    dx = Where (is_{i}, part, zero)
+}}"""
+
+
+# dx = dy
+_PASSED = """
+passed_gradient (dy) => (dx) {
+    dx = Identity (dy)
+}"""
+# y = -x: dx = -dy
+_NEGATED = """
+negated_gradient (dy) => (dx) {
+    dx = Neg (dy)
+}"""
+#: The rules by operator.
+ELEMENTWISE: dict[str, Rule] = {
+    # y = a + b: da = dy, db = dy
+    "Add": each(_PASSED),
+    "Sum": each(_PASSED),
+    # y = a - b: da = dy, db = -dy
+    "Sub": texts(_PASSED, _NEGATED),
+    # y = a b: da = dy b, db = dy a
+    "Mul": texts(
+        """
+mul_gradient (b, dy) => (da) {
+    da = Mul (dy, b)
+}""",
+        """
+mul_gradient (a, dy) => (db) {
+    db = Mul (dy, a)
+}""",
+    ),
+    # y = a / b: da = dy / b, db = -dy y / b
+    "Div": texts(
+        """
+div_gradient (b, dy) => (da) {
+    da = Div (dy, b)
+}""",
+        """
+div_gradient (b, y, dy) => (db) {
+    ratio = Div (y, b)
+    slope = Neg (ratio)
+    db = Mul (dy, slope)
+}""",
+    ),
+    "Neg": each(_NEGATED),
+    # y = 1 / x: dx = -dy y^2
+    "Reciprocal": each("""
+reciprocal_gradient (y, dy) => (dx) {
+    square = Mul (y, y)
+    slope = Neg (square)
+    dx = Mul (dy, slope)
+}"""),
+    # y = |x|: dx = dy sign(x)
+    "Abs": each("""
+abs_gradient (x, dy) => (dx) {
+    slope = Sign (x)
+    dx = Mul (dy, slope)
+}"""),
+    # y = e^x: dx = dy y
+    "Exp": each("""
+exp_gradient (y, dy) => (dx) {
+    dx = Mul (dy, y)
+}"""),
+    # y = log x: dx = dy / x
+    "Log": each("""
+log_gradient (x, dy) => (dx) {
+    dx = Div (dy, x)
+}"""),
+    # y = sqrt x: dx = dy / (2 y)
+    "Sqrt": each("""
+sqrt_gradient (y, dy) => (dx) {
+    twice = Add (y, y)
+    dx = Div (dy, twice)
+}"""),
+    # y = a^b: da = dy b a^(b-1), 0 where b = 0
+    "Pow": texts("""
+pow_gradient (a, b, dy) => (da) {
+    zero = Constant <value = float {0}> ()
+    one = Constant <value = float {1}> ()
+    exponent = CastLike (b, a)
+    less = Sub (exponent, one)
+    power = Pow (a, less)
+    slope = Mul (exponent, power)
+    constant = Equal (exponent, zero)
+    finite = Where (constant, zero, slope)
+    da = Mul (dy, finite)
+}"""),
+    # y = max(0, x): dx = dy where y > 0
+    "Relu": each("""
+relu_gradient (y, dy) => (dx) {
+    slope = Sign (y)
+    dx = Mul (dy, slope)
+}"""),
+    # y = x where x > 0, otherwise alpha x: dx = dy, otherwise alpha dy
+    "LeakyRelu": _formatted(
+        """
+leaky_relu_gradient (x, dy) => (dx) {
+    zero = Constant <value = float {0}> ()
+    alpha = Constant <value = float {%(alpha)r}> ()
+    positive = Greater (x, zero)
+    less = Mul (alpha, dy)
+    dx = Where (positive, dy, less)
+}""",
+        alpha=0.01,
+    ),
+    # y = x where x > 0, otherwise alpha (e^x - 1): dx = dy, otherwise dy (y + alpha)
+    "Elu": _formatted(
+        """
+elu_gradient (x, y, dy) => (dx) {
+    zero = Constant <value = float {0}> ()
+    alpha = Constant <value = float {%(alpha)r}> ()
+    positive = Greater (x, zero)
+    slope = Add (y, alpha)
+    less = Mul (dy, slope)
+    dx = Where (positive, dy, less)
+}""",
+        alpha=1.0,
+    ),
+    # y = log(1 + e^x): dx = dy / (1 + e^-x)
+    "Softplus": each("""
+softplus_gradient (x, dy) => (dx) {
+    slope = Sigmoid (x)
+    dx = Mul (dy, slope)
+}"""),
+    # y = 1 / (1 + e^-x): dx = dy y (1 - y)
+    "Sigmoid": each("""
+sigmoid_gradient (y, dy) => (dx) {
+    one = Constant <value = float {1}> ()
+    other = Sub (one, y)
+    slope = Mul (y, other)
+    dx = Mul (dy, slope)
+}"""),
+    # y = tanh x: dx = dy (1 - y^2)
+    "Tanh": each("""
+tanh_gradient (y, dy) => (dx) {
+    one = Constant <value = float {1}> ()
+    square = Mul (y, y)
+    slope = Sub (one, square)
+    dx = Mul (dy, slope)
+}"""),
+    # y = e^x / sum e^x: dx = y (dy - sum(dy y))
+    "Softmax": _softmax("""
+softmax_gradient (y, dy) => (dx) {
+    axis = Constant <value = int64[1] {%(axis)d}> ()
+    product = Mul (dy, y)
+    sum = ReduceSum <keepdims = 1> (product, axis)
+    centred = Sub (dy, sum)
+    dx = Mul (y, centred)
+}"""),
+    # y = x - log sum e^x: dx = dy - e^y sum(dy)
+    "LogSoftmax": _softmax("""
+log_softmax_gradient (y, dy) => (dx) {
+    axis = Constant <value = int64[1] {%(axis)d}> ()
+    sum = ReduceSum <keepdims = 1> (dy, axis)
+    probability = Exp (y)
+    share = Mul (probability, sum)
+    dx = Sub (dy, share)
+}"""),
+    # y = sin x: dx = dy cos x
+    "Sin": each("""
+sin_gradient (x, dy) => (dx) {
+    slope = Cos (x)
+    dx = Mul (dy, slope)
+}"""),
+    # y = cos x: dx = -dy sin x
+    "Cos": each("""
+cos_gradient (x, dy) => (dx) {
+    sine = Sin (x)
+    slope = Neg (sine)
+    dx = Mul (dy, slope)
+}"""),
+    # y = erf x: dx = dy 2 / sqrt(pi) e^(-x^2)
+    "Erf": each("""
+erf_gradient (x, dy) => (dx) {
+    scale = Constant <value = float {1.1283791670955126}> ()
+    square = Mul (x, x)
+    exponent = Neg (square)
+    power = Exp (exponent)
+    slope = Mul (scale, power)
+    dx = Mul (dy, slope)
+}"""),
+    "Max": _extreme,
+    "Min": _extreme,
+    # y = x between a lower and an upper bound, otherwise that bound: dx = dy where y = x
+    "Clip": texts("""
+clip_gradient (x, y, dy) => (dx) {
+    zero = Constant <value = float {0}> ()
+    inside = Equal (x, y)
+    dx = Where (inside, dy, zero)
+}"""),
+    # y = b where a, otherwise c: db = dy where a, otherwise 0; dc = dy where not a, otherwise 0
+    "Where": texts(
+        None,
+        """
+where_gradient (a, dy) => (db) {
+    zero = Constant <value = float {0}> ()
+    db = Where (a, dy, zero)
+}""",
+        """
+where_gradient (a, dy) => (dc) {
+    zero = Constant <value = float {0}> ()
+    dc = Where (a, zero, dy)
+}""",
+    ),
+    "Identity": each(_PASSED),
+    "Cast": _cast,
+    "Expand": texts(_PASSED),
+}

@@ -1,0 +1,159 @@
+"""Reverse-mode differentiation of an ONNX graph, into standard operators."""
+
+import numpy as np
+import onnx
+import onnx.shape_inference
+from onnx import numpy_helper
+
+from skort.exceptions import NotTrainableError
+from skort.graphs.gradient.applied import Applied, sum_to
+from skort.graphs.gradient.rules import RULES
+from skort.onnx_text import function
+
+__all__ = ["add_gradients", "has_rule"]
+
+
+def add_gradients(fragment, model, output_gradient, names):
+    r"""
+    Add the nodes that compute the gradient of an objective by some results of a graph.
+
+    The objective J is a function of the output y of the graph. In the reverse order of the nodes, each node
+    :math:`y = f(x)` takes the derivative by its output to those by its inputs,
+
+    .. math:: \frac{\partial J}{\partial x} = \sum_{f: y = f(x, \dots)}
+        \left(\frac{\partial f}{\partial x}\right)^T \frac{\partial J}{\partial y}
+
+    which is a sum where several nodes take the same x.
+
+    Parameters
+    ----------
+    fragment : Fragment
+        It holds the nodes of `model` already.
+    model : onnx.ModelProto
+        One output; all shapes are fixed.
+    output_gradient : str
+        The name of the derivative of the objective by the output.
+    names : iterable of str
+        Inputs or initializers to differentiate by; the output is computed from each of them.
+
+    Returns
+    -------
+    gradients : dict of str to str
+        The name of the derivative of the objective by each of them.
+
+    Raises
+    ------
+    NotTrainableError
+        Where an operator on the way has no rule, or a shape is not known.
+    """
+    known = _Known(model)
+    graph = model.graph
+    names = list(names)
+    reached = _reached(known, names)
+    partials: dict[str, list[str]] = {graph.output[0].name: [output_gradient]}
+    for node in reversed(graph.node):
+        if not any(name in partials for name in node.output):
+            continue
+        wanted = [(i, name) for i, name in enumerate(node.input) if name in reached]
+        if wanted:
+            gradients = [_summed(fragment, partials, known, name) for name in node.output]
+            for i, name in wanted:
+                parts = partials.setdefault(name, [])
+                parts.append(f"{name}_grad{len(parts)}")
+                _add_partial(fragment, known.applied(node), i, gradients, parts[-1])
+    return {name: _summed(fragment, partials, known, name) for name in names}
+
+
+def has_rule(model):
+    """
+    Return the function that says whether `add_gradients` can differentiate a node of a model.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        As for `add_gradients`.
+
+    Returns
+    -------
+    has_gradient : callable
+        (node, names of the results to differentiate by) -> bool.
+    """
+    known = _Known(model)
+
+    def has_gradient(node, reached):
+        return all(_text(known.applied(node), i) for i, name in enumerate(node.input) if name in reached)
+
+    return has_gradient
+
+
+class _Known:
+    """What is known of the results of a model before it runs."""
+
+    def __init__(self, model):
+        graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+        self.nodes = list(model.graph.node)
+        self.constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
+        for node in graph.node:
+            if node.op_type == "Constant" and node.attribute[0].name == "value":
+                self.constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
+        self.shapes = {name: array.shape for name, array in self.constants.items()}
+        self.floats = {name for name, array in self.constants.items() if array.dtype.kind == "f"}
+        for info in (*graph.input, *graph.value_info, *graph.output):
+            tensor = info.type.tensor_type
+            if tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim):
+                self.shapes[info.name] = tuple(d.dim_value for d in tensor.shape.dim)
+            if tensor.elem_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
+                self.floats.add(info.name)
+
+    def applied(self, node):
+        return Applied(node, self.shapes, self.constants)
+
+
+def _reached(known, names):
+    """Return the names of all floats that are computed from `names`, themselves included."""
+    reached = set(names)
+    for node in known.nodes:
+        if not reached.isdisjoint(node.input):
+            reached.update(known.floats.intersection(node.output))
+    return reached
+
+
+def _text(applied, i):
+    """Return the rule of a node by its input `i`, or None."""
+    rule = RULES.get(applied.node.op_type) if applied.node.domain in ("", "ai.onnx") else None
+    return None if rule is None or not applied.is_known() else rule(applied, i)
+
+
+def _add_partial(fragment, applied, i, gradients, result):
+    """Add the derivative by input `i` of a node, from those by its outputs (None where there is none)."""
+    node = applied.node
+    text = _text(applied, i)
+    if text is None:
+        raise NotTrainableError(
+            f"No gradient goes through the operator {node.op_type}{f' (node {node.name!r})' if node.name else ''} by "
+            f"its input {node.input[i]!r}."
+        )
+    values = dict(zip("abc", node.input, strict=False)) | {"x": node.input[i], "y": node.output[0], "dy": gradients[0]}
+    values |= {f"x{k}": name for k, name in enumerate(node.input)}
+    values |= {f"dy{k}": gradient for k, gradient in enumerate(gradients)}
+    rule = function(text, fragment.dtype)
+    shape, given = applied.shape(i), applied.gradient_shape(i)
+    partial = result if shape == given else f"{result}_broadcast"
+    fragment.call(text, [values[name] for name in rule.input], [partial])
+    if shape != given:
+        fragment.call(sum_to(shape, given), [partial], [result])
+
+
+def _summed(fragment, partials, known, name):
+    """Return the name of the sum of the derivatives by a result: of zeros where there is none."""
+    parts = partials.get(name, [])
+    if len(parts) == 1:
+        return parts[0]
+    total = f"{name}_grad"
+    if parts:
+        fragment.node("Sum", parts, [total])
+    else:
+        zeros = numpy_helper.from_array(np.zeros(known.shapes[name], fragment.dtype))
+        fragment.nodes.append(onnx.helper.make_node("Constant", [], [total], value=zeros))
+    partials[name] = [total]
+    return total
