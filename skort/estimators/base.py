@@ -41,8 +41,9 @@ class BaseOrtSGD(BaseEstimator):
     _parameter_constraints = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "solver": [StrOptions({"agent", "session"})],
-        "penalty": [StrOptions(set(PENALTIES)), None],
+        "penalty": [StrOptions(set(PENALTIES)), HasMethods(["strengths"]), None],
         "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "optimizer": [StrOptions(set(OPTIMIZERS))],
         "learning_rate": [StrOptions(set(SCHEDULES))],
         "eta0": [Interval(Real, 0, None, closed="neither")],
@@ -121,7 +122,9 @@ class BaseOrtSGD(BaseEstimator):
             )
             check_consistent_length(X, y)
             sample_weight = _validate_sample_weight(sample_weight, X)
+            self._loss = self._resolve_loss()
             y, target = self._encode(y)
+            self._loss.check_target(target)
             X = self._fit_transformers(transformers, X, y)
             descent = self._train(predictor, X, target, sample_weight)
             self._keep(descent)
@@ -149,8 +152,8 @@ class BaseOrtSGD(BaseEstimator):
         dtype = np.dtype(self.dtype)
         self._score_graph = score_graph(predictor, X.shape[1], target.shape[1], dtype, random_state)
         objective = Objective(
-            loss=self._resolve(self._losses, self.loss),
-            penalty=self._resolve(PENALTIES, self.penalty) if self.alpha > 0 else None,
+            loss=self._loss,
+            penalty=self._resolve(PENALTIES, self.penalty),
             coefficients=self._score_graph.coefficients,
             n_outputs=self._score_graph.n_outputs,
             dtype=dtype,
@@ -201,11 +204,23 @@ class BaseOrtSGD(BaseEstimator):
                 stacklevel=5,
             )
 
-    def _resolve(self, table, name):
-        """Return an instance of what `name` stands for, made with the parameters of this estimator that it has."""
-        if name is None:
+    def _resolve(self, table, value):
+        """Return a copy of an instance, or what a name stands for with the parameters of this estimator that it has."""
+        if value is None:
             return None
-        return table[name](**{key: getattr(self, key) for key in table[name]().get_params()})
+        if isinstance(value, str):
+            return table[value](**{key: getattr(self, key) for key in table[value]().get_params()})
+        copied = clone(value)
+        copied._validate_params()
+        return copied
+
+    def _resolve_loss(self):
+        loss = self._resolve(self._losses, self.loss)
+        kind = get_tags(self).estimator_type
+        if kind not in loss.estimator_types:
+            names = ", ".join(repr(name) for name in self._losses)
+            raise ValueError(f"loss={type(loss).__name__} is no loss of a {kind}. Use one of {names}.")
+        return loss
 
     def _make_solver(self, score_graph):
         from skort.solvers import SOLVERS

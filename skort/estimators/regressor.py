@@ -1,14 +1,18 @@
 """OrtSGDRegressor."""
 
+from numbers import Real
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.linear_model import LinearRegression
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skort.estimators.base import BaseOrtSGD
+from skort.objective.base import ScoreLoss
 from skort.objective.losses import REGRESSION_LOSSES
+from skort.objective.penalties import Penalty
 
 __all__ = ["OrtSGDRegressor"]
 
@@ -19,11 +23,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
     Minimises, batch by batch,
 
-    .. math:: J(w) = \frac{\sum_i s_i \, \frac{1}{2} (score_i - y_i)^2}{\sum_i s_i}
-        + \frac{\alpha}{2} \lVert w \rVert_2^2
+    .. math:: J(w) = \frac{\sum_i s_i \, loss(y_i, score_i)}{\sum_i s_i} + \alpha \, penalty(w)
 
-    over the weights of a scikit-learn model, where :math:`s_i` are the sample weights; with several outputs the squared
-    error is the mean over them. The fitted model predicts through the ONNX model that `save_onnx` writes.
+    over the weights of a scikit-learn model, where :math:`s_i` are the sample weights; with several outputs the loss is
+    the mean over them. The fitted model predicts through the ONNX model that `save_onnx` writes.
 
     Parameters
     ----------
@@ -36,12 +39,24 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     solver : {"agent", "session"}, default="agent"
         The API of ONNX Runtime that makes the gradient steps: "agent" for TrainingAgent, "session" for
         TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11). Both make the same steps.
-    loss : {"squared_error"}, default="squared_error"
-        Half the squared error.
-    penalty : {"l2"} or None, default="l2"
-        The penalty of the weights that multiply inputs; intercepts have none.
+    loss : str or loss instance, default="squared_error"
+        "squared_error", "absolute_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive", "quantile",
+        "poisson" or "gamma"; or an instance of `skort.objective.Huber`, of another class there, or of
+        `skort.objective.Loss` for a loss of your own. With "poisson" (y not negative) and "gamma" (y positive) the
+        score is the logarithm of the prediction.
+    epsilon : float, default=0.1
+        Of "huber" the distance from y at which the loss becomes linear, of the two "epsilon_insensitive" losses the
+        distance that costs nothing; in units of y. An instance has its own.
+    quantile : float, default=0.5
+        Of "quantile": which quantile to predict, between 0 and 1.
+    penalty : {"l1", "l2", "elasticnet"}, penalty instance or None, default="l2"
+        The penalty of the weights that multiply inputs; intercepts have none. "l1" makes weights exactly zero with
+        solver "agent" only. An instance of `skort.objective.ElasticPenalty` can give each weight its own strength; an
+        instance has its own `alpha` and `l1_ratio`.
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
+    l1_ratio : float, default=0.15
+        Of "elasticnet": between 0 for "l2" and 1 for "l1".
     optimizer : {"sgd"}, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`.
     learning_rate : {"constant", "invscaling"}, default="constant"
@@ -125,16 +140,24 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
     _losses = REGRESSION_LOSSES
     _default = LinearRegression()
-    _parameter_constraints = {**BaseOrtSGD._parameter_constraints, "loss": [StrOptions(set(_losses))]}
+    _parameter_constraints = {
+        **BaseOrtSGD._parameter_constraints,
+        "loss": [StrOptions(set(_losses)), HasMethods(["value_function", "gradient_function"])],
+        "epsilon": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
+        "quantile": [Interval(Real, 0, 1, closed="neither")],
+    }
 
     def __init__(
         self,
         estimator: BaseEstimator | None = None,
         *,
         solver: str = "agent",
-        loss: str = "squared_error",
-        penalty: str | None = "l2",
+        loss: str | ScoreLoss = "squared_error",
+        epsilon: float = 0.1,
+        quantile: float = 0.5,
+        penalty: str | Penalty | None = "l2",
         alpha: float = 1e-4,
+        l1_ratio: float = 0.15,
         optimizer: str = "sgd",
         learning_rate: str = "constant",
         eta0: float = 0.01,
@@ -151,8 +174,11 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.estimator = estimator
         self.solver = solver
         self.loss = loss
+        self.epsilon = epsilon
+        self.quantile = quantile
         self.penalty = penalty
         self.alpha = alpha
+        self.l1_ratio = l1_ratio
         self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.eta0 = eta0
@@ -225,7 +251,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         from skort.graphs.export import regressor_model
         from skort.runtime.inference import InferenceModel
 
-        self.onnx_ = regressor_model(self._score_graph, self._transformers)
+        inverse_link = self._loss.inverse_link_function(self._score_graph.n_outputs)
+        self.onnx_ = regressor_model(self._score_graph, self._transformers, inverse_link)
         self._inference = InferenceModel(self.onnx_)
 
     def predict(self, X: ArrayLike) -> np.ndarray:

@@ -18,26 +18,26 @@ PROBABILITIES = "probabilities"
 # The raw score, a result inside a classifier's model.
 SCORE = "skort_score"
 
-# The label follows the score, not the probability: probabilities round to 0.5 or 1 where scores still differ.
-_SIGMOID = """
-sigmoid_head (score) => (decision, probabilities) {
+# Of the score, not of the probability: probabilities round to 0.5 or 1 where scores still differ.
+_BINARY_LABEL = """
+binary_label (score, classes) => (label) {
     minus_score = Neg (score)
     decision = Concat <axis = 1> (minus_score, score)
-    probabilities = Sigmoid (decision)
-}"""
-_SOFTMAX = """
-softmax_head (score) => (decision, probabilities) {
-    decision = Identity (score)
-    probabilities = Softmax <axis = 1> (score)
-}"""
-_LABEL = """
-label (decision, classes) => (label) {
     column = ArgMax <axis = 1, keepdims = 0> (decision)
     label = Gather <axis = 0> (classes, column)
 }"""
+_LABEL = """
+label (score, classes) => (label) {
+    column = ArgMax <axis = 1, keepdims = 0> (score)
+    label = Gather <axis = 0> (classes, column)
+}"""
+_IDENTITY = """
+identity (score) => (prediction) {
+    prediction = Identity (score)
+}"""
 
 
-def regressor_model(score_graph, transformers=None):
+def regressor_model(score_graph, transformers=None, inverse_link=None):
     """
     Return the model X -> `PREDICTION`, of shape (any, n_outputs).
 
@@ -46,14 +46,18 @@ def regressor_model(score_graph, transformers=None):
     score_graph : ScoreGraph
     transformers : onnx.ModelProto, default=None
         What comes before the score graph.
+    inverse_link : str or onnx.FunctionProto, default=None
+        The function `(score) => (prediction)`, as for `skort.onnx_text.function`. None: the score is predicted.
     """
     model = _raw_score(score_graph, transformers)
-    model.graph.node.append(helper.make_node("Identity", [score_graph.score_name], [PREDICTION]))
+    head = Fragment(score_graph.dtype)
+    head.call(inverse_link or _IDENTITY, [score_graph.score_name], [PREDICTION])
+    model.graph.node.extend(head.nodes)
     info = helper.make_tensor_value_info(PREDICTION, onnx_dtype(score_graph.dtype), [None, score_graph.n_outputs])
-    return _finished(model, [info])
+    return _finished(inlined(model, head), [info])
 
 
-def classifier_model(score_graph, classes, transformers=None):
+def classifier_model(score_graph, classes, transformers=None, inverse_link=None):
     """
     Return the model X -> `LABEL`, of shape (any,), and `PROBABILITIES`, of shape (any, n_classes).
 
@@ -64,19 +68,22 @@ def classifier_model(score_graph, classes, transformers=None):
     classes : ndarray of shape (n_classes,)
     transformers : onnx.ModelProto, default=None
         What comes before the score graph.
+    inverse_link : str or onnx.FunctionProto, default=None
+        The function `(score) => (probabilities)`, as for `skort.onnx_text.function`. None: there is no output
+        `PROBABILITIES`.
     """
     model = _raw_score(score_graph, transformers)
     labels = label_tensor(classes)
     model.graph.initializer.append(labels)
     head = Fragment(score_graph.dtype)
     head.node("Identity", [score_graph.score_name], [SCORE])
-    head.call(_SIGMOID if score_graph.n_outputs == 1 else _SOFTMAX, [SCORE], ["skort_decision", PROBABILITIES])
-    head.call(_LABEL, ["skort_decision", labels.name], [LABEL])
+    head.call(_BINARY_LABEL if score_graph.n_outputs == 1 else _LABEL, [SCORE, labels.name], [LABEL])
+    outputs = [helper.make_tensor_value_info(LABEL, labels.data_type, [None])]
+    if inverse_link is not None:
+        head.call(inverse_link, [SCORE], [PROBABILITIES])
+        shape = [None, len(classes)]
+        outputs.append(helper.make_tensor_value_info(PROBABILITIES, onnx_dtype(score_graph.dtype), shape))
     model.graph.node.extend(head.nodes)
-    outputs = [
-        helper.make_tensor_value_info(LABEL, labels.data_type, [None]),
-        helper.make_tensor_value_info(PROBABILITIES, onnx_dtype(score_graph.dtype), [None, len(classes)]),
-    ]
     return _finished(inlined(model, head), outputs)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from skort.runtime.differentiation import differentiation
 from skort.runtime.installed import load, require
 from skort.runtime.sessions import PROVIDERS, session_options
 from skort.runtime.values import borrow
@@ -24,6 +25,11 @@ def gradient_graph(model, trainable):
     -------
     graph : bytes
         A serialised model with one `YieldOp` that takes the output and gives its gradient.
+
+    Raises
+    ------
+    NotTrainableError
+        Where ONNX Runtime has no gradient of the output by the initializers.
     """
     require("TrainingAgent")
     from onnxruntime.capi import _pybind_state
@@ -35,8 +41,9 @@ def gradient_graph(model, trainable):
     config.input_names_require_grad = []
     config.build_gradient_graph = True
     builder = _pybind_state.OrtModuleGraphBuilder()
-    builder.initialize(model, config)
-    builder.build(_pybind_state.TrainingGraphTransformerConfiguration())
+    with differentiation():
+        builder.initialize(model, config)
+        builder.build(_pybind_state.TrainingGraphTransformerConfiguration())
     return builder.get_gradient_model()
 
 

@@ -7,6 +7,7 @@ import tempfile
 import numpy as np
 import onnx
 
+from skort.runtime.differentiation import differentiation
 from skort.runtime.installed import require
 from skort.runtime.sessions import PROVIDERS, session_options
 from skort.runtime.values import borrow
@@ -80,7 +81,8 @@ def _training_session(model, trainable, graph_path=None):
     if graph_path is not None:
         parameters.model_with_training_graph_path = graph_path
     model = _with_overridable_weights(model, trainable)
-    return session_class(model.SerializeToString(), parameters, session_options(), providers=PROVIDERS)
+    with differentiation():
+        return session_class(model.SerializeToString(), parameters, session_options(), providers=PROVIDERS)
 
 
 def _with_overridable_weights(model, trainable):
