@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from skort.runtime.differentiation import differentiation
 from skort.runtime.installed import load, require
 from skort.runtime.sessions import PROVIDERS, session_options
 from skort.runtime.values import borrow
@@ -25,11 +24,6 @@ def gradient_graph(model, trainable):
     -------
     graph : bytes
         A serialised model with one `YieldOp` that takes the output and gives its gradient.
-
-    Raises
-    ------
-    NotTrainableError
-        Where ONNX Runtime has no gradient of the output by the initializers.
     """
     require("TrainingAgent")
     from onnxruntime.capi import _pybind_state
@@ -41,9 +35,8 @@ def gradient_graph(model, trainable):
     config.input_names_require_grad = []
     config.build_gradient_graph = True
     builder = _pybind_state.OrtModuleGraphBuilder()
-    with differentiation():
-        builder.initialize(model, config)
-        builder.build(_pybind_state.TrainingGraphTransformerConfiguration())
+    builder.initialize(model, config)
+    builder.build(_pybind_state.TrainingGraphTransformerConfiguration())
     return builder.get_gradient_model()
 
 

@@ -7,7 +7,6 @@ import tempfile
 import numpy as np
 import onnx
 
-from skort.runtime.differentiation import differentiation
 from skort.runtime.installed import require
 from skort.runtime.sessions import PROVIDERS, session_options
 from skort.runtime.values import borrow
@@ -81,8 +80,7 @@ def _training_session(model, trainable, graph_path=None):
     if graph_path is not None:
         parameters.model_with_training_graph_path = graph_path
     model = _with_overridable_weights(model, trainable)
-    with differentiation():
-        return session_class(model.SerializeToString(), parameters, session_options(), providers=PROVIDERS)
+    return session_class(model.SerializeToString(), parameters, session_options(), providers=PROVIDERS)
 
 
 def _with_overridable_weights(model, trainable):

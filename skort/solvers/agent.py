@@ -46,6 +46,8 @@ class AgentSolver:
     ------
     RuntimeNotAvailableError
         Where the installed ONNX Runtime has no TrainingAgent.
+    NotTrainableError
+        Where the loss brings no gradient, and ONNX Runtime does not differentiate it.
     """
 
     @staticmethod
