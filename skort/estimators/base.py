@@ -153,7 +153,7 @@ class BaseOrtSGD(BaseEstimator):
         self._score_graph = score_graph(predictor, X.shape[1], target.shape[1], dtype, random_state)
         objective = Objective(
             loss=self._loss,
-            penalty=self._resolve(PENALTIES, self.penalty),
+            penalty=self._resolve_penalty(),
             coefficients=self._score_graph.coefficients,
             n_outputs=self._score_graph.n_outputs,
             dtype=dtype,
@@ -210,12 +210,17 @@ class BaseOrtSGD(BaseEstimator):
             return None
         if isinstance(value, str):
             return table[value](**{key: getattr(self, key) for key in table[value]().get_params()})
-        copied = clone(value)
-        copied._validate_params()
-        return copied
+        return clone(value)
+
+    def _resolve_penalty(self):
+        penalty = self._resolve(PENALTIES, self.penalty)
+        if penalty is not None:
+            penalty._validate_params()
+        return penalty
 
     def _resolve_loss(self):
         loss = self._resolve(self._losses, self.loss)
+        loss._validate_params()
         kind = get_tags(self).estimator_type
         if kind not in loss.estimator_types:
             names = ", ".join(repr(name) for name in self._losses)
