@@ -1,8 +1,10 @@
 """Mini-batches: every epoch uses every row once, in seeded random order."""
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse
 
 __all__ = ["Batch", "Batches"]
 
@@ -43,8 +45,9 @@ class Batches:
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        C-contiguous; read, never copied as a whole.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        C-contiguous; read, never copied as a whole. The rows of a sparse one are made dense batch by batch, and it has
+        the dtype of the batches.
     target : ndarray of shape (n_samples, n_outputs)
     sample_weight : ndarray of shape (n_samples,) or None
         Not negative, not all zero. Rows of weight zero are left out, as if they were not there. None: all ones.
@@ -64,7 +67,7 @@ class Batches:
         self.random_state = random_state
         self.sample_weight_scale = sample_weight_scale
         if sample_weight is None:
-            sample_weight = np.ones(len(X))
+            sample_weight = np.ones(X.shape[0])
         # Relative to the largest one, so that no sum overflows; without those whose inverse would.
         sample_weight = np.asarray(sample_weight, dtype=np.float64) / np.max(sample_weight)
         self.sample_weight = np.where(sample_weight < np.finfo(np.float64).tiny, 0.0, sample_weight)
@@ -96,11 +99,18 @@ class Batches:
         sums = weights.sum(axis=1, keepdims=True)
         shares = (sums / sums.sum()).ravel().tolist()
         weights = (weights / sums * self.sample_weight_scale).astype(batch.X.dtype)
-        take_X, take_target = self.X.take, self.target.take
-        X, target, sample_weight = batch.X, batch.target, batch.sample_weight
+        fill_X, fill_target = _filler(self.X, batch.X), _filler(self.target, batch.target)
+        sample_weight = batch.sample_weight
         for i, indices in enumerate(rows.reshape(n_batches, self.batch_size)):
-            # mode="clip" writes straight into `out`; the default mode goes through a buffer.
-            take_X(indices, axis=0, out=X, mode="clip")
-            take_target(indices, axis=0, out=target, mode="clip")
+            fill_X(indices)
+            fill_target(indices)
             sample_weight[...] = weights[i]
             yield shares[i]
+
+
+def _filler(rows, out):
+    """Return the function that writes the rows of some indices into `out`."""
+    if scipy.sparse.issparse(rows):
+        return lambda indices: rows[indices].toarray(out=out)
+    # mode="clip" writes straight into `out`; the default mode goes through a buffer.
+    return functools.partial(rows.take, axis=0, out=out, mode="clip")

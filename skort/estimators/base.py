@@ -9,9 +9,9 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+import scipy.sparse
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -21,6 +21,7 @@ from skort.descent.callbacks import ProgressBar
 from skort.descent.loop import minimise
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES
+from skort.estimators.parts import as_rows, input_tags, plain, prepare, split
 from skort.exceptions import NotTrainableError
 from skort.objective.penalties import PENALTIES
 
@@ -35,11 +36,12 @@ class BaseOrtSGD(BaseEstimator):
     Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
 
     They bring the table `_losses`, the model `_default` to train where `estimator` is None, and three steps of the fit:
-    `_encode`, `_keep_linear` and `_keep_onnx`.
+    `_encode`, `_keep_linear` and `_deployable`.
     """
 
     _parameter_constraints = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
+        # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
+        "estimator": "no_validation",
         "solver": [StrOptions({"agent", "session"})],
         "penalty": [StrOptions(set(PENALTIES)), HasMethods(["strengths"]), None],
         "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
@@ -53,16 +55,29 @@ class BaseOrtSGD(BaseEstimator):
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "shuffle": ["boolean"],
+        "trainable": [str, list, tuple, None],
         "dtype": [StrOptions({"float32", "float64"})],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags = input_tags(self.estimator) or tags.input_tags
+        return tags
+
     @property
     def weights_(self) -> dict[str, np.ndarray]:
-        """The trained weights by their names in `onnx_`, as copies."""
+        """All weights, trained or frozen, by their names in `onnx_`, as copies."""
+        from skort.graphs.score_graph import find_weights
+        from skort.graphs.transformers import trainable_steps
+
         check_is_fitted(self)
-        return self._score_graph.weights()
+        graphs = [graph for _, graph in trainable_steps(self._preprocessing.transformers, self.dtype)]
+        weights = {}
+        for graph in [*graphs, self._score_graph]:
+            weights.update(graph.weights(find_weights(graph.model.graph).names))
+        return weights
 
     def to_onnx(self) -> "onnx.ModelProto":
         """
@@ -75,6 +90,26 @@ class BaseOrtSGD(BaseEstimator):
         """
         check_is_fitted(self)
         return copy.deepcopy(self.onnx_)
+
+    def to_sklearn(self) -> BaseEstimator:
+        """
+        Return the model as plain scikit-learn: `estimator` with the trained weights written into it.
+
+        Returns
+        -------
+        model : estimator
+            Fitted; the last step of a fitted `Pipeline` where `estimator` is one. Its `predict`, and a classifier's
+            `decision_function`, give what this estimator's do.
+
+        Raises
+        ------
+        ValueError
+            Where `estimator` is no linear model and no neural network of scikit-learn's, where weights of steps before
+            the model were trained, and where the loss has another link than the model.
+        """
+        check_is_fitted(self)
+        has_link = not is_classifier(self) and self._inverse_link() is not None
+        return plain(self._parts, self._preprocessing, self._score_graph, vars(self), has_link=has_link)
 
     def save_onnx(self, path: str | os.PathLike) -> None:
         """
@@ -107,56 +142,57 @@ class BaseOrtSGD(BaseEstimator):
         return self._make_solver(self._score_graph).training_graphs()
 
     def _fit(self, X, y, sample_weight):
-        from skort.graphs.templates import check_trainable
+        from skort.graphs.trainable import check_trainable
         from skort.solvers import SOLVERS
 
         with _refitting(self):
-            transformers, predictor = _split(self._default if self.estimator is None else self.estimator)
-            check_trainable(predictor)
-            _check_kind(self, predictor)
+            parts = split(self._default if self.estimator is None else self.estimator)
+            check_trainable(parts.model, is_fitted=parts.is_fitted)
+            _check_kind(self, parts.model)
             SOLVERS[self.solver].check(np.dtype(self.dtype))
-            # The steps of a pipeline get X as precise as the caller has it; only what they return is cast.
-            X_dtype = np.dtype(self.dtype) if transformers is None else [np.float64, np.float32]
-            X, y = validate_data(
-                self, X, y, validate_separately=({"dtype": X_dtype, "order": "C"}, {"dtype": None, "ensure_2d": False})
-            )
-            check_consistent_length(X, y)
+            X, y = self._validate(X, y, has_steps=parts.transformers is not None)
             sample_weight = _validate_sample_weight(sample_weight, X)
             self._loss = self._resolve_loss()
-            y, target = self._encode(y)
+            y, target = self._encode(y, getattr(parts.model, "classes_", None) if parts.is_fitted else None)
             self._loss.check_target(target)
-            X = self._fit_transformers(transformers, X, y)
-            descent = self._train(predictor, X, target, sample_weight)
+            descent = self._train(parts, X, y, target, sample_weight)
             self._keep(descent)
         return self
 
-    def _fit_transformers(self, transformers, X, y):
-        """Return what the steps before the model, if any, make of X, and keep them as ONNX."""
-        from skort.graphs.transformers import sample, transformer_graph
+    def _validate(self, X, y, *, has_steps):
+        """Return X and y as arrays; X as it is where steps before the model take it, which validate it themselves."""
+        if has_steps:
+            X, y = validate_data(self, as_rows(X), y, skip_check_array=True)
+            y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=self)
+        else:
+            checks = ({"dtype": self.dtype, "order": "C"}, {"dtype": None, "ensure_2d": False})
+            X, y = validate_data(self, X, y, validate_separately=checks)
+        check_consistent_length(X, y)
+        return X, y
 
-        self._transformers = None
-        if transformers is None:
-            return X
-        some_rows = sample(X)
-        X = transformers.fit_transform(X, y)
-        X = check_array(X, dtype=self.dtype, order="C", input_name="transformed X", estimator=self)
-        self._transformers = transformer_graph(transformers, some_rows, self.dtype)
-        return X
-
-    def _train(self, predictor, X, target, sample_weight):
-        """Train on validated data; keep what makes a solver."""
-        from skort.graphs.conversion import score_graph
+    def _train(self, parts, X, y, target, sample_weight):
+        """Fit the steps before the model, train it on what they make of X, and keep what makes a solver."""
         from skort.objective.nodes import Objective
 
         random_state = check_random_state(self.random_state)
-        dtype = np.dtype(self.dtype)
-        self._score_graph = score_graph(predictor, X.shape[1], target.shape[1], dtype, random_state)
+        self._parts = parts
+        self._preprocessing, X, self._score_graph = prepare(
+            parts,
+            X,
+            y,
+            target.shape[1],
+            self.dtype,
+            random_state,
+            trainable=self.trainable,
+            is_classifier=is_classifier(self),
+            own_link=self._loss.inverse_link_function(target.shape[1]) is None,
+        )
         objective = Objective(
             loss=self._loss,
             penalty=self._resolve_penalty(),
             coefficients=self._score_graph.coefficients,
             n_outputs=self._score_graph.n_outputs,
-            dtype=dtype,
+            dtype=np.dtype(self.dtype),
         )
         batches = Batches(
             X,
@@ -186,6 +222,9 @@ class BaseOrtSGD(BaseEstimator):
             )
 
     def _keep(self, descent):
+        from skort.graphs.export import SCORE
+        from skort.runtime.inference import InferenceModel
+
         self._score_graph = self._score_graph.with_weights(descent.weights)
         self.loss_curve_ = descent.loss_curve
         self.loss_ = descent.loss_curve[-1]
@@ -195,7 +234,11 @@ class BaseOrtSGD(BaseEstimator):
         linear = self._score_graph.linear_weights()
         if linear is not None:
             self._keep_linear(*linear)
-        self._keep_onnx()
+        self.onnx_ = self._deployable(self._preprocessing.graph)
+        # scikit-learn transforms X for predictions, as it did for the training.
+        served = self.onnx_ if self._preprocessing.graph is None else self._deployable(None)
+        self._inference = InferenceModel(served, inner_results=(SCORE,) if is_classifier(self) else ())
+        self._register()
         if not descent.converged:
             warnings.warn(
                 f"Maximum number of epochs reached before convergence (max_iter={self.max_iter}, tol={self.tol}). "
@@ -203,6 +246,17 @@ class BaseOrtSGD(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=5,
             )
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if "onnx_" in state:
+            self._register()
+
+    def _register(self):
+        """Make skl2onnx convert models that hold this one: here, so that `import skort` need not import it."""
+        from skort.graphs.registration import register
+
+        register(type(self))
 
     def _resolve(self, table, value):
         """Return a copy of an instance, or what a name stands for with the parameters of this estimator that it has."""
@@ -227,6 +281,9 @@ class BaseOrtSGD(BaseEstimator):
             raise ValueError(f"loss={type(loss).__name__} is no loss of a {kind}. Use one of {names}.")
         return loss
 
+    def _inverse_link(self):
+        return self._loss.inverse_link_function(self._score_graph.n_outputs)
+
     def _make_solver(self, score_graph):
         from skort.solvers import SOLVERS
 
@@ -236,8 +293,21 @@ class BaseOrtSGD(BaseEstimator):
     def _run(self, output, X):
         """Return a result of the deployable model."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=self._score_graph.dtype, order="C")
-        return self._inference.run(output, X)
+        if self._preprocessing.transformers is None:
+            X = validate_data(self, X, reset=False, dtype=self._score_graph.dtype, order="C")
+        else:
+            X = self._preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
+        name = self._score_graph.input_name
+        if not scipy.sparse.issparse(X):
+            return self._inference.run(output, {name: X})
+        return np.concatenate([self._inference.run(output, {name: rows}) for rows in _dense_blocks(X)])
+
+
+def _dense_blocks(X):
+    """Yield the rows of a sparse matrix as arrays of a few MB."""
+    n_rows = max(1, 2**20 // X.shape[1])
+    for start in range(0, X.shape[0], n_rows):
+        yield X[start : start + n_rows].toarray()
 
 
 @contextlib.contextmanager
@@ -258,7 +328,8 @@ def _refitting(estimator):
 def _check_kind(estimator, predictor):
     """Raise an error for a classifier inside a regressor, and the other way round."""
     kind = get_tags(estimator).estimator_type
-    if get_tags(predictor).estimator_type != kind:
+    # An ONNX model is neither.
+    if isinstance(predictor, BaseEstimator) and get_tags(predictor).estimator_type != kind:
         other = {"regressor": "OrtSGDClassifier for classifiers", "classifier": "OrtSGDRegressor for regressors"}[kind]
         raise NotTrainableError(f"estimator={type(predictor).__name__} is not a {kind}: use {other}.")
 
@@ -270,16 +341,3 @@ def _validate_sample_weight(sample_weight, X):
     if not sample_weight.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
     return sample_weight
-
-
-def _split(estimator):
-    """Return the steps before the final predictor as an unfitted pipeline, or None, and the predictor."""
-    if not isinstance(estimator, Pipeline):
-        return None, estimator
-    *steps, (name, last) = estimator.steps
-    inner, predictor = _split(last)
-    steps = [(key, step) for key, step in [*steps, (name, inner)] if step is not None and step != "passthrough"]
-    for key, step in steps:
-        if not hasattr(step, "transform") or isinstance(step, type):
-            raise ValueError(f"estimator: the step {key!r} before the model is no transformer: {step!r}")
-    return (clone(Pipeline(steps, memory=estimator.memory)) if steps else None), predictor

@@ -86,6 +86,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         See `tol`.
     shuffle : bool, default=True
         Whether every epoch takes the rows in a new random order.
+    trainable : str, list of str or None, default=None
+        Names of the weights to train, or patterns with `*`, `?` and `[...]`; all others stay as they are, bit for bit.
+        `weights_` shows the names, also those of the steps of a pipeline, such as "standardscaler/offset". None: the
+        weights of the model.
     dtype : {"float32", "float64"}, default="float32"
         Type of the weights, of the arithmetic, and of the exported model's input. "float64" needs solver "agent".
     random_state : int, RandomState instance or None, default=None
@@ -173,6 +177,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         tol: float | None = 1e-4,
         n_iter_no_change: int = 5,
         shuffle: bool = True,
+        trainable: str | list[str] | None = None,
         dtype: str = "float32",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -192,6 +197,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
         self.shuffle = shuffle
+        self.trainable = trainable
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
@@ -237,13 +243,17 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         """
         return self._fit(X, y, sample_weight)
 
-    def _encode(self, y):
+    def _encode(self, y, classes):
         """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""
         from skort.graphs.export import label_tensor
 
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_ = np.unique(y) if classes is None else classes
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y contains labels that the fitted estimator does not know: {unknown.tolist()}.")
+        codes = np.searchsorted(self.classes_, y)
         if len(self.classes_) < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {len(self.classes_)} class.")
         # Labels that cannot be exported are refused now, not after the training.
@@ -257,13 +267,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     def _keep_linear(self, coef, intercept):
         self.coef_, self.intercept_ = coef, intercept
 
-    def _keep_onnx(self):
-        from skort.graphs.export import SCORE, classifier_model
-        from skort.runtime.inference import InferenceModel
+    def _deployable(self, transformers):
+        from skort.graphs.export import classifier_model
 
-        inverse_link = self._loss.inverse_link_function(self._score_graph.n_outputs)
-        self.onnx_ = classifier_model(self._score_graph, self.classes_, self._transformers, inverse_link)
-        self._inference = InferenceModel(self.onnx_, inner_results=(SCORE,))
+        return classifier_model(self._score_graph, self.classes_, transformers, self._inverse_link())
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """

@@ -77,6 +77,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         See `tol`.
     shuffle : bool, default=True
         Whether every epoch takes the rows in a new random order.
+    trainable : str, list of str or None, default=None
+        Names of the weights to train, or patterns with `*`, `?` and `[...]`; all others stay as they are, bit for bit.
+        `weights_` shows the names, also those of the steps of a pipeline, such as "standardscaler/offset". None: the
+        weights of the model.
     dtype : {"float32", "float64"}, default="float32"
         Type of the weights, of the arithmetic, and of the exported model's input. "float64" needs solver "agent".
     random_state : int, RandomState instance or None, default=None
@@ -167,6 +171,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         tol: float | None = 1e-4,
         n_iter_no_change: int = 5,
         shuffle: bool = True,
+        trainable: str | list[str] | None = None,
         dtype: str = "float32",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -188,6 +193,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
         self.shuffle = shuffle
+        self.trainable = trainable
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
@@ -233,7 +239,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         """
         return self._fit(X, y, sample_weight)
 
-    def _encode(self, y):
+    def _encode(self, y, classes):
         """Return y as numbers, and as columns of the dtype of the training."""
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
         self._single_output = y.ndim == 1
@@ -247,13 +253,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.coef_ = coef[0] if self._single_output else coef
         self.intercept_ = intercept
 
-    def _keep_onnx(self):
+    def _deployable(self, transformers):
         from skort.graphs.export import regressor_model
-        from skort.runtime.inference import InferenceModel
 
-        inverse_link = self._loss.inverse_link_function(self._score_graph.n_outputs)
-        self.onnx_ = regressor_model(self._score_graph, self._transformers, inverse_link)
-        self._inference = InferenceModel(self.onnx_)
+        return regressor_model(self._score_graph, transformers, self._inverse_link())
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """

@@ -26,7 +26,6 @@ _LARGEST = float(np.finfo(np.float32).max)
 _NOT_NEGATIVE = [Interval(Real, 0, _LARGEST, closed="both")]
 
 
-
 class RegressionLoss(TextLoss):
     """A loss of each output, of which the objective is the mean."""
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -89,3 +90,15 @@ def test_weighted_rows_have_different_weights(weight, weighted):
     X = np.zeros((3, 1))
     batches = Batches(X, X, weight, batch_size=2, shuffle=True, random_state=None)
     assert batches.weighted is weighted
+
+
+@pytest.mark.parametrize("container", [scipy.sparse.csr_matrix, scipy.sparse.csr_array])
+def test_sparse_rows_make_the_same_batches(rng, container):
+    X = rng.normal(size=(25, 4)).astype(np.float32) * (rng.random((25, 4)) < 0.3)
+    seen = []
+    for rows in (X, container(X)):
+        random_state = np.random.RandomState(0)
+        batches = Batches(rows, X, None, batch_size=10, shuffle=True, random_state=random_state)
+        batch = Batch.empty(10, 4, 4, np.float32)
+        seen.append([batch.X.copy() for _ in batches.epoch(batch)])
+    np.testing.assert_array_equal(*seen)

@@ -84,7 +84,10 @@ BAD = [
     ("l (score, target) => (loss) { lost = Abs (score) }", "is not an output of any node"),
     ("l (score, target) => (loss) { loss = Greater (score, target) }", "elem type"),
     ("l (score, target) => (loss) { o = Constant <value = int64 {1}> () loss = Add (score, o) }", "inconsistent type"),
-    ("l (s, target) => (loss) { loss = Abs (s) }", r"value must be a function of \(score, target\) or \(score, target, w"),
+    (
+        "l (s, target) => (loss) { loss = Abs (s) }",
+        r"value must be a function of \(score, target\) or \(score, target, w",
+    ),
     ("l (score) => (loss) { loss = Abs (score) }", r"with one output, got \(score\) => \(loss\)"),
     ("l (score, target) => (a, b) { a = Abs (score) b = Abs (target) }", r"with one output, got .* => \(a, b\)"),
     ("l (score, target) => (loss) { loss = ReduceMean <keepdims = 0> (score) }", r"\(n_samples, 3\) here, got \(\)"),

@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort.descent.optimizers import SGD
-from skort.graphs.conversion import score_graph
+from skort.graphs.initial import initial_score_graph
 from skort.objective import L2, LogLoss, SquaredError
 from skort.objective.nodes import Objective
 from skort.solvers import SOLVERS, available_solvers
@@ -16,7 +16,7 @@ from skort.solvers import SOLVERS, available_solvers
 def linear(n_features, n_outputs, rng, *, dtype="float32", fit_intercept=True):
     """Return a linear score graph with random weights."""
     model = LinearRegression(fit_intercept=fit_intercept)
-    graph = score_graph(model, n_features, n_outputs, dtype, np.random.RandomState(0))
+    graph = initial_score_graph(model, n_features, n_outputs, dtype, np.random.RandomState(0))
     return graph.with_weights({name: rng.normal(size=w.shape).astype(dtype) for name, w in graph.weights().items()})
 
 
@@ -120,7 +120,7 @@ def test_gradients_of_neural_networks_are_scikit_learns(solver, model, loss, n_o
         hidden_layer_sizes=(7, 4), activation=activation, solver="sgd", momentum=0, nesterovs_momentum=False, alpha=0,
         learning_rate_init=eta, batch_size=20, shuffle=False,
     )  # fmt: skip
-    graph = score_graph(reference, 5, n_outputs, dtype, np.random.RandomState(0))
+    graph = initial_score_graph(reference, 5, n_outputs, dtype, np.random.RandomState(0))
     graph = graph.with_weights({name: rng.normal(size=w.shape).astype(dtype) for name, w in graph.weights().items()})
     names = ["", "1", "2"]
     if model is MLPRegressor:
@@ -157,7 +157,7 @@ def test_gradients_of_neural_networks_are_scikit_learns(solver, model, loss, n_o
 @pytest.mark.parametrize("loss, n_outputs", LOSSES)
 def test_both_solvers_agree_after_100_steps(loss, n_outputs, weighted, alpha, hidden, rng):
     model = LinearRegression() if hidden is None else MLPRegressor(hidden_layer_sizes=hidden, activation="tanh")
-    graph = score_graph(model, 6, n_outputs, "float32", np.random.RandomState(0))
+    graph = initial_score_graph(model, 6, n_outputs, "float32", np.random.RandomState(0))
     solvers = [
         make(name, graph, loss, batch_size=10, penalty=L2(alpha) if alpha else None) for name in ("agent", "session")
     ]
@@ -181,7 +181,7 @@ def test_weights_without_intercept_leave_it_at_zero(solver, rng):
     fill(step, rng.normal(size=(5, 3)), np.full((5, 1), 9.0))
     step.step(0.1)
     assert list(step.weights()) == ["coef"]
-    assert graph.intercepts == ()
+    assert graph.trained.intercepts == ()
 
 
 def test_a_large_batch_is_not_computed_on_freed_memory(solver, rng):

@@ -5,8 +5,9 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
-from skort.graphs.conversion import score_graph
-from skort.graphs.templates import score_template
+from skort.graphs.families import initial_stand_in
+from skort.graphs.initial import initial_score_graph
+from skort.graphs.score_graph import Weights
 
 MODELS = [
     LinearRegression(),
@@ -20,8 +21,8 @@ MODELS = [
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_score_is_the_templates_prediction(model, n_outputs, dtype, rtol, rng, run_onnx):
-    graph = score_graph(model, 5, n_outputs, dtype, np.random.RandomState(3))
-    template = score_template(model, 5, n_outputs, np.random.RandomState(3))
+    graph = initial_score_graph(model, 5, n_outputs, dtype, np.random.RandomState(3))
+    template = initial_stand_in(model, 5, n_outputs, np.random.RandomState(3))
     X = rng.normal(size=(9, 5)).astype(dtype)
     (score,) = run_onnx(graph.model, X=X).values()
     assert score.shape == (9, n_outputs)
@@ -30,9 +31,10 @@ def test_score_is_the_templates_prediction(model, n_outputs, dtype, rtol, rng, r
 
 
 def test_weights_of_a_neural_network_by_name():
-    graph = score_graph(MLPRegressor(hidden_layer_sizes=(6, 4)), 5, 2, "float32", np.random.RandomState(3))
-    assert graph.coefficients == ("coefficient", "coefficient1", "coefficient2")
-    assert graph.intercepts == ("intercepts", "intercepts1", "intercepts2")
+    graph = initial_score_graph(MLPRegressor(hidden_layer_sizes=(6, 4)), 5, 2, "float32", np.random.RandomState(3))
+    assert graph.trained == Weights(
+        ("coefficient", "coefficient1", "coefficient2"), ("intercepts", "intercepts1", "intercepts2")
+    )
     assert {name: w.shape for name, w in graph.weights().items()} == {
         "coefficient": (5, 6),
         "coefficient1": (6, 4),
@@ -45,5 +47,5 @@ def test_weights_of_a_neural_network_by_name():
 
 
 def test_only_nodes_that_a_step_needs():
-    graph = score_graph(MLPRegressor(hidden_layer_sizes=(6,)), 5, 2, "float32", np.random.RandomState(3))
+    graph = initial_score_graph(MLPRegressor(hidden_layer_sizes=(6,)), 5, 2, "float32", np.random.RandomState(3))
     assert [node.op_type for node in graph.model.graph.node] == ["MatMul", "Add", "Relu", "MatMul", "Add"]
