@@ -21,9 +21,9 @@ class Loss(BaseEstimator):
         of a classifier is 0 or 1 for two classes, which have one score, and one-hot for more. The result has the same
         shape, and its columns are averaged, or the shape (n_samples, 1). It is multiplied by the sample weights and
         summed. ``(score, target, weight) => (loss)`` multiplies by itself: `weight`, of shape (n_samples, 1), are the
-        sample weights divided by their sum and the number of columns, and zero for rows that only fill a short batch
-        up. Operators are those of opset 17, constants are written as ``Constant <value = float {0.5}> ()``, whatever
-        the dtype of the training.
+        normalised sample weights, divided by the number of columns, and zero for rows that only fill a short batch up.
+        Operators are those of opset 17, constants are written as ``Constant <value = float {0.5}> ()``, whatever the
+        dtype of the training.
     gradient : str or onnx.FunctionProto, default=None
         The derivative of `value` by the score, a function of the same inputs with a result of the shape of `score`.
         None: ONNX Runtime derives it, which needs a gradient of every operator on the way from the score. Solver
