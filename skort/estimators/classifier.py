@@ -9,6 +9,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from skort.estimators.base import BaseOrtSGD
 from skort.objective.base import ScoreLoss
@@ -339,6 +340,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
             In float64. Those of "log_loss" are computed from the raw scores, finite even where a probability is
             rounded to zero; the others are minus infinity there.
         """
+        check_is_fitted(self)
         if not isinstance(self._loss, LogLoss):
             with np.errstate(divide="ignore"):
                 return np.log(self.predict_proba(X))
