@@ -50,6 +50,17 @@ def test_losses_fit_what_they_are_for():
     assert (y < models["quantile"].predict(X)).mean() == pytest.approx(0.75, abs=0.02)
 
 
+def test_plot_learning_rates_comes_closest_where_the_rate_falls():
+    pytest.importorskip("matplotlib").use("agg")
+    names = runpy.run_path(str(EXAMPLES / "plot_learning_rates.py"))
+    for name, eta in names["rates"].items():
+        schedule = names["schedules"][name]
+        assert eta.tolist() == pytest.approx([schedule(t) for t in range(1, names["n_updates"] + 1)])
+    excess = names["excess"]
+    assert excess.pop("Constant") > 0.01
+    assert max(excess.values()) < 0.005
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_every_example_is_tested_here(path):
     assert path.name in Path(__file__).read_text()

@@ -195,20 +195,25 @@ def soft_threshold(weight, threshold, scratch):
 
     .. math:: w \leftarrow sign(w) \max(0, |w| - \tau)
 
-    After a gradient step of length :math:`\eta` along the smooth part of an objective, :math:`\tau = \eta a` makes it
-    a proximal gradient step of the objective plus :math:`a \lVert w \rVert_1`.
+    After a gradient step :math:`w - \eta g` along the smooth part of an objective, :math:`\tau = \eta a` makes it a
+    proximal gradient step of the objective plus :math:`a \lVert w \rVert_1`. After the step of another optimizer,
+    :math:`\eta` is how far a constant gradient of one moves the weight: with momentum :math:`\eta / (1 - \mu)`, with
+    Adam the factor of the first moment. A weight so rests where the gradient and :math:`a` balance, whatever the
+    optimizer.
 
     Parameters
     ----------
     weight : ndarray
-    threshold : float
-        Not negative.
+    threshold : float or ndarray
+        Not negative; an array has the shape of `weight`.
     scratch : ndarray
         Of the same shape and dtype; overwritten.
 
     References
     ----------
-    Duchi and Singer, Efficient online and batch learning using forward backward splitting, JMLR 10 (2009).
+    Duchi and Singer, Efficient online and batch learning using forward backward splitting, JMLR 10 (2009); for steps
+    that differ by weight, Yun, Lozano and Yang, Adaptive proximal gradient methods for structured neural networks,
+    NeurIPS 2021.
 
     Examples
     --------

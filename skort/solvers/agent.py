@@ -3,7 +3,9 @@
 import numpy as np
 import onnx
 
+from skort.descent.averaging import Average
 from skort.descent.batches import Batch
+from skort.descent.clipping import clipped, norm
 from skort.exceptions import RuntimeNotAvailableError
 from skort.objective.nodes import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import soft_threshold
@@ -11,6 +13,7 @@ from skort.onnx_text import Fragment, inlined
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
 from skort.solvers.derived import derived_score_gradient
+from skort.solvers.state import everything, flat, load, saved, views
 
 __all__ = ["AgentSolver"]
 
@@ -33,14 +36,16 @@ class AgentSolver:
     has one; backward takes that gradient to the weights; the optimizer changes them. All weights are parts of one
     vector, as are all gradients, which the runtime reads and writes in place: an update is a few operations on two
     vectors, whatever the model. The l1 term of a penalty is no part of the gradient: after the update its weights are
-    moved towards zero by `eta` times its strength, `soft_threshold`.
+    moved towards zero by its strength times the length of the step, `soft_threshold`.
 
     Parameters
     ----------
     score_graph : ScoreGraph
     objective : Objective
-    optimizer : SGD
+    optimizer : Optimizer
     batch_size : int
+    max_grad_norm, average, state
+        As for `Solver`.
 
     Raises
     ------
@@ -51,22 +56,26 @@ class AgentSolver:
     """
 
     @staticmethod
-    def check(dtype):
-        """Raise an error where the installed ONNX Runtime cannot train in `dtype` this way."""
+    def check(dtype, optimizer, max_grad_norm=None):
+        """Raise an error where the installed ONNX Runtime cannot train so this way."""
         if "TrainingAgent" not in training_api():
             raise RuntimeNotAvailableError(
                 'solver="agent" needs TrainingAgent; fitted models load, predict and export without it. '
                 + why_missing("TrainingAgent")
             )
 
-    def __init__(self, score_graph, objective, optimizer, batch_size):
+    def __init__(self, score_graph, objective, optimizer, batch_size, *, max_grad_norm=None, average=False, state=None):
         self._optimizer = optimizer
+        self._max_grad_norm = max_grad_norm
         self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)
         initial = score_graph.weights()
-        self._flat, self._weights = _flat_views(initial, objective.dtype)
-        self._flat_gradient, gradients = _flat_views(initial, objective.dtype)
-        for name, value in initial.items():
-            self._weights[name][...] = value
+        self._flat = flat(initial)
+        self._gradient, self._clipped, self._scratch = (np.zeros_like(self._flat) for _ in range(3))
+        self._weights = views(self._flat, initial)
+        self._memory = optimizer.start(*score_graph.n_weights(), objective.dtype)
+        self._average = Average(average, len(self._flat))
+        if state is not None:
+            load(self._arrays(), state)
         self._model = _gradient_graph(score_graph, objective, batch_size)
         inputs = {
             score_graph.input_name: self.batch.X,
@@ -74,36 +83,50 @@ class AgentSolver:
             SAMPLE_WEIGHT: self.batch.sample_weight,
             **self._weights,
         }
-        outputs = {_gradient_of(name): gradient for name, gradient in gradients.items()}
+        outputs = {_gradient_of(name): gradient for name, gradient in views(self._gradient, initial).items()}
         self._agent = BoundTrainingAgent(self._model.SerializeToString(), inputs, outputs)
-        self._thresholded = [
-            (self._weights[name], strength.l1, gradients[name])
-            for name, strength in objective.strengths.items()
-            if strength.l1
-        ]
+        self._l1 = _l1_strengths(objective.strengths, initial, objective.dtype)
 
     def step(self, eta):
         """Make one update with learning rate `eta`; return the objective on the batch before it."""
         objective = self._agent.run()
-        self._optimizer.update(self._flat, self._flat_gradient, eta)
-        for weight, l1, scratch in self._thresholded:
-            soft_threshold(weight, eta * l1, scratch)
+        gradient = self._gradient
+        if self._max_grad_norm is not None:
+            gradient = clipped(gradient, self._max_grad_norm, out=self._clipped)
+        self._optimizer.update(self._flat, gradient, eta, self._memory, self._scratch)
+        if self._l1 is not None:
+            length = self._optimizer.step_length(eta, self._memory)
+            soft_threshold(self._flat, length * self._l1, self._scratch)
+        if self._average.count():
+            self._average.add(self._flat)
         return objective
 
     def weights(self):
-        """Return a copy of the trained weights, by name."""
-        return {name: weight.copy() for name, weight in self._weights.items()}
+        """Return a copy of the trained weights, by name: of their mean where `average` has begun."""
+        return views(self._average.mean(self._flat), self._weights)
+
+    def gradient_norm(self):
+        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
+        return norm(self._gradient)
+
+    def state(self):
+        """Return a copy of everything that training goes on from, by name."""
+        return saved(self._arrays())
+
+    def _arrays(self):
+        return everything(self._flat, self._memory, self._average)
 
     def training_graphs(self):
         """Return the graph of forward and backward; the update follows it in numpy."""
         return {"gradient": self._model}
 
 
-def _flat_views(arrays, dtype):
-    """Return a vector of zeros, and views of it by the names and shapes of `arrays`."""
-    flat = np.zeros(sum(a.size for a in arrays.values()), dtype)
-    parts = np.split(flat, np.cumsum([a.size for a in arrays.values()])[:-1])
-    return flat, {name: part.reshape(a.shape) for (name, a), part in zip(arrays.items(), parts, strict=True)}
+def _l1_strengths(strengths, weights, dtype):
+    """Return the strength of the l1 term of every weight, as one vector, or None where there is no such term."""
+    if not any(strength.l1 for strength in strengths.values()):
+        return None
+    l1 = {name: strengths[name].l1 if name in strengths else 0.0 for name in weights}
+    return flat({name: np.full(weight.shape, l1[name], dtype) for name, weight in weights.items()})
 
 
 def _gradient_of(name):

@@ -103,7 +103,7 @@ BAD_PARAMETERS = [
     ("penalty", "l3", "'penalty' parameter .* must be a str among {.*'elasticnet'.*}"),
     ("l1_ratio", 1.5, r"'l1_ratio' parameter .* in the range \[0"),
     ("alpha", -1.0, "'alpha' parameter"),
-    ("optimizer", "adam", "'optimizer' parameter"),
+    ("optimizer", "rmsprop", "'optimizer' parameter"),
     ("learning_rate", "fast", "'learning_rate' parameter"),
     ("eta0", 0.0, "'eta0' parameter"),
     ("power_t", -0.5, "'power_t' parameter"),

@@ -20,6 +20,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.descent.optimizers import Adam
 from skort.exceptions import NotTrainableError
 from skort.objective import (
     L1,
@@ -211,6 +212,20 @@ def test_l1_reaches_the_lasso_optimum_with_its_exact_zeros(penalty, reference, d
     share = 1.0 if penalty == "l1" else 0.6
     value = ((model.predict(X) - y) ** 2).mean() / 2 + 0.2 * (share * l1 + (1 - share) / 2 * l2)
     assert model.loss_ == pytest.approx(value, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "optimizer, eta0",
+    [("momentum", 0.03), ("nesterov", 0.03), ("adam", 0.02), (Adam(weight_decay=0.0, beta_2=0.9), 0.01)],
+    ids=str,
+)
+def test_l1_has_the_same_optimum_with_every_optimizer(optimizer, eta0):
+    X, y = sparse_problem()
+    reference = Lasso(0.2, tol=1e-14).fit(X, y)
+    options = {**FULL_BATCH, "eta0": eta0, "max_iter": 4000}
+    model = OrtSGDRegressor(optimizer=optimizer, penalty="l1", dtype="float64", **options).fit(X, y)
+    np.testing.assert_array_equal(model.coef_ == 0, reference.coef_ == 0)
+    np.testing.assert_allclose(model.coef_, reference.coef_, atol=1e-6)
 
 
 @pytest.mark.skipif("session" not in available_solvers(), reason="this runtime has no TrainingSession")
