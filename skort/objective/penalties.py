@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _STRENGTHS = Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")
-_ALPHA = {"alpha": [_STRENGTHS, dict]}
+_ALPHA = [_STRENGTHS, dict]
 
 
 class Strength(NamedTuple):
@@ -45,7 +45,18 @@ class Penalty(Protocol):
         """Return the strengths of those of the weights `names` that have a penalty, by name."""
 
 
-class L1(BaseEstimator):
+class _OneNorm(BaseEstimator):
+    _parameter_constraints = {"alpha": _ALPHA}
+
+    def __init__(self, alpha=1e-4):
+        self.alpha = alpha
+
+    def strengths(self, names):
+        """Return the strengths of the weights `names` that have a penalty, by name."""
+        return _strengths(self.alpha, self._l1_ratio, names)
+
+
+class L1(_OneNorm):
     r"""
     The sum of the absolute weights, which makes many of them zero.
 
@@ -67,17 +78,10 @@ class L1(BaseEstimator):
     {'coef': Strength(l1=0.5, l2=0.0)}
     """
 
-    _parameter_constraints = _ALPHA
-
-    def __init__(self, alpha=1e-4):
-        self.alpha = alpha
-
-    def strengths(self, names):
-        """Return the strengths of the weights `names` that have a penalty, by name."""
-        return _strengths(self.alpha, 1.0, names)
+    _l1_ratio = 1.0
 
 
-class L2(BaseEstimator):
+class L2(_OneNorm):
     r"""
     Half the squared Euclidean norm, which keeps weights small.
 
@@ -97,14 +101,7 @@ class L2(BaseEstimator):
     {'coef': Strength(l1=0.0, l2=0.5)}
     """
 
-    _parameter_constraints = _ALPHA
-
-    def __init__(self, alpha=1e-4):
-        self.alpha = alpha
-
-    def strengths(self, names):
-        """Return the strengths of the weights `names` that have a penalty, by name."""
-        return _strengths(self.alpha, 0.0, names)
+    _l1_ratio = 0.0
 
 
 class ElasticPenalty(BaseEstimator):
@@ -133,7 +130,7 @@ class ElasticPenalty(BaseEstimator):
     {'coefficient': Strength(l1=0.0, l2=0.001), 'coefficient1': Strength(l1=0.0, l2=0.5)}
     """
 
-    _parameter_constraints = {**_ALPHA, "l1_ratio": [Interval(Real, 0, 1, closed="both")]}
+    _parameter_constraints = {"alpha": _ALPHA, "l1_ratio": [Interval(Real, 0, 1, closed="both")]}
 
     def __init__(self, alpha=1e-4, l1_ratio=0.15):
         self.alpha = alpha

@@ -194,7 +194,7 @@ epsilon_insensitive_gradient (score, target) => (gradient) {{
         self.epsilon = epsilon
 
 
-class SquaredEpsilonInsensitive(RegressionLoss):
+class SquaredEpsilonInsensitive(EpsilonInsensitive):
     r"""
     The squared error beyond a distance of `epsilon`, as in support vector regression.
 
@@ -215,7 +215,6 @@ class SquaredEpsilonInsensitive(RegressionLoss):
     SquaredEpsilonInsensitive(epsilon=0.5)
     """
 
-    _parameter_constraints = {"epsilon": _NOT_NEGATIVE}
     _value = f"""\
 squared_epsilon_insensitive (score, target) => (loss) {{
 {_EXCESS}    loss = Mul (excess, excess)
@@ -227,9 +226,6 @@ squared_epsilon_insensitive_gradient (score, target) => (gradient) {{
     signed = Mul (direction, excess)
     gradient = Mul (two, signed)
 }}"""
-
-    def __init__(self, epsilon=0.1):
-        self.epsilon = epsilon
 
 
 class Quantile(RegressionLoss):
