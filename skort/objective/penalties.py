@@ -142,15 +142,21 @@ class ElasticPenalty(BaseEstimator):
 
 
 def _strengths(alpha, l1_ratio, names):
+    alphas = _alphas(alpha, names) if isinstance(alpha, dict) else dict.fromkeys(names, float(alpha))
+    return {name: Strength(a * l1_ratio, a * (1 - l1_ratio)) for name, a in alphas.items() if a > 0}
+
+
+def _alphas(by_pattern, names):
+    """Return the strengths of the weights `names` that a pattern matches."""
     alphas = {}
-    for pattern, value in (alpha if isinstance(alpha, dict) else {"*": alpha}).items():
+    for pattern, value in by_pattern.items():
         if not _STRENGTHS.is_satisfied_by(value):
             raise ValueError(f"penalty: alpha[{pattern!r}] must be a number not negative, got {value!r}.")
         matched = [name for name in names if fnmatchcase(name, str(pattern))]
         if not matched:
             raise ValueError(f"penalty: alpha names {pattern!r}, but the weights it can be of are {', '.join(names)}.")
         alphas.update(dict.fromkeys(matched, float(value)))
-    return {name: Strength(a * l1_ratio, a * (1 - l1_ratio)) for name, a in alphas.items() if a > 0}
+    return alphas
 
 
 def l1_text(strength):

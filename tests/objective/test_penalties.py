@@ -34,6 +34,7 @@ def test_one_strength_for_all_weights(alpha):
     a = float(alpha)
     assert L1(alpha).strengths(("x", "y")) == {"x": Strength(a, 0), "y": Strength(a, 0)}
     assert L2(alpha).strengths(("x",)) == {"x": Strength(0, a)}
+    assert L2(alpha).strengths(()) == {}
     assert ElasticPenalty(alpha, l1_ratio=0.25).strengths(("x",)) == {"x": Strength(a / 4, 0.75 * a)}
 
 
