@@ -40,6 +40,11 @@ def function(source, dtype):
     -------
     function : onnx.FunctionProto
 
+    Raises
+    ------
+    ValueError
+        For a function of another opset.
+
     Examples
     --------
     >>> from skort.onnx_text import function
@@ -50,14 +55,27 @@ def function(source, dtype):
     if isinstance(source, str):
         if np.dtype(dtype) == np.float64:
             source = re.sub(r"\bfloat(?=[\w\s\[\],]*\{)", "double", source)
-        return onnx.parser.parse_function(_SIGNATURE + source)
-    proto = copy.deepcopy(source)
-    proto.domain = DOMAIN
-    for attribute in (a for node in proto.node if node.op_type == "Constant" for a in node.attribute):
-        if attribute.t.data_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
-            constant = numpy_helper.to_array(attribute.t).astype(dtype)
-            attribute.t.CopyFrom(numpy_helper.from_array(constant))
+        proto = onnx.parser.parse_function(_SIGNATURE + source)
+    else:
+        proto = copy.deepcopy(source)
+        proto.domain = DOMAIN
+    opsets = [o.version for o in proto.opset_import if o.domain == ""]
+    if opsets != [OPSET]:
+        raise ValueError(f"the operators of {proto.name!r} are of opset {opsets}: write it in opset {OPSET}.")
+    for node in proto.node:
+        if node.op_type == "Constant":
+            _cast(node, dtype)
     return proto
+
+
+def _cast(constant, dtype):
+    """Give a Constant node of floats the dtype, in place."""
+    value = onnx.helper.get_attribute_value(constant.attribute[0])
+    if isinstance(value, onnx.TensorProto):
+        value = numpy_helper.to_array(value)
+    if np.asarray(value).dtype.kind == "f":
+        tensor = numpy_helper.from_array(np.asarray(value, dtype))
+        constant.attribute[0].CopyFrom(onnx.helper.make_attribute("value", tensor))
 
 
 class Fragment:
