@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.solvers import available_solvers
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -33,6 +34,20 @@ def test_quickstart_serves_the_same_predictions():
     }
     for (*data, solver), score in scores.items():
         assert score >= scores[(*data, "scikit-learn")] - 0.02, (data, solver)
+
+
+def test_losses_fit_what_they_are_for():
+    pytest.importorskip("matplotlib").use("agg")
+    names = runpy.run_path(str(EXAMPLES / "plot_losses.py"))
+    assert names["values"].keys() == REGRESSION_LOSSES.keys() | CLASSIFICATION_LOSSES.keys()
+    at_two = {name: np.interp(2.0, names["score"].ravel(), value) for name, value in names["values"].items()}
+    assert at_two["squared_error"] == pytest.approx(0.5, abs=1e-3)
+    assert at_two["hinge"] == 0
+    X, y, models = names["X"], names["y"], names["models"]
+    assert models["squared_error"].intercept_[0] == pytest.approx(y.mean() - 2 * X.mean(), abs=0.2)
+    for loss in ("absolute_error", "huber"):
+        np.testing.assert_allclose([models[loss].intercept_[0], models[loss].coef_[0]], [1, 2], atol=0.15)
+    assert (y < models["quantile"].predict(X)).mean() == pytest.approx(0.75, abs=0.02)
 
 
 def test_plot_learning_rates_comes_closest_where_the_rate_falls():

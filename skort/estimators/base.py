@@ -44,9 +44,10 @@ class BaseOrtSGD(BaseEstimator):
         # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
         "estimator": "no_validation",
         "solver": [StrOptions({"agent", "session"})],
-        "penalty": [StrOptions(set(PENALTIES)), None],
+        "penalty": [StrOptions(set(PENALTIES)), HasMethods(["strengths"]), None],
         "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
-        "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update"])],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update", "step_length"])],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "learning_rate": [StrOptions(set(SCHEDULES)), callable],
         "eta0": [Interval(Real, 0, None, closed="neither")],
@@ -81,17 +82,29 @@ class BaseOrtSGD(BaseEstimator):
             weights.update(graph.weights(find_weights(graph.model.graph).names))
         return weights
 
-    def to_onnx(self) -> "onnx.ModelProto":
+    def to_onnx(self, target_opset: int | None = None) -> "onnx.ModelProto":
         """
         Return the fitted model as ONNX.
+
+        Parameters
+        ----------
+        target_opset : int, default=None
+            Opset of the model, from 13. None: 17, with IR version 8, which every supported runtime reads.
 
         Returns
         -------
         model : onnx.ModelProto
             A copy of `onnx_`: any onnxruntime serves it.
+
+        Raises
+        ------
+        ValueError
+            Where the model cannot be written in `target_opset`.
         """
+        from skort.graphs.export import at_opset
+
         check_is_fitted(self)
-        return copy.deepcopy(self.onnx_)
+        return copy.deepcopy(self.onnx_) if target_opset is None else at_opset(self.onnx_, target_opset)
 
     def to_sklearn(self) -> BaseEstimator:
         """
@@ -106,11 +119,12 @@ class BaseOrtSGD(BaseEstimator):
         Raises
         ------
         ValueError
-            Where `estimator` is no linear model and no neural network of scikit-learn's, and where weights of steps
-            before the model were trained.
+            Where `estimator` is no linear model and no neural network of scikit-learn's, where weights of steps before
+            the model were trained, and where the loss has another link than the model.
         """
         check_is_fitted(self)
-        return plain(self._parts, self._preprocessing, self._score_graph, vars(self))
+        has_link = not is_classifier(self) and self._inverse_link() is not None
+        return plain(self._parts, self._preprocessing, self._score_graph, vars(self), has_link=has_link)
 
     def save_onnx(self, path: str | os.PathLike) -> None:
         """
@@ -165,7 +179,9 @@ class BaseOrtSGD(BaseEstimator):
             SOLVERS[self.solver].check(np.dtype(self.dtype), self._resolve_optimizer(), self.max_grad_norm)
             X, y = self._validate(X, y, has_steps=parts.transformers is not None)
             sample_weight = _validate_sample_weight(sample_weight, X)
+            self._loss = self._resolve_loss()
             y, target = self._encode(y, getattr(parts.model, "classes_", None) if parts.is_fitted else None)
+            self._loss.check_target(target)
             descent = self._train(parts, X, y, target, sample_weight)
             self._keep(descent)
         return self
@@ -196,10 +212,11 @@ class BaseOrtSGD(BaseEstimator):
             random_state,
             trainable=self.trainable,
             is_classifier=is_classifier(self),
+            own_link=self._loss.inverse_link_function(target.shape[1]) is None,
         )
         objective = Objective(
-            loss=self._resolve(self._losses, self.loss),
-            penalty=self._resolve(PENALTIES, self.penalty) if self.alpha > 0 else None,
+            loss=self._loss,
+            penalty=self._resolve(PENALTIES, self.penalty),
             coefficients=self._score_graph.coefficients,
             n_outputs=self._score_graph.n_outputs,
             dtype=np.dtype(self.dtype),
@@ -271,6 +288,17 @@ class BaseOrtSGD(BaseEstimator):
         """Return what a solver is told about its updates."""
         optimizer = self._resolve_optimizer()
         return {"optimizer": optimizer, "max_grad_norm": self.max_grad_norm, "average": self.average}
+
+    def _resolve_loss(self):
+        loss = self._resolve(self._losses, self.loss)
+        kind = get_tags(self).estimator_type
+        if kind not in loss.estimator_types:
+            names = ", ".join(repr(name) for name in self._losses)
+            raise ValueError(f"loss={type(loss).__name__} is no loss of a {kind}. Use one of {names}.")
+        return loss
+
+    def _inverse_link(self):
+        return self._loss.inverse_link_function(self._score_graph.n_outputs)
 
     def _resolve_schedule(self):
         if self.learning_rate == "optimal" and self.alpha == 0:

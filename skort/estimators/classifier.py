@@ -8,14 +8,29 @@ from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import column_or_1d
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD
+from skort.objective.base import ScoreLoss
+from skort.objective.classification_losses import LogLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES
+from skort.objective.penalties import Penalty
 
 __all__ = ["OrtSGDClassifier"]
+
+
+def _gives_probabilities(classifier):
+    """Return whether the loss, that of the fit where there was one, gives probabilities."""
+    loss = getattr(classifier, "_loss", classifier.loss)
+    if isinstance(loss, str):
+        loss = classifier._losses[loss]() if loss in classifier._losses else None
+    if loss is None or loss.inverse_link_function(1) is None:
+        raise AttributeError(f"probabilities are not available for loss={classifier.loss!r}.")
+    return True
 
 
 class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
@@ -24,11 +39,11 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
     Minimises, batch by batch,
 
-    .. math:: J(w) = \frac{\sum_i s_i \, loss(y_i, score_i)}{\sum_i s_i} + \frac{\alpha}{2} \lVert w \rVert_2^2
+    .. math:: J(w) = \frac{\sum_i s_i \, loss(y_i, score_i)}{\sum_i s_i} + \alpha \, penalty(w)
 
     over the weights of a scikit-learn model, where :math:`s_i` are the sample weights and the score is the raw score,
-    before any sigmoid or softmax. Two classes have one score, the log-loss of its sigmoid and the gradient
-    :math:`p - y`; more classes have one score each, the log-loss of their softmax and the gradient
+    before any sigmoid or softmax. Two classes have one score, by default the log-loss of its sigmoid and the gradient
+    :math:`p - y`; more classes have one score each, by default the log-loss of their softmax and the gradient
     :math:`p - onehot(y)`. The loss is computed from the raw score and finite for every finite score. The fitted model
     predicts through the ONNX model that `save_onnx` writes.
 
@@ -43,12 +58,18 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     solver : {"agent", "session"}, default="agent"
         The API of ONNX Runtime that makes the gradient steps: "agent" for TrainingAgent, "session" for
         TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11). Both make the same steps.
-    loss : {"log_loss"}, default="log_loss"
-        The log-loss of the sigmoid, or of the softmax.
-    penalty : {"l2"} or None, default="l2"
-        The penalty of the weights that multiply inputs; intercepts have none.
+    loss : str or loss instance, default="log_loss"
+        "log_loss", "hinge", "squared_hinge", "modified_huber" or "perceptron"; or an instance of
+        `skort.objective.Loss` for a loss of your own. More than two classes are trained together by the softmax of
+        "log_loss", and one against the rest by the others. `predict_proba` exists for "log_loss" and "modified_huber".
+    penalty : {"l1", "l2", "elasticnet"}, penalty instance or None, default="l2"
+        The penalty of the weights that multiply inputs; intercepts have none. "l1" makes weights exactly zero with
+        solver "agent" only. An instance of `skort.objective.ElasticPenalty` can give each weight its own strength; an
+        instance has its own `alpha` and `l1_ratio`.
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
+    l1_ratio : float, default=0.15
+        Of "elasticnet": between 0 for "l2" and 1 for "l1".
     optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
         "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.descent.optimizers`, which may be given with other
@@ -147,16 +168,20 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
     _losses = CLASSIFICATION_LOSSES
     _default = LogisticRegression()
-    _parameter_constraints = {**BaseOrtSGD._parameter_constraints, "loss": [StrOptions(set(_losses))]}
+    _parameter_constraints = {
+        **BaseOrtSGD._parameter_constraints,
+        "loss": [StrOptions(set(_losses)), HasMethods(["value_function", "gradient_function"])],
+    }
 
     def __init__(
         self,
         estimator: BaseEstimator | None = None,
         *,
         solver: str = "agent",
-        loss: str = "log_loss",
-        penalty: str | None = "l2",
+        loss: str | ScoreLoss = "log_loss",
+        penalty: str | Penalty | None = "l2",
         alpha: float = 1e-4,
+        l1_ratio: float = 0.15,
         optimizer: str | Optimizer = "sgd",
         max_grad_norm: float | None = None,
         learning_rate: str | Callable[[int], float] = "constant",
@@ -178,6 +203,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self.loss = loss
         self.penalty = penalty
         self.alpha = alpha
+        self.l1_ratio = l1_ratio
         self.optimizer = optimizer
         self.max_grad_norm = max_grad_norm
         self.learning_rate = learning_rate
@@ -262,7 +288,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     def _deployable(self, transformers):
         from skort.graphs.export import classifier_model
 
-        return classifier_model(self._score_graph, self.classes_, transformers)
+        return classifier_model(self._score_graph, self.classes_, transformers, self._inverse_link())
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """
@@ -298,9 +324,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         score = self._run(SCORE, X).astype(np.float64)
         return score.ravel() if score.shape[1] == 1 else score
 
+    @available_if(_gives_probabilities)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """
-        Return the probabilities of the classes.
+        Return the probabilities of the classes; exists for the losses "log_loss" and "modified_huber".
 
         Parameters
         ----------
@@ -315,9 +342,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
         return self._run(PROBABILITIES, X).astype(np.float64)
 
+    @available_if(_gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
         """
-        Return the logarithms of the probabilities of the classes, computed from the raw scores.
+        Return the logarithms of the probabilities of the classes; exists where `predict_proba` does.
 
         Parameters
         ----------
@@ -326,8 +354,13 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Returns
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
-            In float64; finite even where a probability is rounded to zero.
+            In float64. Those of "log_loss" are computed from the raw scores, finite even where a probability is
+            rounded to zero; the others are minus infinity there.
         """
+        check_is_fitted(self)
+        if not isinstance(self._loss, LogLoss):
+            with np.errstate(divide="ignore"):
+                return np.log(self.predict_proba(X))
         score = self.decision_function(X)
         if score.ndim == 1:
             return log_expit(np.column_stack([-score, score]))

@@ -1,17 +1,20 @@
 """OrtSGDRegressor."""
 
 from collections.abc import Callable
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.linear_model import LinearRegression
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD
+from skort.objective.base import ScoreLoss
 from skort.objective.losses import REGRESSION_LOSSES
+from skort.objective.penalties import Penalty
 
 __all__ = ["OrtSGDRegressor"]
 
@@ -22,11 +25,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
     Minimises, batch by batch,
 
-    .. math:: J(w) = \frac{\sum_i s_i \, \frac{1}{2} (score_i - y_i)^2}{\sum_i s_i}
-        + \frac{\alpha}{2} \lVert w \rVert_2^2
+    .. math:: J(w) = \frac{\sum_i s_i \, loss(y_i, score_i)}{\sum_i s_i} + \alpha \, penalty(w)
 
-    over the weights of a scikit-learn model, where :math:`s_i` are the sample weights; with several outputs the squared
-    error is the mean over them. The fitted model predicts through the ONNX model that `save_onnx` writes.
+    over the weights of a scikit-learn model, where :math:`s_i` are the sample weights; with several outputs the loss is
+    the mean over them. The fitted model predicts through the ONNX model that `save_onnx` writes.
 
     Parameters
     ----------
@@ -39,12 +41,24 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     solver : {"agent", "session"}, default="agent"
         The API of ONNX Runtime that makes the gradient steps: "agent" for TrainingAgent, "session" for
         TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11). Both make the same steps.
-    loss : {"squared_error"}, default="squared_error"
-        Half the squared error.
-    penalty : {"l2"} or None, default="l2"
-        The penalty of the weights that multiply inputs; intercepts have none.
+    loss : str or loss instance, default="squared_error"
+        "squared_error", "absolute_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive", "quantile",
+        "poisson" or "gamma"; or an instance of `skort.objective.Huber`, of another class there, or of
+        `skort.objective.Loss` for a loss of your own. With "poisson" (y not negative) and "gamma" (y positive) the
+        score is the logarithm of the prediction.
+    epsilon : float, default=0.1
+        Of "huber" the distance from y at which the loss becomes linear, of the two "epsilon_insensitive" losses the
+        distance that costs nothing; in units of y. An instance has its own.
+    quantile : float, default=0.5
+        Of "quantile": which quantile to predict, between 0 and 1.
+    penalty : {"l1", "l2", "elasticnet"}, penalty instance or None, default="l2"
+        The penalty of the weights that multiply inputs; intercepts have none. "l1" makes weights exactly zero with
+        solver "agent" only. An instance of `skort.objective.ElasticPenalty` can give each weight its own strength; an
+        instance has its own `alpha` and `l1_ratio`.
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
+    l1_ratio : float, default=0.15
+        Of "elasticnet": between 0 for "l2" and 1 for "l1".
     optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
         "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.descent.optimizers`, which may be given with other
@@ -142,16 +156,24 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
     _losses = REGRESSION_LOSSES
     _default = LinearRegression()
-    _parameter_constraints = {**BaseOrtSGD._parameter_constraints, "loss": [StrOptions(set(_losses))]}
+    _parameter_constraints = {
+        **BaseOrtSGD._parameter_constraints,
+        "loss": [StrOptions(set(_losses)), HasMethods(["value_function", "gradient_function"])],
+        "epsilon": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
+        "quantile": [Interval(Real, 0, 1, closed="neither")],
+    }
 
     def __init__(
         self,
         estimator: BaseEstimator | None = None,
         *,
         solver: str = "agent",
-        loss: str = "squared_error",
-        penalty: str | None = "l2",
+        loss: str | ScoreLoss = "squared_error",
+        epsilon: float = 0.1,
+        quantile: float = 0.5,
+        penalty: str | Penalty | None = "l2",
         alpha: float = 1e-4,
+        l1_ratio: float = 0.15,
         optimizer: str | Optimizer = "sgd",
         max_grad_norm: float | None = None,
         learning_rate: str | Callable[[int], float] = "constant",
@@ -171,8 +193,11 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.estimator = estimator
         self.solver = solver
         self.loss = loss
+        self.epsilon = epsilon
+        self.quantile = quantile
         self.penalty = penalty
         self.alpha = alpha
+        self.l1_ratio = l1_ratio
         self.optimizer = optimizer
         self.max_grad_norm = max_grad_norm
         self.learning_rate = learning_rate
@@ -247,7 +272,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     def _deployable(self, transformers):
         from skort.graphs.export import regressor_model
 
-        return regressor_model(self._score_graph, transformers)
+        return regressor_model(self._score_graph, transformers, self._inverse_link())
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """
