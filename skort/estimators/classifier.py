@@ -28,7 +28,7 @@ def _gives_probabilities(classifier):
     loss = getattr(classifier, "_loss", classifier.loss)
     if isinstance(loss, str):
         loss = classifier._losses[loss]() if loss in classifier._losses else None
-    if loss is None or loss.inverse_link_function(1) is None:
+    if "classifier" not in getattr(loss, "estimator_types", ()) or loss.inverse_link_function(1) is None:
         raise AttributeError(f"probabilities are not available for loss={classifier.loss!r}.")
     return True
 
