@@ -55,7 +55,8 @@ def minimise(solver, batches, schedule, *, max_iter, tol, n_iter_no_change, on_e
     solver : Stepper
     batches : Batches
     schedule : callable
-        Number of the update, from 1 -> learning rate.
+        Number of the update, from 1 -> learning rate. Where it has a method `on_bad_epochs`, the loop goes on as long
+        as that returns True.
     max_iter : int
         Largest number of epochs.
     tol : float or None
@@ -77,6 +78,7 @@ def minimise(solver, batches, schedule, *, max_iter, tol, n_iter_no_change, on_e
     t = 0
     loss_curve = []
     best, n_bad = math.inf, 0
+    lower_rate = getattr(schedule, "on_bad_epochs", bool)
     # Without tol no epoch is bad.
     converged, tol = tol is None, -math.inf if tol is None else tol
     # A diverging descent overflows; that is reported by the error below, not by numpy's warnings.
@@ -100,8 +102,10 @@ def minimise(solver, batches, schedule, *, max_iter, tol, n_iter_no_change, on_e
             n_bad = n_bad + 1 if mean > best - tol else 0
             best = min(best, mean)
             if n_bad >= n_iter_no_change:
-                converged = True
-                break
+                converged = not lower_rate()
+                if converged:
+                    break
+                n_bad = 0
     return Descent(weights, loss_curve, t, converged)
 
 

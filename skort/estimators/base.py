@@ -13,7 +13,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length, check_random_state, get_tags
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skort.descent.batches import Batches
@@ -21,6 +21,7 @@ from skort.descent.callbacks import ProgressBar
 from skort.descent.loop import minimise
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES
+from skort.estimators.components import checked_schedule, resolved
 from skort.estimators.parts import as_rows, input_tags, plain, prepare, split
 from skort.exceptions import NotTrainableError
 from skort.objective.penalties import PENALTIES
@@ -45,8 +46,9 @@ class BaseOrtSGD(BaseEstimator):
         "solver": [StrOptions({"agent", "session"})],
         "penalty": [StrOptions(set(PENALTIES)), None],
         "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
-        "optimizer": [StrOptions(set(OPTIMIZERS))],
-        "learning_rate": [StrOptions(set(SCHEDULES))],
+        "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update"])],
+        "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "learning_rate": [StrOptions(set(SCHEDULES)), callable],
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "power_t": [Interval(Real, 0, None, closed="left")],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -56,6 +58,7 @@ class BaseOrtSGD(BaseEstimator):
         "shuffle": ["boolean"],
         "trainable": [str, list, tuple, None],
         "dtype": [StrOptions({"float32", "float64"})],
+        "average": ["boolean", Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -139,6 +142,17 @@ class BaseOrtSGD(BaseEstimator):
         check_is_fitted(self)
         return self._make_solver(self._score_graph).training_graphs()
 
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if "onnx_" in state:
+            self._register()
+
+    def _register(self):
+        """Make skl2onnx convert models that hold this one: here, so that `import skort` need not import it."""
+        from skort.graphs.registration import register
+
+        register(type(self))
+
     def _fit(self, X, y, sample_weight):
         from skort.graphs.trainable import check_trainable
         from skort.solvers import SOLVERS
@@ -147,7 +161,8 @@ class BaseOrtSGD(BaseEstimator):
             parts = split(self._default if self.estimator is None else self.estimator)
             check_trainable(parts.model, is_fitted=parts.is_fitted)
             _check_kind(self, parts.model)
-            SOLVERS[self.solver].check(np.dtype(self.dtype))
+            self._resolve_schedule()
+            SOLVERS[self.solver].check(np.dtype(self.dtype), self._resolve_optimizer(), self.max_grad_norm)
             X, y = self._validate(X, y, has_steps=parts.transformers is not None)
             sample_weight = _validate_sample_weight(sample_weight, X)
             y, target = self._encode(y, getattr(parts.model, "classes_", None) if parts.is_fitted else None)
@@ -203,13 +218,13 @@ class BaseOrtSGD(BaseEstimator):
                 "sample_weight has no effect with batch_size=1, as every batch is divided by its own weight. "
                 "Use a larger batch_size."
             )
-        optimizer = self._resolve(OPTIMIZERS, self.optimizer)
-        self._solver_arguments = (self.solver, objective, optimizer, batches.batch_size)
+        self._solver = self.solver
+        self._solver_arguments = {"objective": objective, "batch_size": batches.batch_size, **self._update_options()}
         with ProgressBar(self.max_iter, enabled=self.verbose) as progress:
             return minimise(
                 self._make_solver(self._score_graph),
                 batches,
-                self._resolve(SCHEDULES, self.learning_rate),
+                self._resolve_schedule(),
                 max_iter=self.max_iter,
                 tol=self.tol,
                 n_iter_no_change=self.n_iter_no_change,
@@ -242,28 +257,33 @@ class BaseOrtSGD(BaseEstimator):
                 stacklevel=5,
             )
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        if "onnx_" in state:
-            self._register()
+    def _resolve(self, table, value):
+        """Return what `value`, a name or an instance, stands for; by name it gets the parameters of this estimator."""
+        if isinstance(value, str):
+            value = table[value](**{key: getattr(self, key) for key in table[value]().get_params()})
+        return resolved(value)
 
-    def _register(self):
-        """Make skl2onnx convert models that hold this one: here, so that `import skort` need not import it."""
-        from skort.graphs.registration import register
+    def _resolve_optimizer(self):
+        # By name it has its own defaults: its epsilon is not that of a loss.
+        return resolved(OPTIMIZERS[self.optimizer]() if isinstance(self.optimizer, str) else self.optimizer)
 
-        register(type(self))
+    def _update_options(self):
+        """Return what a solver is told about its updates."""
+        optimizer = self._resolve_optimizer()
+        return {"optimizer": optimizer, "max_grad_norm": self.max_grad_norm, "average": self.average}
 
-    def _resolve(self, table, name):
-        """Return an instance of what `name` stands for, made with the parameters of this estimator that it has."""
-        if name is None:
-            return None
-        return table[name](**{key: getattr(self, key) for key in table[name]().get_params()})
+    def _resolve_schedule(self):
+        if self.learning_rate == "optimal" and self.alpha == 0:
+            raise ValueError(
+                'learning_rate="optimal" divides by alpha, got alpha=0. Use alpha > 0 (with penalty=None it is no '
+                'penalty), or another learning_rate, such as "invscaling".'
+            )
+        return checked_schedule(self._resolve(SCHEDULES, self.learning_rate))
 
     def _make_solver(self, score_graph):
         from skort.solvers import SOLVERS
 
-        solver, *arguments = self._solver_arguments
-        return SOLVERS[solver](score_graph, *arguments)
+        return SOLVERS[self._solver](score_graph, **self._solver_arguments)
 
     def _run(self, output, X):
         """Return a result of the deployable model."""

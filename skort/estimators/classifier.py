@@ -1,5 +1,7 @@
 """OrtSGDClassifier."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
@@ -9,6 +11,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
+from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD
 from skort.objective.losses import CLASSIFICATION_LOSSES
 
@@ -46,11 +49,18 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         The penalty of the weights that multiply inputs; intercepts have none.
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
-    optimizer : {"sgd"}, default="sgd"
-        How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`.
-    learning_rate : {"constant", "invscaling"}, default="constant"
-        "constant" for :math:`\eta = eta0`, "invscaling" for :math:`\eta = eta0 / t^{power\_t}`, where t counts the
-        updates from 1.
+    optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
+        How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
+        "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.descent.optimizers`, which may be given with other
+        parameters. Solver "session" has "sgd" and "adam". Momentum moves the weights about ten times as far as "sgd"
+        at the same learning rate; "adam" suits one of 0.001 to 0.01.
+    max_grad_norm : float or None, default=None
+        A gradient whose Euclidean norm over all weights is larger is shortened to this norm. Needs solver "agent".
+    learning_rate : {"constant", "invscaling", "optimal", "adaptive"} or callable, default="constant"
+        "constant" for :math:`\eta = eta0`, "invscaling" for :math:`\eta = eta0 / t^{power\_t}`, "optimal" for
+        :math:`\eta = 1 / (\alpha (t_0 + t - 1))` with :math:`t_0 = \alpha^{-3/4}`, where t counts the updates from 1;
+        "adaptive" for `eta0`, and a fifth of it whenever the training would end because of `tol`, down to 1e-6. Or any
+        function of t, such as `Cosine()` and `Warmup()` of `skort.descent.schedules`.
     eta0 : float, default=0.1
         Initial learning rate, positive. It suits standardised features.
     power_t : float, default=0.25
@@ -61,7 +71,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Largest number of epochs.
     tol : float or None, default=1e-4
         Training ends where the loss of an epoch was above the best loss minus `tol` for `n_iter_no_change` epochs in a
-        row. None: after `max_iter` epochs.
+        row (learning rate "adaptive": where it can no longer fall). None: after `max_iter` epochs.
     n_iter_no_change : int, default=5
         See `tol`.
     shuffle : bool, default=True
@@ -72,6 +82,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         weights of the model.
     dtype : {"float32", "float64"}, default="float32"
         Type of the weights, of the arithmetic, and of the exported model's input. "float64" needs solver "agent".
+    average : bool or int, default=False
+        The fitted weights are the mean of the weights after each update: True from the first update on, an int n from
+        the n-th on, once there are so many.
     random_state : int, RandomState instance or None, default=None
         Draws the initial weights of hidden layers and the order of the rows.
     verbose : int, default=0
@@ -144,8 +157,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         loss: str = "log_loss",
         penalty: str | None = "l2",
         alpha: float = 1e-4,
-        optimizer: str = "sgd",
-        learning_rate: str = "constant",
+        optimizer: str | Optimizer = "sgd",
+        max_grad_norm: float | None = None,
+        learning_rate: str | Callable[[int], float] = "constant",
         eta0: float = 0.1,
         power_t: float = 0.25,
         batch_size: int | str = "auto",
@@ -155,6 +169,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         shuffle: bool = True,
         trainable: str | list[str] | None = None,
         dtype: str = "float32",
+        average: bool | int = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
@@ -164,6 +179,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self.penalty = penalty
         self.alpha = alpha
         self.optimizer = optimizer
+        self.max_grad_norm = max_grad_norm
         self.learning_rate = learning_rate
         self.eta0 = eta0
         self.power_t = power_t
@@ -174,6 +190,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self.shuffle = shuffle
         self.trainable = trainable
         self.dtype = dtype
+        self.average = average
         self.random_state = random_state
         self.verbose = verbose
 

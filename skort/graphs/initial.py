@@ -105,8 +105,13 @@ def check_differentiable(score_graph):
     Raises
     ------
     NotTrainableError
-        It names the operator.
+        It names the operator. Also where there is no weight to train.
     """
+    if not score_graph.trainable:
+        raise NotTrainableError(
+            "estimator: the model has no weight to train, no initializer of its ONNX graph that is an operand of "
+            "MatMul, Gemm, Conv or Add between its input and its output."
+        )
     obstacle = undifferentiable(score_graph.model.graph, score_graph.trainable)
     if obstacle is not None:
         operator, node = obstacle

@@ -3,8 +3,8 @@
 import numpy as np
 import onnx
 import onnx.checker
+import onnx.compose
 import onnx.inliner
-import onnx.utils
 import onnx.version_converter
 from onnx import TensorProto, helper, numpy_helper
 
@@ -44,8 +44,7 @@ def onnx_score_graph(model, n_features, n_outputs, dtype, *, is_classifier):
     Raises
     ------
     NotTrainableError
-        Where the model has other inputs or outputs, another type of numbers, no weight, or an opset that cannot be
-        converted.
+        Where the model has other inputs or outputs, another type of numbers, or an opset that cannot be converted.
     """
     model = _plain(model)
     graph = model.graph
@@ -54,10 +53,10 @@ def onnx_score_graph(model, n_features, n_outputs, dtype, *, is_classifier):
     probability = None
     if is_classifier:
         score, probability = _raw_score(graph, score)
-    model = onnx.utils.Extractor(model).extract_model([X.name], [score])
+    _constants_to_initializers(graph)
+    _end_at(graph, score)
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     graph = model.graph
-    _constants_to_initializers(graph)
     weights = find_weights(graph)
     n_columns = _n_columns(graph.output[0])
     if is_classifier and n_outputs == 1 and n_columns == 2:
@@ -71,11 +70,8 @@ def onnx_score_graph(model, n_features, n_outputs, dtype, *, is_classifier):
     graph.input[0].CopyFrom(helper.make_tensor_value_info(X.name, element_type, [None, n_features]))
     graph.output[0].CopyFrom(helper.make_tensor_value_info(graph.output[0].name, element_type, [None, n_outputs]))
     del graph.value_info[:]
-    if not weights.names:
-        raise NotTrainableError(
-            "estimator: the ONNX model has no weight to train, no initializer that is an operand of MatMul, Gemm, "
-            "Conv or Add between its input and its output."
-        )
+    # Its results get names of their own beside those that are added to it, such as "label"; its weights keep theirs.
+    model = onnx.compose.add_prefix(model, "model/", rename_inputs=False, rename_initializers=False)
     return ScoreGraph(model, weights.only(weights.coefficients + weights.intercepts))
 
 
@@ -152,6 +148,21 @@ def _constants_to_initializers(graph):
             graph.initializer.append(attribute.t)
             graph.initializer[-1].name = node.output[0]
             graph.node.remove(node)
+
+
+def _end_at(graph, output):
+    """Drop all that `output` is not computed from, and make it the only output."""
+    needed, nodes = {output}, []
+    for node in reversed(graph.node):
+        if not needed.isdisjoint(node.output):
+            needed.update(node.input)
+            nodes.insert(0, node)
+    initializers = [i for i in graph.initializer if i.name in needed]
+    known = {o.name: o for o in (*graph.value_info, *graph.output)}
+    del graph.node[:], graph.initializer[:], graph.output[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(initializers)
+    graph.output.append(known.get(output, onnx.ValueInfoProto(name=output)))
 
 
 def _add_product(graph, matrix, dtype):

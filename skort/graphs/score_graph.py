@@ -108,6 +108,12 @@ class ScoreGraph:
         arrays = {i.name: i for i in self.model.graph.initializer}
         return {name: numpy_helper.to_array(arrays[name]).copy() for name in names or self.trainable}
 
+    def n_weights(self):
+        """Return the numbers of coefficients and of other trained weights, element by element."""
+        sizes = {name: array.size for name, array in self.weights().items()}
+        n_coefficients = sum(sizes[name] for name in self.coefficients)
+        return n_coefficients, sum(sizes.values()) - n_coefficients
+
     def linear_weights(self):
         """
         Return the weights of a linear model, in scikit-learn's shapes.

@@ -75,8 +75,8 @@ def transformer_graph(transformers, X, dtype):
         name = next(differing, steps[-1])
         warnings.warn(
             f"estimator: the step {name!r} gives other values as ONNX in {dtype} than in scikit-learn, by up to "
-            f"{difference:.2g} standard deviations of a feature. The model is trained on the one and predicts on the "
-            f'other. Use dtype="float64", or {cure}',
+            f"{difference:.2g} standard deviations of a feature: so will the exported model from this estimator. "
+            f"""{"" if str(dtype) == "float64" else 'Use dtype="float64", or '}{cure}""",
             UserWarning,
             stacklevel=7,  # the line that calls fit
         )

@@ -5,7 +5,7 @@ import pytest
 
 from skort.descent.batches import Batch, Batches
 from skort.descent.loop import minimise
-from skort.descent.schedules import Constant, InvScaling
+from skort.descent.schedules import Adaptive, Constant, InvScaling
 
 
 class MeanSolver:
@@ -97,6 +97,14 @@ def test_stops_after_bad_epochs_in_a_row(objectives, n_iter):
     descent = run(ScriptedSolver(objectives), batches([0.0]), max_iter=max_iter, tol=tol, n_iter_no_change=2)
     assert len(descent.loss_curve) == (n_iter or max_iter)
     assert descent.converged == (n_iter is not None)
+
+
+def test_a_rate_that_falls_after_bad_epochs_prolongs_the_training():
+    # Two bad epochs in a row end a rate; 4e-6 / 5 is the first rate at most 1e-6, and the last.
+    solver = MeanSolver(1)
+    descent = run(solver, batches([0.0]), Adaptive(4e-6), tol=0.1, n_iter_no_change=2)
+    assert solver.etas == pytest.approx([4e-6] * 3 + [8e-7] * 2)
+    assert descent.converged
 
 
 def test_without_tol_all_epochs_are_run():

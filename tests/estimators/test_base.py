@@ -102,7 +102,7 @@ BAD_PARAMETERS = [
     ("loss", "hinge", "'loss' parameter"),
     ("penalty", "l3", "'penalty' parameter .* must be a str among {'l2'} or None"),
     ("alpha", -1.0, "'alpha' parameter"),
-    ("optimizer", "adam", "'optimizer' parameter"),
+    ("optimizer", "rmsprop", "'optimizer' parameter"),
     ("learning_rate", "fast", "'learning_rate' parameter"),
     ("eta0", 0.0, "'eta0' parameter"),
     ("power_t", -0.5, "'power_t' parameter"),

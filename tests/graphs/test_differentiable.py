@@ -125,11 +125,11 @@ def agent_gradient(onnx_model, w, X):
 
 
 def session_gradient(onnx_model, w, X):
-    from skort.runtime.training_session import BoundTrainingSession
+    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer
 
-    session = BoundTrainingSession(onnx_model, ["w"], {"X": X})
+    session = BoundTrainingSession(onnx_model, ["w"], {"X": X}, SessionOptimizer())
     session.run(2.0**-6)
-    return (w - session.weights()["w"]) * 2**6
+    return (w - session.state()["weights"]["w"]) * 2**6
 
 
 def runs(names, dtype):

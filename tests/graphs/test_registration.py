@@ -214,6 +214,30 @@ def test_columns_of_a_frame_without_a_transformer(frame, run_onnx):
     np.testing.assert_allclose(prediction.ravel(), model.predict(numbers), rtol=1e-5, atol=1e-5)
 
 
+def from_columns():
+    columns = ColumnTransformer([("numbers", StandardScaler(), ["a", "d"]), ("kind", OneHotEncoder(), ["kind"])])
+    return regressor().set_params(estimator=make_pipeline(columns, LinearRegression()))
+
+
+@pytest.mark.parametrize(
+    "model", [from_columns(), ensemble.VotingRegressor([("a", from_columns()), ("b", from_columns())])]
+)
+def test_inner_pipelines_take_the_columns_of_a_frame(frame, model, run_onnx):
+    model.fit(frame, TARGET)
+    onnx_model = skl2onnx.to_onnx(model, frame[:1], target_opset=OPSET)
+    (prediction,) = run_onnx(onnx_model, **feeds(frame)).values()
+    np.testing.assert_allclose(prediction.ravel(), model.predict(frame), rtol=1e-5, atol=1e-5)
+
+
+def test_a_frame_inside_the_pipeline(frame, run_onnx):
+    numbers = frame[list("abcd")]
+    scaler = StandardScaler().set_output(transform="pandas")
+    model = make_pipeline(scaler, inner(MinMaxScaler())).fit(numbers, TARGET)
+    onnx_model = skl2onnx.to_onnx(model, numbers[:1], target_opset=OPSET)
+    (prediction,) = run_onnx(onnx_model, **feeds(numbers)).values()
+    np.testing.assert_allclose(prediction.ravel(), model.predict(numbers), rtol=1e-5, atol=1e-5)
+
+
 class Difference(RegressorMixin, BaseEstimator):
     """A model with two inputs, as of one that was fitted on the columns of a frame."""
 

@@ -41,6 +41,12 @@ def test_with_weights_changes_a_copy(rng):
     np.testing.assert_array_equal(intercept, [0, 0])
 
 
+def test_weights_are_counted_element_by_element():
+    assert initial_score_graph(LinearRegression(), 3, 2, "float32", np.random.RandomState(0)).n_weights() == (6, 2)
+    without = initial_score_graph(LinearRegression(fit_intercept=False), 3, 2, "float32", np.random.RandomState(0))
+    assert without.n_weights() == (6, 0)
+
+
 def test_with_batch_size_fixes_the_first_dimension():
     graph = initial_score_graph(LinearRegression(), 3, 2, "float32", np.random.RandomState(0))
     model = graph.with_batch_size(7)
