@@ -27,7 +27,7 @@ X = pd.DataFrame(
     {
         "days": rng.integers(0, 30, n).astype(float),
         "channel": rng.choice(["mail", "phone", "shop"], n),
-        "text": rng.choice(["it is broken", "it never came", "wrong colour", "thank you", "it burns"], n),
+        "text": rng.choice(["it never came", "wrong colour", "thank you", "it burns"], n),
     }
 )
 points = X["days"] / 10 + (X["channel"] == "phone") + 2 * X["text"].str.contains("burns|never")
@@ -43,7 +43,8 @@ columns = make_column_transformer(
     (OneHotEncoder(handle_unknown="ignore"), ["channel"]),
     (TfidfVectorizer(), "text"),
 )
-model = OrtSGDClassifier(make_pipeline(columns, LogisticRegression()), random_state=0).fit(X[:700], y[:700])
+model = OrtSGDClassifier(make_pipeline(columns, LogisticRegression()), random_state=0)
+model.fit(X[:700], y[:700])
 accuracy = model.score(X[700:], y[700:])
 print(f"accuracy on new rows: {accuracy:.3f}")
 
@@ -51,7 +52,8 @@ print(f"accuracy on new rows: {accuracy:.3f}")
 # Serve it without skort, scikit-learn or pandas. Every input has the shape (any, 1); a missing number is NaN, missing
 # text the empty string.
 
-session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"])
+file = model.to_onnx().SerializeToString()
+session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
 for onnx_input in session.get_inputs():
     print(onnx_input.name, onnx_input.type)
 

@@ -28,12 +28,14 @@ test, test_labels = darker[1240:], labels[1240:]
 # `FrozenEstimator` says that the pipeline is fitted: its scaler is used as it is, and training starts at its weights.
 
 options = {"eta0": 0.05, "max_iter": 100, "tol": None, "random_state": 0}
+# The weights of the last of two layers, by their names in `weights_`.
+last = {"trainable": ["coefficient1", "intercepts1"]}
+unfitted = make_pipeline(StandardScaler(), MLPClassifier((50,)))
 models = {
     "as it was": fitted,
-    "from scratch": OrtSGDClassifier(make_pipeline(StandardScaler(), MLPClassifier((50,))), **options),
+    "from scratch": OrtSGDClassifier(unfitted, **options),
     "all layers tuned": OrtSGDClassifier(FrozenEstimator(fitted), **options),
-    # The names are those of `weights_`: "coefficient" and "intercepts" are of the first layer.
-    "last layer tuned": OrtSGDClassifier(FrozenEstimator(fitted), trainable=["coefficient1", "intercepts1"], **options),
+    "last layer tuned": OrtSGDClassifier(FrozenEstimator(fitted), **last, **options),
 }
 scores = {}
 for name, model in models.items():
