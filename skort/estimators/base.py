@@ -81,17 +81,29 @@ class BaseOrtSGD(BaseEstimator):
             weights.update(graph.weights(find_weights(graph.model.graph).names))
         return weights
 
-    def to_onnx(self) -> "onnx.ModelProto":
+    def to_onnx(self, target_opset: int | None = None) -> "onnx.ModelProto":
         """
         Return the fitted model as ONNX.
+
+        Parameters
+        ----------
+        target_opset : int, default=None
+            Opset of the model, from 13. None: 17, with IR version 8, which every supported runtime reads.
 
         Returns
         -------
         model : onnx.ModelProto
             A copy of `onnx_`: any onnxruntime serves it.
+
+        Raises
+        ------
+        ValueError
+            Where the model cannot be written in `target_opset`.
         """
+        from skort.graphs.export import at_opset
+
         check_is_fitted(self)
-        return copy.deepcopy(self.onnx_)
+        return copy.deepcopy(self.onnx_) if target_opset is None else at_opset(self.onnx_, target_opset)
 
     def to_sklearn(self) -> BaseEstimator:
         """

@@ -3,13 +3,25 @@
 import copy
 
 import numpy as np
+import onnx.checker
 import onnx.compose
+import onnx.helper
+import onnx.version_converter
 from onnx import helper, numpy_helper
 
-from skort.onnx_text import Fragment, import_each_domain_once, inlined, onnx_dtype
+from skort.onnx_text import IR_VERSION, Fragment, import_each_domain_once, inlined, onnx_dtype
 from skort.version import __version__
 
-__all__ = ["LABEL", "PREDICTION", "PROBABILITIES", "SCORE", "classifier_model", "label_tensor", "regressor_model"]
+__all__ = [
+    "LABEL",
+    "PREDICTION",
+    "PROBABILITIES",
+    "SCORE",
+    "at_opset",
+    "classifier_model",
+    "label_tensor",
+    "regressor_model",
+]
 
 # The names that skl2onnx gives to outputs.
 PREDICTION = "variable"
@@ -17,6 +29,8 @@ LABEL = "label"
 PROBABILITIES = "probabilities"
 # The raw score, a result inside a classifier's model.
 SCORE = "skort_score"
+
+_OLDEST_OPSET = 13
 
 # The label follows the score, not the probability: probabilities round to 0.5 or 1 where scores still differ.
 _SIGMOID = """
@@ -78,6 +92,43 @@ def classifier_model(score_graph, classes, transformers=None):
         helper.make_tensor_value_info(PROBABILITIES, onnx_dtype(score_graph.dtype), [None, len(classes)]),
     ]
     return _finished(inlined(model, head), outputs)
+
+
+def at_opset(model, opset):
+    """
+    Return a model in another opset.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        In `skort.onnx_text.OPSET`. It is not changed.
+    opset : int
+
+    Returns
+    -------
+    model : onnx.ModelProto
+
+    Raises
+    ------
+    ValueError
+        Where the model cannot be written in that opset.
+    """
+    model = copy.deepcopy(model)
+    (default,) = [o for o in model.opset_import if o.domain == ""]
+    try:
+        if opset > default.version:
+            model = onnx.version_converter.convert_version(model, opset)
+        elif opset >= _OLDEST_OPSET:
+            # The operators that are written here are the same since then; the checker sees to others.
+            default.version = opset
+        else:
+            raise ValueError(f"the oldest is {_OLDEST_OPSET}.")
+        model.ir_version = max(IR_VERSION, onnx.helper.find_min_ir_version_for(model.opset_import, True))
+        onnx.checker.check_model(model, full_check=True)
+    except Exception as error:  # of the converter and the checker: theirs, RuntimeError, IndexError
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"The model cannot be written with target_opset={opset!r}: {reason}") from error
+    return model
 
 
 def _raw_score(score_graph, transformers):

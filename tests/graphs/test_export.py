@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skort.graphs.export import SCORE, classifier_model, label_tensor, regressor_model
+from skort.graphs.export import SCORE, at_opset, classifier_model, label_tensor, regressor_model
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.transformers import transformer_graph
 from skort.runtime.inference import InferenceModel
@@ -102,3 +102,22 @@ def test_opset_and_ir_version_are_read_by_every_supported_runtime(rng):
         assert model.ir_version == 8
         assert sorted((o.domain, o.version) for o in model.opset_import) == opsets
         assert model.producer_name == "skort"
+
+
+@pytest.mark.parametrize("opset, ir_version", [(13, 8), (15, 8), (17, 8), (18, 8), (19, 9)])
+def test_other_opsets(opset, ir_version, rng, run_onnx):
+    X = rng.normal(size=(30, 2)).astype(np.float32)
+    scaler = transformer_graph(make_pipeline(StandardScaler()).fit(X), X, "float32")
+    model = classifier_model(linear(np.eye(2)), np.arange(2), scaler)
+    other = at_opset(model, opset)
+    assert [(o.domain, o.version) for o in other.opset_import] == [("", opset)]
+    assert other.ir_version == ir_version
+    for name, values in run_onnx(model, X=X).items():
+        np.testing.assert_array_equal(run_onnx(other, X=X)[name], values)
+    assert model.opset_import[0].version == 17
+
+
+@pytest.mark.parametrize("opset", [12, 999, "17"])
+def test_an_opset_that_cannot_be_written_is_named(opset):
+    with pytest.raises(ValueError, match=f"cannot be written with target_opset={opset!r}"):
+        at_opset(regressor_model(linear(np.eye(2))), opset)
