@@ -52,10 +52,11 @@ def write(path):
             tables.append(TABLE.format(title=title, line="-" * len(title), rows=rows))
             outcomes += found
     n_refused = sum(o.refusal is not None for o in outcomes)
+    n_trained = sum(o.refusal is None and "(" not in o.name for o in outcomes)
     path.write_text(
         PAGE.format(
             sklearn=sklearn.__version__,
-            n_trained=len(outcomes) - n_refused,
+            n_trained=n_trained,
             n_refused=n_refused,
             solvers=" and ".join(f'`"{solver}"`' for solver in measure["available_solvers"]()),
             tables="\n".join(tables),

@@ -30,7 +30,8 @@ X = pd.DataFrame(
         "text": rng.choice(["it never came", "wrong colour", "thank you", "it burns"], n),
     }
 )
-points = X["days"] / 10 + (X["channel"] == "phone") + 2 * X["text"].str.contains("burns|never")
+points = X["days"] / 10 + (X["channel"] == "phone")
+points += 2 * X["text"].isin(["it never came", "it burns"])
 y = np.where(points + rng.normal(size=n) / 2 > 2.5, "urgent", "later")
 X.loc[rng.random(n) < 0.1, "days"] = np.nan
 X.loc[rng.random(n) < 0.1, "channel"] = None
