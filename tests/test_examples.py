@@ -61,6 +61,30 @@ def test_plot_learning_rates_comes_closest_where_the_rate_falls():
     assert max(excess.values()) < 0.005
 
 
+def test_fine_tune_beats_both_the_old_model_and_a_new_one():
+    names = runpy.run_path(str(EXAMPLES / "fine_tune.py"))
+    before, new, tuned, last = names["scores"].values()
+    assert min(tuned, last) > max(before, new) + 0.1
+    assert names["plain"].score(names["test"], names["test_labels"]) == pytest.approx(tuned)
+    first_layer = names["models"]["last layer tuned"].weights_["coefficient"]
+    np.testing.assert_array_equal(first_layer, names["fitted"][-1].coefs_[0].astype(np.float32))
+
+
+def test_columns_serves_what_the_estimator_predicts():
+    pandas = pytest.importorskip("pandas")
+    names = runpy.run_path(str(EXAMPLES / "columns.py"))
+    assert names["accuracy"] > 0.8
+    rows = pandas.DataFrame(
+        {
+            "days": [2, np.nan, 25],
+            "channel": ["shop", None, "phone"],
+            "text": ["thank you", "it burns", "it never came"],
+        }
+    )
+    assert names["answers"].tolist() == names["model"].predict(rows).tolist() == ["later", "urgent", "urgent"]
+    np.testing.assert_allclose(names["probabilities"], names["model"].predict_proba(rows), atol=1e-6)
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_every_example_is_tested_here(path):
     assert path.name in Path(__file__).read_text()

@@ -28,7 +28,7 @@ def _gives_probabilities(classifier):
     loss = getattr(classifier, "_loss", classifier.loss)
     if isinstance(loss, str):
         loss = classifier._losses[loss]() if loss in classifier._losses else None
-    if loss is None or loss.inverse_link_function(1) is None:
+    if "classifier" not in getattr(loss, "estimator_types", ()) or loss.inverse_link_function(1) is None:
         raise AttributeError(f"probabilities are not available for loss={classifier.loss!r}.")
     return True
 
@@ -44,17 +44,20 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     over the weights of a scikit-learn model, where :math:`s_i` are the sample weights and the score is the raw score,
     before any sigmoid or softmax. Two classes have one score, by default the log-loss of its sigmoid and the gradient
     :math:`p - y`; more classes have one score each, by default the log-loss of their softmax and the gradient
-    :math:`p - onehot(y)`. The loss is computed from the raw score and finite for every finite score. The fitted model
-    predicts through the ONNX model that `save_onnx` writes.
+    :math:`p - onehot(y)`. The loss is computed from the raw score and finite for every finite score. `save_onnx` writes
+    the fitted model as an ONNX file.
 
     Parameters
     ----------
-    estimator : estimator, default=None
-        The model to train: `LogisticRegression` or `MLPClassifier`, or a `Pipeline` that ends in one. None:
-        `LogisticRegression()`. Its architecture is used (`fit_intercept`, `hidden_layer_sizes`, `activation`), not its
-        own training parameters. The estimator itself is not changed. The steps of a pipeline before the model are
-        cloned, fitted once on all rows, and part of the exported model; they get an array (a `ColumnTransformer` takes
-        columns by position) and no `sample_weight`, as in scikit-learn's own pipelines.
+    estimator : estimator or onnx.ModelProto, default=None
+        The model to train: any linear classifier or neural network of scikit-learn, or a `Pipeline` that ends in one.
+        None: `LogisticRegression()`. Its architecture is used (`fit_intercept`, `hidden_layer_sizes`, `activation`),
+        not its own training parameters. The estimator itself is not changed. The steps of a pipeline before the model
+        are cloned, fitted once on all rows, and part of the exported model; they get X as it is, and no
+        `sample_weight`, as in scikit-learn's own pipelines. `FrozenEstimator(fitted)`: a fitted model or pipeline,
+        whose weights are the initial ones and whose steps are not fitted again. It may be of another type, where its
+        ONNX graph has weights with a gradient. `onnx.ModelProto`: one input of floats, one output of floats beside
+        labels; its weights are the initial ones. It is not changed.
     solver : {"agent", "session"}, default="agent"
         The API of ONNX Runtime that makes the gradient steps: "agent" for TrainingAgent, "session" for
         TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11). Both make the same steps.
@@ -116,14 +119,15 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     weights_ : dict of str to ndarray
-        Copies of the trained weights, by their names in `onnx_`.
+        Copies of all weights, trained or not, by their names in `onnx_`.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients, where the model is linear. After a pipeline's steps: of the transformed features.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts, where the model is linear.
     onnx_ : onnx.ModelProto
-        The deployable model. Its input "X" has shape (any, `n_features_in_`); its outputs are "label", of shape
-        (any,), and "probabilities", of shape (any, n_classes).
+        The deployable model. Its input "X" has shape (any, `n_features_in_`), of a DataFrame that a pipeline takes each
+        column is an input of shape (any, 1); its outputs are "label", of shape (any,), and "probabilities", of shape
+        (any, n_classes).
     loss_curve_ : list of float
         The objective of each epoch: the mean over its batches, each before its update.
     loss_ : float
@@ -229,7 +233,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Numbers, finite.
+            Numbers, finite; or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
         y : array-like of shape (n_samples,)
             Class labels of at least two classes: ints, strings, bools or floats.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -246,7 +250,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
             For a parameter, X, y or `sample_weight` that is not as described, for a step of a pipeline that cannot be
             part of an ONNX model, and where the training diverges. After any error the estimator is as it was before.
         TypeError
-            For sparse X.
+            For sparse X, where no step of a pipeline takes it.
         NotTrainableError
             Where `estimator` is not a model that can be trained; a `ValueError`.
         RuntimeNotAvailableError
@@ -336,7 +340,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In float64: the values that the ONNX model gives.
+            In float64.
         """
         from skort.graphs.export import PROBABILITIES
 

@@ -28,16 +28,19 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     .. math:: J(w) = \frac{\sum_i s_i \, loss(y_i, score_i)}{\sum_i s_i} + \alpha \, penalty(w)
 
     over the weights of a scikit-learn model, where :math:`s_i` are the sample weights; with several outputs the loss is
-    the mean over them. The fitted model predicts through the ONNX model that `save_onnx` writes.
+    the mean over them. `save_onnx` writes the fitted model as an ONNX file.
 
     Parameters
     ----------
-    estimator : estimator, default=None
-        The model to train: `LinearRegression` or `MLPRegressor`, or a `Pipeline` that ends in one. None:
-        `LinearRegression()`. Its architecture is used (`fit_intercept`, `hidden_layer_sizes`, `activation`), not its
-        own training parameters. The estimator itself is not changed. The steps of a pipeline before the model are
-        cloned, fitted once on all rows, and part of the exported model; they get an array (a `ColumnTransformer` takes
-        columns by position) and no `sample_weight`, as in scikit-learn's own pipelines.
+    estimator : estimator or onnx.ModelProto, default=None
+        The model to train: any linear regressor or neural network of scikit-learn, or a `Pipeline` that ends in one.
+        None: `LinearRegression()`. Its architecture is used (`fit_intercept`, `hidden_layer_sizes`, `activation`), not
+        its own training parameters. The estimator itself is not changed. The steps of a pipeline before the model are
+        cloned, fitted once on all rows, and part of the exported model; they get X as it is, and no `sample_weight`, as
+        in scikit-learn's own pipelines. `FrozenEstimator(fitted)`: a fitted model or pipeline, whose weights are the
+        initial ones and whose steps are not fitted again. It may be of another type, where its ONNX graph has weights
+        with a gradient. `onnx.ModelProto`: one input of floats, one output of floats; its weights are the initial ones.
+        It is not changed.
     solver : {"agent", "session"}, default="agent"
         The API of ONNX Runtime that makes the gradient steps: "agent" for TrainingAgent, "session" for
         TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11). Both make the same steps.
@@ -103,14 +106,14 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     Attributes
     ----------
     weights_ : dict of str to ndarray
-        Copies of the trained weights, by their names in `onnx_`.
+        Copies of all weights, trained or not, by their names in `onnx_`.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
         Coefficients, where the model is linear. After a pipeline's steps: of the transformed features.
     intercept_ : ndarray of shape (1,) or (n_outputs,)
         Intercepts, where the model is linear.
     onnx_ : onnx.ModelProto
-        The deployable model. Its input "X" has shape (any, `n_features_in_`); its output "variable" has shape
-        (any, n_outputs).
+        The deployable model. Its input "X" has shape (any, `n_features_in_`), of a DataFrame that a pipeline takes each
+        column is an input of shape (any, 1); its output "variable" has shape (any, n_outputs).
     loss_curve_ : list of float
         The objective of each epoch: the mean over its batches, each before its update.
     loss_ : float
@@ -223,7 +226,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Numbers, finite.
+            Numbers, finite; or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets, finite numbers.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -240,7 +243,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
             For a parameter, X, y or `sample_weight` that is not as described, for a step of a pipeline that cannot be
             part of an ONNX model, and where the training diverges. After any error the estimator is as it was before.
         TypeError
-            For sparse X.
+            For sparse X, where no step of a pipeline takes it.
         NotTrainableError
             Where `estimator` is not a model that can be trained; a `ValueError`.
         RuntimeNotAvailableError
@@ -285,7 +288,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            In float64: the values that the ONNX model gives, in the shape of the y of `fit`.
+            In float64, in the shape of the y of `fit`.
         """
         from skort.graphs.export import PREDICTION
 

@@ -296,7 +296,8 @@ def test_probabilities_follow_the_loss_of_the_fit():
     X, y = data(OrtSGDClassifier, 1)
     model = OrtSGDClassifier(loss="hinge", max_iter=2, tol=None).fit(X, y).set_params(loss="log_loss")
     assert not hasattr(model, "predict_proba")
-    assert not hasattr(OrtSGDClassifier(loss="none"), "predict_proba")
+    for no_loss in ("none", 3, Hinge, Loss(LOG_LOSS, inverse_link="no text")):
+        assert not hasattr(OrtSGDClassifier(loss=no_loss), "predict_proba")
     assert hasattr(OrtSGDClassifier(loss=LogLoss()), "predict_proba")
     assert not hasattr(OrtSGDClassifier(loss=Loss(LOG_LOSS)), "predict_proba")
     with pytest.raises(AttributeError, match="has no attribute 'predict_proba'"):
@@ -403,6 +404,7 @@ def test_an_inverse_link_of_ones_own_is_exported(run_onnx):
         ),
         (OrtSGDClassifier, {"loss": Huber()}, None, "loss=Huber is no loss of a classifier. Use one of 'log_loss', "),
         (OrtSGDClassifier, {"loss": Loss(SQUARE, inverse_link=SQUARE)}, None, "loss=Loss is no loss of a classifier"),
+        (OrtSGDClassifier, {"loss": Hinge}, None, r"Hinge is a class: give an instance of it, Hinge\(\)"),
         (OrtSGDRegressor, {"loss": "poisson"}, -1.0, r'loss="poisson" takes y >= 0, not zero in all rows'),
         (OrtSGDRegressor, {"loss": "poisson"}, 0.0, r'loss="poisson" takes y >= 0, not zero in all rows'),
         (OrtSGDRegressor, {"loss": "gamma"}, 0.0, r'loss="gamma" takes y > 0'),
