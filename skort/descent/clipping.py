@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-__all__ = ["clipped", "norm"]
+__all__ = ["clipped", "clipped_text", "norm"]
 
 
 def norm(gradient):
@@ -50,3 +50,21 @@ def clipped(gradient, max_norm, out):
     """
     length = norm(gradient)
     return gradient if length <= max_norm else np.multiply(gradient, max_norm / length, out=out)
+
+
+def clipped_text(max_norm):
+    """Return `clipped` as the ONNX function `(gradient) => (clipped)`."""
+    return """\
+clipped (gradient) => (clipped) {
+    size = Constant <value = int64[1] {1}> ()
+    one = ConstantOfShape <value = double[1] {1}> (size)
+    max_norm = ConstantOfShape <value = double[1] {%r}> (size)
+    wide = Cast <to = 11> (gradient)
+    square = Mul (wide, wide)
+    sum = ReduceSum <keepdims = 1> (square)
+    length = Sqrt (sum)
+    ratio = Div (max_norm, length)
+    factor = Min (one, ratio)
+    short = CastLike (factor, gradient)
+    clipped = Mul (gradient, short)
+}""" % float(max_norm)

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-__all__ = ["OPTIMIZERS", "SGD", "Adam", "Momentum", "Nesterov", "Optimizer"]
+__all__ = ["OPTIMIZERS", "SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"]
 
 
 class Optimizer(Protocol):
@@ -74,6 +74,18 @@ class Optimizer(Protocol):
         """
 
 
+class OnnxOptimizer(Optimizer, Protocol):
+    """An optimizer that is ONNX as well, as solver "graph" needs it: the same update, which the tests compare."""
+
+    def onnx_update(self) -> str:
+        """
+        Return the ONNX function `(weights, gradient, eta, ...) => (next_weights, length, ...)`.
+
+        Its other inputs are arrays of the state, by their names; its other outputs are those that an update changes, by
+        their names after `next_`. `eta` is a scalar, `length` the result of `step_length` after the update.
+        """
+
+
 class SGD(BaseEstimator):
     r"""
     Stochastic gradient descent.
@@ -104,6 +116,15 @@ class SGD(BaseEstimator):
     def step_length(self, eta, state):
         """Return `eta`."""
         return eta
+
+    def onnx_update(self):
+        """Return the update as ONNX."""
+        return """\
+sgd (weights, gradient, eta) => (next_weights, length) {
+    step = Mul (gradient, eta)
+    next_weights = Sub (weights, step)
+    length = Identity (eta)
+}"""
 
 
 class Momentum(BaseEstimator):
@@ -152,7 +173,24 @@ class Momentum(BaseEstimator):
 
     def step_length(self, eta, state):
         """Return the limit of the velocity, `eta` / (1 - `momentum`)."""
-        return eta / max(1 - float(self.momentum), sys.float_info.epsilon)
+        return eta * self._gain()
+
+    def onnx_update(self):
+        """Return the update as ONNX."""
+        return """\
+momentum (weights, gradient, eta, velocity) => (next_weights, length, next_velocity) {
+    momentum = Constant <value = float {%r}> ()
+    gain = Constant <value = float {%r}> ()
+    kept = Mul (velocity, momentum)
+    step = Mul (gradient, eta)
+    next_velocity = Sub (kept, step)
+    next_weights = Add (weights, next_velocity)
+    length = Mul (eta, gain)
+}""" % (float(self.momentum), self._gain())
+
+    def _gain(self):
+        """Return how many times as far as `SGD` a constant gradient moves a weight."""
+        return 1 / max(1 - float(self.momentum), sys.float_info.epsilon)
 
 
 class Nesterov(Momentum):
@@ -189,6 +227,21 @@ class Nesterov(Momentum):
         np.subtract(weights, scratch, out=weights)
         np.multiply(velocity, momentum, out=scratch)
         np.add(weights, scratch, out=weights)
+
+    def onnx_update(self):
+        """Return the update as ONNX."""
+        return """\
+nesterov (weights, gradient, eta, velocity) => (next_weights, length, next_velocity) {
+    momentum = Constant <value = float {%r}> ()
+    gain = Constant <value = float {%r}> ()
+    kept = Mul (velocity, momentum)
+    step = Mul (gradient, eta)
+    next_velocity = Sub (kept, step)
+    moved = Sub (weights, step)
+    ahead = Mul (next_velocity, momentum)
+    next_weights = Add (moved, ahead)
+    length = Mul (eta, gain)
+}""" % (float(self.momentum), self._gain())
 
 
 class Adam(BaseEstimator):
@@ -282,6 +335,65 @@ class Adam(BaseEstimator):
     def step_length(self, eta, state):
         """Return the factor of the first moment, by weight."""
         return self._correction(eta, state) / (np.sqrt(state["second_moment"]) + float(self.epsilon))
+
+    def onnx_update(self):
+        """Return the update as ONNX."""
+        beta_1, beta_2 = float(self.beta_1), float(self.beta_2)
+        parameters = (beta_1, beta_2, 1 - beta_1, 1 - beta_2, beta_2, float(self.epsilon))
+        if self.weight_decay > 0:
+            head = "adam (weights, gradient, eta, first_moment, second_moment, n_updates, n_coefficients)"
+            return _ADAM % (head, _WEIGHT_DECAY % float(self.weight_decay), *parameters)
+        head = "adam (weights, gradient, eta, first_moment, second_moment, n_updates)"
+        return _ADAM % (head, "decayed = Identity (weights)", *parameters)
+
+
+# The correction is computed in float64, which a Constant would not be: it has the dtype of the weights.
+_ADAM = """\
+%s => (next_weights, length, next_first_moment, next_second_moment, next_n_updates) {
+    %s
+    one = Constant <value = int64[1] {1}> ()
+    beta_1 = ConstantOfShape <value = double[1] {%r}> (one)
+    beta_2 = ConstantOfShape <value = double[1] {%r}> (one)
+    unit = ConstantOfShape <value = double[1] {1}> (one)
+    next_n_updates = Add (n_updates, one)
+    t = Cast <to = 11> (next_n_updates)
+    power_1 = Pow (beta_1, t)
+    power_2 = Pow (beta_2, t)
+    grown_1 = Sub (unit, power_1)
+    grown_2 = Sub (unit, power_2)
+    root = Sqrt (grown_2)
+    correction = Div (root, grown_1)
+    wide_eta = Cast <to = 11> (eta)
+    wide_corrected = Mul (wide_eta, correction)
+    corrected = CastLike (wide_corrected, weights)
+    part_1 = Constant <value = float {%r}> ()
+    part_2 = Constant <value = float {%r}> ()
+    kept_2 = Constant <value = float {%r}> ()
+    epsilon = Constant <value = float {%r}> ()
+    change = Sub (gradient, first_moment)
+    change_1 = Mul (change, part_1)
+    next_first_moment = Add (first_moment, change_1)
+    square = Mul (gradient, gradient)
+    square_2 = Mul (square, part_2)
+    second_2 = Mul (second_moment, kept_2)
+    next_second_moment = Add (second_2, square_2)
+    scale = Sqrt (next_second_moment)
+    divisor = Add (scale, epsilon)
+    ratio = Div (next_first_moment, divisor)
+    step = Mul (ratio, corrected)
+    next_weights = Sub (decayed, step)
+    length = Div (corrected, divisor)
+}"""
+_WEIGHT_DECAY = """begin = Constant <value = int64[1] {0}> ()
+    end = Constant <value = int64[1] {9223372036854775807}> ()
+    decay = Constant <value = float {%r}> ()
+    whole = Constant <value = float {1}> ()
+    lost = Mul (eta, decay)
+    kept = Sub (whole, lost)
+    coefficients = Slice (weights, begin, n_coefficients)
+    others = Slice (weights, n_coefficients, end)
+    shrunk = Mul (coefficients, kept)
+    decayed = Concat <axis = 0> (shrunk, others)"""
 
 
 #: The optimizers by name.

@@ -1,10 +1,10 @@
-"""Which ONNX operators ONNX Runtime can differentiate."""
+"""Which ONNX operators can be differentiated: by ONNX Runtime, and what stands in the way of a gradient."""
 
 from onnx import TensorProto
 
-__all__ = ["DIFFERENTIABLE", "FLOAT32_ONLY", "undifferentiable"]
+__all__ = ["DIFFERENTIABLE", "FLOAT32_ONLY", "runtime_gradient", "undifferentiable"]
 
-#: Standard operators whose gradient every solver has, and has right: the tests compare each with a finite difference.
+#: Standard operators whose gradient ONNX Runtime has, and has right: the tests compare each with a finite difference.
 DIFFERENTIABLE = frozenset(
     {
         *("Abs", "Add", "Cast", "Clip", "Cos", "Div", "Dropout", "Erf", "Exp", "Identity", "LeakyRelu", "Log", "Max"),
@@ -23,8 +23,8 @@ FLOAT32_ONLY = frozenset(
     }
 )
 
-# No gradient goes through these: their results do not change with their inputs, or by jumps. The runtime passes them
-# over where another way leads from the weight to the output; Floor, Round and Sign it does not even pass over.
+# No gradient goes through these: their results do not change with their inputs, or by jumps. They are passed
+# over where another way leads from the weight to the output; Floor, Round and Sign the runtime does not even pass over.
 _CONSTANT = frozenset(
     {
         *("And", "ArgMax", "ArgMin", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or", "Shape"),
@@ -35,7 +35,26 @@ _CONSTANT = frozenset(
 _FIRST_INPUT = frozenset({"Clip", "Dropout", "Pad", "Pow"})
 
 
-def undifferentiable(graph, weights):
+def runtime_gradient(graph):
+    """
+    Return what ONNX Runtime differentiates of a graph.
+
+    Parameters
+    ----------
+    graph : onnx.GraphProto
+        As for `undifferentiable`.
+
+    Returns
+    -------
+    has_gradient : callable
+        (node, names of results) -> whether the node is differentiated by those of its inputs that are among them.
+    """
+    float64 = graph.output[0].type.tensor_type.elem_type == TensorProto.DOUBLE
+    leading, shapes = _leading_to(graph, graph.output[0].name), _shapes(graph)
+    return lambda node, reached: _has_gradient(node, reached, leading, shapes, float64)
+
+
+def undifferentiable(graph, weights, gradient=runtime_gradient):
     """
     Return what stands between a weight and the output of a graph.
 
@@ -45,18 +64,18 @@ def undifferentiable(graph, weights):
         With one output; with the shapes of its results where it has a `Where`, as from `onnx.shape_inference`.
     weights : iterable of str
         Names of initializers, or of inputs.
+    gradient : callable, default=runtime_gradient
+        Graph -> what a solver differentiates of it, as `runtime_gradient`.
 
     Returns
     -------
     operator : (str, str) or None
-        Type and name of the first node, on the way from the first such weight, that the solvers do not differentiate;
+        Type and name of the first node, on the way from the first such weight, that the solver does not differentiate;
         of a comparison, `ArgMax` and the like only where there is no other way. None where every weight that leads to
         the output has a gradient.
     """
     output = graph.output[0]
-    float64 = output.type.tensor_type.elem_type == TensorProto.DOUBLE
-    leading = _leading_to(graph, output.name)
-    shapes = _shapes(graph)
+    leading, has_gradient = _leading_to(graph, output.name), gradient(graph)
     for weight in weights:
         reached, stopping = {weight}, []
         for node in graph.node:
@@ -64,7 +83,7 @@ def undifferentiable(graph, weights):
                 continue
             if node.op_type in _CONSTANT:
                 stopping.append(node)
-            elif _has_gradient(node, reached, leading, shapes, float64):
+            elif has_gradient(node, reached):
                 reached.update(node.output)
             else:
                 return node.op_type, node.name

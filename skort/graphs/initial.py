@@ -7,7 +7,7 @@ from sklearn.base import is_classifier as is_sklearn_classifier
 
 from skort.exceptions import NotTrainableError
 from skort.graphs.conversion import to_onnx
-from skort.graphs.differentiable import undifferentiable
+from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.families import FAMILY, fitted_stand_in, has_log_link, initial_stand_in, score_model
 from skort.graphs.onnx_models import onnx_score_graph
 from skort.graphs.raw_inputs import RawInput
@@ -104,9 +104,17 @@ def stand_in_graph(stand_in, n_outputs, dtype, *, log_link=False):
     return ScoreGraph(model, find_weights(graph))
 
 
-def check_differentiable(score_graph):
+def check_differentiable(score_graph, gradient=runtime_gradient, differentiated_by="ONNX Runtime"):
     """
     Raise an error where a trained weight leads to the score through an operator without a gradient.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+    gradient : callable, default=runtime_gradient
+        As for `undifferentiable`.
+    differentiated_by : str, default="ONNX Runtime"
+        Whose gradient that is, for the message.
 
     Raises
     ------
@@ -118,13 +126,14 @@ def check_differentiable(score_graph):
             "estimator: the model has no weight to train, no initializer of its ONNX graph that is an operand of "
             "MatMul, Gemm, Conv or Add between its input and its output."
         )
-    obstacle = undifferentiable(score_graph.model.graph, score_graph.trainable)
+    # Some rules depend on shapes, but none on the number of rows.
+    obstacle = undifferentiable(score_graph.with_batch_size(2).graph, score_graph.trainable, gradient)
     if obstacle is not None:
         operator, node = obstacle
         raise NotTrainableError(
             f"estimator: its ONNX graph computes with the operator {operator}{f' (node {node!r})' if node else ''} "
-            f"between a weight and the score, which has no gradient in {score_graph.dtype} in ONNX Runtime. Name the "
-            "weights after it in trainable, or cut the model before it."
+            f"between a weight and the score, which has no gradient in {score_graph.dtype} in {differentiated_by}. "
+            "Name the weights after it in trainable, or cut the model before it."
         )
 
 

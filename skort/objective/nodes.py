@@ -9,11 +9,12 @@ from skort.objective.base import ScoreLoss
 from skort.objective.penalties import Penalty, l1_text, l2_gradient_text, l2_text
 from skort.onnx_text import onnx_dtype
 
-__all__ = ["OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "TARGET", "Objective"]
+__all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "TARGET", "Objective"]
 
 # The names of the inputs and results that the nodes add to a graph.
 TARGET = "skort_target"
 SAMPLE_WEIGHT = "skort_sample_weight"
+LOSS = "skort_loss"
 OBJECTIVE = "skort_objective"
 SCORE_GRADIENT = "skort_score_gradient"
 
@@ -81,11 +82,11 @@ class Objective:
         """Add the nodes that compute `result`, the weighted sum of the loss over the batch, from `score`."""
         value = self.loss.value_function(self.n_outputs)
         if self.loss.takes_weight:
-            fragment.call(value, [score, TARGET, SAMPLE_WEIGHT], ["skort_loss"])
-            fragment.call(_SUM, ["skort_loss"], [result])
+            fragment.call(value, [score, TARGET, SAMPLE_WEIGHT], ["skort_losses"])
+            fragment.call(_SUM, ["skort_losses"], [result])
         else:
-            fragment.call(value, [score, TARGET], ["skort_loss"])
-            fragment.call(_WEIGHTED_SUM, ["skort_loss", SAMPLE_WEIGHT], [result])
+            fragment.call(value, [score, TARGET], ["skort_losses"])
+            fragment.call(_WEIGHTED_SUM, ["skort_losses", SAMPLE_WEIGHT], [result])
 
     def add_value(self, fragment, score):
         """Add the nodes that compute `OBJECTIVE`, a scalar, from the result named `score`."""

@@ -22,9 +22,12 @@ __all__ = [
     "Penalty",
     "Strength",
     "l1_text",
+    "l1_vector_text",
     "l2_gradient_text",
     "l2_text",
+    "l2_vector_text",
     "soft_threshold",
+    "soft_threshold_text",
 ]
 
 _STRENGTHS = Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")
@@ -190,6 +193,39 @@ l2_gradient (weight) => (gradient) {
     strength = Constant <value = float {%r}> ()
     gradient = Mul (strength, weight)
 }""" % float(strength)
+
+
+def l1_vector_text():
+    """Return the ONNX function `(weights, strengths) => (penalty)` of vectors, each weight with its own strength."""
+    return """\
+l1_vector (weights, strengths) => (penalty) {
+    absolute = Abs (weights)
+    products = Mul (strengths, absolute)
+    penalty = ReduceSum <keepdims = 0> (products)
+}"""
+
+
+def l2_vector_text():
+    """Return `(weights, strengths) => (penalty, gradient)` of vectors, each weight with its own strength."""
+    return """\
+l2_vector (weights, strengths) => (penalty, gradient) {
+    half = Constant <value = float {0.5}> ()
+    gradient = Mul (strengths, weights)
+    products = Mul (gradient, weights)
+    sum = ReduceSum <keepdims = 0> (products)
+    penalty = Mul (half, sum)
+}"""
+
+
+def soft_threshold_text():
+    """Return `soft_threshold` as the ONNX function `(weight, threshold) => (moved)`."""
+    return """\
+soft_threshold (weight, threshold) => (moved) {
+    minus_threshold = Neg (threshold)
+    below = Min (weight, threshold)
+    inside = Max (below, minus_threshold)
+    moved = Sub (weight, inside)
+}"""
 
 
 def soft_threshold(weight, threshold, scratch):

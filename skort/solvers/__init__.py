@@ -5,12 +5,13 @@ import numpy as np
 from skort.descent.optimizers import SGD
 from skort.exceptions import RuntimeNotAvailableError
 from skort.solvers.agent import AgentSolver
+from skort.solvers.graph import GraphSolver
 from skort.solvers.session import SessionSolver
 
 __all__ = ["SOLVERS", "available_solvers"]
 
 #: The values of the estimators' parameter `solver`.
-SOLVERS = {"agent": AgentSolver, "session": SessionSolver}
+SOLVERS = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
 
 
 def available_solvers():

@@ -7,13 +7,14 @@ from skort.descent.averaging import Average
 from skort.descent.batches import Batch
 from skort.descent.clipping import clipped, norm
 from skort.exceptions import RuntimeNotAvailableError
+from skort.graphs.differentiable import runtime_gradient
 from skort.objective.nodes import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import soft_threshold
 from skort.onnx_text import Fragment, inlined
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
 from skort.solvers.derived import derived_score_gradient
-from skort.solvers.state import everything, flat, load, saved, views
+from skort.solvers.state import everything, flat, load, saved, strengths_vector, views
 
 __all__ = ["AgentSolver"]
 
@@ -55,6 +56,8 @@ class AgentSolver:
         Where the loss brings no gradient, and ONNX Runtime does not differentiate it.
     """
 
+    gradient = staticmethod(runtime_gradient)
+
     @staticmethod
     def check(dtype, optimizer, max_grad_norm=None):
         """Raise an error where the installed ONNX Runtime cannot train so this way."""
@@ -85,7 +88,7 @@ class AgentSolver:
         }
         outputs = {_gradient_of(name): gradient for name, gradient in views(self._gradient, initial).items()}
         self._agent = BoundTrainingAgent(self._model.SerializeToString(), inputs, outputs)
-        self._l1 = _l1_strengths(objective.strengths, initial, objective.dtype)
+        self._l1 = strengths_vector(objective, initial, "l1")
 
     def step(self, eta):
         """Make one update with learning rate `eta`; return the objective on the batch before it."""
@@ -119,14 +122,6 @@ class AgentSolver:
     def training_graphs(self):
         """Return the graph of forward and backward; the update follows it in numpy."""
         return {"gradient": self._model}
-
-
-def _l1_strengths(strengths, weights, dtype):
-    """Return the strength of the l1 term of every weight, as one vector, or None where there is no such term."""
-    if not any(strength.l1 for strength in strengths.values()):
-        return None
-    l1 = {name: strengths[name].l1 if name in strengths else 0.0 for name in weights}
-    return flat({name: np.full(weight.shape, l1[name], dtype) for name, weight in weights.items()})
 
 
 def _gradient_of(name):

@@ -1,5 +1,6 @@
 """What a solver is."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -45,6 +46,9 @@ class Solver(Stepper, Protocol):
         average: bool | int = False,
         state: dict[str, np.ndarray] | None = None,
     ): ...
+
+    #: Graph -> what the solver differentiates of it, see `skort.graphs.differentiable.runtime_gradient`.
+    gradient: Callable
 
     @staticmethod
     def check(dtype: np.dtype, optimizer: Optimizer, max_grad_norm: float | None = None) -> None:

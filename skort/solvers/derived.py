@@ -1,4 +1,4 @@
-"""The gradient of a loss by the raw score, where the loss brings none: derived by ONNX Runtime."""
+"""The gradient of a loss by the raw score, where the loss brings none: derived by ONNX Runtime or by skort."""
 
 import numpy as np
 import onnx
@@ -6,12 +6,13 @@ import onnx.shape_inference
 from onnx import helper, numpy_helper
 
 from skort.exceptions import NotTrainableError
-from skort.graphs.differentiable import undifferentiable
-from skort.objective.nodes import SAMPLE_WEIGHT, TARGET
+from skort.graphs.differentiable import runtime_gradient, undifferentiable
+from skort.graphs.gradient.reverse import add_gradients, rule_gradient
+from skort.objective.nodes import SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.runtime.training_agent import gradient_graph
 
-__all__ = ["check_differentiable", "derived_score_gradient"]
+__all__ = ["add_derived_score_gradient", "check_differentiable", "derived_score_gradient"]
 
 _SCORE, _LOSS = "skort_score", "skort_loss_sum"
 
@@ -30,7 +31,7 @@ def check_differentiable(objective, batch_size):
     NotTrainableError
         Names the operator on the way from the score to the loss that has no gradient.
     """
-    _check(_loss_model(objective, batch_size))
+    _check(_loss_model(objective, batch_size), runtime_gradient)
 
 
 def derived_score_gradient(objective, batch_size):
@@ -53,7 +54,7 @@ def derived_score_gradient(objective, batch_size):
         As for `check_differentiable`.
     """
     loss = _loss_model(objective, batch_size)
-    _check(loss)
+    _check(loss, runtime_gradient)
     model = onnx.load_from_string(gradient_graph(loss.SerializeToString(), [_SCORE]))
     nodes = [helper.make_node("Constant", [], [weight.name], value=weight) for weight in model.graph.initializer]
     for node in model.graph.node:
@@ -66,10 +67,43 @@ def derived_score_gradient(objective, batch_size):
     return helper.make_function(DOMAIN, "derived_gradient", inputs, [f"{_SCORE}_grad"], nodes, opsets)
 
 
-def _check(loss):
+def add_derived_score_gradient(fragment, objective, batch_size, score):
+    """
+    Add the nodes that compute `SCORE_GRADIENT`, the derivative of the weighted sum of the loss by the score.
+
+    Other than `derived_score_gradient`, they come from skort's own rules: standard operators.
+
+    Parameters
+    ----------
+    fragment : Fragment
+    objective : Objective
+    batch_size : int
+    score : str
+        The name of the result.
+
+    Raises
+    ------
+    NotTrainableError
+        Where an operator on the way from the score to the loss has no rule.
+    """
+    loss = _loss_model(objective, batch_size)
+    _check(loss, rule_gradient)
+    derived = Fragment(objective.dtype)
+    one = numpy_helper.from_array(np.ones((), objective.dtype))
+    derived.nodes.extend([helper.make_node("Constant", [], ["one"], value=one), *loss.graph.node])
+    gradient = add_gradients(derived, loss.graph, "one", [_SCORE])[_SCORE]
+    del loss.graph.node[:]
+    loss.graph.node.extend(derived.nodes)
+    nodes = inlined(loss, derived).graph.node
+    inputs, opsets = [_SCORE, TARGET, SAMPLE_WEIGHT], list(loss.opset_import)
+    function = helper.make_function(DOMAIN, "derived_gradient", inputs, [gradient], nodes, opsets)
+    fragment.call(function, [score, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
+
+
+def _check(loss, gradient):
     if not any(_SCORE in node.input for node in loss.graph.node):
         raise NotTrainableError("loss: its value does not use the score.")
-    found = undifferentiable(loss.graph, [_SCORE])
+    found = undifferentiable(loss.graph, [_SCORE], gradient)
     if found is not None:
         raise NotTrainableError(
             f"loss: no gradient goes through the operator {found[0]} on the way from the score to its value. Write the "

@@ -6,6 +6,7 @@ from skort.descent.averaging import Average
 from skort.descent.batches import Batch
 from skort.descent.optimizers import SGD, Adam
 from skort.exceptions import RuntimeNotAvailableError
+from skort.graphs.differentiable import runtime_gradient
 from skort.objective.nodes import SAMPLE_WEIGHT, TARGET
 from skort.onnx_text import Fragment, inlined
 from skort.runtime.installed import training_api, why_missing
@@ -55,6 +56,8 @@ class SessionSolver:
     NotTrainableError
         Where ONNX Runtime does not differentiate the loss.
     """
+
+    gradient = staticmethod(runtime_gradient)
 
     @staticmethod
     def check(dtype, optimizer, max_grad_norm=None):

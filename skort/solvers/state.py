@@ -2,7 +2,7 @@
 
 import numpy as np
 
-__all__ = ["everything", "flat", "load", "saved", "views"]
+__all__ = ["everything", "flat", "load", "saved", "strengths_vector", "views"]
 
 
 def flat(arrays):
@@ -15,6 +15,27 @@ def views(vector, arrays):
     ends = np.cumsum([a.size for a in arrays.values()])
     parts = np.split(vector, ends[:-1])
     return {name: part.reshape(a.shape) for (name, a), part in zip(arrays.items(), parts, strict=True)}
+
+
+def strengths_vector(objective, weights, norm):
+    """
+    Return how strong one term of the penalty is for every weight.
+
+    Parameters
+    ----------
+    objective : Objective
+    weights : dict of str to ndarray
+    norm : {"l1", "l2"}
+
+    Returns
+    -------
+    strengths : ndarray of shape (n_weights,) or None
+        In the order of `flat`; None where there is no such term.
+    """
+    strengths = {name: getattr(strength, norm) for name, strength in objective.strengths.items()}
+    if not any(strengths.values()):
+        return None
+    return flat({name: np.full(w.shape, strengths.get(name, 0.0), objective.dtype) for name, w in weights.items()})
 
 
 def everything(weights, memory, average):

@@ -3,17 +3,17 @@
 import numpy as np
 import onnx
 import onnx.shape_inference
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from skort.exceptions import NotTrainableError
 from skort.graphs.gradient.applied import Applied, sum_to
-from skort.graphs.gradient.rules import RULES
-from skort.onnx_text import function
+from skort.graphs.gradient.rules import FLOAT32_ONLY, RULES
+from skort.onnx_text import IR_VERSION, OPSET, function
 
-__all__ = ["add_gradients", "has_rule"]
+__all__ = ["add_gradients", "rule_gradient"]
 
 
-def add_gradients(fragment, model, output_gradient, names):
+def add_gradients(fragment, graph, output_gradient, names):
     r"""
     Add the nodes that compute the gradient of an objective by some results of a graph.
 
@@ -28,8 +28,8 @@ def add_gradients(fragment, model, output_gradient, names):
     Parameters
     ----------
     fragment : Fragment
-        It holds the nodes of `model` already.
-    model : onnx.ModelProto
+        It holds the nodes of `graph` already.
+    graph : onnx.GraphProto
         One output; all shapes are fixed.
     output_gradient : str
         The name of the derivative of the objective by the output.
@@ -46,8 +46,7 @@ def add_gradients(fragment, model, output_gradient, names):
     NotTrainableError
         Where an operator on the way has no rule, or a shape is not known.
     """
-    known = _Known(model)
-    graph = model.graph
+    known = _Known(graph)
     names = list(names)
     reached = _reached(known, names)
     partials: dict[str, list[str]] = {graph.output[0].name: [output_gradient]}
@@ -59,39 +58,43 @@ def add_gradients(fragment, model, output_gradient, names):
             gradients = [_summed(fragment, partials, known, name) for name in node.output]
             for i, name in wanted:
                 parts = partials.setdefault(name, [])
-                parts.append(f"{name}_grad{len(parts)}")
+                parts.append(f"skort_gradient/{name}/{len(parts)}")
                 _add_partial(fragment, known.applied(node), i, gradients, parts[-1])
     return {name: _summed(fragment, partials, known, name) for name in names}
 
 
-def has_rule(model):
+def rule_gradient(graph):
     """
-    Return the function that says whether `add_gradients` can differentiate a node of a model.
+    Return what `add_gradients` differentiates of a graph.
 
     Parameters
     ----------
-    model : onnx.ModelProto
+    graph : onnx.GraphProto
         As for `add_gradients`.
 
     Returns
     -------
     has_gradient : callable
-        (node, names of the results to differentiate by) -> bool.
+        (node, names of results) -> whether the node is differentiated by those of its inputs that are among them.
     """
-    known = _Known(model)
+    known = _Known(graph)
 
     def has_gradient(node, reached):
+        if known.is_float64 and node.op_type in FLOAT32_ONLY:
+            return False
         return all(_text(known.applied(node), i) for i, name in enumerate(node.input) if name in reached)
 
     return has_gradient
 
 
 class _Known:
-    """What is known of the results of a model before it runs."""
+    """What is known of the results of a graph before it runs."""
 
-    def __init__(self, model):
+    def __init__(self, graph):
+        model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-        self.nodes = list(model.graph.node)
+        self.nodes = list(graph.node)
+        self.is_float64 = graph.output[0].type.tensor_type.elem_type == onnx.TensorProto.DOUBLE
         self.constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
         for node in graph.node:
             if node.op_type == "Constant" and node.attribute[0].name == "value":
@@ -149,11 +152,11 @@ def _summed(fragment, partials, known, name):
     parts = partials.get(name, [])
     if len(parts) == 1:
         return parts[0]
-    total = f"{name}_grad"
+    total = f"skort_gradient/{name}"
     if parts:
         fragment.node("Sum", parts, [total])
     else:
         zeros = numpy_helper.from_array(np.zeros(known.shapes[name], fragment.dtype))
-        fragment.nodes.append(onnx.helper.make_node("Constant", [], [total], value=zeros))
+        fragment.nodes.append(helper.make_node("Constant", [], [total], value=zeros))
     partials[name] = [total]
     return total

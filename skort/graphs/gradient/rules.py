@@ -13,7 +13,9 @@ and is summed to the shape of `x` afterwards. Shapes are known, so they are cons
 from skort.graphs.gradient.arrays import ARRAYS
 from skort.graphs.gradient.elementwise import ELEMENTWISE
 
-__all__ = ["RULES"]
+__all__ = ["FLOAT32_ONLY", "RULES"]
 
 #: The rules by operator.
 RULES = {**ELEMENTWISE, **ARRAYS}
+#: Those that ONNX Runtime has no float64 kernel of, or of what their rule needs.
+FLOAT32_ONLY = frozenset({"Cos", "Elu", "Erf", "Sin", "Softplus"})

@@ -1,0 +1,168 @@
+"""The whole step as one ONNX graph of standard operators: forward, loss, backward, penalty, clipping, update."""
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from skort.descent.clipping import clipped_text
+from skort.graphs.gradient.applied import int64s
+from skort.graphs.gradient.reverse import add_gradients
+from skort.objective.nodes import LOSS, OBJECTIVE, SCORE_GRADIENT
+from skort.objective.penalties import l1_vector_text, l2_vector_text, soft_threshold_text
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, function, inlined, onnx_dtype
+from skort.solvers.derived import add_derived_score_gradient
+from skort.solvers.state import flat, strengths_vector
+
+__all__ = ["ETA", "GRADIENT", "WEIGHTS", "next_name", "state_name", "step_graph"]
+
+ETA = "skort_learning_rate"
+GRADIENT = "skort_weights_gradient"
+WEIGHTS = "skort_weights"
+
+
+def state_name(name):
+    """Return the name of the input that is an array of the optimizer's state."""
+    return f"skort_{name}"
+
+
+def next_name(name):
+    """Return the name of the output that the next step takes as its input `name`."""
+    return f"{name}_next"
+
+
+def step_graph(score_graph, objective, optimizer, batch_size, memory, max_grad_norm=None):
+    r"""
+    Return one step of a training as a model.
+
+    Its inputs are a batch, the learning rate, the weights as one vector :math:`w` and what the optimizer remembers; its
+    outputs the loss, the objective and its gradient, and the weights and the optimizer's memory after the step. With
+    the strengths a of the l1 term and b of the l2 term of each weight
+
+    .. math:: g = \frac{\partial loss}{\partial w} + b \odot w, \quad
+        g \leftarrow g \min\left(1, \frac{max\_grad\_norm}{\lVert g \rVert_2}\right), \quad
+        w \leftarrow soft\_threshold(optimizer(w, g, \eta), \, length \cdot a)
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+    objective : Objective
+    optimizer : OnnxOptimizer
+    batch_size : int
+    memory : dict of str to ndarray
+        The state of the optimizer. Arrays that it does not change become constants.
+    max_grad_norm : float or None
+
+    Returns
+    -------
+    model : onnx.ModelProto
+    """
+    model = score_graph.with_batch_size(batch_size)
+    weights = score_graph.weights()
+    fragment = Fragment(objective.dtype)
+    fragment.call(_unpacked(weights), [WEIGHTS], list(weights))
+    fragment.nodes.extend(model.graph.node)
+    objective.add_loss(fragment, score_graph.score_name, LOSS)
+    if objective.loss.gradient_function(objective.n_outputs) is None:
+        add_derived_score_gradient(fragment, objective, batch_size, score_graph.score_name)
+    else:
+        objective.add_score_gradient(fragment, score_graph.score_name)
+    gradients = add_gradients(fragment, model.graph, SCORE_GRADIENT, weights)
+    fragment.call(_packed(weights), [gradients[name] for name in weights], ["skort_loss_gradient"])
+    _add_smooth_penalty(fragment, objective, weights)
+    changed = _add_update(fragment, objective, optimizer, memory, max_grad_norm, weights)
+    states = {WEIGHTS: flat(weights)} | {state_name(name): memory[name] for name in changed}
+    constants = [i for i in model.graph.initializer if i.name not in weights]
+    constants += [numpy_helper.from_array(a, state_name(n)) for n, a in memory.items() if n not in changed]
+    scalar, vector = np.zeros((), objective.dtype), states[WEIGHTS]
+    inputs = [model.graph.input[0], *objective.inputs(batch_size), *_infos({ETA: scalar, **states})]
+    outputs = {LOSS: scalar, OBJECTIVE: scalar, GRADIENT: vector, **{next_name(n): a for n, a in states.items()}}
+    graph = helper.make_graph(fragment.nodes, "step", inputs, _infos(outputs), constants)
+    opsets = [o for o in model.opset_import if o.domain != ""] + [helper.make_opsetid("", OPSET)]
+    return _needed(inlined(helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets), fragment))
+
+
+def _infos(arrays):
+    return [helper.make_tensor_value_info(name, onnx_dtype(a.dtype), a.shape) for name, a in arrays.items()]
+
+
+def _unpacked(weights):
+    """Return the function that takes the vector of all weights apart."""
+    sizes = int64s(w.size for w in weights.values())
+    shapes = "\n".join(
+        f"    shape{i} = Constant <value = {int64s(w.shape)}> ()\n    weight{i} = Reshape (part{i}, shape{i})"
+        for i, w in enumerate(weights.values())
+    )
+    return f"""
+unpacked (weights) => ({", ".join(f"weight{i}" for i in range(len(weights)))}) {{
+    sizes = Constant <value = {sizes}> ()
+    {", ".join(f"part{i}" for i in range(len(weights)))} = Split <axis = 0> (weights, sizes)
+{shapes}
+}}"""
+
+
+def _packed(weights):
+    """Return the function that puts the gradients by all weights together."""
+    parts = "\n".join(f"    part{i} = Reshape (gradient{i}, flat)" for i in range(len(weights)))
+    return f"""
+packed ({", ".join(f"gradient{i}" for i in range(len(weights)))}) => (gradient) {{
+    flat = Constant <value = int64[1] {{-1}}> ()
+{parts}
+    gradient = Concat <axis = 0> ({", ".join(f"part{i}" for i in range(len(weights)))})
+}}"""
+
+
+def _add_constant(fragment, name, array):
+    fragment.nodes.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array)))
+
+
+def _add_smooth_penalty(fragment, objective, weights):
+    """Add the objective and its gradient, but for that of the l1 term."""
+    value, gradient = LOSS, "skort_loss_gradient"
+    l1, l2 = (strengths_vector(objective, weights, norm) for norm in ("l1", "l2"))
+    if l1 is not None:
+        _add_constant(fragment, "skort_l1", l1)
+        fragment.call(l1_vector_text(), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])
+        fragment.node("Add", [value, "skort_l1_penalty"], ["skort_l1_objective"])
+        value = "skort_l1_objective"
+    if l2 is not None:
+        _add_constant(fragment, "skort_l2", l2)
+        fragment.call(l2_vector_text(), [WEIGHTS, "skort_l2"], ["skort_l2_penalty", "skort_l2_gradient"])
+        fragment.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
+        fragment.node("Add", [gradient, "skort_l2_gradient"], [GRADIENT])
+        value = "skort_l2_objective"
+    else:
+        fragment.node("Identity", [gradient], [GRADIENT])
+    fragment.node("Identity", [value], [OBJECTIVE])
+
+
+def _add_update(fragment, objective, optimizer, memory, max_grad_norm, weights):
+    """Add the update of the weights and of the optimizer's memory; return the names of what it changes of that."""
+    values = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
+    if max_grad_norm is not None:
+        fragment.call(clipped_text(max_grad_norm), [GRADIENT], ["skort_clipped"])
+        values["gradient"] = "skort_clipped"
+    l1 = strengths_vector(objective, weights, "l1")
+    results = {f"next_{name}": next_name(value) for name, value in values.items()} | {"length": "skort_length"}
+    if l1 is not None:
+        results["next_weights"] = "skort_moved"
+    update = function(optimizer.onnx_update(), objective.dtype)
+    fragment.call(optimizer.onnx_update(), [values[n] for n in update.input], [results[n] for n in update.output])
+    if l1 is not None:
+        fragment.node("Mul", ["skort_length", "skort_l1"], ["skort_threshold"])
+        fragment.call(soft_threshold_text(), ["skort_moved", "skort_threshold"], [next_name(WEIGHTS)])
+    return [name for name in memory if f"next_{name}" in update.output]
+
+
+def _needed(model):
+    """Return a copy with only those nodes that the outputs are computed from."""
+    needed, nodes = {output.name for output in model.graph.output}, []
+    for node in reversed(model.graph.node):
+        if not needed.isdisjoint(node.output):
+            needed.update(node.input)
+            nodes.append(node)
+    copied = onnx.ModelProto()
+    copied.CopyFrom(model)
+    del copied.graph.node[:], copied.graph.initializer[:]
+    copied.graph.node.extend(reversed(nodes))
+    copied.graph.initializer.extend(i for i in model.graph.initializer if i.name in needed)
+    return copied
