@@ -268,7 +268,7 @@ class Adam(BaseEstimator):
     epsilon : float, default=1e-8
         :math:`\epsilon`, positive.
     weight_decay : float, default=0.0
-        :math:`\lambda`, not negative. Above 0 it needs solver "agent".
+        :math:`\lambda`, not negative. Above 0 it is not for solver "session".
 
     Examples
     --------

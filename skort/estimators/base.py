@@ -43,7 +43,7 @@ class BaseOrtSGD(BaseEstimator):
     _parameter_constraints = {
         # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
         "estimator": "no_validation",
-        "solver": [StrOptions({"agent", "session"})],
+        "solver": [StrOptions({"auto", "graph", "session", "agent"})],
         "penalty": [StrOptions(set(PENALTIES)), HasMethods(["strengths"]), None],
         "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
@@ -144,9 +144,12 @@ class BaseOrtSGD(BaseEstimator):
         Returns
         -------
         graphs : dict of str to onnx.ModelProto
-            Solver "agent": "gradient", forward and backward of one batch, with the trained weights as inputs and their
-            gradients as outputs. Solver "session": "objective", as given to TrainingSession, and "training", as it
-            was run, with the trained weights as initializers.
+            Solver "graph": "step", a whole step of standard operators, which any onnxruntime runs. Its inputs are a
+            batch, the learning rate, the weights as one vector and what the optimizer remembers; its outputs the loss,
+            the objective and its gradient, and the weights and the memory for the next step. Solver "agent":
+            "gradient", forward and backward of one batch, with the trained weights as inputs and their gradients as
+            outputs. Solver "session": "objective", as given to TrainingSession, and "training", as it was run, with
+            the trained weights as initializers.
 
         Raises
         ------
@@ -169,20 +172,20 @@ class BaseOrtSGD(BaseEstimator):
 
     def _fit(self, X, y, sample_weight):
         from skort.graphs.trainable import check_trainable
-        from skort.solvers import SOLVERS
+        from skort.solvers import usable
 
         with _refitting(self):
             parts = split(self._default if self.estimator is None else self.estimator)
             check_trainable(parts.model, is_fitted=parts.is_fitted)
             _check_kind(self, parts.model)
             self._resolve_schedule()
-            SOLVERS[self.solver].check(np.dtype(self.dtype), self._resolve_optimizer(), self.max_grad_norm)
+            solvers = usable(self.solver, np.dtype(self.dtype), self._resolve_optimizer(), self.max_grad_norm)
             X, y = self._validate(X, y, has_steps=parts.transformers is not None)
             sample_weight = _validate_sample_weight(sample_weight, X)
             self._loss = self._resolve_loss()
             y, target = self._encode(y, getattr(parts.model, "classes_", None) if parts.is_fitted else None)
             self._loss.check_target(target)
-            descent = self._train(parts, X, y, target, sample_weight)
+            descent = self._train(parts, X, y, target, sample_weight, solvers)
             self._keep(descent)
         return self
 
@@ -197,9 +200,10 @@ class BaseOrtSGD(BaseEstimator):
         check_consistent_length(X, y)
         return X, y
 
-    def _train(self, parts, X, y, target, sample_weight):
+    def _train(self, parts, X, y, target, sample_weight, solvers):
         """Fit the steps before the model, train it on what they make of X, and keep what makes a solver."""
         from skort.objective.nodes import Objective
+        from skort.solvers import chosen
 
         random_state = check_random_state(self.random_state)
         self._parts = parts
@@ -235,7 +239,7 @@ class BaseOrtSGD(BaseEstimator):
                 "sample_weight has no effect with batch_size=1, as every batch is divided by its own weight. "
                 "Use a larger batch_size."
             )
-        self._solver = self.solver
+        self.solver_ = chosen(solvers, self._score_graph, objective, batches.batch_size)
         self._solver_arguments = {"objective": objective, "batch_size": batches.batch_size, **self._update_options()}
         with ProgressBar(self.max_iter, enabled=self.verbose) as progress:
             return minimise(
@@ -311,7 +315,7 @@ class BaseOrtSGD(BaseEstimator):
     def _make_solver(self, score_graph):
         from skort.solvers import SOLVERS
 
-        return SOLVERS[self._solver](score_graph, **self._solver_arguments)
+        return SOLVERS[self.solver_](score_graph, **self._solver_arguments)
 
     def _run(self, output, X):
         """Return a result of the deployable model."""

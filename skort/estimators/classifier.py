@@ -58,17 +58,19 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         whose weights are the initial ones and whose steps are not fitted again. It may be of another type, where its
         ONNX graph has weights with a gradient. `onnx.ModelProto`: one input of floats, one output of floats beside
         labels; its weights are the initial ones. It is not changed.
-    solver : {"agent", "session"}, default="agent"
-        The API of ONNX Runtime that makes the gradient steps: "agent" for TrainingAgent, "session" for
-        TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11). Both make the same steps.
+    solver : {"auto", "graph", "agent", "session"}, default="auto"
+        What makes the gradient steps: "graph" for the whole step as one ONNX graph, on any onnxruntime; "agent" for
+        ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11).
+        All make the same steps. "auto": the fastest that the model and the other parameters allow, which is "graph",
+        or "agent" where an operator of the model, or an optimizer of your own, has no rule for "graph".
     loss : str or loss instance, default="log_loss"
         "log_loss", "hinge", "squared_hinge", "modified_huber" or "perceptron"; or an instance of
         `skort.objective.Loss` for a loss of your own. More than two classes are trained together by the softmax of
         "log_loss", and one against the rest by the others. `predict_proba` exists for "log_loss" and "modified_huber".
     penalty : {"l1", "l2", "elasticnet"}, penalty instance or None, default="l2"
-        The penalty of the weights that multiply inputs; intercepts have none. "l1" makes weights exactly zero with
-        solver "agent" only. An instance of `skort.objective.ElasticPenalty` can give each weight its own strength; an
-        instance has its own `alpha` and `l1_ratio`.
+        The penalty of the weights that multiply inputs; intercepts have none. "l1" makes weights exactly zero,
+        but not with solver "session". An instance of `skort.objective.ElasticPenalty` can give each weight its own
+        strength; an instance has its own `alpha` and `l1_ratio`.
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
     l1_ratio : float, default=0.15
@@ -79,7 +81,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         parameters. Solver "session" has "sgd" and "adam". Momentum moves the weights about ten times as far as "sgd"
         at the same learning rate; "adam" suits one of 0.001 to 0.01.
     max_grad_norm : float or None, default=None
-        A gradient whose Euclidean norm over all weights is larger is shortened to this norm. Needs solver "agent".
+        A gradient whose Euclidean norm over all weights is larger is shortened to this norm. Not for solver "session".
     learning_rate : {"constant", "invscaling", "optimal", "adaptive"} or callable, default="constant"
         "constant" for :math:`\eta = eta0`, "invscaling" for :math:`\eta = eta0 / t^{power\_t}`, "optimal" for
         :math:`\eta = 1 / (\alpha (t_0 + t - 1))` with :math:`t_0 = \alpha^{-3/4}`, where t counts the updates from 1;
@@ -105,7 +107,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         `weights_` shows the names, also those of the steps of a pipeline, such as "standardscaler/offset". None: the
         weights of the model.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the weights, of the arithmetic, and of the exported model's input. "float64" needs solver "agent".
+        Type of the weights, of the arithmetic, and of the exported model's input. "float64" is not for solver
+        "session".
     average : bool or int, default=False
         The fitted weights are the mean of the weights after each update: True from the first update on, an int n from
         the n-th on, once there are so many.
@@ -116,6 +119,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
     Attributes
     ----------
+    solver_ : str
+        The solver that made the steps: "graph", "agent" or "session".
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     weights_ : dict of str to ndarray
@@ -181,7 +186,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self,
         estimator: BaseEstimator | None = None,
         *,
-        solver: str = "agent",
+        solver: str = "auto",
         loss: str | ScoreLoss = "log_loss",
         penalty: str | Penalty | None = "l2",
         alpha: float = 1e-4,

@@ -170,7 +170,7 @@ def prepare(parts, X, y, n_outputs, dtype, random_state, *, trainable, is_classi
     score_graph : ScoreGraph
         What is trained.
     """
-    from skort.graphs.initial import check_differentiable, initial_score_graph
+    from skort.graphs.initial import initial_score_graph
     from skort.graphs.trainable import chosen
     from skort.graphs.transformers import sample, trainable_steps, transformer_graph
 
@@ -192,7 +192,6 @@ def prepare(parts, X, y, n_outputs, dtype, random_state, *, trainable, is_classi
         if first is not None:
             transformers = transformers[:first] if first else None
             X = _numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
-    check_differentiable(score_graph)
     graph = None if transformers is None else transformer_graph(transformers, rows, dtype)
     return Preprocessing(transformers, graph, dtype), X, score_graph
 

@@ -7,7 +7,7 @@ from sklearn.base import is_classifier as is_sklearn_classifier
 
 from skort.exceptions import NotTrainableError
 from skort.graphs.conversion import to_onnx
-from skort.graphs.differentiable import runtime_gradient, undifferentiable
+from skort.graphs.differentiable import undifferentiable
 from skort.graphs.families import FAMILY, fitted_stand_in, has_log_link, initial_stand_in, score_model
 from skort.graphs.onnx_models import onnx_score_graph
 from skort.graphs.raw_inputs import RawInput
@@ -104,17 +104,17 @@ def stand_in_graph(stand_in, n_outputs, dtype, *, log_link=False):
     return ScoreGraph(model, find_weights(graph))
 
 
-def check_differentiable(score_graph, gradient=runtime_gradient, differentiated_by="ONNX Runtime"):
+def check_differentiable(score_graph, solver, gradient):
     """
     Raise an error where a trained weight leads to the score through an operator without a gradient.
 
     Parameters
     ----------
     score_graph : ScoreGraph
-    gradient : callable, default=runtime_gradient
-        As for `undifferentiable`.
-    differentiated_by : str, default="ONNX Runtime"
-        Whose gradient that is, for the message.
+    solver : str
+        The name of the solver, for the message.
+    gradient : callable
+        What it differentiates, as for `undifferentiable`.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def check_differentiable(score_graph, gradient=runtime_gradient, differentiated_
         operator, node = obstacle
         raise NotTrainableError(
             f"estimator: its ONNX graph computes with the operator {operator}{f' (node {node!r})' if node else ''} "
-            f"between a weight and the score, which has no gradient in {score_graph.dtype} in {differentiated_by}. "
+            f"between a weight and the score, which has no gradient in {score_graph.dtype} with solver={solver!r}. "
             "Name the weights after it in trainable, or cut the model before it."
         )
 

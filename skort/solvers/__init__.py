@@ -4,14 +4,9 @@ import numpy as np
 
 from skort.descent.optimizers import SGD
 from skort.exceptions import RuntimeNotAvailableError
-from skort.solvers.agent import AgentSolver
-from skort.solvers.graph import GraphSolver
-from skort.solvers.session import SessionSolver
+from skort.solvers.choice import SOLVERS, chosen, usable
 
-__all__ = ["SOLVERS", "available_solvers"]
-
-#: The values of the estimators' parameter `solver`.
-SOLVERS = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
+__all__ = ["SOLVERS", "available_solvers", "chosen", "usable"]
 
 
 def available_solvers():

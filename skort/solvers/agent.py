@@ -8,12 +8,13 @@ from skort.descent.batches import Batch
 from skort.descent.clipping import clipped, norm
 from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
+from skort.graphs.initial import check_differentiable
 from skort.objective.nodes import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import soft_threshold
 from skort.onnx_text import Fragment, inlined
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
-from skort.solvers.derived import derived_score_gradient
+from skort.solvers.derived import check_loss, derived_score_gradient
 from skort.solvers.state import everything, flat, load, saved, strengths_vector, views
 
 __all__ = ["AgentSolver"]
@@ -56,8 +57,6 @@ class AgentSolver:
         Where the loss brings no gradient, and ONNX Runtime does not differentiate it.
     """
 
-    gradient = staticmethod(runtime_gradient)
-
     @staticmethod
     def check(dtype, optimizer, max_grad_norm=None):
         """Raise an error where the installed ONNX Runtime cannot train so this way."""
@@ -66,6 +65,13 @@ class AgentSolver:
                 'solver="agent" needs TrainingAgent; fitted models load, predict and export without it. '
                 + why_missing("TrainingAgent")
             )
+
+    @staticmethod
+    def check_model(score_graph, objective, batch_size):
+        """Raise an error where the model or the loss is not differentiated."""
+        check_differentiable(score_graph, "agent", runtime_gradient)
+        if objective.loss.gradient_function(objective.n_outputs) is None:
+            check_loss(objective, batch_size, runtime_gradient)
 
     def __init__(self, score_graph, objective, optimizer, batch_size, *, max_grad_norm=None, average=False, state=None):
         self._optimizer = optimizer

@@ -1,6 +1,5 @@
 """What a solver is."""
 
-from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -47,12 +46,13 @@ class Solver(Stepper, Protocol):
         state: dict[str, np.ndarray] | None = None,
     ): ...
 
-    #: Graph -> what the solver differentiates of it, see `skort.graphs.differentiable.runtime_gradient`.
-    gradient: Callable
-
     @staticmethod
     def check(dtype: np.dtype, optimizer: Optimizer, max_grad_norm: float | None = None) -> None:
         """Raise an error where the installed ONNX Runtime cannot train so this way."""
+
+    @staticmethod
+    def check_model(score_graph: ScoreGraph, objective: Objective, batch_size: int) -> None:
+        """Raise a NotTrainableError where an operator of the model or of its loss has no gradient here."""
 
     def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""

@@ -12,26 +12,28 @@ from skort.objective.nodes import SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.runtime.training_agent import gradient_graph
 
-__all__ = ["add_derived_score_gradient", "check_differentiable", "derived_score_gradient"]
+__all__ = ["add_derived_score_gradient", "check_loss", "derived_score_gradient"]
 
 _SCORE, _LOSS = "skort_score", "skort_loss_sum"
 
 
-def check_differentiable(objective, batch_size):
+def check_loss(objective, batch_size, gradient):
     """
-    Raise an error for a loss whose value ONNX Runtime does not differentiate by the score.
+    Raise an error for a loss whose value cannot be differentiated by the score.
 
     Parameters
     ----------
     objective : Objective
     batch_size : int
+    gradient : callable
+        What a solver differentiates of a graph, see `skort.graphs.differentiable.undifferentiable`.
 
     Raises
     ------
     NotTrainableError
         Names the operator on the way from the score to the loss that has no gradient.
     """
-    _check(_loss_model(objective, batch_size), runtime_gradient)
+    _check(_loss_model(objective, batch_size), gradient)
 
 
 def derived_score_gradient(objective, batch_size):
@@ -51,7 +53,7 @@ def derived_score_gradient(objective, batch_size):
     Raises
     ------
     NotTrainableError
-        As for `check_differentiable`.
+        As for `check_loss`.
     """
     loss = _loss_model(objective, batch_size)
     _check(loss, runtime_gradient)

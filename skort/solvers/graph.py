@@ -6,9 +6,11 @@ from skort.descent.averaging import Average
 from skort.descent.batches import Batch
 from skort.descent.clipping import norm
 from skort.graphs.gradient.reverse import rule_gradient
+from skort.graphs.initial import check_differentiable
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.runtime.installed import load as load_onnxruntime
 from skort.runtime.step_session import StepSession
+from skort.solvers.derived import check_loss
 from skort.solvers.state import everything, flat, load, saved, views
 from skort.solvers.step_graph import ETA, GRADIENT, WEIGHTS, next_name, state_name, step_graph
 
@@ -40,8 +42,6 @@ class GraphSolver:
         Where the model, or a loss that brings no gradient, has an operator without a rule.
     """
 
-    gradient = staticmethod(rule_gradient)
-
     @staticmethod
     def check(dtype, optimizer, max_grad_norm=None):
         """Raise an error where the installed ONNX Runtime cannot train so this way."""
@@ -51,6 +51,13 @@ class GraphSolver:
                 f'solver="graph" needs an optimizer with a method onnx_update, got optimizer={optimizer!r}. Use '
                 'solver="agent", or write the update as ONNX text, see skort.descent.optimizers.OnnxOptimizer.'
             )
+
+    @staticmethod
+    def check_model(score_graph, objective, batch_size):
+        """Raise an error where the model or the loss is not differentiated."""
+        check_differentiable(score_graph, "graph", rule_gradient)
+        if objective.loss.gradient_function(objective.n_outputs) is None:
+            check_loss(objective, batch_size, rule_gradient)
 
     def __init__(self, score_graph, objective, optimizer, batch_size, *, max_grad_norm=None, average=False, state=None):
         self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)

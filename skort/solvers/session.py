@@ -7,11 +7,12 @@ from skort.descent.batches import Batch
 from skort.descent.optimizers import SGD, Adam
 from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
+from skort.graphs.initial import check_differentiable
 from skort.objective.nodes import SAMPLE_WEIGHT, TARGET
 from skort.onnx_text import Fragment, inlined
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer, adam_optimizer, training_graph
-from skort.solvers.derived import check_differentiable
+from skort.solvers.derived import check_loss
 from skort.solvers.state import everything, flat, load, saved, views
 
 __all__ = ["SessionSolver"]
@@ -57,8 +58,6 @@ class SessionSolver:
         Where ONNX Runtime does not differentiate the loss.
     """
 
-    gradient = staticmethod(runtime_gradient)
-
     @staticmethod
     def check(dtype, optimizer, max_grad_norm=None):
         """Raise an error where the installed ONNX Runtime cannot train so this way."""
@@ -83,8 +82,14 @@ class SessionSolver:
                 f'solver="session" needs TrainingSession{advice}. {why_missing("TrainingSession")}'
             )
 
+    @staticmethod
+    def check_model(score_graph, objective, batch_size):
+        """Raise an error where the model or the loss is not differentiated."""
+        check_differentiable(score_graph, "session", runtime_gradient)
+        check_loss(objective, batch_size, runtime_gradient)
+
     def __init__(self, score_graph, objective, optimizer, batch_size, *, max_grad_norm=None, average=False, state=None):
-        check_differentiable(objective, batch_size)
+        check_loss(objective, batch_size, runtime_gradient)
         self._trainable = score_graph.trainable
         self._model = _objective_graph(score_graph, objective, batch_size)
         self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)

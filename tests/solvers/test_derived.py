@@ -7,12 +7,13 @@ from onnx import helper
 
 from skort import objective
 from skort.exceptions import NotTrainableError
+from skort.graphs.differentiable import runtime_gradient
 from skort.objective import Loss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import Objective
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.runtime.installed import load, training_api
-from skort.solvers.derived import check_differentiable, derived_score_gradient
+from skort.solvers.derived import check_loss, derived_score_gradient
 
 pytestmark = pytest.mark.skipif("TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent")
 
@@ -82,15 +83,15 @@ def test_derived_gradient_of_a_loss_of_ones_own(dtype, rtol, rng):
 )
 def test_what_has_no_gradient_is_named(body, dtype, message):
     nodes = Objective(custom(body), None, (), 2, np.dtype(dtype))
-    for act in (check_differentiable, derived_score_gradient):
+    for act in (lambda: check_loss(nodes, 5, runtime_gradient), lambda: derived_score_gradient(nodes, 5)):
         with pytest.raises(NotTrainableError, match=message):
-            act(nodes, 5)
+            act()
 
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_every_loss_can_be_differentiated(loss, n_outputs):
-    check_differentiable(Objective(loss, None, (), n_outputs, np.dtype("float32")), 5)
+    check_loss(Objective(loss, None, (), n_outputs, np.dtype("float32")), 5, runtime_gradient)
 
 
 def test_what_is_derived_is_a_function_of_score_target_and_weight():

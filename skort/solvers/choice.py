@@ -1,0 +1,72 @@
+"""Which solver trains: the one that was asked for, or the fastest that can."""
+
+import contextlib
+
+from skort.exceptions import NotTrainableError
+from skort.solvers.agent import AgentSolver
+from skort.solvers.graph import GraphSolver
+from skort.solvers.session import SessionSolver
+
+__all__ = ["SOLVERS", "chosen", "usable"]
+
+#: The values of the estimators' parameter `solver`, beside "auto": the fastest first, by `benchmarks/speed.py`.
+SOLVERS = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
+
+
+def usable(solver, dtype, optimizer, max_grad_norm=None):
+    """
+    Return the names of the solvers that come into question, the fastest first.
+
+    Parameters
+    ----------
+    solver : {"auto", "graph", "session", "agent"}
+    dtype : dtype
+        float32 or float64.
+    optimizer : Optimizer
+    max_grad_norm : float or None, default=None
+
+    Raises
+    ------
+    ValueError
+        Where `solver` cannot do what is asked; with "auto", where none can.
+    RuntimeNotAvailableError
+        Where the installed ONNX Runtime lacks what it needs.
+    """
+    if solver != "auto":
+        SOLVERS[solver].check(dtype, optimizer, max_grad_norm)
+        return [solver]
+    names = []
+    for name, solver_class in SOLVERS.items():
+        with contextlib.suppress(ValueError, ImportError):
+            solver_class.check(dtype, optimizer, max_grad_norm)
+            names.append(name)
+    # Where none can, the first one says why.
+    return names or usable(next(iter(SOLVERS)), dtype, optimizer, max_grad_norm)
+
+
+def chosen(names, score_graph, objective, batch_size):
+    """
+    Return the first solver that differentiates a model and its loss.
+
+    Parameters
+    ----------
+    names : list of str
+        As from `usable`.
+    score_graph : ScoreGraph
+    objective : Objective
+    batch_size : int
+
+    Raises
+    ------
+    NotTrainableError
+        Where none does: why the first one does not.
+    """
+    errors = []
+    for name in names:
+        try:
+            SOLVERS[name].check_model(score_graph, objective, batch_size)
+        except NotTrainableError as error:
+            errors.append(error)
+        else:
+            return name
+    raise errors[0]

@@ -1,0 +1,97 @@
+"""Differentiation of whole graphs."""
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+from skort.exceptions import NotTrainableError
+from skort.graphs.differentiable import undifferentiable
+from skort.graphs.gradient.reverse import add_gradients, rule_gradient
+from skort.onnx_text import Fragment, inlined
+
+
+def parsed(body, dtype="float"):
+    text = f"""
+    <ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml": 3]>
+    graph ({dtype}[3, 2] X) => ({dtype}[3, 2] score)
+    <{dtype}[2, 2] w = {{1, 2, 3, 4}}, {dtype}[2] v = {{1, 2}}, {dtype}[2] unused = {{1, 2}}> {{{body}}}"""
+    return onnx.parser.parse_model(text)
+
+
+def gradients(body, names, run_onnx):
+    """Return the gradients of the sum of the score, with X = 1, 2, 3, ..."""
+    model = parsed(body)
+    fragment = Fragment("float32")
+    fragment.nodes.extend(model.graph.node)
+    by_name = add_gradients(fragment, model.graph, "dy", names)
+    del model.graph.node[:], model.graph.output[:]
+    model.graph.node.extend(fragment.nodes)
+    model.graph.input.append(onnx.helper.make_tensor_value_info("dy", 1, [3, 2]))
+    shapes = {i.name: i.dims for i in model.graph.initializer} | {"X": [3, 2]}
+    for name, gradient in by_name.items():
+        model.graph.output.append(onnx.helper.make_tensor_value_info(gradient, 1, shapes[name]))
+    X = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
+    results = run_onnx(inlined(model, fragment), X=X, dy=np.ones((3, 2), np.float32))
+    return [results[by_name[name]] for name in names]
+
+
+def test_a_result_that_is_used_twice_gets_the_sum(run_onnx):
+    # score = (X w)^2 + X w + v: d/dw = X' (2 X w + 1)
+    body = "a = MatMul (X, w)  b = Mul (a, a)  c = Add (a, b)  score = Add (c, v)"
+    w, v = gradients(body, ["w", "v"], run_onnx)
+    X = np.arange(1, 7).reshape(3, 2)
+    np.testing.assert_allclose(w, X.T @ (2 * X @ [[1, 2], [3, 4]] + 1))
+    np.testing.assert_allclose(v, [3, 3])
+
+
+def test_a_weight_that_is_used_twice_gets_the_sum(run_onnx):
+    (v,) = gradients("a = Mul (X, v)  score = Mul (a, v)", ["v"], run_onnx)
+    np.testing.assert_allclose(v, [2 * 9, 4 * 12])
+
+
+def test_a_part_that_is_not_used_gets_zeros(run_onnx):
+    (w,) = gradients("a, b = Split <axis = 0> (w)  score = Mul (X, b)", ["w"], run_onnx)
+    np.testing.assert_allclose(w, [[0, 0], [9, 12]])
+
+
+def test_no_gradient_by_the_data():
+    model = parsed("a = MatMul (X, w)  score = Add (a, v)")
+    fragment = Fragment("float32")
+    add_gradients(fragment, model.graph, "dy", ["w", "v"])
+    assert sum(len(fragment.functions[text].node) for text in fragment.functions) == 1 + 3
+    (product,) = [f for f in fragment.functions.values() if f.node[0].op_type == "Gemm"]
+    assert list(product.input) == ["a", "dy"]
+
+
+@pytest.mark.parametrize(
+    "body, found",
+    [
+        ("a = MatMul (X, w)  b = Softplus (a)  score = Add (b, v)", None),
+        ("a = Floor (X)  b = MatMul (a, w)  score = Add (b, v)", None),
+        ("a = MatMul (X, w)  c = Floor (a)  score = Add (a, v)", None),
+        ("a = MatMul (X, w)  b = ai.onnx.ml.Normalizer (a)  score = Add (b, v)", ("Normalizer", "")),
+        ("a = MatMul (X, w)  b = ArgMax (a)  c = Cast <to = 1> (b)  score = Add (c, v)", ("ArgMax", "")),
+        ("a = MatMul (X, w)  b = Greater (a, X)  c = Cast <to = 1> (b)  score = Mul (a, c)", None),
+        ("a = MatMul (X, w)  b = Cast <to = 7> (a)  c = Cast <to = 1> (b)  score = Add (c, v)", ("Cast", "")),
+        ("a = MatMul (X, w)  b = Shape (a)  c = Cast <to = 1> (b)  score = Mul (X, c)", ("Shape", "")),
+        ("score = Pow (X, v)", ("Pow", "")),
+        ("a = MatMul (X, w)  b = Floor (a)  score = Mul (a, b)", ("Floor", "")),
+        ("b = Greater (X, w)  score = If (b) <then_branch = t () => (y) {y = Identity (v)}, "
+         "else_branch = e () => (z) {z = Neg (v)}>", ("Greater", "")),
+    ],
+)  # fmt: skip
+def test_what_stands_in_the_way(body, found):
+    assert undifferentiable(parsed(body).graph, ["unused", "w", "v"], rule_gradient) == found
+
+
+def test_float64_has_fewer():
+    body = "a = MatMul (X, w)  score = Softplus (a)"
+    assert undifferentiable(parsed(body).graph, ["w"], rule_gradient) is None
+    assert undifferentiable(parsed(body, "double").graph, ["w"], rule_gradient) == ("Softplus", "")
+
+
+def test_an_operator_without_rule_is_named():
+    model = parsed("a = MatMul (X, w)  score = Selu (a)")
+    with pytest.raises(NotTrainableError, match="through the operator Selu by its input 'a'"):
+        add_gradients(Fragment("float32"), model.graph, "dy", ["w"])

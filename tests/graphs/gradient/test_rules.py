@@ -1,0 +1,222 @@
+"""The rule of every operator against central differences and against ONNX Runtime's own gradient."""
+
+import math
+
+import numpy as np
+import onnx.helper
+import pytest
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+from skort.graphs.differentiable import runtime_gradient, undifferentiable
+from skort.graphs.gradient.reverse import add_gradients, rule_gradient
+from skort.graphs.gradient.rules import FLOAT32_ONLY, RULES
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
+from skort.runtime.installed import training_api
+from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
+
+rng = np.random.default_rng(0)
+
+
+class Erf(OpRun):
+    """The reference evaluator's own is an approximation."""
+
+    op_domain = ""
+
+    def _run(self, x):
+        return (np.vectorize(math.erf)(x).astype(x.dtype),)
+
+
+def positive(*shape):
+    return rng.uniform(0.3, 0.9, shape)
+
+
+def signed(*shape):
+    return np.asarray(rng.uniform(0.2, 1.3, shape) * rng.choice([-1.0, 1.0], shape))
+
+
+ints = np.array
+
+ONE_INPUT = {
+    **dict.fromkeys(["Abs", "Cos", "Elu", "Erf", "Exp", "Flatten", "Identity", "LeakyRelu", "Neg"], signed(2, 3)),
+    **dict.fromkeys(["LogSoftmax", "Reciprocal", "ReduceMean", "ReduceSum", "Relu", "Sigmoid", "Sin"], signed(2, 3)),
+    **dict.fromkeys(["Softmax", "Softplus", "Sum", "Tanh", "Transpose"], signed(2, 3)),
+    **dict.fromkeys(["Log", "Sqrt"], positive(2, 3)),
+    "Squeeze": signed(2, 1, 3),
+}
+BROADCAST = [((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((3,), (2, 3)), ((2, 3), ()), ((2, 1, 3), (4, 1))]
+PRODUCTS = [
+    *[((4, 3), (3, 2)), ((3,), (3, 2)), ((4, 3), (3,)), ((3,), (3,)), ((5, 4, 3), (3, 2)), ((4, 3), (5, 3, 2))],
+    *[((5, 1, 4, 3), (6, 3, 2)), ((5, 4, 3), (3,))],
+]
+# Operator, its inputs, the position of the one that is differentiated by, attributes.
+CASES = [
+    *[(name, [array], 0, {}) for name, array in ONE_INPUT.items()],
+    *[
+        (name, [signed(*a), signed(*b)], i, {})
+        for name in ("Add", "Div", "Max", "Min", "Mul", "Sub")
+        for a, b in BROADCAST
+        for i in (0, 1)
+    ],
+    *[(name, [signed(2, 3), signed(3), signed(1, 1)], i, {}) for name in ("Sum", "Max") for i in range(3)],
+    ("LeakyRelu", [signed(2, 3)], 0, {"alpha": 0.3}),
+    ("Elu", [signed(2, 3)], 0, {"alpha": 0.3}),
+    ("Pow", [positive(2, 3), np.array(3.0)], 0, {}),
+    ("Pow", [positive(2, 3), np.array([0.0, 1.0, 2.5])], 0, {}),
+    ("Pow", [np.zeros((1, 3)), np.array([0.0, 1.0, 2.0])], 0, {}),
+    ("Pow", [positive(2, 3), ints(2)], 0, {}),
+    ("Clip", [signed(2, 3), np.array(-0.5), np.array(0.5)], 0, {}),
+    ("Clip", [signed(2, 3), np.array(-0.5)], 0, {}),
+    ("Cast", [signed(2, 3)], 0, {"to": 1}),
+    *[("MatMul", [signed(*a), signed(*b)], i, {}) for a, b in PRODUCTS for i in (0, 1)],
+    *[
+        (
+            "Gemm",
+            [signed(*((3, 4) if a else (4, 3))), signed(*((2, 3) if b else (3, 2))), signed(*c)],
+            i,
+            {"transA": a, "transB": b, "alpha": 2.0, "beta": 0.5},
+        )
+        for a in (0, 1)
+        for b in (0, 1)
+        for c in ((2,), (4, 1), ())
+        for i in range(3)
+    ],
+    *[(name, [signed(2, 3)], 0, {"axis": 0}) for name in ("Softmax", "LogSoftmax")],
+    ("ReduceMean", [signed(2, 3)], 0, {"axes": [1], "keepdims": 0}),
+    ("ReduceMean", [signed(2, 3)], 0, {"axes": [-2]}),
+    ("ReduceSum", [signed(2, 3), ints([1])], 0, {"keepdims": 0}),
+    ("ReduceSum", [signed(2, 3)], 0, {"keepdims": 0}),
+    *[("Where", [np.array([[True, False, True]]), signed(2, 3), signed(2, 1)], i, {}) for i in (1, 2)],
+    *[("Concat", [signed(2, 3), signed(2, 2), signed(2, 1)], i, {"axis": axis}) for i in range(3) for axis in (1, -1)],
+    ("Expand", [signed(1, 3), ints([2, 3])], 0, {}),
+    ("Gather", [signed(2, 4), ints([3, 1, 1])], 0, {"axis": 1}),
+    ("Gather", [signed(2, 4), ints([[-1, 0], [0, 0]])], 0, {}),
+    ("GatherElements", [signed(2, 4), ints([[0, 3], [1, 2]])], 0, {"axis": 1}),
+    ("GatherND", [signed(2, 4), ints([[0, 3], [1, 2]])], 0, {}),
+    ("Reshape", [signed(2, 3), ints([3, -1])], 0, {}),
+    ("Slice", [signed(2, 4), ints([0]), ints([4]), ints([1]), ints([2])], 0, {}),
+    ("Slice", [signed(3, 4), ints([2, -1]), ints([-99, 0]), ints([0, 1]), ints([-1, -2])], 0, {}),
+    ("Tile", [signed(2, 3), ints([2, 1])], 0, {}),
+    ("Transpose", [signed(2, 3, 4)], 0, {"perm": [2, 0, 1]}),
+    ("Unsqueeze", [signed(2, 3), ints([1])], 0, {}),
+    ("Split", [signed(2, 4), ints([1, 3])], 0, {"axis": -1}),
+    ("Split", [signed(4, 2)], 0, {}),
+]
+
+
+def model(case, dtype):
+    """Return the model w -> operator(inputs), with w in the place of one of them."""
+    name, arrays, position, attributes = case
+    arrays = [a.astype(dtype) if a.dtype == np.float64 else a for a in arrays]
+    names = ["w" if i == position else f"input{i}" for i in range(len(arrays))]
+    # Of a Split only the first part is used.
+    outputs = ["result", "unused"] if name == "Split" else ["result"]
+    node = helper.make_node(name, names, outputs, **attributes)
+    constants = [numpy_helper.from_array(a, n) for a, n in zip(arrays, names, strict=True) if n != "w"]
+    w = helper.make_tensor_value_info("w", onnx_dtype(dtype), arrays[position].shape)
+    opsets = {"opset_imports": [helper.make_opsetid("", OPSET)], "ir_version": IR_VERSION}
+    alone = helper.make_graph([node], "alone", [w], [onnx.ValueInfoProto(name="result")], constants)
+    return onnx.shape_inference.infer_shapes(helper.make_model(alone, **opsets), data_prop=True), arrays[position]
+
+
+def with_gradient(alone, dtype):
+    """Return the model w, dy -> the gradient of sum(dy * operator(w)) by w."""
+    fragment = Fragment(dtype)
+    fragment.nodes.extend(alone.graph.node)
+    gradient = add_gradients(fragment, alone.graph, "dy", ["w"])["w"]
+    whole = onnx.ModelProto()
+    whole.CopyFrom(alone)
+    del whole.graph.node[:], whole.graph.output[:]
+    whole.graph.node.extend(fragment.nodes)
+    dy, (w,) = alone.graph.output[0].type.tensor_type, alone.graph.input
+    shape = [d.dim_value for d in dy.shape.dim]
+    whole.graph.input.append(helper.make_tensor_value_info("dy", dy.elem_type, shape))
+    whole.graph.output.append(onnx.ValueInfoProto(name=gradient, type=w.type))
+    whole = inlined(whole, fragment)
+    return whole, np.random.default_rng(1).uniform(0.5, 1.5, shape).astype(
+        helper.tensor_dtype_to_np_dtype(dy.elem_type)
+    )
+
+
+def finite_difference(case, dy):
+    alone, w = model(case, np.float64)
+    evaluator = ReferenceEvaluator(alone, new_ops=[Erf])
+    # Numbers near 1 in float32 are 1e-7 apart, and a Cast rounds to them.
+    h = 1e-2 if case[0] == "Cast" else 1e-5
+    difference = np.empty(w.shape)
+    for i in np.ndindex(*w.shape):
+        step = np.zeros(w.shape)
+        step[i] = h
+        plus, minus = (evaluator.run(["result"], {"w": np.asarray(moved)})[0] for moved in (w + step, w - step))
+        difference[i] = ((plus.astype(float) - minus.astype(float)) * dy).sum() / (2 * h)
+    return difference
+
+
+def ids(case):
+    name, arrays, position, attributes = case
+    shapes = ",".join("x".join(map(str, a.shape)) for a in arrays)
+    return f"{name}({shapes})-{position}-{'-'.join(str(v) for v in attributes.values())}"
+
+
+def test_every_rule_has_a_case():
+    assert {case[0] for case in CASES} == set(RULES)
+    assert set(RULES) > FLOAT32_ONLY
+
+
+@pytest.mark.parametrize("dtype, rtol, atol", [("float32", 2e-5, 2e-6), ("float64", 1e-7, 1e-8)])
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_rule_is_the_central_difference(case, dtype, rtol, atol, run_onnx):
+    alone, w = model(case, np.dtype(dtype))
+    has_rule = undifferentiable(alone.graph, ["w"], rule_gradient) is None
+    assert has_rule == (dtype == "float32" or case[0] not in FLOAT32_ONLY)
+    if not has_rule:
+        pytest.skip("ONNX Runtime has no float64 kernel")
+    gradient, dy = with_gradient(alone, dtype)
+    (got,) = run_onnx(gradient, w=w, dy=dy).values()
+    assert got.dtype == dtype
+    loose = 20 if case[0] == "Cast" else 1
+    np.testing.assert_allclose(got, finite_difference(case, dy), rtol=loose * rtol, atol=loose * atol)
+
+
+@pytest.mark.skipif("TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent")
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_rule_is_the_runtimes_gradient(case, run_onnx):
+    alone, w = model(case, np.float32)
+    whole, dy = with_gradient(alone, "float32")
+    alone.graph.initializer.append(numpy_helper.from_array(dy, "dy"))
+    alone.graph.node.append(helper.make_node("Mul", ["result", "dy"], ["product"]))
+    alone.graph.node.append(helper.make_node("ReduceSum", ["product"], ["J"], keepdims=0))
+    alone.graph.output[0].CopyFrom(helper.make_tensor_value_info("J", 1, []))
+    alone.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    alone = onnx.shape_inference.infer_shapes(alone)
+    if undifferentiable(alone.graph, ["w"], runtime_gradient) is not None:
+        pytest.skip("no gradient of the runtime's")
+    del alone.graph.input[:]
+    alone.graph.input.append(helper.make_tensor_value_info("unused", 1, [1]))
+    theirs = np.full_like(w, np.nan)
+    graph = gradient_graph(alone.SerializeToString(), ["w"])
+    arrays = {"w": w, "unused": np.zeros(1, np.float32)}
+    BoundTrainingAgent(graph, arrays, {"w_grad": theirs}).run()
+    (ours,) = run_onnx(whole, w=w, dy=dy).values()
+    np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=2e-6)
+
+
+TIES = [np.array([0.0, 1.0, -1.0, 0.5]), np.array([0.0, 1.0, -1.0, 0.7])]
+
+
+@pytest.mark.parametrize(
+    "name, arrays, expected",
+    [
+        ("Max", TIES, [0.5, 0.5, 0.5, 0]),
+        ("Min", TIES, [0.5, 0.5, 0.5, 1]),
+        ("Clip", [TIES[0], np.array(-1.0), np.array(1.0)], [1, 1, 1, 1]),
+        ("Abs", TIES[:1], [0, 1, -1, 1]),
+        ("Relu", TIES[:1], [0, 1, 0, 1]),
+        ("LeakyRelu", TIES[:1], [np.float32(0.01), 1, np.float32(0.01), 1]),
+    ],
+)
+def test_kinks_are_those_of_the_runtime(name, arrays, expected, run_onnx):
+    alone, w = model((name, arrays, 0, {}), np.float32)
+    whole, dy = with_gradient(alone, "float32")
+    np.testing.assert_array_equal(next(iter(run_onnx(whole, w=w, dy=np.ones_like(dy)).values())), expected)
