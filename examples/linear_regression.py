@@ -17,7 +17,7 @@ reference = LinearRegression().fit(X, y)
 print("LinearRegression      ", reference.coef_, reference.intercept_)
 
 models = {}
-for solver in ("agent", "session"):
+for solver in ("graph", "agent", "session"):
     model = OrtSGDRegressor(solver=solver, penalty=None, eta0=0.2, batch_size=10, max_iter=10, tol=None, random_state=0)
     try:
         models[solver] = model.fit(X, y)

@@ -58,7 +58,7 @@ def main(folder):
         X_test = split[1]
         seconds, score = fit_and_score(make_pipeline(StandardScaler(), reference), *split)
         print(f"{name:<24} {'scikit-learn':<14} {score:7.3f} {seconds:8.2f}")
-        for solver in ("agent", "session"):
+        for solver in ("graph", "agent", "session"):
             # The scaler goes inside the estimator, and so into its ONNX file.
             inner = estimator.estimator or reference
             model = type(estimator)(make_pipeline(StandardScaler(), inner), solver=solver, random_state=0)

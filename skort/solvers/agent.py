@@ -62,8 +62,7 @@ class AgentSolver:
         """Raise an error where the installed ONNX Runtime cannot train so this way."""
         if "TrainingAgent" not in training_api():
             raise RuntimeNotAvailableError(
-                'solver="agent" needs TrainingAgent; fitted models load, predict and export without it. '
-                + why_missing("TrainingAgent")
+                f'solver="agent" needs TrainingAgent; solver="graph" works here. {why_missing("TrainingAgent")}'
             )
 
     @staticmethod

@@ -109,7 +109,7 @@ def _check(loss, gradient):
     if found is not None:
         raise NotTrainableError(
             f"loss: no gradient goes through the operator {found[0]} on the way from the score to its value. Write the "
-            'value with others, or give its gradient and use solver="agent".'
+            'value with others, or give its gradient and use solver="graph".'
         )
 
 

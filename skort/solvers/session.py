@@ -63,23 +63,21 @@ class SessionSolver:
         """Raise an error where the installed ONNX Runtime cannot train so this way."""
         if dtype != np.float32:
             raise ValueError(
-                f'solver="session" trains in float32 only, got dtype="{dtype}". Use dtype="float32" or solver="agent".'
+                f'solver="session" trains in float32 only, got dtype="{dtype}". Use dtype="float32" or solver="graph".'
             )
         if type(optimizer) not in _OPTIMIZERS or getattr(optimizer, "weight_decay", 0) > 0:
             raise ValueError(
                 f'solver="session" has no optimizer={optimizer!r}: TrainingSession makes the update itself. '
-                'Use solver="agent", or optimizer="sgd" or "adam" (without weight_decay).'
+                'Use solver="graph", or optimizer="sgd" or "adam" (without weight_decay).'
             )
         if max_grad_norm is not None:
             raise ValueError(
                 f'solver="session" cannot clip gradients (max_grad_norm={max_grad_norm}): TrainingSession makes the '
-                'update itself. Use max_grad_norm=None or solver="agent".'
+                'update itself. Use max_grad_norm=None or solver="graph".'
             )
-        api = training_api()
-        if "TrainingSession" not in api:
-            advice = '; solver="agent" works here' if "TrainingAgent" in api else ""
+        if "TrainingSession" not in training_api():
             raise RuntimeNotAvailableError(
-                f'solver="session" needs TrainingSession{advice}. {why_missing("TrainingSession")}'
+                f'solver="session" needs TrainingSession; solver="graph" works here. {why_missing("TrainingSession")}'
             )
 
     @staticmethod

@@ -29,7 +29,7 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
 from skort.runtime.installed import load, training_api
-from skort.solvers import SOLVERS, agent, available_solvers, session
+from skort.solvers import agent, available_solvers, session
 
 ESTIMATORS = [OrtSGDRegressor, OrtSGDClassifier]
 MODELS = [
@@ -98,7 +98,7 @@ def test_bad_data_is_refused_and_changes_nothing(estimator_class, fitted, X, y, 
 
 
 BAD_PARAMETERS = [
-    ("solver", "graph", "'solver' parameter .* must be a str among {.*'agent'.*}"),
+    ("solver", "sgd", "'solver' parameter .* must be a str among {.*'agent'.*}"),
     ("loss", "l3", "'loss' parameter"),
     ("penalty", "l3", "'penalty' parameter .* must be a str among {.*'elasticnet'.*}"),
     ("l1_ratio", 1.5, r"'l1_ratio' parameter .* in the range \[0"),
@@ -169,7 +169,7 @@ def test_models_that_cannot_be_trained_are_refused_before_any_training(estimator
 
 
 def test_a_session_trains_no_float64():
-    with pytest.raises(ValueError, match=r'solver="session" trains in float32 only.*solver="agent"'):
+    with pytest.raises(ValueError, match=r'solver="session" trains in float32 only.*solver="graph"'):
         OrtSGDRegressor(solver="session", dtype="float64").fit(*data())
 
 
@@ -228,6 +228,7 @@ def test_bad_data_for_predict_is_refused(estimator_class):
         estimator.predict(pd.DataFrame(X, columns=list("abcdx")))
 
 
+@pytest.mark.parametrize("solver", [name for name in available_solvers() if name != "graph"])
 def test_a_missing_runtime_is_named_and_changes_nothing(monkeypatch, solver):
     model = short(OrtSGDRegressor, solver=solver).fit(*data())
     before = state(model)
@@ -237,10 +238,8 @@ def test_a_missing_runtime_is_named_and_changes_nothing(monkeypatch, solver):
     with pytest.raises(RuntimeNotAvailableError) as error:
         model.fit(*data())
     message = str(error.value)
-    assert message.startswith(f'solver="{solver}" needs Training{solver.capitalize()}; ')
+    assert message.startswith(f'solver="{solver}" needs Training{solver.capitalize()}; solver="graph" works here. ')
     assert "onnxruntime-training 1.16.2 and 1.16.3" in message
-    assert ('solver="agent" works here' in message) == (solver == "session")
-    assert ("fitted models load, predict and export" in message) == (solver == "agent")
     assert state(model) == before
 
 
@@ -361,18 +360,22 @@ def test_fits_in_threads_are_the_serial_ones(solver):
         assert list(pool.map(fit, range(8))) == [fit(seed) for seed in range(8)]
 
 
-@pytest.mark.skipif(available_solvers() != list(SOLVERS), reason="this runtime has one solver only")
 @pytest.mark.parametrize("estimator_class, inner", MODELS)
-def test_both_solvers_fit_the_same(estimator_class, inner):
+def test_all_solvers_fit_the_same(estimator_class, inner):
     X, y = data(90)
     weight = np.linspace(0.5, 2, 90)
     # 100 updates: 25 epochs of three full batches and a short one.
     options = {"batch_size": 25, "max_iter": 25, "alpha": 0.01, "eta0": 0.1}
-    agent, session = (short(estimator_class, inner, solver=name, **options).fit(X, y, weight) for name in SOLVERS)
-    assert agent.t_ == session.t_ == 100
-    for name, w in agent.weights_.items():
-        assert np.linalg.norm(w - session.weights_[name]) <= 1e-5 * np.linalg.norm(w)
-    np.testing.assert_allclose(agent.loss_curve_, session.loss_curve_, rtol=1e-5)
+    fits = [
+        short(estimator_class, inner, solver=name, **options).fit(X, y, weight)
+        for name in (*available_solvers(), "auto")
+    ]
+    assert [model.solver_ for model in fits] == [*available_solvers(), "graph"]
+    for model in fits:
+        assert model.t_ == 100
+        for name, w in model.weights_.items():
+            assert np.linalg.norm(w - fits[0].weights_[name]) <= 1e-5 * np.linalg.norm(w)
+        np.testing.assert_allclose(model.loss_curve_, fits[0].loss_curve_, rtol=1e-5)
 
 
 @pytest.mark.parametrize("alpha", [np.float64(1e-3), np.float32(0.5), np.int64(1), True])
@@ -536,7 +539,11 @@ def test_a_pipelines_steps_are_part_of_the_model(solver):
 def test_training_graphs(solver):
     X, y = data()
     graphs = short(OrtSGDRegressor, solver=solver, batch_size=16).fit(X, y).training_graphs()
-    if solver == "agent":
+    if solver == "graph":
+        assert list(graphs) == ["step"]
+        onnx.checker.check_model(graphs["step"], full_check=True)
+        assert {node.domain for node in graphs["step"].graph.node} == {""}
+    elif solver == "agent":
         assert list(graphs) == ["gradient"]
         assert {o.name for o in graphs["gradient"].graph.output} == {"coef_grad", "intercept_grad"}
         assert "YieldOp" in {node.op_type for node in graphs["gradient"].graph.node}

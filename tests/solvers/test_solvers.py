@@ -10,7 +10,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort.descent.optimizers import OPTIMIZERS, SGD, Adam
 from skort.graphs.initial import initial_score_graph
-from skort.objective import L2, LogLoss, SquaredError
+from skort.objective import L1, L2, ElasticPenalty, LogLoss, SquaredError
 from skort.objective.nodes import Objective
 from skort.solvers import SOLVERS, available_solvers
 
@@ -81,12 +81,14 @@ def test_one_step_of_a_linear_model_is_the_closed_form(solver, loss, n_outputs, 
 
 
 @pytest.mark.parametrize("loss, n_outputs", LOSSES)
-def test_one_float64_step_is_the_closed_form_to_the_last_digits(loss, n_outputs, rng):
+def test_one_float64_step_is_the_closed_form_to_the_last_digits(solver, loss, n_outputs, rng):
+    if solver == "session":
+        pytest.skip("TrainingSession has no float64")
     X, target = rng.normal(size=(13, 4)), targets(loss, n_outputs, 13, rng)
     graph = linear(4, n_outputs, rng, dtype="float64")
     coef, intercept = graph.weights()["coef"], graph.weights()["intercept"]
     mean, gradient = closed_form(loss, X @ coef + intercept, target, np.ones(13))
-    step = make("agent", graph, loss, batch_size=13, penalty=L2(0.3), dtype="float64")
+    step = make(solver, graph, loss, batch_size=13, penalty=L2(0.3), dtype="float64")
     fill(step, X, target)
     assert step.step(0.5) == pytest.approx(mean + 0.15 * (coef**2).sum(), rel=1e-13)
     np.testing.assert_allclose(step.weights()["coef"], coef - 0.5 * (X.T @ gradient + 0.3 * coef), rtol=1e-12)
@@ -152,53 +154,70 @@ def test_gradients_of_neural_networks_are_scikit_learns(solver, model, loss, n_o
             np.testing.assert_allclose(gradient, expected, **tolerance)
 
 
-both_solvers = pytest.mark.skipif(available_solvers() != list(SOLVERS), reason="this runtime has one solver only")
+# Each of the other solvers that are here, beside "graph", which always is.
+others = pytest.mark.parametrize("other", [name for name in available_solvers() if name != "graph"])
 
 
-@both_solvers
+@others
 @pytest.mark.parametrize("hidden", [None, (8,)])
 @pytest.mark.parametrize("alpha", [0, 1e-2])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("loss, n_outputs", LOSSES)
-def test_both_solvers_agree_after_100_steps(loss, n_outputs, weighted, alpha, hidden, rng):
+def test_solvers_agree_after_100_steps(loss, n_outputs, weighted, alpha, hidden, other, rng):
     model = LinearRegression() if hidden is None else MLPRegressor(hidden_layer_sizes=hidden, activation="tanh")
     graph = initial_score_graph(model, 6, n_outputs, "float32", np.random.RandomState(0))
     solvers = [
-        make(name, graph, loss, batch_size=10, penalty=L2(alpha) if alpha else None) for name in ("agent", "session")
+        make(name, graph, loss, batch_size=10, penalty=L2(alpha) if alpha else None) for name in ("graph", other)
     ]
     assert_same_steps(*solvers, loss, weighted, rng)
     assert solvers[0].weights().keys() == set(graph.trainable)
 
 
-@both_solvers
-@pytest.mark.parametrize("average", [False, 50])
-@pytest.mark.parametrize("optimizer", [SGD(), Adam(), Adam(0.5, 0.9, 1e-2)], ids=repr)
-def test_both_solvers_agree_with_every_option_that_both_have(optimizer, average, rng):
+OPTIONS = [
+    *({"optimizer": optimizer} for optimizer in (*(cls() for cls in OPTIMIZERS.values()), Adam(0.5, 0.9, 1e-2))),
+    *({"optimizer": Adam(weight_decay=0.1), "penalty": penalty} for penalty in (L1(0.01), ElasticPenalty(0.01, 0.5))),
+    *({"optimizer": cls(), "penalty": L1(0.01)} for cls in OPTIMIZERS.values()),
+    {"max_grad_norm": 0.05},
+    {"average": 50},
+]
+
+
+@others
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("options", OPTIONS, ids=repr)
+def test_solvers_agree_with_every_option(options, dtype, other, rng):
+    options = {"optimizer": SGD(), "penalty": L2(0.01)} | options
+    try:
+        SOLVERS[other].check(np.dtype(dtype), options["optimizer"], options.get("max_grad_norm"))
+    except ValueError as error:
+        pytest.skip(str(error))
+    if other == "session" and isinstance(options["penalty"], L1):
+        pytest.skip("follows the subgradient of the l1 term")
     model = MLPRegressor(hidden_layer_sizes=(8,), activation="tanh")
-    graph = initial_score_graph(model, 6, 1, "float32", np.random.RandomState(0))
-    options = {"batch_size": 10, "penalty": L2(0.01), "optimizer": optimizer, "average": average}
-    solvers = [make(name, graph, SquaredError(), **options) for name in ("agent", "session")]
-    assert_same_steps(*solvers, SquaredError(), False, rng, eta=0.01)
+    graph = initial_score_graph(model, 6, 1, dtype, np.random.RandomState(0))
+    solvers = [make(name, graph, SquaredError(), batch_size=10, dtype=dtype, **options) for name in ("graph", other)]
+    assert_same_steps(*solvers, SquaredError(), False, rng, eta=0.01, float64=dtype == "float64")
 
 
-def assert_same_steps(agent, session, loss, weighted, rng, eta=0.1):
+def assert_same_steps(ours, theirs, loss, weighted, rng, eta=0.1, float64=False):
     """Make 100 steps with both; compare their objectives, gradient norms, weights and states."""
-    (_, n_features), (_, n_outputs) = agent.batch.X.shape, agent.batch.target.shape
+    (_, n_features), (_, n_outputs) = ours.batch.X.shape, ours.batch.target.shape
+    unit = 1e-7 if float64 else 1.0
     for _ in range(100):
         X, target = rng.normal(size=(10, n_features)), targets(loss, n_outputs, 10, rng)
         weight = rng.uniform(0, 2, 10) if weighted else None
         objectives = []
-        for step in (agent, session):
+        for step in (ours, theirs):
             fill(step, X, target, weight)
             objectives.append(step.step(eta))
-        assert objectives[0] == pytest.approx(objectives[1], rel=1e-5)
-        assert agent.gradient_norm() == pytest.approx(session.gradient_norm(), rel=1e-4)
+        assert objectives[0] == pytest.approx(objectives[1], rel=unit * 1e-5)
+        assert ours.gradient_norm() == pytest.approx(theirs.gradient_norm(), rel=unit * 1e-4)
     # TrainingSession's 1 - beta_2 is rounded to float32, and so is the second moment of Adam.
-    for ours, theirs, rtol in ((agent.weights(), session.weights(), 1e-5), (agent.state(), session.state(), 2e-5)):
-        assert ours.keys() == theirs.keys()
-        for name in ours:
-            assert ours[name].dtype == theirs[name].dtype
-            assert np.linalg.norm(ours[name] - theirs[name]) <= rtol * np.linalg.norm(ours[name])
+    for mine, other, rtol in ((ours.weights(), theirs.weights(), 1e-5), (ours.state(), theirs.state(), 2e-5)):
+        assert mine.keys() == other.keys()
+        for name in mine:
+            assert mine[name].dtype == other[name].dtype
+            assert np.linalg.norm(mine[name] - other[name]) <= unit * rtol * np.linalg.norm(mine[name])
 
 
 def test_weights_without_intercept_leave_it_at_zero(solver, rng):
@@ -275,13 +294,15 @@ def test_the_state_of_another_training_is_refused(solver, other, rng):
         make(solver, graph, SquaredError(), batch_size=10, state=state, **other)
 
 
-def test_gradient_norm_is_that_before_clipping(rng):
+def test_gradient_norm_is_that_before_clipping(solver, rng):
+    if solver == "session":
+        pytest.skip("TrainingSession cannot clip")
     X, target = rng.normal(size=(13, 4)), rng.normal(size=(13, 1))
     graph = linear(4, 1, rng)
     before = graph.weights()
     _, by_score = closed_form(SquaredError(), X @ before["coef"] + before["intercept"], target, np.ones(13))
     gradient = np.append(X.T @ by_score, by_score.sum())
-    step = make("agent", graph, SquaredError(), batch_size=13, max_grad_norm=0.01)
+    step = make(solver, graph, SquaredError(), batch_size=13, max_grad_norm=0.01)
     assert step.gradient_norm() == 0
     fill(step, X, target)
     step.step(2.0)
@@ -307,10 +328,10 @@ def test_weights_are_their_mean_once_the_average_has_begun(solver, rng):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ((OPTIMIZERS["momentum"](),), r'solver="session" has no optimizer=Momentum\(\).*solver="agent"'),
-        ((OPTIMIZERS["nesterov"](0.5),), r'solver="session" has no optimizer=Nesterov\(momentum=0.5\).*solver="agent"'),
-        ((Adam(weight_decay=0.1),), r'solver="session" has no optimizer=Adam\(weight_decay=0.1\).*solver="agent"'),
-        ((SGD(), 1.0), r'solver="session" cannot clip.*max_grad_norm=1.0.*solver="agent"'),
+        ((OPTIMIZERS["momentum"](),), r'solver="session" has no optimizer=Momentum\(\).*solver="graph"'),
+        ((OPTIMIZERS["nesterov"](0.5),), r'solver="session" has no optimizer=Nesterov\(momentum=0.5\).*solver="graph"'),
+        ((Adam(weight_decay=0.1),), r'solver="session" has no optimizer=Adam\(weight_decay=0.1\).*solver="graph"'),
+        ((SGD(), 1.0), r'solver="session" cannot clip.*max_grad_norm=1.0.*solver="graph"'),
     ],
 )
 def test_what_the_session_cannot_do_is_refused(arguments, message):

@@ -91,7 +91,10 @@ class _Known:
     """What is known of the results of a graph before it runs."""
 
     def __init__(self, graph):
-        model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
+        # Operators of other domains have no rule, whatever their version.
+        opsets = dict.fromkeys({node.domain for node in graph.node}, 1) | {"": OPSET}
+        opset_imports = [helper.make_opsetid(*opset) for opset in opsets.items()]
+        model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opset_imports)
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
         self.nodes = list(graph.node)
         self.is_float64 = graph.output[0].type.tensor_type.elem_type == onnx.TensorProto.DOUBLE

@@ -59,9 +59,8 @@ def test_no_gradient_by_the_data():
     model = parsed("a = MatMul (X, w)  score = Add (a, v)")
     fragment = Fragment("float32")
     add_gradients(fragment, model.graph, "dy", ["w", "v"])
-    assert sum(len(fragment.functions[text].node) for text in fragment.functions) == 1 + 3
-    (product,) = [f for f in fragment.functions.values() if f.node[0].op_type == "Gemm"]
-    assert list(product.input) == ["a", "dy"]
+    operators = [node.op_type for function in fragment.functions.values() for node in function.node]
+    assert operators.count("Gemm") == 1
 
 
 @pytest.mark.parametrize(
