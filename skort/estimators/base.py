@@ -146,7 +146,8 @@ class BaseOrtSGD(BaseEstimator):
         graphs : dict of str to onnx.ModelProto
             Solver "graph": "step", a whole step of standard operators, which any onnxruntime runs. Its inputs are a
             batch, the learning rate, the weights as one vector and what the optimizer remembers; its outputs the loss,
-            the objective and its gradient, and the weights and the memory for the next step. Solver "agent":
+            the objective and its gradient, and the weights and the memory for the next step, under the same names and
+            "_next". "start" gives the fitted weights and an empty memory for the first step. Solver "agent":
             "gradient", forward and backward of one batch, with the trained weights as inputs and their gradients as
             outputs. Solver "session": "objective", as given to TrainingSession, and "training", as it was run, with
             the trained weights as initializers.

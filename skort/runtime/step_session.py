@@ -34,7 +34,10 @@ class StepSession:
     """
 
     def __init__(self, graph, inputs, outputs, state, next_names):
-        self._session = load().InferenceSession(graph, session_options(), providers=PROVIDERS)
+        options = session_options()
+        # Constant folding, common subexpressions, MatMul + Add as Gemm. More makes a slower start and no faster step.
+        options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
+        self._session = load().InferenceSession(graph, options, providers=PROVIDERS)
         buffers = [{name: array.copy() for name, array in state.items()} for _ in range(2)]
         self._borrowed = [inputs, outputs, buffers]
         bindings = []

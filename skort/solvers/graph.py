@@ -12,7 +12,7 @@ from skort.runtime.installed import load as load_onnxruntime
 from skort.runtime.step_session import StepSession
 from skort.solvers.derived import check_loss
 from skort.solvers.state import everything, flat, load, saved, views
-from skort.solvers.step_graph import ETA, GRADIENT, WEIGHTS, next_name, state_name, step_graph
+from skort.solvers.step_graph import ETA, GRADIENT, WEIGHTS, next_name, start_graph, state_name, step_graph
 
 __all__ = ["GraphSolver"]
 
@@ -114,5 +114,5 @@ class GraphSolver:
         return everything(current[WEIGHTS], memory, self._average)
 
     def training_graphs(self):
-        """Return the graph of the whole step."""
-        return {"step": self._model}
+        """Return the graph of the whole step, and one that gives what the next step goes on from."""
+        return {"step": self._model, "start": start_graph(self._session.state)}

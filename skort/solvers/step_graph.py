@@ -13,7 +13,7 @@ from skort.onnx_text import IR_VERSION, OPSET, Fragment, function, inlined, onnx
 from skort.solvers.derived import add_derived_score_gradient
 from skort.solvers.state import flat, strengths_vector
 
-__all__ = ["ETA", "GRADIENT", "WEIGHTS", "next_name", "state_name", "step_graph"]
+__all__ = ["ETA", "GRADIENT", "WEIGHTS", "next_name", "start_graph", "state_name", "step_graph"]
 
 ETA = "skort_learning_rate"
 GRADIENT = "skort_weights_gradient"
@@ -71,14 +71,22 @@ def step_graph(score_graph, objective, optimizer, batch_size, memory, max_grad_n
     _add_smooth_penalty(fragment, objective, weights)
     changed = _add_update(fragment, objective, optimizer, memory, max_grad_norm, weights)
     states = {WEIGHTS: flat(weights)} | {state_name(name): memory[name] for name in changed}
-    constants = [i for i in model.graph.initializer if i.name not in weights]
-    constants += [numpy_helper.from_array(a, state_name(n)) for n, a in memory.items() if n not in changed]
+    initializers = [i for i in model.graph.initializer if i.name not in weights]
+    initializers += [numpy_helper.from_array(a, state_name(n)) for n, a in memory.items() if n not in changed]
     scalar, vector = np.zeros((), objective.dtype), states[WEIGHTS]
     inputs = [model.graph.input[0], *objective.inputs(batch_size), *_infos({ETA: scalar, **states})]
     outputs = {LOSS: scalar, OBJECTIVE: scalar, GRADIENT: vector, **{next_name(n): a for n, a in states.items()}}
-    graph = helper.make_graph(fragment.nodes, "step", inputs, _infos(outputs), constants)
+    graph = helper.make_graph(fragment.nodes, "step", inputs, _infos(outputs), initializers)
     opsets = [o for o in model.opset_import if o.domain != ""] + [helper.make_opsetid("", OPSET)]
     return _needed(inlined(helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets), fragment))
+
+
+def start_graph(arrays):
+    """Return the model without inputs that gives some arrays, by their names: what the first step goes on from."""
+    values = [numpy_helper.from_array(array, f"{name}_value") for name, array in arrays.items()]
+    nodes = [helper.make_node("Identity", [f"{name}_value"], [name]) for name in arrays]
+    graph = helper.make_graph(nodes, "start", [], _infos(arrays), values)
+    return helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
 
 
 def _infos(arrays):

@@ -540,9 +540,10 @@ def test_training_graphs(solver):
     X, y = data()
     graphs = short(OrtSGDRegressor, solver=solver, batch_size=16).fit(X, y).training_graphs()
     if solver == "graph":
-        assert list(graphs) == ["step"]
-        onnx.checker.check_model(graphs["step"], full_check=True)
-        assert {node.domain for node in graphs["step"].graph.node} == {""}
+        assert list(graphs) == ["step", "start"]
+        for graph in graphs.values():
+            onnx.checker.check_model(graph, full_check=True)
+            assert {node.domain for node in graph.graph.node} == {""}
     elif solver == "agent":
         assert list(graphs) == ["gradient"]
         assert {o.name for o in graphs["gradient"].graph.output} == {"coef_grad", "intercept_grad"}

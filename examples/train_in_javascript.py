@@ -1,0 +1,48 @@
+"""
+Training in JavaScript
+======================
+
+The step of `training_graphs()` under onnxruntime-web, which runs in browsers, and here in Node.js:
+`train_in_javascript.cjs` trains with it, from the same weights by the same batches to the same weights. It needs
+`node`, and `npm install onnxruntime-web` in a folder that the environment variable NODE_PATH names, as
+`FOLDER/node_modules`.
+"""
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from sklearn.datasets import load_diabetes
+from sklearn.frozen import FrozenEstimator
+from sklearn.neural_network import MLPRegressor
+from sklearn.preprocessing import scale
+
+from skort import OrtSGDRegressor
+
+N_EPOCHS, BATCH_SIZE, LEARNING_RATE = 20, 40, 0.01
+
+X, y = (scale(array)[:440].astype(np.float32) for array in load_diabetes(return_X_y=True))
+options = {"optimizer": "adam", "eta0": LEARNING_RATE, "batch_size": BATCH_SIZE, "shuffle": False, "tol": None}
+first = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(20,)), **options, max_iter=2, random_state=0).fit(X, y)
+
+folder = tempfile.mkdtemp(prefix="skort-")
+for name, graph in first.training_graphs().items():
+    onnx.save(graph, Path(folder, f"{name}.onnx"))
+batches = [slice(begin, begin + BATCH_SIZE) for begin in range(0, len(X), BATCH_SIZE)]
+data = {
+    "n_epochs": N_EPOCHS,
+    "learning_rate": LEARNING_RATE,
+    "batches": [{"X": X[batch].tolist(), "target": y[batch, None].tolist()} for batch in batches],
+}
+Path(folder, "batches.json").write_text(json.dumps(data))
+subprocess.run(["node", Path(__file__).with_suffix(".cjs"), folder], check=True)
+outside = json.loads(Path(folder, "weights.json").read_text())
+print("loss of the first and the last epoch, in JavaScript:", outside["losses"][0], outside["losses"][-1])
+
+inside = OrtSGDRegressor(FrozenEstimator(first.to_sklearn()), **options, max_iter=N_EPOCHS).fit(X, y)
+print("the same with skort:                                ", inside.loss_curve_[0], inside.loss_curve_[-1])
+weights = np.concatenate([w.ravel() for w in inside.weights_.values()])
+print("largest difference between the weights:", np.abs(np.array(outside["weights"]) - weights).max())

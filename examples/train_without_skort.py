@@ -1,0 +1,72 @@
+"""
+Training without skort
+======================
+
+`training_graphs()` gives a whole training step, gradient and optimizer included, as an ONNX graph of standard
+operators. Here a neural network learns half of the digits with skort, and the other half from that graph with numpy
+and onnxruntime alone, as it could on another machine and in another language. The weights are those that skort reaches.
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from sklearn.datasets import load_digits
+from sklearn.frozen import FrozenEstimator
+from sklearn.neural_network import MLPClassifier
+
+from skort import OrtSGDClassifier
+
+N_EPOCHS, BATCH_SIZE, LEARNING_RATE = 20, 25, 0.002
+
+
+def run(session, inputs):
+    """Return all outputs by name."""
+    return dict(zip([output.name for output in session.get_outputs()], session.run(None, inputs), strict=True))
+
+
+def train(folder, X, target):
+    """Return the weights after some epochs, as one vector, and the loss of each epoch: no skort in here."""
+    start, step = (
+        onnxruntime.InferenceSession(Path(folder, name), providers=["CPUExecutionProvider"])
+        for name in ("start.onnx", "step.onnx")
+    )
+    # What a step goes on from: the weights, and what the optimizer remembers.
+    state, losses = run(start, {}), []
+    for _ in range(N_EPOCHS):
+        loss = 0.0
+        for begin in range(0, len(X), BATCH_SIZE):
+            batch = slice(begin, begin + BATCH_SIZE)
+            inputs = {
+                "X": X[batch],
+                "skort_target": target[batch],
+                "skort_sample_weight": np.full((BATCH_SIZE, 1), 1 / BATCH_SIZE, np.float32),
+                "skort_learning_rate": np.array(LEARNING_RATE, np.float32),
+            }
+            results = run(step, {**inputs, **state})
+            state = {name: results[f"{name}_next"] for name in state}
+            loss += float(results["skort_loss"]) * BATCH_SIZE / len(X)
+        losses.append(loss)
+    return state["skort_weights"], losses
+
+
+X, y = load_digits(return_X_y=True)
+X = (X / 16).astype(np.float32)
+options = {"optimizer": "adam", "eta0": LEARNING_RATE, "batch_size": BATCH_SIZE, "shuffle": False, "tol": None}
+
+first = OrtSGDClassifier(MLPClassifier((30,)), **options, max_iter=5, random_state=0).fit(X[:900], y[:900])
+folder = tempfile.mkdtemp(prefix="skort-")
+for name, graph in first.training_graphs().items():
+    onnx.save(graph, Path(folder, f"{name}.onnx"))
+
+# 875 rows: a whole number of batches.
+rows = slice(900, 1775)
+outside, losses = train(folder, X[rows], np.eye(10, dtype=np.float32)[y[rows]])
+print("loss of the first and the last epoch, without skort:", losses[0], losses[-1])
+
+inside = OrtSGDClassifier(FrozenEstimator(first.to_sklearn()), **options, max_iter=N_EPOCHS).fit(X[rows], y[rows])
+print("the same with skort:                                ", inside.loss_curve_[0], inside.loss_curve_[-1])
+weights = np.concatenate([w.ravel() for w in inside.weights_.values()])
+print("largest difference between the weights:", np.abs(outside - weights).max())
