@@ -14,13 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skort.descent.batches import Batches
 from skort.descent.callbacks import ProgressBar
 from skort.descent.loop import minimise
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES
+from skort.estimators.weights import validated_sample_weight
 from skort.exceptions import NotTrainableError
 from skort.objective.penalties import PENALTIES
 
@@ -120,12 +121,16 @@ class BaseOrtSGD(BaseEstimator):
                 self, X, y, validate_separately=({"dtype": X_dtype, "order": "C"}, {"dtype": None, "ensure_2d": False})
             )
             check_consistent_length(X, y)
-            sample_weight = _validate_sample_weight(sample_weight, X)
             y, target = self._encode(y)
+            sample_weight = self._row_weights(sample_weight, X, y)
             X = self._fit_transformers(transformers, X, y)
             descent = self._train(predictor, X, target, sample_weight)
             self._keep(descent)
         return self
+
+    def _row_weights(self, sample_weight, X, y):
+        """Return the weight of each row, or None where all are equal."""
+        return validated_sample_weight(sample_weight, X)
 
     def _fit_transformers(self, transformers, X, y):
         """Return what the steps before the model, if any, make of X, and keep them as ONNX."""
@@ -164,11 +169,6 @@ class BaseOrtSGD(BaseEstimator):
             random_state=random_state,
             sample_weight_scale=objective.sample_weight_scale,
         )
-        if batches.batch_size == 1 and batches.weighted:
-            raise ValueError(
-                "sample_weight has no effect with batch_size=1, as every batch is divided by its own weight. "
-                "Use a larger batch_size."
-            )
         optimizer = self._resolve(OPTIMIZERS, self.optimizer)
         self._solver_arguments = (self.solver, objective, optimizer, batches.batch_size)
         with ProgressBar(self.max_iter, enabled=self.verbose) as progress:
@@ -241,15 +241,6 @@ def _check_kind(estimator, predictor):
     if get_tags(predictor).estimator_type != kind:
         other = {"regressor": "OrtSGDClassifier for classifiers", "classifier": "OrtSGDRegressor for regressors"}[kind]
         raise NotTrainableError(f"estimator={type(predictor).__name__} is not a {kind}: use {other}.")
-
-
-def _validate_sample_weight(sample_weight, X):
-    if sample_weight is None:
-        return None
-    sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not sample_weight.any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
-    return sample_weight
 
 
 def _split(estimator):

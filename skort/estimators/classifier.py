@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from skort.estimators.base import BaseOrtSGD
+from skort.estimators.weights import with_class_weight
 from skort.objective.losses import CLASSIFICATION_LOSSES
 
 __all__ = ["OrtSGDClassifier"]
@@ -23,9 +24,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
     .. math:: J(w) = \frac{\sum_i s_i \, loss(y_i, score_i)}{\sum_i s_i} + \frac{\alpha}{2} \lVert w \rVert_2^2
 
-    over the weights of a scikit-learn model, where :math:`s_i` are the sample weights and the score is the raw score,
-    before any sigmoid or softmax. Two classes have one score, the log-loss of its sigmoid and the gradient
-    :math:`p - y`; more classes have one score each, the log-loss of their softmax and the gradient
+    over the weights of a scikit-learn model, where :math:`s_i` are the sample weights times the class weights, and the
+    score is the raw score, before any sigmoid or softmax. Two classes have one score, the log-loss of its sigmoid and
+    the gradient :math:`p - y`; more classes have one score each, the log-loss of their softmax and the gradient
     :math:`p - onehot(y)`. The loss is computed from the raw score and finite for every finite score. The fitted model
     predicts through the ONNX model that `save_onnx` writes.
 
@@ -64,6 +65,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         row. None: after `max_iter` epochs.
     n_iter_no_change : int, default=5
         See `tol`.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, label -> weight, which the sample weights are multiplied with; a label that is not
+        there has weight 1. "balanced" gives all classes the same total weight. None: all 1.
     shuffle : bool, default=True
         Whether every epoch takes the rows in a new random order.
     dtype : {"float32", "float64"}, default="float32"
@@ -112,9 +116,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     The loss is that of `sklearn.linear_model.LogisticRegression` (user guide 1.1.11). The penalty is that of
     `SGDClassifier`, whatever the size of the batch (`MLPClassifier` divides it by the number of rows in the batch).
 
-    A batch is divided by its own sample weight, as in `MLPClassifier`, not by the mean weight of all rows. Batches of
-    few rows so take the edge off very different weights (`benchmarks/sample_weight.py` prints by how much); with
-    `batch_size=1` they would have no effect, which is refused.
+    Row i of a batch of m rows counts :math:`s_i / (\bar s m)`, with :math:`\bar s` the mean weight of all rows: the
+    gradient of a random batch is on average that of J, with `batch_size=1` too. (`MLPClassifier` divides each batch
+    by its own weight, which takes the edge off the weights in small batches: `benchmarks/sample_weight.py` prints by
+    how much.)
 
     Examples
     --------
@@ -130,7 +135,11 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
     _losses = CLASSIFICATION_LOSSES
     _default = LogisticRegression()
-    _parameter_constraints = {**BaseOrtSGD._parameter_constraints, "loss": [StrOptions(set(_losses))]}
+    _parameter_constraints = {
+        **BaseOrtSGD._parameter_constraints,
+        "loss": [StrOptions(set(_losses))],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+    }
 
     def __init__(
         self,
@@ -148,6 +157,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         max_iter: int = 1000,
         tol: float | None = 1e-4,
         n_iter_no_change: int = 5,
+        class_weight: dict | str | None = None,
         shuffle: bool = True,
         dtype: str = "float32",
         random_state: int | np.random.RandomState | None = None,
@@ -166,6 +176,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
         self.shuffle = shuffle
         self.dtype = dtype
         self.random_state = random_state
@@ -228,6 +239,12 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         target = np.zeros((len(codes), len(self.classes_)), self.dtype)
         target[np.arange(len(codes)), codes] = 1
         return y, target
+
+    def _row_weights(self, sample_weight, X, y):
+        sample_weight = super()._row_weights(sample_weight, X, y)
+        if self.class_weight is None:
+            return sample_weight
+        return with_class_weight(sample_weight, self.class_weight, self.classes_, y)
 
     def _keep_linear(self, coef, intercept):
         self.coef_, self.intercept_ = coef, intercept

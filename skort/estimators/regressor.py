@@ -106,9 +106,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     The loss is scikit-learn's (`sklearn.linear_model.SGDRegressor`, user guide 1.5.8), the penalty too, whatever the
     size of the batch (`MLPRegressor` divides it by the number of rows in the batch).
 
-    A batch is divided by its own sample weight, as in `MLPRegressor`, not by the mean weight of all rows. Batches of
-    few rows so take the edge off very different weights (`benchmarks/sample_weight.py` prints by how much); with
-    `batch_size=1` they would have no effect, which is refused.
+    Row i of a batch of m rows counts :math:`s_i / (\bar s m)`, with :math:`\bar s` the mean weight of all rows: the
+    gradient of a random batch is on average that of J, with `batch_size=1` too. (`MLPRegressor` divides each batch
+    by its own weight, which takes the edge off the weights in small batches: `benchmarks/sample_weight.py` prints by
+    how much.)
 
     Examples
     --------

@@ -243,12 +243,15 @@ def test_a_missing_runtime_is_named_and_changes_nothing(monkeypatch, solver):
     assert state(model) == before
 
 
-def test_unequal_weights_with_batches_of_one_row_are_refused():
-    X, y = data()
-    with pytest.raises(ValueError, match="sample_weight has no effect with batch_size=1"):
-        short(OrtSGDClassifier, batch_size=1).fit(X, y, sample_weight=1.0 + y)
-    weighted = short(OrtSGDClassifier, batch_size=1).fit(X, y, sample_weight=np.full(80, 3.0))
-    np.testing.assert_array_equal(weighted.coef_, short(OrtSGDClassifier, batch_size=1).fit(X, y).coef_)
+@pytest.mark.parametrize("batch_size", [1, 16])
+def test_weighted_batches_lead_to_the_weighted_optimum(solver, batch_size):
+    X, y = data(seed=1)
+    weight = np.random.default_rng(1).lognormal(sigma=1.5, size=len(X))
+    options = {"solver": solver, "batch_size": batch_size, "penalty": None, "max_iter": 300, "eta0": 1e-3 * batch_size}
+    model = short(OrtSGDRegressor, **options).fit(X, y, sample_weight=weight)
+    optimum = LinearRegression().fit(X, y, sample_weight=weight)
+    unweighted = LinearRegression().fit(X, y)
+    assert np.linalg.norm(model.coef_ - optimum.coef_) < 0.1 * np.linalg.norm(unweighted.coef_ - optimum.coef_)
 
 
 def test_sparse_data_is_refused_as_by_scikit_learn():
