@@ -44,7 +44,8 @@ class BaseOrtSGD(BaseEstimator):
         "solver": [StrOptions({"agent", "session"})],
         "penalty": [StrOptions(set(PENALTIES)), None],
         "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
-        "optimizer": [StrOptions(set(OPTIMIZERS))],
+        "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update"])],
+        "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "learning_rate": [StrOptions(set(SCHEDULES))],
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "power_t": [Interval(Real, 0, None, closed="left")],
@@ -54,6 +55,7 @@ class BaseOrtSGD(BaseEstimator):
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "shuffle": ["boolean"],
         "dtype": [StrOptions({"float32", "float64"})],
+        "average": ["boolean", Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -114,7 +116,8 @@ class BaseOrtSGD(BaseEstimator):
             transformers, predictor = _split(self._default if self.estimator is None else self.estimator)
             check_trainable(predictor)
             _check_kind(self, predictor)
-            SOLVERS[self.solver].check(np.dtype(self.dtype))
+            optimizer = self._resolve(OPTIMIZERS, self.optimizer)
+            SOLVERS[self.solver].check(np.dtype(self.dtype), optimizer, self.max_grad_norm)
             # The steps of a pipeline get X as precise as the caller has it; only what they return is cast.
             X_dtype = np.dtype(self.dtype) if transformers is None else [np.float64, np.float32]
             X, y = validate_data(
@@ -169,8 +172,14 @@ class BaseOrtSGD(BaseEstimator):
             random_state=random_state,
             sample_weight_scale=objective.sample_weight_scale,
         )
-        optimizer = self._resolve(OPTIMIZERS, self.optimizer)
-        self._solver_arguments = (self.solver, objective, optimizer, batches.batch_size)
+        self._solver = self.solver
+        self._solver_arguments = {
+            "objective": objective,
+            "optimizer": self._resolve(OPTIMIZERS, self.optimizer),
+            "batch_size": batches.batch_size,
+            "max_grad_norm": self.max_grad_norm,
+            "average": self.average,
+        }
         with ProgressBar(self.max_iter, enabled=self.verbose) as progress:
             return minimise(
                 self._make_solver(self._score_graph),
@@ -201,17 +210,18 @@ class BaseOrtSGD(BaseEstimator):
                 stacklevel=5,
             )
 
-    def _resolve(self, table, name):
-        """Return an instance of what `name` stands for, made with the parameters of this estimator that it has."""
-        if name is None:
-            return None
-        return table[name](**{key: getattr(self, key) for key in table[name]().get_params()})
+    def _resolve(self, table, value):
+        """Return what `value`, a name or an instance, stands for: by name with this estimator's parameters."""
+        if isinstance(value, str):
+            value = table[value](**{key: getattr(self, key) for key in table[value]().get_params()})
+        if hasattr(value, "_parameter_constraints"):
+            value._validate_params()
+        return value
 
     def _make_solver(self, score_graph):
         from skort.solvers import SOLVERS
 
-        solver, *arguments = self._solver_arguments
-        return SOLVERS[solver](score_graph, *arguments)
+        return SOLVERS[self._solver](score_graph, **self._solver_arguments)
 
     def _run(self, output, X):
         """Return a result of the deployable model."""

@@ -9,6 +9,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
+from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.weights import with_class_weight
 from skort.objective.losses import CLASSIFICATION_LOSSES
@@ -47,8 +48,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         The penalty of the weights that multiply inputs; intercepts have none.
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
-    optimizer : {"sgd"}, default="sgd"
+    optimizer : {"sgd"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`.
+    max_grad_norm : float or None, default=None
+        A gradient whose Euclidean norm over all weights is larger is shortened to this norm. Needs solver "agent".
     learning_rate : {"constant", "invscaling"}, default="constant"
         "constant" for :math:`\eta = eta0`, "invscaling" for :math:`\eta = eta0 / t^{power\_t}`, where t counts the
         updates from 1.
@@ -72,6 +75,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Whether every epoch takes the rows in a new random order.
     dtype : {"float32", "float64"}, default="float32"
         Type of the weights, of the arithmetic, and of the exported model's input. "float64" needs solver "agent".
+    average : bool or int, default=False
+        The fitted weights are the mean of the weights after each update: True from the first update on, an int n from
+        the n-th on, once there are so many.
     random_state : int, RandomState instance or None, default=None
         Draws the initial weights of hidden layers and the order of the rows.
     verbose : int, default=0
@@ -149,7 +155,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         loss: str = "log_loss",
         penalty: str | None = "l2",
         alpha: float = 1e-4,
-        optimizer: str = "sgd",
+        optimizer: str | Optimizer = "sgd",
+        max_grad_norm: float | None = None,
         learning_rate: str = "constant",
         eta0: float = 0.1,
         power_t: float = 0.25,
@@ -160,6 +167,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         class_weight: dict | str | None = None,
         shuffle: bool = True,
         dtype: str = "float32",
+        average: bool | int = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
@@ -169,6 +177,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self.penalty = penalty
         self.alpha = alpha
         self.optimizer = optimizer
+        self.max_grad_norm = max_grad_norm
         self.learning_rate = learning_rate
         self.eta0 = eta0
         self.power_t = power_t
@@ -179,6 +188,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self.class_weight = class_weight
         self.shuffle = shuffle
         self.dtype = dtype
+        self.average = average
         self.random_state = random_state
         self.verbose = verbose
 

@@ -7,6 +7,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 
+from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD
 from skort.objective.losses import REGRESSION_LOSSES
 
@@ -42,8 +43,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         The penalty of the weights that multiply inputs; intercepts have none.
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
-    optimizer : {"sgd"}, default="sgd"
+    optimizer : {"sgd"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`.
+    max_grad_norm : float or None, default=None
+        A gradient whose Euclidean norm over all weights is larger is shortened to this norm. Needs solver "agent".
     learning_rate : {"constant", "invscaling"}, default="constant"
         "constant" for :math:`\eta = eta0`, "invscaling" for :math:`\eta = eta0 / t^{power\_t}`, where t counts the
         updates from 1.
@@ -64,6 +67,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Whether every epoch takes the rows in a new random order.
     dtype : {"float32", "float64"}, default="float32"
         Type of the weights, of the arithmetic, and of the exported model's input. "float64" needs solver "agent".
+    average : bool or int, default=False
+        The fitted weights are the mean of the weights after each update: True from the first update on, an int n from
+        the n-th on, once there are so many.
     random_state : int, RandomState instance or None, default=None
         Draws the initial weights of hidden layers and the order of the rows.
     verbose : int, default=0
@@ -136,7 +142,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         loss: str = "squared_error",
         penalty: str | None = "l2",
         alpha: float = 1e-4,
-        optimizer: str = "sgd",
+        optimizer: str | Optimizer = "sgd",
+        max_grad_norm: float | None = None,
         learning_rate: str = "constant",
         eta0: float = 0.01,
         power_t: float = 0.25,
@@ -146,6 +153,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         n_iter_no_change: int = 5,
         shuffle: bool = True,
         dtype: str = "float32",
+        average: bool | int = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ):
@@ -155,6 +163,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.penalty = penalty
         self.alpha = alpha
         self.optimizer = optimizer
+        self.max_grad_norm = max_grad_norm
         self.learning_rate = learning_rate
         self.eta0 = eta0
         self.power_t = power_t
@@ -164,6 +173,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.n_iter_no_change = n_iter_no_change
         self.shuffle = shuffle
         self.dtype = dtype
+        self.average = average
         self.random_state = random_state
         self.verbose = verbose
 

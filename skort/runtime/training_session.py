@@ -14,6 +14,7 @@ from skort.runtime.values import borrow
 __all__ = ["BoundTrainingSession", "training_graph"]
 
 LEARNING_RATE = "Learning_Rate"
+GRADIENT_NORM = "global_gradient_norm"
 
 
 class BoundTrainingSession:
@@ -36,12 +37,13 @@ class BoundTrainingSession:
         self._session = _training_session(model, trainable)
         self._trainable = list(trainable)
         self._eta = np.zeros(1, np.float32)
-        self._objective = np.zeros((), np.float32)
+        self._objective, self._gradient_norm = np.zeros((), np.float32), np.zeros((), np.float32)
         self._borrowed = [inputs]
         binding = self._session.io_binding()
         for name, array in {**inputs, LEARNING_RATE: self._eta}.items():
             binding.bind_ortvalue_input(name, borrow(array))
         binding.bind_ortvalue_output(model.graph.output[0].name, borrow(self._objective))
+        binding.bind_ortvalue_output(GRADIENT_NORM, borrow(self._gradient_norm))
         # The wrapper's own run_with_iobinding costs a quarter of a small step.
         self._run, self._binding = self._session._sess.run_with_iobinding, binding._iobinding
 
@@ -51,10 +53,18 @@ class BoundTrainingSession:
         self._run(self._binding, None)
         return float(self._objective)
 
+    def gradient_norm(self):
+        """Return the Euclidean norm of the last run's gradient, a float; 0 before the first run."""
+        return float(self._gradient_norm)
+
     def weights(self):
         """Return a copy of the trained weights, by name."""
         state = self._session.get_state()
         return {name: state[name] for name in self._trainable}
+
+    def load(self, weights):
+        """Go on from other weights, name -> array."""
+        self._session.load_state(weights, False)
 
 
 def training_graph(model, trainable):

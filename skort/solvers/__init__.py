@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from skort.descent.optimizers import SGD
 from skort.exceptions import RuntimeNotAvailableError
 from skort.solvers.agent import AgentSolver
 from skort.solvers.session import SessionSolver
@@ -19,7 +20,7 @@ def available_solvers():
 
 def _trains(solver):
     try:
-        solver.check(np.dtype("float32"))
+        solver.check(np.dtype("float32"), SGD())
     except RuntimeNotAvailableError:
         return False
     return True

@@ -3,12 +3,15 @@
 import numpy as np
 import onnx
 
+from skort.descent.averaging import Average
 from skort.descent.batches import Batch
+from skort.descent.clipping import clipped, norm
 from skort.exceptions import RuntimeNotAvailableError
 from skort.objective.nodes import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.onnx_text import Fragment, inlined
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
+from skort.solvers.state import load, saved, views
 
 __all__ = ["AgentSolver"]
 
@@ -35,8 +38,14 @@ class AgentSolver:
     ----------
     score_graph : ScoreGraph
     objective : Objective
-    optimizer : SGD
+    optimizer : Optimizer
     batch_size : int
+    max_grad_norm : float or None, default=None
+        A longer gradient is shortened to this Euclidean norm.
+    average : bool or int, default=False
+        See `Average`.
+    state : dict of str to ndarray, default=None
+        As from `state`: what to go on from. None: the weights of `score_graph`.
 
     Raises
     ------
@@ -45,22 +54,27 @@ class AgentSolver:
     """
 
     @staticmethod
-    def check(dtype):
-        """Raise an error where the installed ONNX Runtime cannot train in `dtype` this way."""
+    def check(dtype, optimizer, max_grad_norm=None):
+        """Raise an error where the installed ONNX Runtime cannot train so this way."""
         if "TrainingAgent" not in training_api():
             raise RuntimeNotAvailableError(
                 'solver="agent" needs TrainingAgent; fitted models load, predict and export without it. '
                 + why_missing("TrainingAgent")
             )
 
-    def __init__(self, score_graph, objective, optimizer, batch_size):
+    def __init__(self, score_graph, objective, optimizer, batch_size, *, max_grad_norm=None, average=False, state=None):
         self._optimizer = optimizer
+        self._max_grad_norm = max_grad_norm
         self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)
         initial = score_graph.weights()
-        self._flat, self._weights = _flat_views(initial, objective.dtype)
-        self._flat_gradient, gradients = _flat_views(initial, objective.dtype)
-        for name, value in initial.items():
-            self._weights[name][...] = value
+        self._flat = np.concatenate([w.ravel() for w in initial.values()])
+        self._gradient, self._clipped, self._scratch = (np.zeros_like(self._flat) for _ in range(3))
+        self._weights = views(self._flat, initial)
+        n_coefficients = sum(initial[name].size for name in score_graph.coefficients)
+        self._memory = optimizer.start(n_coefficients, len(self._flat) - n_coefficients, objective.dtype)
+        self._average = Average(average, len(self._flat))
+        if state is not None:
+            load(self._arrays(), state)
         self._model = _gradient_graph(score_graph, objective, batch_size)
         inputs = {
             score_graph.input_name: self.batch.X,
@@ -68,29 +82,39 @@ class AgentSolver:
             SAMPLE_WEIGHT: self.batch.sample_weight,
             **self._weights,
         }
-        outputs = {_gradient_of(name): gradient for name, gradient in gradients.items()}
+        outputs = {_gradient_of(name): gradient for name, gradient in views(self._gradient, initial).items()}
         self._agent = BoundTrainingAgent(self._model.SerializeToString(), inputs, outputs)
 
     def step(self, eta):
         """Make one update with learning rate `eta`; return the objective on the batch before it."""
         objective = self._agent.run()
-        self._optimizer.update(self._flat, self._flat_gradient, eta)
+        gradient = self._gradient
+        if self._max_grad_norm is not None:
+            gradient = clipped(gradient, self._max_grad_norm, out=self._clipped)
+        self._optimizer.update(self._flat, gradient, eta, self._memory, self._scratch)
+        if self._average.count():
+            self._average.add(self._flat)
         return objective
 
     def weights(self):
-        """Return a copy of the trained weights, by name."""
-        return {name: weight.copy() for name, weight in self._weights.items()}
+        """Return a copy of the trained weights, by name: of their mean where `average` has begun."""
+        return views(self._average.mean(self._flat), self._weights)
+
+    def gradient_norm(self):
+        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
+        return norm(self._gradient)
+
+    def state(self):
+        """Return a copy of everything that training goes on from, by name."""
+        return saved(self._arrays())
+
+    def _arrays(self):
+        memory = {f"optimizer_{name}": array for name, array in self._memory.items()}
+        return {"weights": self._flat, **memory, **self._average.arrays()}
 
     def training_graphs(self):
         """Return the graph of forward and backward; the update follows it in numpy."""
         return {"gradient": self._model}
-
-
-def _flat_views(arrays, dtype):
-    """Return a vector of zeros, and views of it by the names and shapes of `arrays`."""
-    flat = np.zeros(sum(a.size for a in arrays.values()), dtype)
-    parts = np.split(flat, np.cumsum([a.size for a in arrays.values()])[:-1])
-    return flat, {name: part.reshape(a.shape) for (name, a), part in zip(arrays.items(), parts, strict=True)}
 
 
 def _gradient_of(name):
