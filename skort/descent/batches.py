@@ -80,6 +80,10 @@ class Batches:
         self.rows = np.flatnonzero(self.sample_weight)
         self.batch_size = min(int(batch_size), len(self.rows))
 
+    def order(self):
+        """Return the rows in the order of one more epoch."""
+        return self.random_state.permutation(self.rows) if self.shuffle else self.rows
+
     def epoch(self, batch):
         """
         Fill `batch` with the next rows, once for every batch of one epoch.
@@ -89,7 +93,7 @@ class Batches:
         share : float
             The batch's part of the rows: the shares of an epoch sum to one.
         """
-        rows = self.random_state.permutation(self.rows) if self.shuffle else self.rows
+        rows = self.order()
         n_batches = -(-len(rows) // self.batch_size)
         missing = n_batches * self.batch_size - len(rows)
         sizes = np.full(n_batches, self.batch_size)

@@ -1,5 +1,8 @@
 """OrtSGDClassifier."""
 
+from collections.abc import Callable
+from types import SimpleNamespace
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
@@ -7,10 +10,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 
+from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
-from skort.estimators.base import BaseOrtSGD
+from skort.estimators.base import BaseOrtSGD, can_partial_fit
 from skort.estimators.weights import with_class_weight
 from skort.objective.losses import CLASSIFICATION_LOSSES
 
@@ -68,6 +73,14 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         row. None: after `max_iter` epochs.
     n_iter_no_change : int, default=5
         See `tol`.
+    early_stopping : bool, default=False
+        Whether the validation score decides, not the loss: training ends where it was below the best one plus `tol` for
+        `n_iter_no_change` epochs in a row, and the weights of the best epoch are restored. The validation set is
+        `X_val`, `y_val` of `fit`, or a random part of the rows, which is not trained on, of each class the same part.
+    validation_fraction : float, default=0.1
+        The part of the rows that `early_stopping` holds out, between 0 and 1.
+    scoring : str, callable or None, default=None
+        How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by `score`.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, label -> weight, which the sample weights are multiplied with; a label that is not
         there has weight 1. "balanced" gives all classes the same total weight. None: all 1.
@@ -80,8 +93,13 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         the n-th on, once there are so many.
     random_state : int, RandomState instance or None, default=None
         Draws the initial weights of hidden layers and the order of the rows.
+    warm_start : bool, default=False
+        Whether `fit` begins with the weights of the last fit. All else begins anew, the steps of a pipeline too.
+    callbacks : list or None, default=None
+        Objects with some of the methods `on_train_begin`, `on_batch_end`, `on_epoch_end` and `on_train_end`, called in
+        their order with the training (`skort.descent.training.Training`); `skort.callbacks` brings some.
     verbose : int, default=0
-        1: a tqdm bar over epochs with the loss, in a terminal or a notebook.
+        1: a tqdm bar over epochs with the objective, in a terminal or a notebook. 2: a line an epoch.
 
     Attributes
     ----------
@@ -102,8 +120,15 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         The objective of the last epoch.
     best_loss_ : float
         The smallest objective of an epoch.
+    validation_scores_ : list of float or None
+        The validation score after each epoch; None without a validation set.
+    best_validation_score_ : float or None
+        The largest of them.
+    history_ : dict of str to list
+        Of each epoch: "loss" (without the penalty), "objective", "eta" and "gradient_norm" (of its last update),
+        "seconds", "validation_score", and what callbacks add. `pandas.DataFrame(history_)` is a table.
     n_iter_ : int
-        Number of epochs.
+        Number of epochs, those of `partial_fit` included.
     t_ : int
         Number of updates.
     n_features_in_ : int
@@ -164,11 +189,16 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         max_iter: int = 1000,
         tol: float | None = 1e-4,
         n_iter_no_change: int = 5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        scoring: str | Callable | None = None,
         class_weight: dict | str | None = None,
         shuffle: bool = True,
         dtype: str = "float32",
         average: bool | int = False,
         random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        callbacks: list[Callback] | None = None,
         verbose: int = 0,
     ):
         self.estimator = estimator
@@ -185,16 +215,28 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
         self.class_weight = class_weight
         self.shuffle = shuffle
         self.dtype = dtype
         self.average = average
         self.random_state = random_state
+        self.warm_start = warm_start
+        self.callbacks = callbacks
         self.verbose = verbose
 
     # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "OrtSGDClassifier":
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> "OrtSGDClassifier":
         """
         Train on X and y; an earlier fit is forgotten.
 
@@ -207,6 +249,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
             pipeline in `estimator` are fitted on all rows, without weights.
+        X_val, y_val : array-like, default=None
+            A validation set, like X and y: it is scored after every epoch (`validation_scores_`), and decides when
+            training ends where `early_stopping` is True.
 
         Returns
         -------
@@ -216,7 +261,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         ------
         ValueError
             For a parameter, X, y or `sample_weight` that is not as described, for a step of a pipeline that cannot be
-            part of an ONNX model, and where the training diverges. After any error the estimator is as it was before.
+            part of an ONNX model, and where the training diverges. After any error the estimator is as it was before,
+            but for an error of a callback after the first epoch: then it is fitted up to the last whole epoch.
         TypeError
             For sparse X.
         NotTrainableError
@@ -229,17 +275,67 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         ConvergenceWarning
             Where `max_iter` ended the training before `tol` did.
         UserWarning
-            Where a step of a pipeline gives other values as ONNX than in scikit-learn.
+            Where a step of a pipeline gives other values as ONNX than in scikit-learn, and where a `KeyboardInterrupt`
+            ended the training: then it is fitted up to the last whole epoch.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val)
 
-    def _encode(self, y):
+    @available_if(can_partial_fit)
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> "OrtSGDClassifier":
+        """
+        Make one epoch over X and y, from where the last call of `partial_fit` or `fit` ended.
+
+        The optimizer's memory, the count of updates, averages and the order of the rows go on, also in a copy that was
+        pickled. Exists where the steps of a pipeline in `estimator` need no fit: there are none, they are stateless, or
+        each is a `FrozenEstimator`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels.
+        classes : array-like of shape (n_classes,), default=None
+            All class labels. Needed in the first call, then None or the same.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, relative to their mean in this call.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            As for `fit`, and where `early_stopping` is True. After any error the estimator is as it was before, but
+            for an error of a callback at the end of the epoch.
+        """
+        if self.class_weight == "balanced":
+            raise ValueError(
+                'class_weight="balanced" needs all rows at once, which partial_fit does not have. Pass a dict: see '
+                "sklearn.utils.class_weight.compute_class_weight."
+            )
+        return self._partial_fit(X, y, sample_weight, self._all_classes(classes))
+
+    def _all_classes(self, classes):
+        """Return the classes of `partial_fit`, those of earlier calls where there are any, sorted."""
+        seen = SimpleNamespace(classes_=getattr(self, "classes_", None))
+        _check_partial_fit_first_call(seen, classes)
+        return seen.classes_
+
+    def _encode(self, y, classes):
         """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""
         from skort.graphs.export import label_tensor
 
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_ = np.unique(y) if classes is None else classes
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y contains labels that are not in classes: {unknown.tolist()}.")
+        codes = np.searchsorted(self.classes_, y)
         if len(self.classes_) < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {len(self.classes_)} class.")
         # Labels that cannot be exported are refused now, not after the training.
@@ -259,12 +355,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     def _keep_linear(self, coef, intercept):
         self.coef_, self.intercept_ = coef, intercept
 
-    def _keep_onnx(self):
-        from skort.graphs.export import SCORE, classifier_model
-        from skort.runtime.inference import InferenceModel
+    def _deployable(self, transformers):
+        from skort.graphs.export import classifier_model
 
-        self.onnx_ = classifier_model(self._score_graph, self.classes_, self._transformers)
-        self._inference = InferenceModel(self.onnx_, inner_results=(SCORE,))
+        return classifier_model(self._score_graph, self.classes_, transformers)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """

@@ -1,14 +1,18 @@
 """OrtSGDRegressor."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.linear_model import LinearRegression
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
 
+from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
-from skort.estimators.base import BaseOrtSGD
+from skort.estimators.base import BaseOrtSGD, can_partial_fit
 from skort.objective.losses import REGRESSION_LOSSES
 
 __all__ = ["OrtSGDRegressor"]
@@ -63,6 +67,14 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         row. None: after `max_iter` epochs.
     n_iter_no_change : int, default=5
         See `tol`.
+    early_stopping : bool, default=False
+        Whether the validation score decides, not the loss: training ends where it was below the best one plus `tol` for
+        `n_iter_no_change` epochs in a row, and the weights of the best epoch are restored. The validation set is
+        `X_val`, `y_val` of `fit`, or a random part of the rows, which is not trained on.
+    validation_fraction : float, default=0.1
+        The part of the rows that `early_stopping` holds out, between 0 and 1.
+    scoring : str, callable or None, default=None
+        How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by `score`.
     shuffle : bool, default=True
         Whether every epoch takes the rows in a new random order.
     dtype : {"float32", "float64"}, default="float32"
@@ -72,8 +84,13 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         the n-th on, once there are so many.
     random_state : int, RandomState instance or None, default=None
         Draws the initial weights of hidden layers and the order of the rows.
+    warm_start : bool, default=False
+        Whether `fit` begins with the weights of the last fit. All else begins anew, the steps of a pipeline too.
+    callbacks : list or None, default=None
+        Objects with some of the methods `on_train_begin`, `on_batch_end`, `on_epoch_end` and `on_train_end`, called in
+        their order with the training (`skort.descent.training.Training`); `skort.callbacks` brings some.
     verbose : int, default=0
-        1: a tqdm bar over epochs with the loss, in a terminal or a notebook.
+        1: a tqdm bar over epochs with the objective, in a terminal or a notebook. 2: a line an epoch.
 
     Attributes
     ----------
@@ -92,8 +109,15 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         The objective of the last epoch.
     best_loss_ : float
         The smallest objective of an epoch.
+    validation_scores_ : list of float or None
+        The validation score after each epoch; None without a validation set.
+    best_validation_score_ : float or None
+        The largest of them.
+    history_ : dict of str to list
+        Of each epoch: "loss" (without the penalty), "objective", "eta" and "gradient_norm" (of its last update),
+        "seconds", "validation_score", and what callbacks add. `pandas.DataFrame(history_)` is a table.
     n_iter_ : int
-        Number of epochs.
+        Number of epochs, those of `partial_fit` included.
     t_ : int
         Number of updates.
     n_features_in_ : int
@@ -151,10 +175,15 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         max_iter: int = 1000,
         tol: float | None = 1e-4,
         n_iter_no_change: int = 5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        scoring: str | Callable | None = None,
         shuffle: bool = True,
         dtype: str = "float32",
         average: bool | int = False,
         random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        callbacks: list[Callback] | None = None,
         verbose: int = 0,
     ):
         self.estimator = estimator
@@ -171,15 +200,27 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
         self.shuffle = shuffle
         self.dtype = dtype
         self.average = average
         self.random_state = random_state
+        self.warm_start = warm_start
+        self.callbacks = callbacks
         self.verbose = verbose
 
     # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "OrtSGDRegressor":
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> "OrtSGDRegressor":
         """
         Train on X and y; an earlier fit is forgotten.
 
@@ -192,6 +233,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
             pipeline in `estimator` are fitted on all rows, without weights.
+        X_val, y_val : array-like, default=None
+            A validation set, like X and y: it is scored after every epoch (`validation_scores_`), and decides when
+            training ends where `early_stopping` is True.
 
         Returns
         -------
@@ -201,7 +245,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         ------
         ValueError
             For a parameter, X, y or `sample_weight` that is not as described, for a step of a pipeline that cannot be
-            part of an ONNX model, and where the training diverges. After any error the estimator is as it was before.
+            part of an ONNX model, and where the training diverges. After any error the estimator is as it was before,
+            but for an error of a callback after the first epoch: then it is fitted up to the last whole epoch.
         TypeError
             For sparse X.
         NotTrainableError
@@ -214,11 +259,42 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         ConvergenceWarning
             Where `max_iter` ended the training before `tol` did.
         UserWarning
-            Where a step of a pipeline gives other values as ONNX than in scikit-learn.
+            Where a step of a pipeline gives other values as ONNX than in scikit-learn, and where a `KeyboardInterrupt`
+            ended the training: then it is fitted up to the last whole epoch.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val)
 
-    def _encode(self, y):
+    @available_if(can_partial_fit)
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "OrtSGDRegressor":
+        """
+        Make one epoch over X and y, from where the last call of `partial_fit` or `fit` ended.
+
+        The optimizer's memory, the count of updates, averages and the order of the rows go on, also in a copy that was
+        pickled. Exists where the steps of a pipeline in `estimator` need no fit: there are none, they are stateless, or
+        each is a `FrozenEstimator`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, relative to their mean in this call.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            As for `fit`, and where `early_stopping` is True. After any error the estimator is as it was before, but
+            for an error of a callback at the end of the epoch.
+        """
+        return self._partial_fit(X, y, sample_weight)
+
+    def _encode(self, y, classes):
         """Return y as numbers, and as columns of the dtype of the training."""
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
         self._single_output = y.ndim == 1
@@ -232,12 +308,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.coef_ = coef[0] if self._single_output else coef
         self.intercept_ = intercept
 
-    def _keep_onnx(self):
+    def _deployable(self, transformers):
         from skort.graphs.export import regressor_model
-        from skort.runtime.inference import InferenceModel
 
-        self.onnx_ = regressor_model(self._score_graph, self._transformers)
-        self._inference = InferenceModel(self.onnx_)
+        return regressor_model(self._score_graph, transformers)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """

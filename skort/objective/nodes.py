@@ -9,11 +9,12 @@ from skort.objective.losses import Loss
 from skort.objective.penalties import Penalty
 from skort.onnx_text import onnx_dtype
 
-__all__ = ["OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "TARGET", "Objective"]
+__all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "TARGET", "Objective"]
 
 # The names of the inputs and results that the nodes add to a graph.
 TARGET = "skort_target"
 SAMPLE_WEIGHT = "skort_sample_weight"
+LOSS = "skort_loss"
 OBJECTIVE = "skort_objective"
 SCORE_GRADIENT = "skort_score_gradient"
 
@@ -69,20 +70,22 @@ class Objective:
             make_tensor_value_info(SAMPLE_WEIGHT, element_type, [batch_size, 1]),
         ]
 
-    def output(self):
-        """Return the graph output `OBJECTIVE`."""
-        return make_tensor_value_info(OBJECTIVE, onnx_dtype(self.dtype), [])
+    def output(self, name):
+        """Return the graph output `OBJECTIVE` or `LOSS`."""
+        return make_tensor_value_info(name, onnx_dtype(self.dtype), [])
 
     def add_value(self, fragment, score):
-        """Add the nodes that compute `OBJECTIVE`, a scalar, from the result named `score`."""
+        """Add the nodes that compute the scalars `LOSS` and `OBJECTIVE` from the result named `score`."""
         # The loss, then with one penalty more at a time; the last sum is the objective.
-        sums = [f"skort_sum{i}" for i in range(len(self.penalised))] + [OBJECTIVE]
-        fragment.call(self.loss.value(self.n_outputs), [score, TARGET], ["skort_loss"])
-        fragment.call(_WEIGHTED_SUM, ["skort_loss", SAMPLE_WEIGHT], [sums[0]])
+        sums = [LOSS] + [f"skort_sum{i}" for i in range(1, len(self.penalised))] + [OBJECTIVE]
+        fragment.call(self.loss.value(self.n_outputs), [score, TARGET], ["skort_losses"])
+        fragment.call(_WEIGHTED_SUM, ["skort_losses", SAMPLE_WEIGHT], [LOSS])
         for i, weight in enumerate(self.penalised):
             penalty = f"skort_{weight}_penalty"
             fragment.call(self.penalty.value(), [weight], [penalty])
             fragment.node("Add", [sums[i], penalty], [sums[i + 1]])
+        if not self.penalised:
+            fragment.node("Identity", [LOSS], [OBJECTIVE])
 
     def add_score_gradient(self, fragment, score):
         """Add the nodes that compute `SCORE_GRADIENT`, the derivative of the objective by the score."""

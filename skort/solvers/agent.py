@@ -7,7 +7,7 @@ from skort.descent.averaging import Average
 from skort.descent.batches import Batch
 from skort.descent.clipping import clipped, norm
 from skort.exceptions import RuntimeNotAvailableError
-from skort.objective.nodes import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.onnx_text import Fragment, inlined
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
@@ -24,6 +24,9 @@ relu_gradient (output_gradient, output) => (input_gradient) {
     input_gradient = Where (positive, output_gradient, zero)
 }"""
 }
+
+
+_RETURNED_LOSS = f"{LOSS}_returned"
 
 
 class AgentSolver:
@@ -74,7 +77,7 @@ class AgentSolver:
         self._memory = optimizer.start(n_coefficients, len(self._flat) - n_coefficients, objective.dtype)
         self._average = Average(average, len(self._flat))
         if state is not None:
-            load(self._arrays(), state)
+            self.restore(state)
         self._model = _gradient_graph(score_graph, objective, batch_size)
         inputs = {
             score_graph.input_name: self.batch.X,
@@ -83,6 +86,8 @@ class AgentSolver:
             **self._weights,
         }
         outputs = {_gradient_of(name): gradient for name, gradient in views(self._gradient, initial).items()}
+        outputs[_RETURNED_LOSS] = loss = np.zeros((), objective.dtype)
+        self.loss = loss.item
         self._agent = BoundTrainingAgent(self._model.SerializeToString(), inputs, outputs)
 
     def step(self, eta):
@@ -107,6 +112,10 @@ class AgentSolver:
     def state(self):
         """Return a copy of everything that training goes on from, by name."""
         return saved(self._arrays())
+
+    def restore(self, state):
+        """Go on from a state as from `state`."""
+        load(self._arrays(), state)
 
     def _arrays(self):
         memory = {f"optimizer_{name}": array for name, array in self._memory.items()}
@@ -141,6 +150,8 @@ def _gradient_graph(score_graph, objective, batch_size):
             objective.add_score_gradient(fragment, score_graph.score_name)
             fragment.nodes.append(node)
             fragment.node("Mul", [SCORE_GRADIENT, _gradient_of(OBJECTIVE)], node.output)
+            # Times one, too: what forward computes is an output only where backward computes with it.
+            fragment.node("Mul", [LOSS, _gradient_of(OBJECTIVE)], [_RETURNED_LOSS])
             node.input[:], node.output[:] = [OBJECTIVE], [_gradient_of(OBJECTIVE)]
         elif node.op_type in rewritten:
             fragment.call(rewritten[node.op_type], node.input, node.output)
@@ -152,4 +163,5 @@ def _gradient_graph(score_graph, objective, batch_size):
     del model.graph.node[:]
     model.graph.node.extend(fragment.nodes)
     model.graph.input.extend(objective.inputs(batch_size))
+    model.graph.output.append(objective.output(_RETURNED_LOSS))
     return inlined(model, fragment)

@@ -6,7 +6,7 @@ from skort.descent.averaging import Average
 from skort.descent.batches import Batch
 from skort.descent.optimizers import SGD
 from skort.exceptions import RuntimeNotAvailableError
-from skort.objective.nodes import SAMPLE_WEIGHT, TARGET
+from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.onnx_text import Fragment, inlined
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_session import BoundTrainingSession, training_graph
@@ -75,11 +75,10 @@ class SessionSolver:
         }
         self._session = BoundTrainingSession(self._model, self._trainable, inputs)
         self.gradient_norm = self._session.gradient_norm
+        self.loss = self._session.value(LOSS)
         self._average = Average(average, len(self._flat()))
         if state is not None:
-            arrays = self._arrays()
-            load(arrays, state)
-            self._session.load(views(arrays["weights"], self._session.weights()))
+            self.restore(state)
 
     def step(self, eta):
         """Make one update with learning rate `eta`; return the objective on the batch before it."""
@@ -95,6 +94,12 @@ class SessionSolver:
     def state(self):
         """Return a copy of everything that training goes on from, by name."""
         return saved(self._arrays())
+
+    def restore(self, state):
+        """Go on from a state as from `state`."""
+        arrays = self._arrays()
+        load(arrays, state)
+        self._session.load(views(arrays["weights"], self._session.weights()))
 
     def _arrays(self):
         return {"weights": self._flat(), **self._average.arrays()}
@@ -114,5 +119,6 @@ def _objective_graph(score_graph, objective, batch_size):
     objective.add_value(fragment, score_graph.score_name)
     model.graph.node.extend(fragment.nodes)
     model.graph.input.extend(objective.inputs(batch_size))
-    model.graph.output[0].CopyFrom(objective.output())
+    model.graph.output[0].CopyFrom(objective.output(OBJECTIVE))
+    model.graph.output.append(objective.output(LOSS))
     return inlined(model, fragment)

@@ -403,7 +403,7 @@ def test_verbose_shows_epochs_in_a_terminal(monkeypatch):
     assert sys.stderr.getvalue() == ""
     model = short(OrtSGDRegressor, verbose=1).fit(*data())
     assert "5/5" in sys.stderr.getvalue()
-    assert f"loss={model.loss_:.4g}" in sys.stderr.getvalue()
+    assert f"objective={model.loss_:.4g}" in sys.stderr.getvalue()
 
 
 # --- ONNX
@@ -538,7 +538,11 @@ def test_training_graphs(solver):
     graphs = short(OrtSGDRegressor, solver=solver, batch_size=16).fit(X, y).training_graphs()
     if solver == "agent":
         assert list(graphs) == ["gradient"]
-        assert {o.name for o in graphs["gradient"].graph.output} == {"coef_grad", "intercept_grad"}
+        assert {o.name for o in graphs["gradient"].graph.output} == {
+            "coef_grad",
+            "intercept_grad",
+            "skort_loss_returned",
+        }
         assert "YieldOp" in {node.op_type for node in graphs["gradient"].graph.node}
     else:
         assert list(graphs) == ["objective", "training"]
