@@ -66,3 +66,17 @@ def tests_oldest(session):
     lowest = [re.match(r"([\w-]+)>=([\d.]+)", d) for d in dependencies if ";" not in d]
     session.install(".[test]", *[f"{match[1]}=={match[2]}" for match in lowest])
     session.run("pytest", "-n", "auto")
+
+
+@nox.session(python="3.11")
+def serving_train(session):
+    """Fit one estimator of each kind, and write pickles and ONNX files for `serving`."""
+    session.install(".")
+    session.run("python", "tests/serving.py", "train", str(session.cache_dir / "serving"))
+
+
+@nox.session(python="3.13")
+def serving(session):
+    """Read the files of `serving_train` under a newer onnxruntime, without a training runtime."""
+    session.install(".")
+    session.run("python", "tests/serving.py", "serve", str(session.cache_dir / "serving"))

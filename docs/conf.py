@@ -12,6 +12,8 @@ extensions = [
     # MathJax from the pages themselves: they can be read without a network.
     "sphinx-mathjax-offline",
     "numpydoc",
+    # Examples that import matplotlib are shown with their plot.
+    "matplotlib.sphinxext.plot_directive",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build"]
@@ -22,6 +24,11 @@ default_role = "code"
 autodoc_typehints = "none"
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False
+numpydoc_use_plots = True
+plot_include_source = True
+plot_html_show_source_link = False
+plot_html_show_formats = False
+plot_formats = ["png"]
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",

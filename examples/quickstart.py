@@ -70,7 +70,7 @@ def main(folder):
             path = Path(folder, f"{name}-{solver}.onnx")
             model.save_onnx(path)
             served = serve(path, X_test).ravel()
-            same = "same predictions" if np.array_equal(served, model.predict(X_test)) else "OTHER PREDICTIONS"
+            same = "same predictions" if np.allclose(served, model.predict(X_test), rtol=1e-5) else "OTHER PREDICTIONS"
             print(f"{name:<24} {solver:<14} {score:7.3f} {seconds:8.2f}  {same}, {path.stat().st_size} bytes")
 
 

@@ -35,6 +35,17 @@ def test_quickstart_serves_the_same_predictions():
         assert score >= scores[(*data, "scikit-learn")] - 0.02, (data, solver)
 
 
+def test_plot_learning_rates_comes_closest_where_the_rate_falls():
+    pytest.importorskip("matplotlib").use("agg")
+    names = runpy.run_path(str(EXAMPLES / "plot_learning_rates.py"))
+    for name, eta in names["rates"].items():
+        schedule = names["schedules"][name]
+        assert eta.tolist() == pytest.approx([schedule(t) for t in range(1, names["n_updates"] + 1)])
+    excess = names["excess"]
+    assert excess.pop("Constant") > 0.01
+    assert max(excess.values()) < 0.005
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_every_example_is_tested_here(path):
     assert path.name in Path(__file__).read_text()

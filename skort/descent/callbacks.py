@@ -118,7 +118,8 @@ class EarlyStopping(BaseEstimator):
     """
     Stop where a column of the history has not improved for some epochs in a row, and take the best weights.
 
-    An epoch improves where its value is better than the best one before by at least `tol`.
+    An epoch improves where its value is better than the best one before by at least `tol`. A learning rate that can
+    fall ("adaptive") does so instead, until it cannot.
 
     Parameters
     ----------
@@ -174,10 +175,12 @@ class EarlyStopping(BaseEstimator):
             best_so_far = value < self._best
             self._n_bad = 0 if value <= self._best - tol else self._n_bad + 1
             self._best = value if best_so_far else self._best
+            at_end = self._n_bad >= self.patience
+            self._n_bad = 0 if at_end else self._n_bad
         if best_so_far and self.restore_best:
             training.keep_best()
-        if self._n_bad >= self.patience:
-            training.stop()
+        if at_end:
+            training.no_improvement()
 
 
 class EpochScoring(BaseEstimator):

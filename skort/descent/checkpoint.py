@@ -74,7 +74,7 @@ def save_state(state, path):
     path = pathlib.Path(path)
     arrays = {f"solver/{name}": array for name, array in state.solver.items()}
     arrays |= {f"best/{name}": array for name, array in (state.best or {}).items()}
-    others = {"n_updates": state.n_updates, "history": state.history, "random_state": state.random_state}
+    others = {name: getattr(state, name) for name in ("n_updates", "n_falls", "random_state", "history")}
     unfinished = path.with_name(path.name + ".tmp")
     with unfinished.open("wb") as file:
         np.savez(file, json=json.dumps(others, default=lambda value: value.tolist()), **arrays)
@@ -106,8 +106,7 @@ def load_state(path):
                 {name.removeprefix(part): arrays[name] for name in arrays.files if name.startswith(part)}
                 for part in ("solver/", "best/")
             )
-            return TrainingState(
-                solver, others["n_updates"], others["random_state"], History(others["history"]), best or None
-            )
+            history = History(others.pop("history"))
+            return TrainingState(solver=solver, best=best or None, history=history, **others)
     except (AttributeError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(f"resume_from={str(path)!r} is no checkpoint of a training.") from error

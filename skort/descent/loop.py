@@ -28,6 +28,8 @@ class Descent:
         What the order of the rows goes on from.
     history : History
     n_updates : int
+    n_falls : int
+        How often the learning rate fell for want of improvement.
     stopped : bool
         Whether a callback ended it.
     error : BaseException or None
@@ -39,6 +41,7 @@ class Descent:
     random_state: Any
     history: History
     n_updates: int
+    n_falls: int
     stopped: bool
     error: BaseException | None
 
@@ -82,6 +85,7 @@ def minimise(training):
         random_state=training.batches.random_state,
         history=training.history,
         n_updates=training.n_updates,
+        n_falls=training.n_falls,
         stopped=training.stopped,
         error=error,
     )

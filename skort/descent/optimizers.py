@@ -5,18 +5,21 @@ An optimizer holds its parameters only. What it remembers from one update to the
 keeps, so that one instance serves any number of trainings, and a training goes on from saved arrays.
 """
 
+import math
+from numbers import Real
 from typing import Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
 
-__all__ = ["OPTIMIZERS", "SGD", "Optimizer"]
+__all__ = ["OPTIMIZERS", "SGD", "Adam", "Momentum", "Nesterov", "Optimizer"]
 
 
 class Optimizer(Protocol):
-    """What a solver needs of an optimizer. All weights are one vector: the coefficients, then the intercepts."""
+    """What a solver needs of an optimizer. All weights are one vector: the coefficients, then the others."""
 
-    def start(self, n_coefficients: int, n_intercepts: int, dtype: np.dtype) -> dict[str, np.ndarray]:
+    def start(self, n_coefficients: int, n_others: int, dtype: np.dtype) -> dict[str, np.ndarray]:
         """
         Return the state before the first update.
 
@@ -24,8 +27,8 @@ class Optimizer(Protocol):
         ----------
         n_coefficients : int
             Number of weights that multiply inputs.
-        n_intercepts : int
-            Number of weights that are added.
+        n_others : int
+            Number of other weights, such as intercepts.
         dtype : dtype
             Of the weights.
 
@@ -72,7 +75,7 @@ class SGD(BaseEstimator):
     array([0., 0.])
     """
 
-    def start(self, n_coefficients, n_intercepts, dtype):
+    def start(self, n_coefficients, n_others, dtype):
         """Return the state before the first update: there is none."""
         return {}
 
@@ -82,5 +85,172 @@ class SGD(BaseEstimator):
         np.subtract(weights, scratch, out=weights)
 
 
+class Momentum(BaseEstimator):
+    r"""
+    Gradient descent with a velocity.
+
+    .. math:: v \leftarrow \mu v - \eta g, \qquad w \leftarrow w + v
+
+    with :math:`v = 0` before the first update, as in
+    `sklearn.neural_network.MLPRegressor(solver="sgd", nesterovs_momentum=False)`.
+
+    Parameters
+    ----------
+    momentum : float, default=0.9
+        :math:`\mu`, between 0 and 1. With 0.9 a constant gradient moves the weights ten times as far as `SGD` would.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.descent.optimizers import Momentum
+    >>> optimizer = Momentum(momentum=0.5)
+    >>> weights, gradient = np.array([1.0, 2.0]), np.array([10.0, 20.0])
+    >>> state = optimizer.start(1, 1, weights.dtype)
+    >>> for _ in range(2):
+    ...     optimizer.update(weights, gradient, 0.1, state, scratch=np.empty(2))
+    >>> weights
+    array([-1.5, -3. ])
+    """
+
+    _parameter_constraints = {"momentum": [Interval(Real, 0, 1, closed="both")]}
+
+    def __init__(self, momentum=0.9):
+        self.momentum = momentum
+
+    def start(self, n_coefficients, n_others, dtype):
+        """Return the state before the first update: no velocity."""
+        return {"velocity": np.zeros(n_coefficients + n_others, dtype)}
+
+    def update(self, weights, gradient, eta, state, scratch):
+        """Make one update in place."""
+        velocity = state["velocity"]
+        np.multiply(velocity, float(self.momentum), out=velocity)
+        np.multiply(gradient, eta, out=scratch)
+        np.subtract(velocity, scratch, out=velocity)
+        np.add(weights, velocity, out=weights)
+
+
+class Nesterov(Momentum):
+    r"""
+    Gradient descent with Nesterov's momentum: the velocity, then one step ahead of it.
+
+    .. math:: v \leftarrow \mu v - \eta g, \qquad w \leftarrow w + \mu v - \eta g
+
+    with :math:`v = 0` before the first update, as in
+    `sklearn.neural_network.MLPRegressor(solver="sgd", nesterovs_momentum=True)`.
+
+    Parameters
+    ----------
+    momentum : float, default=0.9
+        :math:`\mu`, between 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.descent.optimizers import Nesterov
+    >>> optimizer = Nesterov(momentum=0.5)
+    >>> weights, gradient = np.array([1.0, 2.0]), np.array([10.0, 20.0])
+    >>> optimizer.update(weights, gradient, 0.1, optimizer.start(1, 1, weights.dtype), scratch=np.empty(2))
+    >>> weights
+    array([-0.5, -1. ])
+    """
+
+    def update(self, weights, gradient, eta, state, scratch):
+        """Make one update in place."""
+        velocity, momentum = state["velocity"], float(self.momentum)
+        np.multiply(velocity, momentum, out=velocity)
+        np.multiply(gradient, eta, out=scratch)
+        np.subtract(velocity, scratch, out=velocity)
+        np.subtract(weights, scratch, out=weights)
+        np.multiply(velocity, momentum, out=scratch)
+        np.add(weights, scratch, out=weights)
+
+
+class Adam(BaseEstimator):
+    r"""
+    Adam: steps along the mean of the gradients, as long as the learning rate whatever the gradients' scale.
+
+    .. math::
+
+        m &\leftarrow \beta_1 m + (1 - \beta_1) g, \qquad v \leftarrow \beta_2 v + (1 - \beta_2) g^2
+
+        w &\leftarrow w - \eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \frac{m}{\sqrt{v} + \epsilon}
+
+    in the t-th update, with :math:`m = v = 0` before the first, as in `sklearn.neural_network.MLPRegressor` and at the
+    end of section 2 of Kingma and Ba (arXiv:1412.6980). With a weight decay :math:`\lambda`, the coefficients (never
+    intercepts) are shrunk before, :math:`w \leftarrow (1 - \eta \lambda) w`, as in `torch.optim.AdamW` and in
+    Loshchilov and Hutter (arXiv:1711.05101): other than an l2 penalty, it is no part of the gradient.
+
+    Parameters
+    ----------
+    beta_1 : float, default=0.9
+        :math:`\beta_1`, at least 0 and below 1.
+    beta_2 : float, default=0.999
+        :math:`\beta_2`, at least 0 and below 1.
+    epsilon : float, default=1e-8
+        :math:`\epsilon`, positive.
+    weight_decay : float, default=0.0
+        :math:`\lambda`, not negative. Above 0 it needs solver "agent".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.descent.optimizers import Adam
+    >>> weights, gradient = np.array([1.0, 2.0]), np.array([10.0, -0.02])
+    >>> Adam().update(weights, gradient, 0.1, Adam().start(1, 1, weights.dtype), scratch=np.empty(2))
+    >>> weights.round(4)
+    array([0.9, 2.1])
+    """
+
+    _parameter_constraints = {
+        "beta_1": [Interval(Real, 0, 1, closed="left")],
+        "beta_2": [Interval(Real, 0, 1, closed="left")],
+        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(self, beta_1=0.9, beta_2=0.999, epsilon=1e-8, weight_decay=0.0):
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.weight_decay = weight_decay
+
+    def start(self, n_coefficients, n_others, dtype):
+        """Return the state before the first update: both moments, the number of updates and of coefficients."""
+        n_weights = n_coefficients + n_others
+        return {
+            "first_moment": np.zeros(n_weights, dtype),
+            "second_moment": np.zeros(n_weights, dtype),
+            "n_updates": np.zeros(1, np.int64),
+            "n_coefficients": np.array([n_coefficients]),
+        }
+
+    def corrected(self, eta, state):
+        """Count one more update; return `eta` times the correction for moments that began at zero."""
+        state["n_updates"][0] += 1
+        t = int(state["n_updates"][0])
+        return eta * math.sqrt(1 - float(self.beta_2) ** t) / (1 - float(self.beta_1) ** t)
+
+    def update(self, weights, gradient, eta, state, scratch):
+        """Make one update in place."""
+        first, second = state["first_moment"], state["second_moment"]
+        beta_1, beta_2 = float(self.beta_1), float(self.beta_2)
+        if self.weight_decay > 0:
+            coefficients = weights[: int(state["n_coefficients"][0])]
+            np.multiply(coefficients, 1 - eta * float(self.weight_decay), out=coefficients)
+        np.subtract(gradient, first, out=scratch)
+        np.multiply(scratch, 1 - beta_1, out=scratch)
+        np.add(first, scratch, out=first)
+        np.multiply(gradient, gradient, out=scratch)
+        np.multiply(scratch, 1 - beta_2, out=scratch)
+        np.multiply(second, beta_2, out=second)
+        np.add(second, scratch, out=second)
+        np.sqrt(second, out=scratch)
+        np.add(scratch, float(self.epsilon), out=scratch)
+        np.divide(first, scratch, out=scratch)
+        np.multiply(scratch, self.corrected(eta, state), out=scratch)
+        np.subtract(weights, scratch, out=weights)
+
+
 #: The optimizers by name.
-OPTIMIZERS = {"sgd": SGD}
+OPTIMIZERS = {"sgd": SGD, "momentum": Momentum, "nesterov": Nesterov, "adam": Adam}

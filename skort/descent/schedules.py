@@ -1,13 +1,48 @@
-"""Learning rates: functions of the number of the update, by scikit-learn's names and formulas."""
+"""
+Learning rates: functions of the number of the update, counted from 1.
 
+Any callable t -> learning rate will do. One that also has a method `on_bad_epochs() -> bool` is asked when the training
+would end, after epochs that brought no improvement: True where it lowered its rate and the training is to go on.
+"""
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
 
-__all__ = ["SCHEDULES", "Constant", "InvScaling"]
+__all__ = ["SCHEDULES", "Adaptive", "Constant", "Cosine", "InvScaling", "Optimal", "Schedule", "Warmup"]
+
+_POSITIVE = [Interval(Real, 0, None, closed="neither")]
+_NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
 
-class Constant(BaseEstimator):
+class Schedule(BaseEstimator):
+    """A learning rate, called with the number of the update."""
+
+    def simulate(self, n_updates):
+        """
+        Return the learning rates of the first updates.
+
+        Parameters
+        ----------
+        n_updates : int
+
+        Returns
+        -------
+        eta : ndarray of shape (n_updates,)
+        """
+        return np.array([self(t) for t in range(1, n_updates + 1)], dtype=float)
+
+
+class Constant(Schedule):
     r"""
-    The same learning rate for all updates: :math:`\eta(t) = \eta_0`.
+    The same learning rate for all updates.
+
+    .. math:: \eta(t) = \eta_0
+
+    as in `sklearn.linear_model.SGDRegressor(learning_rate="constant")`.
 
     Parameters
     ----------
@@ -16,23 +51,30 @@ class Constant(BaseEstimator):
     Examples
     --------
     >>> from skort.descent.schedules import Constant
-    >>> [Constant(eta0=0.1)(t) for t in (1, 2, 100)]
-    [0.1, 0.1, 0.1]
+    >>> Constant(eta0=0.1).simulate(3)
+    array([0.1, 0.1, 0.1])
+
+    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
+    >>> _ = plt.plot(Constant().simulate(1000))  # doctest: +SKIP
     """
+
+    _parameter_constraints = {"eta0": _POSITIVE}
 
     def __init__(self, eta0=0.01):
         self.eta0 = eta0
 
     def __call__(self, t):
-        """Return the learning rate of update number `t`, counted from 1."""
+        """Return the learning rate of update number `t`."""
         return self.eta0
 
 
-class InvScaling(BaseEstimator):
+class InvScaling(Schedule):
     r"""
-    A learning rate that falls with a power of the update's number: :math:`\eta(t) = \eta_0 / t^{power\_t}`.
+    A learning rate that falls with a power of the update's number.
 
-    The formula is that of `sklearn.linear_model.SGDRegressor(learning_rate="invscaling")`, where t counts updates too.
+    .. math:: \eta(t) = \frac{\eta_0}{t^{power\_t}}
+
+    as in `sklearn.linear_model.SGDRegressor(learning_rate="invscaling")`, where t counts updates too.
 
     Parameters
     ----------
@@ -42,18 +84,193 @@ class InvScaling(BaseEstimator):
     Examples
     --------
     >>> from skort.descent.schedules import InvScaling
-    >>> [InvScaling(eta0=0.1, power_t=0.5)(t) for t in (1, 4, 16)]
-    [0.1, 0.05, 0.025]
+    >>> InvScaling(eta0=0.1, power_t=0.5).simulate(4).round(3)
+    array([0.1  , 0.071, 0.058, 0.05 ])
+
+    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
+    >>> _ = plt.plot(InvScaling().simulate(1000))  # doctest: +SKIP
     """
+
+    _parameter_constraints = {"eta0": _POSITIVE, "power_t": _NOT_NEGATIVE}
 
     def __init__(self, eta0=0.01, power_t=0.25):
         self.eta0 = eta0
         self.power_t = power_t
 
     def __call__(self, t):
-        """Return the learning rate of update number `t`, counted from 1."""
+        """Return the learning rate of update number `t`."""
         return self.eta0 * float(t) ** -self.power_t
 
 
+class Optimal(Schedule):
+    r"""
+    A learning rate that falls with the update's number, by Bottou's heuristic; it begins at :math:`\alpha^{-1/4}`.
+
+    .. math:: \eta(t) = \frac{1}{\alpha (t_0 + t - 1)}, \qquad t_0 = \alpha^{-3/4}
+
+    as in `sklearn.linear_model.SGDClassifier(learning_rate="optimal")` (user guide 1.5.8). It suits losses whose
+    gradient is bounded, such as the log-loss, and one row a batch.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-4
+        The strength of the penalty, positive.
+
+    Examples
+    --------
+    >>> from skort.descent.schedules import Optimal
+    >>> Optimal(alpha=1e-4).simulate(1001)[[0, 1000]].round(6)
+    array([10.,  5.])
+
+    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
+    >>> _ = plt.plot(Optimal().simulate(1000))  # doctest: +SKIP
+    """
+
+    _parameter_constraints = {"alpha": _POSITIVE}
+
+    def __init__(self, alpha=1e-4):
+        self.alpha = alpha
+
+    def __call__(self, t):
+        """Return the learning rate of update number `t`."""
+        return 1.0 / (self.alpha * (self.alpha**-0.75 + t - 1))
+
+
+class Adaptive(Schedule):
+    r"""
+    A learning rate that falls where the training no longer improves.
+
+    .. math:: \eta(t) = \frac{\eta_0}{5^k}
+
+    after it came k times to epochs without improvement, `n_iter_no_change` in a row; training ends where that happens
+    at a rate of 1e-6 or less, as in `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")`.
+
+    Parameters
+    ----------
+    eta0 : float, default=0.01
+
+    Examples
+    --------
+    >>> from skort.descent.schedules import Adaptive
+    >>> schedule = Adaptive(eta0=0.1)
+    >>> etas = [schedule(t=100)]
+    >>> while schedule.on_bad_epochs():
+    ...     etas.append(schedule(t=100))
+    >>> etas[:3], len(etas)
+    ([0.1, 0.02, 0.004], 9)
+
+    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
+    >>> _ = plt.semilogy(etas, "o")  # doctest: +SKIP
+    """
+
+    _parameter_constraints = {"eta0": _POSITIVE}
+
+    #: k: how often the rate fell. A clone begins anew; a copy, or a pickle, goes on.
+    _n_falls = 0
+
+    def __init__(self, eta0=0.01):
+        self.eta0 = eta0
+
+    def __call__(self, t):
+        """Return the learning rate of update number `t`."""
+        return self.eta0 / 5**self._n_falls
+
+    def on_bad_epochs(self):
+        """Lower the rate; return whether the training is to go on."""
+        if self(t=1) <= 1e-6:
+            return False
+        self._n_falls += 1
+        return True
+
+
+class Cosine(Schedule):
+    r"""
+    A learning rate that falls along half a cosine.
+
+    .. math:: \eta(t) = \eta_1 + \frac{\eta_0 - \eta_1}{2} \left(1 + \cos \frac{\pi \min(t - 1, n)}{n}\right)
+
+    as in `torch.optim.lr_scheduler.CosineAnnealingLR` and equation 5 of Loshchilov and Hutter (arXiv:1608.03983); after
+    n updates it stays at :math:`\eta_1`.
+
+    Parameters
+    ----------
+    n_updates : int, default=1000
+        n: the number of batches of an epoch times that of the epochs.
+    eta0 : float, default=0.01
+        :math:`\eta_0`, of the first update.
+    eta1 : float, default=0.0
+        :math:`\eta_1`, from update n + 1 on.
+
+    Examples
+    --------
+    >>> from skort.descent.schedules import Cosine
+    >>> Cosine(n_updates=4, eta0=1.0).simulate(6).round(3)
+    array([1.   , 0.854, 0.5  , 0.146, 0.   , 0.   ])
+
+    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
+    >>> _ = plt.plot(Cosine(n_updates=800).simulate(1000))  # doctest: +SKIP
+    """
+
+    _parameter_constraints = {
+        "n_updates": [Interval(Integral, 1, None, closed="left")],
+        "eta0": _POSITIVE,
+        "eta1": _NOT_NEGATIVE,
+    }
+
+    def __init__(self, n_updates=1000, eta0=0.01, eta1=0.0):
+        self.n_updates = n_updates
+        self.eta0 = eta0
+        self.eta1 = eta1
+
+    def __call__(self, t):
+        """Return the learning rate of update number `t`."""
+        done = min(t - 1, self.n_updates) / self.n_updates
+        return self.eta1 + (self.eta0 - self.eta1) / 2 * (1 + math.cos(math.pi * done))
+
+
+class Warmup(Schedule):
+    r"""
+    Another learning rate, that grows to its full size over the first updates.
+
+    .. math:: \eta(t) = \min\left(1, \frac{t}{n}\right) \eta_{schedule}(t)
+
+    the gradual warm-up of Goyal et al. (arXiv:1706.02677, section 2.2). The schedule inside counts these updates too.
+
+    Parameters
+    ----------
+    schedule : callable, default=None
+        The other learning rate, t -> eta. None: `Constant()`.
+    n_updates : int, default=100
+        n: the first update that has the whole rate.
+
+    Examples
+    --------
+    >>> from skort.descent.schedules import Constant, Cosine, Warmup
+    >>> Warmup(Constant(eta0=1.0), n_updates=4).simulate(6)
+    array([0.25, 0.5 , 0.75, 1.  , 1.  , 1.  ])
+
+    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
+    >>> _ = plt.plot(Warmup(Cosine(n_updates=1000)).simulate(1000))  # doctest: +SKIP
+    """
+
+    _parameter_constraints = {"schedule": [callable, None], "n_updates": [Interval(Integral, 1, None, closed="left")]}
+
+    def __init__(self, schedule=None, n_updates=100):
+        self.schedule = schedule
+        self.n_updates = n_updates
+
+    @property
+    def _inner(self):
+        return Constant() if self.schedule is None else self.schedule
+
+    def __call__(self, t):
+        """Return the learning rate of update number `t`."""
+        return min(1.0, t / self.n_updates) * self._inner(t)
+
+    def on_bad_epochs(self):
+        """Let the schedule inside lower its rate, where it can; return whether the training is to go on."""
+        return getattr(self._inner, "on_bad_epochs", bool)()
+
+
 #: The schedules by name.
-SCHEDULES = {"constant": Constant, "invscaling": InvScaling}
+SCHEDULES = {"constant": Constant, "invscaling": InvScaling, "optimal": Optimal, "adaptive": Adaptive}

@@ -60,6 +60,8 @@ class TrainingState:
     solver : dict of str to ndarray
         Weights, the optimizer's memory and averages.
     n_updates : int
+    n_falls : int
+        How often the learning rate fell for want of improvement.
     random_state : dict
         As from `numpy.random.RandomState.get_state(legacy=False)`.
     history : History
@@ -69,6 +71,7 @@ class TrainingState:
 
     solver: dict[str, np.ndarray]
     n_updates: int
+    n_falls: int
     random_state: dict[str, Any]
     history: History
     best: dict[str, np.ndarray] | None
@@ -83,13 +86,16 @@ class Training:
     solver : Stepper
     batches : Batches
     schedule : callable
-        Number of the update, from 1 -> learning rate.
+        Number of the update, from 1 -> learning rate. Where it has a method `on_bad_epochs`, that lowers its rate and
+        returns True, or False where the training is to end.
     max_iter : int or None
         Number of epochs to end with. None: one epoch more than there are.
     callbacks : sequence of Callback, default=()
     preview : Preview, default=None
     n_updates : int, default=0
         Updates made before.
+    n_falls : int, default=0
+        How often the learning rate fell before.
     history : History, default=None
         Epochs made before.
 
@@ -109,7 +115,9 @@ class Training:
         Whether the training ends after this epoch.
     """
 
-    def __init__(self, solver, batches, schedule, *, max_iter, callbacks=(), preview=None, n_updates=0, history=None):
+    def __init__(
+        self, solver, batches, schedule, *, max_iter, callbacks=(), preview=None, n_updates=0, n_falls=0, history=None
+    ):
         self.solver = solver
         self.batches = batches
         self.schedule = schedule
@@ -117,6 +125,8 @@ class Training:
         self.callbacks = callbacks
         self.preview = preview
         self.n_updates = n_updates
+        self.n_falls = 0
+        self._fall_to(n_falls)
         self.history = History() if history is None else history.copy()
         self.eta = self.objective = float("nan")
         self.stopped = False
@@ -145,6 +155,13 @@ class Training:
         """End the training after this epoch."""
         self.stopped = True
 
+    def no_improvement(self):
+        """End the training after this epoch, unless the learning rate can fall instead."""
+        if getattr(self.schedule, "on_bad_epochs", bool)():
+            self.n_falls += 1
+        else:
+            self.stop()
+
     def keep_best(self):
         """Let this epoch be the one whose weights the training ends with."""
         self._best = self.solver.state()
@@ -154,6 +171,7 @@ class Training:
         return TrainingState(
             self.solver.state(),
             self.n_updates,
+            self.n_falls,
             self.batches.random_state.get_state(legacy=False),
             self.history.copy(),
             self._best,
@@ -163,6 +181,7 @@ class Training:
         """Go on from a state as from `state`."""
         self.solver.restore(state.solver)
         self.n_updates = state.n_updates
+        self._fall_to(state.n_falls)
         self.batches.random_state.set_state(state.random_state)
         self.history = state.history.copy()
         self._best = state.best
@@ -190,6 +209,11 @@ class Training:
         # To draw again is cheaper than to save the generator every epoch.
         for _ in range(0 if n_epochs is None else n_epochs - first_epoch):
             self.batches.order()
+
+    def _fall_to(self, n_falls):
+        for _ in range(n_falls - self.n_falls):
+            self.schedule.on_bad_epochs()
+        self.n_falls = n_falls
 
     def _mark_order(self):
         self._order = (self.n_epochs, self.batches.random_state.get_state(legacy=False))

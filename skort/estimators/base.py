@@ -3,29 +3,25 @@
 import copy
 import os
 import pathlib
-import warnings
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.exceptions import ConvergenceWarning
+import scipy.sparse
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skort.descent.batches import Batches
 from skort.descent.callbacks import check_callbacks
-from skort.descent.history import History
-from skort.descent.loop import minimise
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES
-from skort.descent.training import Training
-from skort.estimators.preview import Preview
-from skort.estimators.state import last_weights, refitting, settings, unchanged_by_errors
-from skort.estimators.watching import VALIDATION_SCORE, validation_scoring, watchers
+from skort.estimators.components import checked_schedule, resolved
+from skort.estimators.parts import as_rows, input_tags, known_classes, plain, prepare, split
+from skort.estimators.state import refitting, unchanged_by_errors
+from skort.estimators.training import begin, descend, keep, report
+from skort.estimators.watching import validation_scoring, watchers
 from skort.estimators.weights import validated_sample_weight
 from skort.exceptions import NotTrainableError
 from skort.objective.penalties import PENALTIES
@@ -34,6 +30,9 @@ if TYPE_CHECKING:
     import onnx
 
 __all__ = ["BaseOrtSGD", "can_partial_fit"]
+
+# How X is validated where no steps before the model take it.
+_ROWS = {"order": "C", "accept_sparse": "csr"}
 
 
 class BaseOrtSGD(BaseEstimator):
@@ -45,13 +44,14 @@ class BaseOrtSGD(BaseEstimator):
     """
 
     _parameter_constraints = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
+        # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
+        "estimator": "no_validation",
         "solver": [StrOptions({"agent", "session"})],
         "penalty": [StrOptions(set(PENALTIES)), None],
         "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update"])],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "learning_rate": [StrOptions(set(SCHEDULES))],
+        "learning_rate": [StrOptions(set(SCHEDULES)), callable],
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "power_t": [Interval(Real, 0, None, closed="left")],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -62,6 +62,7 @@ class BaseOrtSGD(BaseEstimator):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "scoring": [str, callable, None],
         "shuffle": ["boolean"],
+        "trainable": [str, list, tuple, None],
         "dtype": [StrOptions({"float32", "float64"})],
         "average": ["boolean", Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state"],
@@ -70,11 +71,24 @@ class BaseOrtSGD(BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags = input_tags(self.estimator) or tags.input_tags
+        return tags
+
     @property
     def weights_(self) -> dict[str, np.ndarray]:
-        """The trained weights by their names in `onnx_`, as copies."""
+        """All weights, trained or frozen, by their names in `onnx_`, as copies."""
+        from skort.graphs.score_graph import find_weights
+        from skort.graphs.transformers import trainable_steps
+
         check_is_fitted(self)
-        return self._score_graph.weights()
+        graphs = [graph for _, graph in trainable_steps(self._preprocessing.transformers, self.dtype)]
+        weights = {}
+        for graph in [*graphs, self._score_graph]:
+            weights.update(graph.weights(find_weights(graph.model.graph).names))
+        return weights
 
     def to_onnx(self) -> "onnx.ModelProto":
         """
@@ -87,6 +101,25 @@ class BaseOrtSGD(BaseEstimator):
         """
         check_is_fitted(self)
         return copy.deepcopy(self.onnx_)
+
+    def to_sklearn(self) -> BaseEstimator:
+        """
+        Return the model as plain scikit-learn: `estimator` with the trained weights written into it.
+
+        Returns
+        -------
+        model : estimator
+            Fitted; the last step of a fitted `Pipeline` where `estimator` is one. Its `predict`, and a classifier's
+            `decision_function`, give what this estimator's do.
+
+        Raises
+        ------
+        ValueError
+            Where `estimator` is no linear model and no neural network of scikit-learn's, and where weights of steps
+            before the model were trained.
+        """
+        check_is_fitted(self)
+        return plain(self._parts, self._preprocessing, self._score_graph, vars(self))
 
     def save_onnx(self, path: str | os.PathLike) -> None:
         """
@@ -118,32 +151,43 @@ class BaseOrtSGD(BaseEstimator):
         check_is_fitted(self)
         return self._make_solver(self._score_graph).training_graphs()
 
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if "onnx_" in state:
+            self._register()
+
+    def _register(self):
+        """Make skl2onnx convert models that hold this one: here, so that `import skort` need not import it."""
+        from skort.graphs.registration import register
+
+        register(type(self))
+
     def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, classes=None, one_epoch=False):
-        from skort.graphs.templates import check_trainable
+        from skort.graphs.trainable import check_trainable
         from skort.solvers import SOLVERS
 
         with refitting(self) as before:
-            transformers, predictor = _split(self._default if self.estimator is None else self.estimator)
-            check_trainable(predictor)
-            _check_kind(self, predictor)
+            parts = split(self._default if self.estimator is None else self.estimator)
+            check_trainable(parts.model, is_fitted=parts.is_fitted)
+            _check_kind(self, parts.model)
             check_callbacks(self.callbacks)
-            optimizer = self._resolve(OPTIMIZERS, self.optimizer)
-            SOLVERS[self.solver].check(np.dtype(self.dtype), optimizer, self.max_grad_norm)
+            self._resolve_schedule()
+            SOLVERS[self.solver].check(np.dtype(self.dtype), self._resolve_optimizer(), self.max_grad_norm)
             given_X = X
-            X, y = self._validate(X, y, has_steps=transformers is not None)
-            y, target = self._encode(y, classes)
+            X, y = self._validate(X, y, has_steps=parts.transformers is not None)
+            y, target = self._encode(y, known_classes(parts, classes))
             weights = self._row_weights(sample_weight, X, y)
             random_state = check_random_state(self.random_state)
             scoring, weights = validation_scoring(self, given_X, y, sample_weight, weights, random_state, X_val, y_val)
-            X = self._fit_transformers(transformers, X, y)
-            self._start(predictor, X.shape[1], target.shape[1], random_state, before)
-            descent = self._descend(
-                X, target, weights, random_state, watchers(self, scoring, one_epoch=one_epoch), one_epoch=one_epoch
-            )
+            X = self._prepare(parts, X, y, target.shape[1], random_state)
+            begin(self, before)
+            callbacks = watchers(self, scoring, one_epoch=one_epoch)
+            descent = descend(self, X, target, weights, random_state, callbacks, one_epoch=one_epoch)
             self._keep(descent)
             # The caller's generator goes its own way.
             self._random_state = copy.deepcopy(random_state)
-        return self._report(descent, one_epoch)
+        report(self, descent, one_epoch=one_epoch)
+        return self
 
     def _partial_fit(self, X, y, sample_weight, classes=None):
         if self.early_stopping:
@@ -154,146 +198,63 @@ class BaseOrtSGD(BaseEstimator):
             check_callbacks(self.callbacks)
             if self.dtype != self._score_graph.dtype:
                 raise ValueError(f"dtype={self.dtype!r}, but earlier calls had dtype='{self._score_graph.dtype}'.")
-            X, y = self._validate(X, y, has_steps=self._steps is not None, reset=False)
+            X, y = self._validate(X, y, has_steps=self._preprocessing.transformers is not None, reset=False)
             y, target = self._encode(y, classes)
             weights = self._row_weights(sample_weight, X, y)
             if target.shape[1] != self._score_graph.n_outputs:
                 raise ValueError(f"y has {target.shape[1]} outputs, earlier calls had {self._score_graph.n_outputs}.")
-            X = self._transformed(X)
-            descent = self._descend(
-                X, target, weights, self._random_state, watchers(self, one_epoch=True), one_epoch=True
-            )
+            X = self._preprocessing.transform(X)
+            callbacks = watchers(self, one_epoch=True)
+            descent = descend(self, X, target, weights, self._random_state, callbacks, one_epoch=True)
             self._keep(descent)
-        return self._report(descent, one_epoch=True)
+        report(self, descent, one_epoch=True)
+        return self
 
     def _validate(self, X, y, *, has_steps, reset=True):
-        # The steps of a pipeline get X as precise as the caller has it; only what they return is cast.
-        X_dtype = [np.float64, np.float32] if has_steps else np.dtype(self.dtype)
-        checks = ({"dtype": X_dtype, "order": "C"}, {"dtype": None, "ensure_2d": False})
-        X, y = validate_data(self, X, y, reset=reset, validate_separately=checks)
+        """Return X and y as arrays; X as it is where steps before the model take it, which validate it themselves."""
+        if has_steps:
+            X, y = validate_data(self, as_rows(X), y, reset=reset, skip_check_array=True)
+            y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=self)
+        else:
+            checks = ({"dtype": self.dtype, **_ROWS}, {"dtype": None, "ensure_2d": False})
+            X, y = validate_data(self, X, y, reset=reset, validate_separately=checks)
         check_consistent_length(X, y)
         return X, y
+
+    def _prepared(self, X):
+        """Return X as the model takes it: validated, and after the steps before the model."""
+        if self._preprocessing.transformers is None:
+            return validate_data(self, X, reset=False, dtype=self._score_graph.dtype, **_ROWS)
+        return self._preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
 
     def _row_weights(self, sample_weight, X, y):
         """Return the weight of each row, or None where all are equal."""
         return validated_sample_weight(sample_weight, X)
 
-    def _fit_transformers(self, transformers, X, y):
-        """Return what the steps before the model, if any, make of X, and keep them, as ONNX too."""
-        from skort.graphs.transformers import sample, transformer_graph
-
-        self._steps = self._transformers = None
-        if transformers is None:
-            return X
-        some_rows = sample(X)
-        X = transformers.fit_transform(X, y)
-        X = check_array(X, dtype=self.dtype, order="C", input_name="transformed X", estimator=self)
-        self._steps = transformers
-        self._transformers = transformer_graph(transformers, some_rows, self.dtype)
+    def _prepare(self, parts, X, y, n_outputs, random_state):
+        """Fit the steps before the model, convert it at its initial weights, and return what it is trained on."""
+        self._parts = parts
+        self._preprocessing, X, self._score_graph = prepare(
+            parts,
+            X,
+            y,
+            n_outputs,
+            self.dtype,
+            random_state,
+            trainable=self.trainable,
+            is_classifier=is_classifier(self),
+        )
         return X
 
-    def _prepared(self, X):
-        """Return X as the model takes it."""
-        dtype = self._score_graph.dtype if self._steps is None else [np.float64, np.float32]
-        return self._transformed(validate_data(self, X, reset=False, dtype=dtype, order="C"))
-
-    def _transformed(self, X):
-        if self._steps is None:
-            return X
-        return check_array(self._steps.transform(X), dtype=self._score_graph.dtype, order="C")
-
-    def _start(self, predictor, n_features, n_outputs, random_state, before):
-        """Make everything that a training goes on from."""
-        from skort.graphs.conversion import score_graph
-        from skort.runtime.transient import Transient
-
-        self._score_graph = score_graph(predictor, n_features, n_outputs, np.dtype(self.dtype), random_state)
-        if self.warm_start and "_score_graph" in before:
-            self._score_graph = self._score_graph.with_weights(last_weights(self, before))
-        self._solver_state, self._kept_solver = None, Transient()
-        self.history_, self.t_ = History(), 0
-
-    def _descend(self, X, target, weights, random_state, callbacks, *, one_epoch):
-        """Train on validated data, from where the last training ended."""
-        from skort.objective.nodes import Objective
-
-        objective = Objective(
-            loss=self._resolve(self._losses, self.loss),
-            penalty=self._resolve(PENALTIES, self.penalty) if self.alpha > 0 else None,
-            coefficients=self._score_graph.coefficients,
-            n_outputs=self._score_graph.n_outputs,
-            dtype=self._score_graph.dtype,
-        )
-        batches = Batches(
-            X,
-            target,
-            weights,
-            batch_size=200 if self.batch_size == "auto" else self.batch_size,
-            shuffle=self.shuffle,
-            random_state=random_state,
-            sample_weight_scale=objective.sample_weight_scale,
-        )
-        made_for = [batches.batch_size, *settings(self)]
-        kept = self._kept_solver.take()
-        if kept is None or kept[0] != made_for:
-            self._solver = self.solver
-            self._solver_arguments = {
-                "objective": objective,
-                "optimizer": self._resolve(OPTIMIZERS, self.optimizer),
-                "batch_size": batches.batch_size,
-                "max_grad_norm": self.max_grad_norm,
-                "average": self.average,
-            }
-            kept = made_for, self._make_solver(self._score_graph, state=self._solver_state)
-        training = Training(
-            kept[1],
-            batches,
-            self._resolve(SCHEDULES, self.learning_rate),
-            max_iter=None if one_epoch else self.max_iter,
-            callbacks=callbacks,
-            preview=Preview(self),
-            n_updates=self.t_,
-            history=self.history_,
-        )
-        descent = minimise(training)
-        if one_epoch:
-            self._kept_solver.put(kept)
-        return descent
-
     def _keep(self, descent):
-        self._score_graph = self._score_graph.with_weights(descent.weights)
-        self._solver_state, self._random_state = descent.solver_state, descent.random_state
-        self.history_ = descent.history
-        self.loss_curve_ = self.history_["objective"]
-        self.loss_ = self.loss_curve_[-1]
-        self.best_loss_ = min(self.loss_curve_)
-        self.validation_scores_ = self.history_.get(VALIDATION_SCORE)
-        self.best_validation_score_ = None if self.validation_scores_ is None else np.nanmax(self.validation_scores_)
-        self.n_iter_ = len(self.loss_curve_)
-        self.t_ = descent.n_updates
+        keep(self, descent)
         linear = self._score_graph.linear_weights()
         if linear is not None:
             self._keep_linear(*linear)
-        self.onnx_ = self._deployable(self._transformers)
-        self._inference = self._runner(self.onnx_)
-
-    def _report(self, descent, one_epoch):
-        """Warn, or raise the error of a callback, after the training was kept."""
-        interrupted = isinstance(descent.error, KeyboardInterrupt)
-        if descent.error is not None and not interrupted:
-            raise descent.error
-        if interrupted:
-            warnings.warn(
-                f"Training interrupted by the user: fitted up to the last whole epoch, {self.n_iter_}.", stacklevel=5
-            )
-        elif not (descent.stopped or self.tol is None or one_epoch):
-            warnings.warn(
-                f"Maximum number of epochs reached before convergence (max_iter={self.max_iter}, tol={self.tol}). "
-                "Consider increasing max_iter or eta0 to improve the fit.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        return self
+        self.onnx_ = self._deployable(self._preprocessing.graph)
+        # scikit-learn transforms X for predictions, as it did for the training.
+        self._inference = self._runner(self.onnx_ if self._preprocessing.graph is None else self._deployable(None))
+        self._register()
 
     def _runner(self, model, weights=None):
         """Return what runs a deployable model; `weights` are its values in place of initializers."""
@@ -303,12 +264,27 @@ class BaseOrtSGD(BaseEstimator):
         return InferenceModel(model, (SCORE,) if is_classifier(self) else (), weights)
 
     def _resolve(self, table, value):
-        """Return what `value`, a name or an instance, stands for: by name with this estimator's parameters."""
+        """Return what `value`, a name or an instance, stands for; by name it gets the parameters of this estimator."""
         if isinstance(value, str):
             value = table[value](**{key: getattr(self, key) for key in table[value]().get_params()})
-        if hasattr(value, "_parameter_constraints"):
-            value._validate_params()
-        return value
+        return resolved(value)
+
+    def _resolve_optimizer(self):
+        # By name it has its own defaults: its epsilon is not that of a loss.
+        return resolved(OPTIMIZERS[self.optimizer]() if isinstance(self.optimizer, str) else self.optimizer)
+
+    def _update_options(self):
+        """Return what a solver is told about its updates."""
+        optimizer = self._resolve_optimizer()
+        return {"optimizer": optimizer, "max_grad_norm": self.max_grad_norm, "average": self.average}
+
+    def _resolve_schedule(self):
+        if self.learning_rate == "optimal" and self.alpha == 0:
+            raise ValueError(
+                'learning_rate="optimal" divides by alpha, got alpha=0. Use alpha > 0 (with penalty=None it is no '
+                'penalty), or another learning_rate, such as "invscaling".'
+            )
+        return checked_schedule(self._resolve(SCHEDULES, self.learning_rate))
 
     def _make_solver(self, score_graph, state=None):
         from skort.solvers import SOLVERS
@@ -318,15 +294,23 @@ class BaseOrtSGD(BaseEstimator):
     def _run(self, output, X):
         """Return a result of the deployable model."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=self._score_graph.dtype, order="C")
-        return self._inference.run(output, X)
+        X = self._prepared(X)
+        name = self._score_graph.input_name
+        if not scipy.sparse.issparse(X):
+            return self._inference.run(output, {name: X})
+        return np.concatenate([self._inference.run(output, {name: rows}) for rows in _dense_blocks(X)])
+
+
+def _dense_blocks(X):
+    """Yield the rows of a sparse matrix as arrays of a few MB."""
+    n_rows = max(1, 2**20 // X.shape[1])
+    for start in range(0, X.shape[0], n_rows):
+        yield X[start : start + n_rows].toarray()
 
 
 def can_partial_fit(estimator):
     """Raise an AttributeError where the steps before the model are still to be fitted."""
-    if estimator.estimator is None:
-        return True
-    transformers, _ = _split(estimator.estimator)
+    transformers = split(estimator.estimator).transformers
     for name, step in transformers.steps if transformers is not None else ():
         if not isinstance(step, FrozenEstimator) and get_tags(step).requires_fit:
             raise AttributeError(
@@ -339,19 +323,7 @@ def can_partial_fit(estimator):
 def _check_kind(estimator, predictor):
     """Raise an error for a classifier inside a regressor, and the other way round."""
     kind = get_tags(estimator).estimator_type
-    if get_tags(predictor).estimator_type != kind:
+    # An ONNX model is neither.
+    if isinstance(predictor, BaseEstimator) and get_tags(predictor).estimator_type != kind:
         other = {"regressor": "OrtSGDClassifier for classifiers", "classifier": "OrtSGDRegressor for regressors"}[kind]
         raise NotTrainableError(f"estimator={type(predictor).__name__} is not a {kind}: use {other}.")
-
-
-def _split(estimator):
-    """Return the steps before the final predictor as an unfitted pipeline, or None, and the predictor."""
-    if not isinstance(estimator, Pipeline):
-        return None, estimator
-    *steps, (name, last) = estimator.steps
-    inner, predictor = _split(last)
-    steps = [(key, step) for key, step in [*steps, (name, inner)] if step is not None and step != "passthrough"]
-    for key, step in steps:
-        if not hasattr(step, "transform") or isinstance(step, type):
-            raise ValueError(f"estimator: the step {key!r} before the model is no transformer: {step!r}")
-    return (clone(Pipeline(steps, memory=estimator.memory)) if steps else None), predictor

@@ -53,13 +53,18 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         The penalty of the weights that multiply inputs; intercepts have none.
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
-    optimizer : {"sgd"} or Optimizer, default="sgd"
-        How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`.
+    optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
+        How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
+        "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.descent.optimizers`, which may be given with other
+        parameters. Solver "session" has "sgd" and "adam". Momentum moves the weights about ten times as far as "sgd"
+        at the same learning rate; "adam" suits one of 0.001 to 0.01.
     max_grad_norm : float or None, default=None
         A gradient whose Euclidean norm over all weights is larger is shortened to this norm. Needs solver "agent".
-    learning_rate : {"constant", "invscaling"}, default="constant"
-        "constant" for :math:`\eta = eta0`, "invscaling" for :math:`\eta = eta0 / t^{power\_t}`, where t counts the
-        updates from 1.
+    learning_rate : {"constant", "invscaling", "optimal", "adaptive"} or callable, default="constant"
+        "constant" for :math:`\eta = eta0`, "invscaling" for :math:`\eta = eta0 / t^{power\_t}`, "optimal" for
+        :math:`\eta = 1 / (\alpha (t_0 + t - 1))` with :math:`t_0 = \alpha^{-3/4}`, where t counts the updates from 1;
+        "adaptive" for `eta0`, and a fifth of it whenever the training would end because of `tol`, down to 1e-6. Or any
+        function of t, such as `Cosine()` and `Warmup()` of `skort.descent.schedules`.
     eta0 : float, default=0.1
         Initial learning rate, positive. It suits standardised features.
     power_t : float, default=0.25
@@ -70,7 +75,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Largest number of epochs.
     tol : float or None, default=1e-4
         Training ends where the loss of an epoch was above the best loss minus `tol` for `n_iter_no_change` epochs in a
-        row. None: after `max_iter` epochs.
+        row (learning rate "adaptive": where it can no longer fall). None: after `max_iter` epochs.
     n_iter_no_change : int, default=5
         See `tol`.
     early_stopping : bool, default=False
@@ -86,6 +91,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         there has weight 1. "balanced" gives all classes the same total weight. None: all 1.
     shuffle : bool, default=True
         Whether every epoch takes the rows in a new random order.
+    trainable : str, list of str or None, default=None
+        Names of the weights to train, or patterns with `*`, `?` and `[...]`; all others stay as they are, bit for bit.
+        `weights_` shows the names, also those of the steps of a pipeline, such as "standardscaler/offset". None: the
+        weights of the model.
     dtype : {"float32", "float64"}, default="float32"
         Type of the weights, of the arithmetic, and of the exported model's input. "float64" needs solver "agent".
     average : bool or int, default=False
@@ -182,7 +191,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         alpha: float = 1e-4,
         optimizer: str | Optimizer = "sgd",
         max_grad_norm: float | None = None,
-        learning_rate: str = "constant",
+        learning_rate: str | Callable[[int], float] = "constant",
         eta0: float = 0.1,
         power_t: float = 0.25,
         batch_size: int | str = "auto",
@@ -194,6 +203,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         scoring: str | Callable | None = None,
         class_weight: dict | str | None = None,
         shuffle: bool = True,
+        trainable: str | list[str] | None = None,
         dtype: str = "float32",
         average: bool | int = False,
         random_state: int | np.random.RandomState | None = None,
@@ -220,6 +230,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self.scoring = scoring
         self.class_weight = class_weight
         self.shuffle = shuffle
+        self.trainable = trainable
         self.dtype = dtype
         self.average = average
         self.random_state = random_state
@@ -263,8 +274,6 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
             For a parameter, X, y or `sample_weight` that is not as described, for a step of a pipeline that cannot be
             part of an ONNX model, and where the training diverges. After any error the estimator is as it was before,
             but for an error of a callback after the first epoch: then it is fitted up to the last whole epoch.
-        TypeError
-            For sparse X.
         NotTrainableError
             Where `estimator` is not a model that can be trained; a `ValueError`.
         RuntimeNotAvailableError
@@ -334,7 +343,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self.classes_ = np.unique(y) if classes is None else classes
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y contains labels that are not in classes: {unknown.tolist()}.")
+            raise ValueError(f"y contains labels that are not among the known classes: {unknown.tolist()}.")
         codes = np.searchsorted(self.classes_, y)
         if len(self.classes_) < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {len(self.classes_)} class.")

@@ -1,6 +1,7 @@
 """The estimator as it would be if the training ended now."""
 
 import copy
+import dataclasses
 
 __all__ = ["Preview"]
 
@@ -35,7 +36,7 @@ class Preview:
     def _without_steps(self, weights):
         model = copy.copy(self._estimator)
         vars(model).pop("feature_names_in_", None)
-        model._steps = None
+        model._preprocessing = dataclasses.replace(model._preprocessing, transformers=None, graph=None)
         model.n_features_in_ = model._score_graph.n_features
         model._inference = model._runner(model._deployable(None), weights)
         return model

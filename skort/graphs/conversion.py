@@ -1,70 +1,163 @@
 """scikit-learn model -> ONNX."""
 
-import onnx
-import skl2onnx
-from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+import copy
 
-from skort.graphs.score_graph import ScoreGraph, affine_weights
-from skort.graphs.templates import score_template
+import numpy as np
+import skl2onnx
+from onnx import TensorProto, helper
+from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
+from sklearn.base import is_classifier
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures
+
 from skort.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype
 
-__all__ = ["score_graph", "to_onnx"]
+__all__ = ["to_onnx"]
 
-# Operators whose weights are attributes, which cannot be trained.
-_DECOMPOSED = {"LinearRegressor", "LinearClassifier"}
+# Operators of skl2onnx whose weights are attributes, which cannot be trained.
+_DECOMPOSED = {"LinearRegressor", "LinearClassifier", "Scaler"}
 
 
-def score_graph(estimator, n_features, n_outputs, dtype, random_state):
+def to_onnx(estimator, inputs, dtype):
     """
-    Convert an unfitted model to ONNX, up to its raw score and at its initial weights.
+    Convert a fitted scikit-learn estimator, with its weights as initializers.
 
     Parameters
     ----------
     estimator : estimator
-        As for `score_template`.
-    n_features, n_outputs : int
+        Fitted. It may hold `FrozenEstimator`s.
+    inputs : tuple of RawInput
+        What it takes.
     dtype : dtype
-        float32 or float64.
-    random_state : numpy.random.RandomState
+        float32 or float64, of the numbers in the inputs.
 
     Returns
     -------
-    score_graph : ScoreGraph
+    model : onnx.ModelProto
+        Its inputs have the names of `inputs`.
     """
-    template = score_template(estimator, n_features, n_outputs, random_state)
-    model = to_onnx(template, n_features, dtype)
-    _drop_ends(model.graph, n_outputs)
-    coefficients, intercepts = affine_weights(model.graph)
-    if not getattr(template, "fit_intercept", True):
-        intercepts = ()
-    return ScoreGraph(model, coefficients, intercepts)
-
-
-def to_onnx(estimator, n_features, dtype):
-    """Convert a fitted scikit-learn estimator of `n_features` numbers, with its weights as initializers."""
-    tensor = {1: FloatTensorType, 11: DoubleTensorType}[onnx_dtype(dtype)]
-    model = skl2onnx.to_onnx(
-        estimator, initial_types=[("X", tensor([None, n_features]))], target_opset=OPSET, black_op=_DECOMPOSED
+    number = {1: FloatTensorType, 11: DoubleTensorType}[onnx_dtype(dtype)]
+    model = skl2onnx.convert_sklearn(
+        _convertible(estimator),
+        initial_types=[(i.name, (StringTensorType if i.is_text else number)([None, i.width])) for i in inputs],
+        target_opset=OPSET,
+        black_op=_DECOMPOSED,
+        options={"zipmap": False} if is_classifier(estimator) else None,
+        custom_conversion_functions={SimpleImputer: _convert_imputer, PolynomialFeatures: _convert_polynomial},
     )
     model.ir_version = IR_VERSION
     import_each_domain_once(model)
+    for opset in model.opset_import:
+        if opset.domain == "":
+            # The converter names the newest version among the operators; none of them changed up to OPSET.
+            opset.version = OPSET
+    for raw_input, value in zip(inputs, model.graph.input, strict=True):
+        _rename_input(model.graph, value, raw_input.name)
+    for node in model.graph.node:
+        if node.op_type == "StringNormalizer" and _is_ascii(model.graph):
+            # The default locale, en_US.UTF-8, is not on every machine; plain letters need none.
+            node.attribute.append(helper.make_attribute("locale", "C"))
     return model
 
 
-def _drop_ends(graph, n_outputs):
-    """Drop the cast of X to its own type and the last reshape to (any, n_outputs): the nodes between keep both."""
-    element_type = graph.input[0].type.tensor_type.elem_type
-    nodes = list(graph.node)
-    if nodes[0].op_type == "Cast" and nodes[0].attribute[0].i == element_type:
-        cast = nodes.pop(0)
-        for node in nodes:
-            node.input[:] = [cast.input[0] if name == cast.output[0] else name for name in node.input]
-    if nodes[-1].op_type == "Reshape":
-        reshape = nodes.pop()
-        shape = reshape.input[1]
-        kept = [i for i in graph.initializer if i.name != shape]
-        del graph.initializer[:]
-        graph.initializer.extend(kept)
-        graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info(reshape.input[0], element_type, [None, n_outputs]))
-    del graph.node[:]
-    graph.node.extend(nodes)
+def _convertible(estimator):
+    """Return a copy whose parts skl2onnx knows: frozen ones unwrapped, missing text as the empty string."""
+    if isinstance(estimator, str):
+        return estimator
+    if isinstance(estimator, FrozenEstimator):
+        return _convertible(estimator.estimator)
+    estimator = copy.copy(estimator)
+    if isinstance(estimator, Pipeline):
+        estimator.steps = [(name, _convertible(step)) for name, step in estimator.steps]
+    elif isinstance(estimator, FeatureUnion):
+        estimator.transformer_list = [(name, _convertible(part)) for name, part in estimator.transformer_list]
+    elif isinstance(estimator, ColumnTransformer):
+        parts = [(name, _convertible(part), columns) for name, part, columns in estimator.transformers_]
+        estimator.transformers_ = parts
+    elif isinstance(estimator, (OneHotEncoder, OrdinalEncoder)):
+        estimator.categories_ = [_without_missing_text(categories) for categories in estimator.categories_]
+    return estimator
+
+
+def _without_missing_text(categories):
+    if not any(isinstance(category, str) for category in categories):
+        return categories
+    return np.array([category if isinstance(category, str) else "" for category in categories], dtype=object)
+
+
+def _convert_imputer(scope, operator, container):
+    # skl2onnx's own takes no missing numbers in float64, and no missing text but a marker of one's own.
+    imputer, (X, *others) = operator.raw_operator, operator.inputs
+    name = X.full_name
+    if others:
+        name = scope.get_unique_variable_name("concatenated")
+        container.add_node("Concat", [i.full_name for i in operator.inputs], name, axis=1, op_version=13)
+    is_text = isinstance(X.type, StringTensorType)
+    element_type = TensorProto.STRING if is_text else X.type.to_onnx_type().tensor_type.elem_type
+    missing = scope.get_unique_variable_name("missing")
+    marker = imputer.missing_values
+    if not is_text and isinstance(marker, float) and marker != marker:
+        container.add_node("IsNaN", name, missing, op_version=13)
+    elif is_text:
+        # Equal takes no text before opset 19.
+        code = scope.get_unique_variable_name("code")
+        keys = [marker if isinstance(marker, str) else ""]
+        attributes = {"keys_strings": keys, "values_int64s": [1], "default_int64": 0}
+        container.add_node("LabelEncoder", name, code, op_domain="ai.onnx.ml", op_version=2, **attributes)
+        container.add_node("Cast", code, missing, to=TensorProto.BOOL, op_version=13)
+    else:
+        value = scope.get_unique_variable_name("marker")
+        container.add_initializer(value, element_type, [1], [marker])
+        container.add_node("Equal", [name, value], missing, op_version=13)
+    fill = scope.get_unique_variable_name("statistics")
+    statistics = imputer.statistics_.tolist()
+    container.add_initializer(
+        fill, element_type, [1, len(statistics)], [s.encode() for s in statistics] if is_text else statistics
+    )
+    container.add_node("Where", [missing, fill, name], operator.outputs[0].full_name, op_version=9)
+
+
+def _convert_polynomial(scope, operator, container):
+    # skl2onnx's own writes a float32 constant among float64, and a dozen nodes a feature.
+    powers, X = operator.raw_operator.powers_, operator.inputs[0]
+    n_features = powers.shape[1]
+    factors = [np.repeat(np.arange(n_features), row) for row in powers]
+    element_type = X.type.to_onnx_type().tensor_type.elem_type
+
+    def constant(name, type, values):
+        name = scope.get_unique_variable_name(name)
+        container.add_initializer(name, type, [len(values)] if isinstance(values, list) else [], np.ravel(values))
+        return name
+
+    # A column of ones fills up the products that have fewer factors than the degree.
+    with_ones = scope.get_unique_variable_name("with_ones")
+    pads, one = constant("pads", TensorProto.INT64, [0, 0, 0, 1]), constant("one", element_type, 1)
+    container.add_node("Pad", [X.full_name, pads, one], with_ones, op_version=13)
+    product = ""
+    for i in range(max(1, powers.sum(axis=1).max())):
+        columns = [int(row[i]) if i < len(row) else n_features for row in factors]
+        factor, next_product = (scope.get_unique_variable_name(name) for name in ("factor", "product"))
+        indices = constant("columns", TensorProto.INT64, columns)
+        container.add_node("Gather", [with_ones, indices], factor, axis=1, op_version=13)
+        if product:
+            container.add_node("Mul", [product, factor], next_product, op_version=14)
+        product = next_product if product else factor
+    container.add_node("Identity", product, operator.outputs[0].full_name, op_version=14)
+
+
+def _is_ascii(graph):
+    """Whether all text in the attributes of a graph is ASCII."""
+    return all(text.isascii() for node in graph.node for attribute in node.attribute for text in attribute.strings)
+
+
+def _rename_input(graph, value, name):
+    if value.name == name:
+        return
+    if any(name in node.output for node in graph.node) or any(name == i.name for i in graph.initializer):
+        raise ValueError(f"X has a column named {name!r}, which is also a name inside the ONNX model: rename it.")
+    for node in graph.node:
+        node.input[:] = [name if i == value.name else i for i in node.input]
+    value.name = name

@@ -84,11 +84,21 @@ def _raw_score(score_graph, transformers):
     """Return X -> raw score as one model of its own."""
     if transformers is None:
         return copy.deepcopy(score_graph.model)
+    _check_columns([i.name for i in transformers.graph.input], score_graph.model.graph)
     before = onnx.compose.add_prefix(transformers, "transformers/", rename_inputs=False)
     link = [(before.graph.output[0].name, score_graph.input_name)]
     model = onnx.compose.merge_models(before, score_graph.model, io_map=link)
     import_each_domain_once(model)
     return model
+
+
+def _check_columns(columns, graph):
+    """Raise an error for a column of X that has the name of something else in the model."""
+    taken = {PREDICTION, LABEL, PROBABILITIES, *(i.name for i in graph.initializer)}
+    taken.update(name for node in graph.node for name in node.output)
+    for name in columns:
+        if name in taken:
+            raise ValueError(f"X has a column named {name!r}, which is a name inside the ONNX model too: rename it.")
 
 
 def label_tensor(classes):

@@ -3,11 +3,22 @@
 import warnings
 
 import numpy as np
+import onnx.compose
+import scipy.sparse
+from onnx import helper
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from skort.graphs.conversion import to_onnx
+from skort.graphs.raw_inputs import RawInput, feeds, raw_inputs
+from skort.graphs.score_graph import ScoreGraph, find_weights
+from skort.onnx_text import onnx_dtype
 from skort.runtime.inference import InferenceModel
 
-__all__ = ["sample", "transformer_graph"]
+__all__ = ["sample", "trainable_steps", "transformer_graph"]
 
 # Rows that are transformed both ways.
 _SAMPLE = 100
@@ -17,7 +28,8 @@ _TOLERANCE = 1e-3
 
 def sample(X):
     """Return a copy of some rows of X, evenly spaced, to check a conversion on."""
-    return X[:: -(-len(X) // _SAMPLE)].copy()
+    n_samples = _num_samples(X)
+    return _safe_indexing(X, np.arange(0, n_samples, -(-n_samples // _SAMPLE)))
 
 
 def transformer_graph(transformers, X, dtype):
@@ -28,7 +40,7 @@ def transformer_graph(transformers, X, dtype):
     ----------
     transformers : Pipeline
         Fitted.
-    X : ndarray of shape (n_samples, n_features)
+    X : array-like, sparse matrix, DataFrame or texts of shape (n_samples, ...)
         Some rows of what they were fitted on.
     dtype : dtype
         float32 or float64.
@@ -36,6 +48,7 @@ def transformer_graph(transformers, X, dtype):
     Returns
     -------
     model : onnx.ModelProto
+        The inputs of `raw_inputs`, in their order -> one output of `dtype`.
 
     Raises
     ------
@@ -62,12 +75,59 @@ def transformer_graph(transformers, X, dtype):
         name = next(differing, steps[-1])
         warnings.warn(
             f"estimator: the step {name!r} gives other values as ONNX in {dtype} than in scikit-learn, by up to "
-            f"{difference:.2g} standard deviations of a feature. The model is trained on the one and predicts on the "
-            f'other. Use dtype="float64", or {cure}',
+            f"{difference:.2g} standard deviations of a feature: so will the exported model from this estimator. "
+            f"""{"" if str(dtype) == "float64" else 'Use dtype="float64", or '}{cure}""",
             UserWarning,
-            stacklevel=6,  # the line that calls fit
+            stacklevel=7,  # the line that calls fit
         )
     return model
+
+
+def trainable_steps(transformers, dtype):
+    """
+    Return the last steps as graphs with weights of their own.
+
+    Parameters
+    ----------
+    transformers : Pipeline or None
+        Fitted.
+    dtype : dtype
+        float32 or float64.
+
+    Returns
+    -------
+    steps : list of (int, ScoreGraph)
+        Position and graph of each step, in their order, up to the last one that takes anything else than numbers or
+        cannot be converted. The weights are named like "standardscaler/offset" and "standardscaler/scale".
+    """
+    steps: list[tuple[int, ScoreGraph]] = []
+    for position, (name, step) in reversed(list(enumerate(transformers.steps if transformers is not None else ()))):
+        width = getattr(step, "n_features_in_", None)
+        if width is None or _takes_columns(step):
+            break
+        try:
+            model = to_onnx(step, (RawInput("X", False, width),), dtype)
+            _cast_output(model, dtype)
+        except Exception:  # skl2onnx raises errors of many kinds
+            break
+        steps.insert(0, (position, _named_weights(model, name)))
+    return steps
+
+
+def _named_weights(model, step):
+    """Return a step as a graph whose scales and offsets have the names of what they do."""
+    weights = find_weights(model.graph)
+    names = {}
+    for node in model.graph.node:
+        for name in set(node.input) & set(weights.scales):
+            what = "offset" if node.op_type in ("Add", "Sub") else "scale"
+            names[name] = f"{what}{'' if what not in names.values() else len(names)}"
+    for item in model.graph.initializer:
+        item.name = names.get(item.name, item.name)
+    for node in model.graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+    model = onnx.compose.add_prefix(model, f"{step}/")
+    return ScoreGraph(model, find_weights(model.graph))
 
 
 class _ConversionError(Exception):
@@ -86,23 +146,58 @@ def _failures(transformers, X, dtype):
 def _convert(transformers, X, dtype):
     """Return the converted model, and its largest difference from scikit-learn in standard deviations of a column."""
     # A copy: transformers with copy=False change what they are given.
-    expected = transformers.transform(X.copy())
-    expected = np.asarray(expected.toarray() if hasattr(expected, "toarray") else expected)
+    expected = transformers.transform(_safe_indexing(X, np.arange(_num_samples(X))))
+    expected = np.asarray(expected.toarray() if scipy.sparse.issparse(expected) else expected, dtype=np.float64)
+    inputs = raw_inputs(X)
     # skl2onnx and the runtime raise errors of many kinds for what they cannot convert or run.
     try:
-        model = to_onnx(transformers, X.shape[1], dtype)
-        outputs = [output.name for output in model.graph.output]
+        model = _joined_columns(transformers, inputs, dtype)
+        _cast_output(model, dtype)
         with np.errstate(over="ignore"):
-            values = InferenceModel(model).run(outputs[0], X.astype(dtype))
+            values = InferenceModel(model).run(model.graph.output[0].name, feeds(X, inputs, dtype))
     except Exception as error:
         raise _ConversionError(
             f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
         ) from error
-    if len(outputs) > 1 or values.dtype != dtype or values.shape != expected.shape:
+    if len(model.graph.output) > 1 or values.shape != expected.shape:
         raise _ConversionError("its conversion gives something else than its transform.")
-    if not np.isfinite(values).all():
+    if not np.isfinite(values[np.isfinite(expected)]).all():
         raise _ConversionError("its conversion gives infinities or NaN.")
-    deviation = expected.std(axis=0)
+    deviation = np.nanstd(expected, axis=0)
     # In a column that hardly varies, rounding is all there is.
-    scale = np.where(deviation > 1e-3 * deviation.max(), deviation, deviation.max() or np.abs(expected).max() or 1.0)
+    scale = np.where(deviation > 1e-3 * deviation.max(), deviation, deviation.max() or np.nanmax(np.abs(expected)) or 1)
     return model, np.max(np.abs(values - expected) / scale)
+
+
+def _joined_columns(transformers, inputs, dtype):
+    """Return the converted transformers, with columns that they take as one array joined before them."""
+    if len(inputs) == 1 or _takes_columns(transformers) or len({i.is_text for i in inputs}) > 1:
+        return to_onnx(transformers, inputs, dtype)
+    width = sum(i.width for i in inputs)
+    model = to_onnx(transformers, (RawInput("skort_columns", inputs[0].is_text, width),), dtype)
+    element_type = model.graph.input[0].type.tensor_type.elem_type
+    del model.graph.input[:]
+    names = [i.name for i in inputs]
+    model.graph.input.extend(helper.make_tensor_value_info(name, element_type, [None, 1]) for name in names)
+    model.graph.node.insert(0, helper.make_node("Concat", names, ["skort_columns"], axis=1))
+    return model
+
+
+def _takes_columns(transformer):
+    """Whether a transformer chooses among the columns of what it gets."""
+    if isinstance(transformer, FrozenEstimator):
+        return _takes_columns(transformer.estimator)
+    if isinstance(transformer, Pipeline):
+        return _takes_columns(transformer.steps[0][1])
+    if isinstance(transformer, FeatureUnion):
+        return any(_takes_columns(part) for _, part in transformer.transformer_list)
+    return isinstance(transformer, ColumnTransformer)
+
+
+def _cast_output(model, dtype):
+    """Cast what comes out to `dtype`: encoders give float32 or integers, whatever they get."""
+    (output, *_) = model.graph.output
+    element_type = onnx_dtype(dtype)
+    if output.type.tensor_type.elem_type != element_type:
+        model.graph.node.append(helper.make_node("Cast", [output.name], ["skort_transformed"], to=element_type))
+        output.name, output.type.tensor_type.elem_type = "skort_transformed", element_type

@@ -20,7 +20,7 @@ class InferenceModel:
     Parameters
     ----------
     model : onnx.ModelProto
-        A model with one input. It is kept, not copied.
+        It is kept, not copied.
     inner_results : tuple of str, default=()
         Names of results inside the model that may be asked for as well as its outputs.
     weights : dict of str to ndarray, default=None
@@ -36,11 +36,11 @@ class InferenceModel:
     def __getstate__(self):
         return {**vars(self), "_session": None}
 
-    def run(self, output, X):
-        """Return the output, or inner result, of that name for the input `X`."""
+    def run(self, output, inputs):
+        """Return the output, or inner result, of that name for `inputs`, name -> array."""
         if self._session is None:
             self._session = self._make_session()
-        return self._session.run([output], {self._session.get_inputs()[0].name: X, **self.weights})[0]
+        return self._session.run([output], {**inputs, **self.weights})[0]
 
     def _make_session(self):
         model = copy.deepcopy(self.model)

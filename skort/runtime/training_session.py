@@ -1,8 +1,9 @@
-"""TrainingSession: loss, gradient and SGD update in one session."""
+"""TrainingSession: loss, gradient and update in one session."""
 
 import copy
 import pathlib
 import tempfile
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
@@ -11,10 +12,45 @@ from skort.runtime.installed import require
 from skort.runtime.sessions import PROVIDERS, session_options
 from skort.runtime.values import borrow
 
-__all__ = ["BoundTrainingSession", "training_graph"]
+__all__ = ["BoundTrainingSession", "SessionOptimizer", "adam_optimizer", "training_graph"]
 
 LEARNING_RATE = "Learning_Rate"
 GRADIENT_NORM = "global_gradient_norm"
+
+
+@dataclass(frozen=True)
+class SessionOptimizer:
+    """
+    An optimizer of TrainingSession.
+
+    Parameters
+    ----------
+    operator : str, default="SGDOptimizer"
+        `SGDOptimizer` makes the update `w - eta * gradient`.
+    attributes : dict of str to float
+        Of the operator.
+    int_attributes : dict of str to int
+        Of the operator.
+    memory : dict of str to str
+        What the session remembers of each weight, besides its value: our name -> what stands before the weight's name
+        in its state.
+    """
+
+    operator: str = "SGDOptimizer"
+    attributes: dict[str, float] = field(default_factory=dict)
+    int_attributes: dict[str, int] = field(default_factory=dict)
+    memory: dict[str, str] = field(default_factory=dict)
+
+
+def adam_optimizer(beta_1, beta_2, epsilon):
+    """Return Adam; the learning rate is to bring the correction for moments that began at zero."""
+    return SessionOptimizer(
+        "AdamOptimizer",
+        {"alpha": float(beta_1), "beta": float(beta_2), "epsilon": float(epsilon), "lambda": 0.0},
+        # Its own correction comes before epsilon is added, scikit-learn's after.
+        {"do_bias_correction": 0, "weight_decay_mode": 0},
+        {"first_moment": "Moment_1_", "second_moment": "Moment_2_"},
+    )
 
 
 class BoundTrainingSession:
@@ -31,11 +67,13 @@ class BoundTrainingSession:
     inputs : dict of str to ndarray
         C-contiguous float32 arrays, one for every input of the model. A run reads them where they are. The arrays
         are kept.
+    optimizer : SessionOptimizer
     """
 
-    def __init__(self, model, trainable, inputs):
-        self._session = _training_session(model, trainable)
+    def __init__(self, model, trainable, inputs, optimizer):
+        self._session = _training_session(model, trainable, optimizer)
         self._trainable = list(trainable)
+        self._prefixes = {"weights": "", **optimizer.memory}
         self._eta = np.zeros(1, np.float32)
         self._gradient_norm = np.zeros((), np.float32)
         self._outputs = {output.name: np.zeros((), np.float32) for output in model.graph.output}
@@ -51,7 +89,7 @@ class BoundTrainingSession:
         self._run, self._binding = self._session._sess.run_with_iobinding, binding._iobinding
 
     def run(self, eta):
-        """Make one update `w - eta * gradient` of every trained weight; return the objective before it, a float."""
+        """Make one update of every trained weight; return the objective before it, a float."""
         self._eta[0] = eta
         self._run(self._binding, None)
         return float(self._objective)
@@ -64,25 +102,26 @@ class BoundTrainingSession:
         """Return the Euclidean norm of the last run's gradient, a float; 0 before the first run."""
         return float(self._gradient_norm)
 
-    def weights(self):
-        """Return a copy of the trained weights, by name."""
-        state = self._session.get_state()
-        return {name: state[name] for name in self._trainable}
+    def state(self):
+        """Return copies of the trained weights, as "weights", and of the optimizer's memory: what -> name -> array."""
+        state, names = self._session.get_state(), self._trainable
+        return {what: {name: state[prefix + name] for name in names} for what, prefix in self._prefixes.items()}
 
-    def load(self, weights):
-        """Go on from other weights, name -> array."""
-        self._session.load_state(weights, False)
+    def load(self, state):
+        """Go on from another state, as from `state`."""
+        arrays = {self._prefixes[what] + name: a for what, part in state.items() for name, a in part.items()}
+        self._session.load_state(arrays, False)
 
 
-def training_graph(model, trainable):
+def training_graph(model, trainable, optimizer):
     """Return the graph that TrainingSession makes of `model`: forward, backward and update (an `onnx.ModelProto`)."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "training.onnx")
-        _training_session(model, trainable, str(path))
+        _training_session(model, trainable, optimizer, str(path))
         return onnx.load(path)
 
 
-def _training_session(model, trainable, graph_path=None):
+def _training_session(model, trainable, optimizer, graph_path=None):
     session_class = require("TrainingSession")
     from onnxruntime.capi import _pybind_state
 
@@ -90,10 +129,10 @@ def _training_session(model, trainable, graph_path=None):
     parameters.loss_output_name = model.graph.output[0].name
     parameters.use_mixed_precision = False
     parameters.weights_to_train = set(trainable)
-    parameters.training_optimizer_name = "SGDOptimizer"
+    parameters.training_optimizer_name = optimizer.operator
     # Both maps need an entry for every weight.
-    parameters.optimizer_attributes_map = {name: {} for name in trainable}
-    parameters.optimizer_int_attributes_map = {name: {} for name in trainable}
+    parameters.optimizer_attributes_map = dict.fromkeys(trainable, optimizer.attributes)
+    parameters.optimizer_int_attributes_map = dict.fromkeys(trainable, optimizer.int_attributes)
     if graph_path is not None:
         parameters.model_with_training_graph_path = graph_path
     model = _with_overridable_weights(model, trainable)

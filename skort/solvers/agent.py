@@ -11,7 +11,7 @@ from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT
 from skort.onnx_text import Fragment, inlined
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
-from skort.solvers.state import load, saved, views
+from skort.solvers.state import everything, flat, load, saved, views
 
 __all__ = ["AgentSolver"]
 
@@ -43,12 +43,8 @@ class AgentSolver:
     objective : Objective
     optimizer : Optimizer
     batch_size : int
-    max_grad_norm : float or None, default=None
-        A longer gradient is shortened to this Euclidean norm.
-    average : bool or int, default=False
-        See `Average`.
-    state : dict of str to ndarray, default=None
-        As from `state`: what to go on from. None: the weights of `score_graph`.
+    max_grad_norm, average, state
+        As for `Solver`.
 
     Raises
     ------
@@ -70,11 +66,10 @@ class AgentSolver:
         self._max_grad_norm = max_grad_norm
         self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)
         initial = score_graph.weights()
-        self._flat = np.concatenate([w.ravel() for w in initial.values()])
+        self._flat = flat(initial)
         self._gradient, self._clipped, self._scratch = (np.zeros_like(self._flat) for _ in range(3))
         self._weights = views(self._flat, initial)
-        n_coefficients = sum(initial[name].size for name in score_graph.coefficients)
-        self._memory = optimizer.start(n_coefficients, len(self._flat) - n_coefficients, objective.dtype)
+        self._memory = optimizer.start(*score_graph.n_weights(), objective.dtype)
         self._average = Average(average, len(self._flat))
         if state is not None:
             self.restore(state)
@@ -118,8 +113,7 @@ class AgentSolver:
         load(self._arrays(), state)
 
     def _arrays(self):
-        memory = {f"optimizer_{name}": array for name, array in self._memory.items()}
-        return {"weights": self._flat, **memory, **self._average.arrays()}
+        return everything(self._flat, self._memory, self._average)
 
     def training_graphs(self):
         """Return the graph of forward and backward; the update follows it in numpy."""

@@ -18,6 +18,20 @@ class Solver(Stepper, Protocol):
     One gradient step of the objective through an API of ONNX Runtime.
 
     All solvers make the same steps: the same weights, batches and learning rates give the same weights.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+        With the initial weights.
+    objective : Objective
+    optimizer : Optimizer
+    batch_size : int
+    max_grad_norm : float or None, default=None
+        A longer gradient is shortened to this Euclidean norm.
+    average : bool or int, default=False
+        From which update on the mean of the weights takes the place of the weights, see `Average`.
+    state : dict of str to ndarray, default=None
+        As from `state`: what to go on from. None: the initial weights.
     """
 
     def __init__(

@@ -4,35 +4,48 @@ import numpy as np
 
 from skort.descent.averaging import Average
 from skort.descent.batches import Batch
-from skort.descent.optimizers import SGD
+from skort.descent.optimizers import SGD, Adam
 from skort.exceptions import RuntimeNotAvailableError
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.onnx_text import Fragment, inlined
 from skort.runtime.installed import training_api, why_missing
-from skort.runtime.training_session import BoundTrainingSession, training_graph
-from skort.solvers.state import load, saved, views
+from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer, adam_optimizer, training_graph
+from skort.solvers.state import everything, flat, load, saved, views
 
 __all__ = ["SessionSolver"]
+
+
+def _sgd(optimizer, memory):
+    return SessionOptimizer(), lambda eta: eta
+
+
+def _adam(optimizer, memory):
+    # The session computes 1 - beta in float32, of a beta in float32; the correction has to be that of the same beta.
+    beta_1, beta_2 = (float(np.float32(beta)) for beta in (optimizer.beta_1, optimizer.beta_2))
+    single = Adam(beta_1, beta_2)
+    return adam_optimizer(beta_1, beta_2, optimizer.epsilon), lambda eta: single.corrected(eta, memory)
+
+
+# Of each optimizer and its state: TrainingSession's own, and the learning rate that it needs for the same steps.
+_OPTIMIZERS = {SGD: _sgd, Adam: _adam}
 
 
 class SessionSolver:
     """
     Steps through TrainingSession.
 
-    ONNX Runtime differentiates the objective and makes the update `w - eta * gradient` itself.
+    ONNX Runtime differentiates the objective and makes the update itself: that of `SGD`, or of `Adam` without weight
+    decay.
 
     Parameters
     ----------
     score_graph : ScoreGraph
         In float32.
     objective : Objective
-    optimizer : SGD
+    optimizer : SGD or Adam
     batch_size : int
-    max_grad_norm : None
-    average : bool or int, default=False
-        See `Average`.
-    state : dict of str to ndarray, default=None
-        As from `state`: what to go on from. None: the weights of `score_graph`.
+    max_grad_norm, average, state
+        As for `Solver`; gradients cannot be clipped.
 
     Raises
     ------
@@ -47,10 +60,10 @@ class SessionSolver:
             raise ValueError(
                 f'solver="session" trains in float32 only, got dtype="{dtype}". Use dtype="float32" or solver="agent".'
             )
-        if not isinstance(optimizer, SGD):
+        if type(optimizer) not in _OPTIMIZERS or getattr(optimizer, "weight_decay", 0) > 0:
             raise ValueError(
                 f'solver="session" has no optimizer={optimizer!r}: TrainingSession makes the update itself. '
-                'Use optimizer="sgd" or solver="agent".'
+                'Use solver="agent", or optimizer="sgd" or "adam" (without weight_decay).'
             )
         if max_grad_norm is not None:
             raise ValueError(
@@ -73,43 +86,48 @@ class SessionSolver:
             TARGET: self.batch.target,
             SAMPLE_WEIGHT: self.batch.sample_weight,
         }
-        self._session = BoundTrainingSession(self._model, self._trainable, inputs)
+        self._initial = score_graph.weights()
+        self._memory = optimizer.start(*score_graph.n_weights(), objective.dtype)
+        self._optimizer, self._eta = _OPTIMIZERS[type(optimizer)](optimizer, self._memory)
+        self._session = BoundTrainingSession(self._model, self._trainable, inputs, self._optimizer)
         self.gradient_norm = self._session.gradient_norm
         self.loss = self._session.value(LOSS)
-        self._average = Average(average, len(self._flat()))
+        self._average = Average(average, sum(score_graph.n_weights()))
         if state is not None:
             self.restore(state)
 
     def step(self, eta):
         """Make one update with learning rate `eta`; return the objective on the batch before it."""
-        objective = self._session.run(eta)
+        objective = self._session.run(self._eta(eta))
         if self._average.count():
-            self._average.add(self._flat())
+            self._average.add(self._vectors()["weights"])
         return objective
 
     def weights(self):
         """Return a copy of the trained weights, by name: of their mean where `average` has begun."""
-        return views(self._average.mean(self._flat()), self._session.weights())
+        return views(self._average.mean(self._vectors()["weights"]), self._initial)
 
     def state(self):
         """Return a copy of everything that training goes on from, by name."""
-        return saved(self._arrays())
+        return saved(self._arrays(self._vectors()))
 
     def restore(self, state):
         """Go on from a state as from `state`."""
-        arrays = self._arrays()
-        load(arrays, state)
-        self._session.load(views(arrays["weights"], self._session.weights()))
+        vectors = self._vectors()
+        load(self._arrays(vectors), state)
+        self._session.load({what: views(vector, self._initial) for what, vector in vectors.items()})
 
-    def _arrays(self):
-        return {"weights": self._flat(), **self._average.arrays()}
+    def _vectors(self):
+        """Return what the session holds, as copies: the weights, and what its optimizer remembers of each."""
+        return {what: flat(arrays) for what, arrays in self._session.state().items()}
 
-    def _flat(self):
-        return np.concatenate([w.ravel() for w in self._session.weights().values()])
+    def _arrays(self, vectors):
+        memory = self._memory | vectors
+        return everything(memory.pop("weights"), memory, self._average)
 
     def training_graphs(self):
         """Return the objective's graph, and what TrainingSession makes of it."""
-        return {"objective": self._model, "training": training_graph(self._model, self._trainable)}
+        return {"objective": self._model, "training": training_graph(self._model, self._trainable, self._optimizer)}
 
 
 def _objective_graph(score_graph, objective, batch_size):

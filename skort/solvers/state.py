@@ -2,14 +2,24 @@
 
 import numpy as np
 
-__all__ = ["load", "saved", "views"]
+__all__ = ["everything", "flat", "load", "saved", "views"]
 
 
-def views(flat, arrays):
-    """Return the parts of the vector `flat`, by the names and shapes of `arrays`."""
+def flat(arrays):
+    """Return the values of all arrays as one new vector."""
+    return np.concatenate([a.ravel() for a in arrays.values()])
+
+
+def views(vector, arrays):
+    """Return the parts of a vector, by the names and shapes of `arrays`: the inverse of `flat`, without a copy."""
     ends = np.cumsum([a.size for a in arrays.values()])
-    parts = np.split(flat, ends[:-1])
+    parts = np.split(vector, ends[:-1])
     return {name: part.reshape(a.shape) for (name, a), part in zip(arrays.items(), parts, strict=True)}
+
+
+def everything(weights, memory, average):
+    """Return the arrays that training goes on from, by name: weights, what the optimizer remembers, and the average."""
+    return {"weights": weights, **{f"optimizer_{name}": array for name, array in memory.items()}, **average.arrays()}
 
 
 def saved(arrays):

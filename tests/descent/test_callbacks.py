@@ -23,7 +23,7 @@ class Scripted:
     def n_epochs(self):
         return self.history.n_epochs
 
-    def stop(self):
+    def no_improvement(self):
         self.stopped = True
 
     def keep_best(self):

@@ -27,7 +27,7 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best):
     random_state.normal()
     solver = {"weights": np.array([1.5, 2.5], np.float32), "n_updates": np.array([7])}
     history = History(objective=[3.0, math.nan, np.float32(0.1)], score=[1, 2, 3])
-    state = TrainingState(solver, 7, random_state.get_state(legacy=False), history, best)
+    state = TrainingState(solver, 7, 2, random_state.get_state(legacy=False), history, best)
     save_state(state, tmp_path / "state")
     back = load_state(tmp_path / "state")
     for arrays, expected in ((back.solver, solver), (back.best or {}, best or {})):
@@ -35,7 +35,7 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best):
         for name, array in expected.items():
             np.testing.assert_array_equal(arrays[name], array)
             assert arrays[name].dtype == array.dtype
-    assert back.n_updates == 7
+    assert (back.n_updates, back.n_falls) == (7, 2)
     np.testing.assert_array_equal(back.history["objective"], history["objective"])
     other = np.random.RandomState(getattr(np.random, generator)(4))
     other.set_state(back.random_state)
@@ -57,6 +57,7 @@ class Crash:
     [
         ({}, 1),
         ({"learning_rate": "invscaling", "average": 9}, 3),
+        ({"optimizer": "adam", "learning_rate": "adaptive", "tol": 0.5, "n_iter_no_change": 2, "max_iter": 30}, 1),
         ({"early_stopping": True, "tol": 1e-4, "n_iter_no_change": 3, "max_iter": 50, "eta0": 0.5}, 1),
     ],
 )

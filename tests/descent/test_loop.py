@@ -8,7 +8,7 @@ import pytest
 from skort.descent.batches import Batch, Batches
 from skort.descent.callbacks import EarlyStopping
 from skort.descent.loop import minimise
-from skort.descent.schedules import Constant, InvScaling
+from skort.descent.schedules import Adaptive, Constant, InvScaling
 from skort.descent.training import Training
 
 
@@ -109,6 +109,17 @@ def test_schedule_counts_updates_from_one_and_on_from_before():
     assert solver.etas[4:] == pytest.approx([1 / 5, 1 / 6])
     assert after.history.n_epochs == 3
     assert descent.history.n_epochs == 2
+
+
+def test_a_rate_that_falls_after_bad_epochs_prolongs_the_training():
+    # Two bad epochs in a row end a rate; 4e-6 / 5 is the first rate at most 1e-6, and the last.
+    solver, stopping = MeanSolver(1), EarlyStopping("objective", patience=2, tol=0.1)
+    descent = run(solver, batches([0.0]), Adaptive(4e-6), callbacks=[stopping])
+    assert solver.etas == pytest.approx([4e-6] * 3 + [8e-7] * 2)
+    assert descent.stopped
+    assert descent.n_falls == 1
+    after = run(solver, batches([0.0]), Adaptive(4e-6), max_iter=None, n_falls=1)
+    assert after.history["eta"] == pytest.approx([8e-7])
 
 
 def test_hooks_are_called_in_order_with_what_they_are_told():

@@ -1,8 +1,13 @@
-"""Learning rates against their formulas."""
+"""Learning rates against their formulas, scikit-learn's and torch's."""
 
+import copy
+import pickle
+
+import numpy as np
 import pytest
+from sklearn.base import clone
 
-from skort.descent.schedules import Constant, InvScaling
+from skort.descent.schedules import SCHEDULES, Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
 
 
 @pytest.mark.parametrize("t", [1, 2, 81, 10**6])
@@ -17,3 +22,65 @@ def test_inv_scaling(t, eta):
 
 def test_inv_scaling_ends_at_zero():
     assert InvScaling(eta0=0.3, power_t=1000)(10) == 0
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 1e-4, 0.1, 10.0])
+def test_optimal_is_the_heuristic_of_scikit_learn(alpha):
+    # As written there: t0 from the typical size of a weight, for a loss whose derivative at -typw is at most 1.
+    typw = np.sqrt(1.0 / np.sqrt(alpha))
+    t0 = 1.0 / (typw * alpha)
+    np.testing.assert_allclose(Optimal(alpha).simulate(50), 1.0 / (alpha * (t0 + np.arange(50))))
+
+
+def test_adaptive_falls_to_a_fifth_until_it_is_too_small():
+    schedule, etas = Adaptive(eta0=1e-4), []
+    while schedule.on_bad_epochs():
+        etas.append(schedule(7))
+    assert etas == pytest.approx([2e-5, 4e-6, 8e-7])
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda schedule: pickle.loads(pickle.dumps(schedule))])
+def test_adaptive_goes_on_in_a_copy_and_begins_anew_in_a_clone(copied):
+    schedule = Warmup(Adaptive(eta0=0.1), n_updates=1)
+    assert schedule.on_bad_epochs()
+    assert copied(schedule)(1) == pytest.approx(0.02)
+    assert clone(schedule)(1) == 0.1
+
+
+def test_cosine_is_torchs():
+    torch = pytest.importorskip("torch")
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.3)
+    theirs = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=20, eta_min=0.05)
+    etas = []
+    for _ in range(21):
+        etas.append(theirs.get_last_lr()[0])
+        optimizer.step()
+        theirs.step()
+    np.testing.assert_allclose(Cosine(n_updates=20, eta0=0.3, eta1=0.05).simulate(21), etas)
+
+
+def test_cosine_stays_at_its_end():
+    etas = Cosine(n_updates=10, eta0=0.3, eta1=0.1).simulate(40)
+    assert etas[[0, 5]] == pytest.approx([0.3, 0.2])
+    assert (np.diff(etas[:11]) < 0).all()
+    np.testing.assert_allclose(etas[10:], 0.1)
+
+
+@pytest.mark.parametrize("schedule", [Constant(0.3), InvScaling(0.3), Cosine(50, 0.3), Optimal(0.1), lambda t: 1 / t])
+def test_warmup_is_a_share_of_the_schedule_inside(schedule):
+    t = np.arange(1, 31)
+    inside = np.array([schedule(i) for i in range(1, 31)])
+    np.testing.assert_allclose(Warmup(schedule, n_updates=10).simulate(30), inside * np.minimum(1, t / 10))
+    assert not Warmup(schedule).on_bad_epochs()
+
+
+def test_warmup_reaches_into_the_schedule_inside():
+    schedule = Warmup(Cosine(n_updates=5)).set_params(schedule__eta0=0.7)
+    assert schedule.schedule.eta0 == 0.7
+    assert clone(schedule).get_params()["schedule__eta0"] == 0.7
+
+
+@pytest.mark.parametrize("schedule", [cls() for cls in [*SCHEDULES.values(), Cosine, Warmup]], ids=repr)
+def test_simulate_gives_the_first_rates(schedule):
+    np.testing.assert_array_equal(schedule.simulate(5), [schedule(t) for t in (1, 2, 3, 4, 5)])
+    assert len(schedule.simulate(0)) == 0

@@ -13,7 +13,6 @@ import numpy as np
 import onnx
 import pandas as pd
 import pytest
-import scipy.sparse
 import sklearn
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
@@ -102,7 +101,7 @@ BAD_PARAMETERS = [
     ("loss", "hinge", "'loss' parameter"),
     ("penalty", "l3", "'penalty' parameter .* must be a str among {'l2'} or None"),
     ("alpha", -1.0, "'alpha' parameter"),
-    ("optimizer", "adam", "'optimizer' parameter"),
+    ("optimizer", "rmsprop", "'optimizer' parameter"),
     ("learning_rate", "fast", "'learning_rate' parameter"),
     ("eta0", 0.0, "'eta0' parameter"),
     ("power_t", -0.5, "'power_t' parameter"),
@@ -252,12 +251,6 @@ def test_weighted_batches_lead_to_the_weighted_optimum(solver, batch_size):
     optimum = LinearRegression().fit(X, y, sample_weight=weight)
     unweighted = LinearRegression().fit(X, y)
     assert np.linalg.norm(model.coef_ - optimum.coef_) < 0.1 * np.linalg.norm(unweighted.coef_ - optimum.coef_)
-
-
-def test_sparse_data_is_refused_as_by_scikit_learn():
-    X, y = data()
-    with pytest.raises(TypeError, match="Sparse data was passed"):
-        short(OrtSGDClassifier).fit(scipy.sparse.csr_matrix(X), y)
 
 
 # --- scikit-learn's contract
@@ -411,7 +404,7 @@ def test_verbose_shows_epochs_in_a_terminal(monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("estimator_class, inner", MODELS)
-def test_predictions_are_the_saved_models_to_the_last_bit(estimator_class, inner, dtype, tmp_path):
+def test_predictions_are_the_saved_models(estimator_class, inner, dtype, tmp_path):
     X, y = data(203)
     estimator = short(estimator_class, inner, dtype=dtype).fit(X, y)
     estimator.save_onnx(tmp_path / "model.onnx")
@@ -419,13 +412,15 @@ def test_predictions_are_the_saved_models_to_the_last_bit(estimator_class, inner
     onnx.checker.check_model(model, full_check=True)
     session = load().InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
     outputs = session.run(None, {"X": X.astype(dtype)})
+    # To the last bit, but for the steps before a model, which scikit-learn computes in float64.
+    rounding = {"float32": 2e-6, "float64": 1e-14}[dtype] if isinstance(inner, Pipeline) else 0
     if estimator_class is OrtSGDRegressor:
         assert [o.name for o in session.get_outputs()] == ["variable"]
-        np.testing.assert_array_equal(estimator.predict(X), outputs[0].ravel())
+        np.testing.assert_allclose(estimator.predict(X), outputs[0].ravel(), rtol=rounding, atol=rounding)
     else:
         assert [o.name for o in session.get_outputs()] == ["label", "probabilities"]
         np.testing.assert_array_equal(estimator.predict(X), outputs[0])
-        np.testing.assert_array_equal(estimator.predict_proba(X), outputs[1])
+        np.testing.assert_allclose(estimator.predict_proba(X), outputs[1], rtol=rounding, atol=rounding)
 
 
 def test_to_onnx_is_a_copy():
@@ -530,7 +525,7 @@ def test_a_pipelines_steps_are_part_of_the_model(solver):
     outside = make_pipeline(StandardScaler(), short(OrtSGDRegressor, solver=solver)).fit(X, y)
     np.testing.assert_array_equal(inside.coef_, outside[-1].coef_)
     np.testing.assert_allclose(inside.predict(X), outside.predict(X), rtol=1e-4, atol=1e-5)
-    assert "Scaler" in {node.op_type for node in inside.onnx_.graph.node}
+    assert [node.op_type for node in inside.onnx_.graph.node][:2] == ["Sub", "Div"]
 
 
 def test_training_graphs(solver):

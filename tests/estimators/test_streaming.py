@@ -24,7 +24,7 @@ MODELS = [
 # What the optimizer, the schedule, the averages and the order of the rows remember.
 OPTIONS = [
     {"optimizer": "sgd", "learning_rate": "invscaling"},
-    {"optimizer": "sgd", "average": 7},
+    {"optimizer": "adam", "average": 7},
 ]
 
 
@@ -157,10 +157,10 @@ def test_divergence_changes_nothing(solver):
     "before, y, options, message",
     [
         (False, Y, {}, "classes must be passed on the first call to partial_fit"),
-        (False, Y, {"classes": [0, 2]}, r"y contains labels that are not in classes: \[1\]"),
+        (False, Y, {"classes": [0, 2]}, r"y contains labels that are not among the known classes: \[1\]"),
         (False, 0 * Y, {"classes": [0]}, "number of classes has to be greater than one"),
         (True, Y, {"classes": [0, 1, 2]}, "is not the same as on last call to partial_fit"),
-        (True, Y + 1, {}, r"y contains labels that are not in classes: \[2\]"),
+        (True, Y + 1, {}, r"y contains labels that are not among the known classes: \[2\]"),
     ],
 )
 def test_classes_are_all_there_from_the_first_call_on(before, y, options, message):

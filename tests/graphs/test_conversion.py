@@ -1,49 +1,50 @@
-"""Converted models against the scikit-learn models they come from."""
+"""Converters of skort's own, and what skl2onnx's are given."""
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression
-from sklearn.neural_network import MLPRegressor
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import PolynomialFeatures
 
-from skort.graphs.conversion import score_graph
-from skort.graphs.templates import score_template
-
-MODELS = [
-    LinearRegression(),
-    LinearRegression(fit_intercept=False),
-    *[MLPRegressor(hidden_layer_sizes=(6, 4), activation=a) for a in ("identity", "logistic", "tanh", "relu")],
-    MLPRegressor(hidden_layer_sizes=()),
-]
+from skort.graphs.conversion import to_onnx
+from skort.graphs.raw_inputs import RawInput
 
 
 @pytest.mark.parametrize("dtype, rtol", [("float32", 1e-5), ("float64", 1e-13)])
-@pytest.mark.parametrize("n_outputs", [1, 3])
-@pytest.mark.parametrize("model", MODELS, ids=repr)
-def test_score_is_the_templates_prediction(model, n_outputs, dtype, rtol, rng, run_onnx):
-    graph = score_graph(model, 5, n_outputs, dtype, np.random.RandomState(3))
-    template = score_template(model, 5, n_outputs, np.random.RandomState(3))
-    X = rng.normal(size=(9, 5)).astype(dtype)
-    (score,) = run_onnx(graph.model, X=X).values()
-    assert score.shape == (9, n_outputs)
-    assert score.dtype == dtype
-    np.testing.assert_allclose(score, template.predict(X).reshape(9, n_outputs), rtol=rtol, atol=rtol)
+@pytest.mark.parametrize("parameters", [{}, {"degree": (2, 3)}, {"interaction_only": True}, {"include_bias": False}])
+def test_polynomials(parameters, dtype, rtol, rng, run_onnx):
+    X = rng.normal(size=(20, 4)).astype(dtype)
+    polynomial = PolynomialFeatures(**parameters).fit(X)
+    (values,) = run_onnx(to_onnx(polynomial, (RawInput("X", False, 4),), dtype), X=X).values()
+    np.testing.assert_allclose(values, polynomial.transform(X), rtol=rtol, atol=rtol)
 
 
-def test_weights_of_a_neural_network_by_name():
-    graph = score_graph(MLPRegressor(hidden_layer_sizes=(6, 4)), 5, 2, "float32", np.random.RandomState(3))
-    assert graph.coefficients == ("coefficient", "coefficient1", "coefficient2")
-    assert graph.intercepts == ("intercepts", "intercepts1", "intercepts2")
-    assert {name: w.shape for name, w in graph.weights().items()} == {
-        "coefficient": (5, 6),
-        "coefficient1": (6, 4),
-        "coefficient2": (4, 2),
-        "intercepts": (1, 6),
-        "intercepts1": (1, 4),
-        "intercepts2": (1, 2),
-    }
-    assert graph.linear_weights() is None
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("marker", [np.nan, -1.0])
+def test_missing_numbers(marker, dtype, rng, run_onnx):
+    X = np.where(rng.random((20, 3)) < 0.3, marker, rng.normal(size=(20, 3))).astype(dtype)
+    imputer = SimpleImputer(missing_values=marker).fit(X)
+    (values,) = run_onnx(to_onnx(imputer, (RawInput("X", False, 3),), dtype), X=X).values()
+    np.testing.assert_allclose(values, imputer.transform(X), rtol=1e-6)
+    # Several columns as one.
+    columns = tuple(RawInput(name, False, 1) for name in "abc")
+    a, b, c = np.split(X, 3, axis=1)
+    (values,) = run_onnx(to_onnx(imputer, columns, dtype), a=a, b=b, c=c).values()
+    np.testing.assert_allclose(values, imputer.transform(X), rtol=1e-6)
 
 
-def test_only_nodes_that_a_step_needs():
-    graph = score_graph(MLPRegressor(hidden_layer_sizes=(6,)), 5, 2, "float32", np.random.RandomState(3))
-    assert [node.op_type for node in graph.model.graph.node] == ["MatMul", "Add", "Relu", "MatMul", "Add"]
+@pytest.mark.parametrize("marker, cell", [(np.nan, np.nan), (None, None), ("?", "?")])
+def test_missing_text(marker, cell, run_onnx):
+    X = np.array([["a", "x"], [cell, "y"], ["a", cell], ["b", "y"]], dtype=object)
+    imputer = SimpleImputer(missing_values=marker, strategy="most_frequent").fit(X)
+    fed = np.where(np.array([[False, False], [True, False], [False, True], [False, False]]), "", X)
+    fed = X if marker == "?" else fed
+    (values,) = run_onnx(to_onnx(imputer, (RawInput("X", True, 2),), "float32"), X=fed.astype(object)).values()
+    assert values.tolist() == imputer.transform(X).tolist() == [["a", "x"], ["a", "y"], ["a", "y"], ["b", "y"]]
+
+
+@pytest.mark.parametrize("texts, locale", [(["Plain Words", "more words"], ["C"]), (["Zürich", "Bern"], [])])
+def test_plain_letters_need_no_locale(texts, locale):
+    model = to_onnx(TfidfVectorizer().fit(texts), (RawInput("X", True, 1),), "float32")
+    (node,) = [node for node in model.graph.node if node.op_type == "StringNormalizer"]
+    assert [a.s.decode() for a in node.attribute if a.name == "locale"] == locale

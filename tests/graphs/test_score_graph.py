@@ -5,8 +5,8 @@ import onnx.parser
 from onnx import numpy_helper
 from sklearn.linear_model import LinearRegression
 
-from skort.graphs.conversion import score_graph
-from skort.graphs.score_graph import affine_weights
+from skort.graphs.initial import initial_score_graph
+from skort.graphs.score_graph import Weights, find_weights
 
 MIXED = """
 mixed (float[N, 3] X) => (float[N, 2] score)
@@ -25,13 +25,11 @@ mixed (float[N, 3] X) => (float[N, 2] score)
 
 
 def test_weights_are_found_by_structure():
-    coefficients, intercepts = affine_weights(onnx.parser.parse_graph(MIXED))
-    assert coefficients == ("W", "V")
-    assert intercepts == ("b", "c")
+    assert find_weights(onnx.parser.parse_graph(MIXED)) == Weights(("W", "V"), ("b", "c"), ("scale", "unity"))
 
 
 def test_with_weights_changes_a_copy(rng):
-    graph = score_graph(LinearRegression(), 3, 2, "float32", np.random.RandomState(0))
+    graph = initial_score_graph(LinearRegression(), 3, 2, "float32", np.random.RandomState(0))
     before = graph.model.SerializeToString()
     coef = np.asfortranarray(rng.normal(size=(3, 2)).astype(np.float32))
     changed = graph.with_weights({"coef": coef})
@@ -43,8 +41,14 @@ def test_with_weights_changes_a_copy(rng):
     np.testing.assert_array_equal(intercept, [0, 0])
 
 
+def test_weights_are_counted_element_by_element():
+    assert initial_score_graph(LinearRegression(), 3, 2, "float32", np.random.RandomState(0)).n_weights() == (6, 2)
+    without = initial_score_graph(LinearRegression(fit_intercept=False), 3, 2, "float32", np.random.RandomState(0))
+    assert without.n_weights() == (6, 0)
+
+
 def test_with_batch_size_fixes_the_first_dimension():
-    graph = score_graph(LinearRegression(), 3, 2, "float32", np.random.RandomState(0))
+    graph = initial_score_graph(LinearRegression(), 3, 2, "float32", np.random.RandomState(0))
     model = graph.with_batch_size(7)
     shapes = [
         [d.dim_value for d in v.type.tensor_type.shape.dim] for v in (model.graph.input[0], model.graph.output[0])

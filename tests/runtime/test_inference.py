@@ -27,16 +27,16 @@ def model():
 
 def test_outputs_by_name(model):
     X = np.array([[1, 2], [3, 4]], dtype=np.float32)
-    np.testing.assert_array_equal(model.run("twice", X), 2 * X)
-    np.testing.assert_array_equal(model.run("size", -X), X)
+    np.testing.assert_array_equal(model.run("twice", {"X": X}), 2 * X)
+    np.testing.assert_array_equal(model.run("size", {"X": -X}), X)
 
 
 def test_results_inside_the_model():
     X = np.array([[1, 2], [3, 4]], dtype=np.float32)
     model = InferenceModel(DOUBLE, inner_results=("inner",))
     for copied in (model, pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(copied.run("inner", X), -X)
-        np.testing.assert_array_equal(copied.run("twice", X), 2 * X)
+        np.testing.assert_array_equal(copied.run("inner", {"X": X}), -X)
+        np.testing.assert_array_equal(copied.run("twice", {"X": X}), 2 * X)
     assert [output.name for output in DOUBLE.graph.output] == ["twice", "size"]
 
 
@@ -48,24 +48,24 @@ scale (float[N, 2] X) => (float[N, 2] Y) <float[2] factor = {3, 4}> { Y = Mul (X
 def test_weights_in_place_of_initializers():
     X = np.ones((3, 2), dtype=np.float32)
     model = InferenceModel(SCALE, weights={"factor": np.array([1, 5], np.float32)})
-    np.testing.assert_array_equal(model.run("Y", X), [[1, 5]] * 3)
+    np.testing.assert_array_equal(model.run("Y", {"X": X}), [[1, 5]] * 3)
     model.weights = {"factor": np.array([7, 8], np.float32)}
-    np.testing.assert_array_equal(model.run("Y", X), [[7, 8]] * 3)
-    np.testing.assert_array_equal(InferenceModel(SCALE).run("Y", X), [[3, 4]] * 3)
+    np.testing.assert_array_equal(model.run("Y", {"X": X}), [[7, 8]] * 3)
+    np.testing.assert_array_equal(InferenceModel(SCALE).run("Y", {"X": X}), [[3, 4]] * 3)
 
 
 @pytest.mark.parametrize("used", [False, True])
 def test_copies_run(model, used, tmp_path):
     X = np.ones((3, 2), dtype=np.float32)
     if used:
-        model.run("twice", X)
+        model.run("twice", {"X": X})
     joblib.dump(model, tmp_path / "model.joblib")
     for copied in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), joblib.load(tmp_path / "model.joblib")):
-        np.testing.assert_array_equal(copied.run("twice", X), 2 * X)
+        np.testing.assert_array_equal(copied.run("twice", {"X": X}), 2 * X)
 
 
 def test_threads_share_a_model(model):
     inputs = [np.full((50, 2), i, dtype=np.float32) for i in range(100)]
     with ThreadPoolExecutor(8) as pool:
-        for X, result in zip(inputs, pool.map(lambda X: model.run("twice", X), inputs), strict=True):
+        for X, result in zip(inputs, pool.map(lambda X: model.run("twice", {"X": X}), inputs), strict=True):
             np.testing.assert_array_equal(result, 2 * X)

@@ -26,25 +26,25 @@ half_square (float[3, 2] X) => (float J) <float[2, 1] W = {1, 2}, float[1] b = {
 
 
 def test_every_step_sees_the_weights_of_the_step_before():
-    from skort.runtime.training_session import BoundTrainingSession
+    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer
 
     X = np.array([[1, 0], [0.5, 1], [-1, 2]], dtype=np.float32)
-    session = BoundTrainingSession(MODEL, ["W", "b"], {"X": X})
+    session = BoundTrainingSession(MODEL, ["W", "b"], {"X": X}, SessionOptimizer())
     W, b, eta = np.array([[1.0], [2.0]]), np.array([0.5]), 0.05
     for _ in range(10):
         score = X @ W + b
         assert session.run(eta) == pytest.approx(0.5 * (score**2).sum(), rel=1e-5)
         W, b = W - eta * X.T @ score, b - eta * score.sum(axis=0)
-    np.testing.assert_allclose(session.weights()["W"], W, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(session.weights()["b"], b, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(session.state()["weights"]["W"], W, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(session.state()["weights"]["b"], b, rtol=1e-4, atol=1e-6)
 
 
 def test_the_arrays_are_kept_alive():
-    from skort.runtime.training_session import BoundTrainingSession
+    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer
 
     def make():
         X = np.zeros((3, 2), dtype=np.float32)
-        return BoundTrainingSession(MODEL, ["W", "b"], {"X": X}), weakref.ref(X)
+        return BoundTrainingSession(MODEL, ["W", "b"], {"X": X}, SessionOptimizer()), weakref.ref(X)
 
     session, X = make()
     gc.collect()
@@ -53,19 +53,19 @@ def test_the_arrays_are_kept_alive():
 
 
 def test_weights_are_copies():
-    from skort.runtime.training_session import BoundTrainingSession
+    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer
 
-    session = BoundTrainingSession(MODEL, ["W", "b"], {"X": np.ones((3, 2), np.float32)})
-    before = session.weights()
+    session = BoundTrainingSession(MODEL, ["W", "b"], {"X": np.ones((3, 2), np.float32)}, SessionOptimizer())
+    before = session.state()["weights"]
     np.testing.assert_array_equal(before["W"], [[1], [2]])
     session.run(0.1)
     np.testing.assert_array_equal(before["W"], [[1], [2]])
-    assert session.weights()["W"][0, 0] != 1
+    assert session.state()["weights"]["W"][0, 0] != 1
 
 
 def test_training_graph_ends_in_the_updates():
-    from skort.runtime.training_session import training_graph
+    from skort.runtime.training_session import SessionOptimizer, training_graph
 
-    graph = training_graph(MODEL, ["W", "b"]).graph
+    graph = training_graph(MODEL, ["W", "b"], SessionOptimizer()).graph
     assert [node.op_type for node in graph.node].count("SGDOptimizer") == 2
     assert "Learning_Rate" in {i.name for i in graph.input}

@@ -1,13 +1,15 @@
 """Every solver's step against closed forms, scikit-learn's back-propagation, and each other."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from skort.descent.optimizers import SGD
-from skort.graphs.conversion import score_graph
+from skort.descent.optimizers import OPTIMIZERS, SGD, Adam
+from skort.graphs.initial import initial_score_graph
 from skort.objective.losses import LogLoss, SquaredError
 from skort.objective.nodes import Objective
 from skort.objective.penalties import L2
@@ -17,13 +19,13 @@ from skort.solvers import SOLVERS, available_solvers
 def linear(n_features, n_outputs, rng, *, dtype="float32", fit_intercept=True):
     """Return a linear score graph with random weights."""
     model = LinearRegression(fit_intercept=fit_intercept)
-    graph = score_graph(model, n_features, n_outputs, dtype, np.random.RandomState(0))
+    graph = initial_score_graph(model, n_features, n_outputs, dtype, np.random.RandomState(0))
     return graph.with_weights({name: rng.normal(size=w.shape).astype(dtype) for name, w in graph.weights().items()})
 
 
-def make(name, graph, loss, *, batch_size, penalty=None, dtype="float32"):
+def make(name, graph, loss, *, batch_size, penalty=None, dtype="float32", optimizer=None, **options):
     objective = Objective(loss, penalty, graph.coefficients, graph.n_outputs, np.dtype(dtype))
-    solver = SOLVERS[name](graph, objective, SGD(), batch_size)
+    solver = SOLVERS[name](graph, objective, optimizer or SGD(), batch_size, **options)
     solver.scale = objective.sample_weight_scale
     return solver
 
@@ -121,7 +123,7 @@ def test_gradients_of_neural_networks_are_scikit_learns(solver, model, loss, n_o
         hidden_layer_sizes=(7, 4), activation=activation, solver="sgd", momentum=0, nesterovs_momentum=False, alpha=0,
         learning_rate_init=eta, batch_size=20, shuffle=False,
     )  # fmt: skip
-    graph = score_graph(reference, 5, n_outputs, dtype, np.random.RandomState(0))
+    graph = initial_score_graph(reference, 5, n_outputs, dtype, np.random.RandomState(0))
     graph = graph.with_weights({name: rng.normal(size=w.shape).astype(dtype) for name, w in graph.weights().items()})
     names = ["", "1", "2"]
     if model is MLPRegressor:
@@ -151,29 +153,53 @@ def test_gradients_of_neural_networks_are_scikit_learns(solver, model, loss, n_o
             np.testing.assert_allclose(gradient, expected, **tolerance)
 
 
-@pytest.mark.skipif(available_solvers() != list(SOLVERS), reason="this runtime has one solver only")
+both_solvers = pytest.mark.skipif(available_solvers() != list(SOLVERS), reason="this runtime has one solver only")
+
+
+@both_solvers
 @pytest.mark.parametrize("hidden", [None, (8,)])
 @pytest.mark.parametrize("alpha", [0, 1e-2])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("loss, n_outputs", LOSSES)
 def test_both_solvers_agree_after_100_steps(loss, n_outputs, weighted, alpha, hidden, rng):
     model = LinearRegression() if hidden is None else MLPRegressor(hidden_layer_sizes=hidden, activation="tanh")
-    graph = score_graph(model, 6, n_outputs, "float32", np.random.RandomState(0))
+    graph = initial_score_graph(model, 6, n_outputs, "float32", np.random.RandomState(0))
     solvers = [
         make(name, graph, loss, batch_size=10, penalty=L2(alpha) if alpha else None) for name in ("agent", "session")
     ]
+    assert_same_steps(*solvers, loss, weighted, rng)
+    assert solvers[0].weights().keys() == set(graph.trainable)
+
+
+@both_solvers
+@pytest.mark.parametrize("average", [False, 50])
+@pytest.mark.parametrize("optimizer", [SGD(), Adam(), Adam(0.5, 0.9, 1e-2)], ids=repr)
+def test_both_solvers_agree_with_every_option_that_both_have(optimizer, average, rng):
+    model = MLPRegressor(hidden_layer_sizes=(8,), activation="tanh")
+    graph = initial_score_graph(model, 6, 1, "float32", np.random.RandomState(0))
+    options = {"batch_size": 10, "penalty": L2(0.01), "optimizer": optimizer, "average": average}
+    solvers = [make(name, graph, SquaredError(), **options) for name in ("agent", "session")]
+    assert_same_steps(*solvers, SquaredError(), False, rng, eta=0.01)
+
+
+def assert_same_steps(agent, session, loss, weighted, rng, eta=0.1):
+    """Make 100 steps with both; compare their objectives, gradient norms, weights and states."""
+    (_, n_features), (_, n_outputs) = agent.batch.X.shape, agent.batch.target.shape
     for _ in range(100):
-        X, target = rng.normal(size=(10, 6)), targets(loss, n_outputs, 10, rng)
+        X, target = rng.normal(size=(10, n_features)), targets(loss, n_outputs, 10, rng)
         weight = rng.uniform(0, 2, 10) if weighted else None
         objectives = []
-        for step in solvers:
+        for step in (agent, session):
             fill(step, X, target, weight)
-            objectives.append(step.step(0.1))
+            objectives.append(step.step(eta))
         assert objectives[0] == pytest.approx(objectives[1], rel=1e-5)
-    agent, session = (step.weights() for step in solvers)
-    assert agent.keys() == session.keys() == set(graph.trainable)
-    for name in agent:
-        assert np.linalg.norm(agent[name] - session[name]) <= 1e-5 * np.linalg.norm(agent[name])
+        assert agent.gradient_norm() == pytest.approx(session.gradient_norm(), rel=1e-4)
+    # TrainingSession's 1 - beta_2 is rounded to float32, and so is the second moment of Adam.
+    for ours, theirs, rtol in ((agent.weights(), session.weights(), 1e-5), (agent.state(), session.state(), 2e-5)):
+        assert ours.keys() == theirs.keys()
+        for name in ours:
+            assert ours[name].dtype == theirs[name].dtype
+            assert np.linalg.norm(ours[name] - theirs[name]) <= rtol * np.linalg.norm(ours[name])
 
 
 def test_weights_without_intercept_leave_it_at_zero(solver, rng):
@@ -182,7 +208,7 @@ def test_weights_without_intercept_leave_it_at_zero(solver, rng):
     fill(step, rng.normal(size=(5, 3)), np.full((5, 1), 9.0))
     step.step(0.1)
     assert list(step.weights()) == ["coef"]
-    assert graph.intercepts == ()
+    assert graph.trained.intercepts == ()
 
 
 def test_a_large_batch_is_not_computed_on_freed_memory(solver, rng):
@@ -200,3 +226,94 @@ def test_a_large_batch_is_not_computed_on_freed_memory(solver, rng):
         step.step(0.2)
     np.testing.assert_allclose(step.weights()["coef"], coef, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(step.weights()["intercept"], intercept, rtol=1e-4, atol=1e-5)
+
+
+def hidden_layer():
+    model = MLPRegressor(hidden_layer_sizes=(8,), activation="tanh")
+    return initial_score_graph(model, 6, 2, "float32", np.random.RandomState(0))
+
+
+@pytest.mark.parametrize("average", [False, True, 12, 15])
+@pytest.mark.parametrize("optimizer", [*(cls() for cls in OPTIMIZERS.values()), Adam(weight_decay=0.1)], ids=repr)
+def test_interrupted_steps_are_the_uninterrupted_ones_to_the_last_bit(solver, optimizer, average, rng):
+    try:
+        SOLVERS[solver].check(np.dtype("float32"), optimizer)
+    except ValueError as error:
+        pytest.skip(str(error))
+    graph = hidden_layer()
+    options = {"batch_size": 10, "penalty": L2(0.01), "optimizer": optimizer, "average": average}
+    data = [(rng.normal(size=(10, 6)), rng.normal(size=(10, 2))) for _ in range(20)]
+    whole = make(solver, graph, SquaredError(), **options)
+    part = make(solver, graph, SquaredError(), **options)
+    for i, (X, target) in enumerate(data):
+        if i == 11:
+            state = pickle.loads(pickle.dumps(part.state()))
+            part = make(solver, graph, SquaredError(), state=state, **options)
+        for step in (whole, part):
+            fill(step, X, target)
+            step.step(0.05)
+    for ours, theirs in ((whole.weights(), part.weights()), (whole.state(), part.state())):
+        assert {name: a.tobytes() for name, a in ours.items()} == {name: a.tobytes() for name, a in theirs.items()}
+
+
+def test_state_is_a_copy(solver, rng):
+    step = make(solver, hidden_layer(), SquaredError(), batch_size=10, optimizer=Adam(), average=True)
+    fill(step, rng.normal(size=(10, 6)), rng.normal(size=(10, 2)))
+    before = step.state()
+    given = {name: array.copy() for name, array in before.items()}
+    step.step(0.1)
+    for name, array in before.items():
+        np.testing.assert_array_equal(array, given[name])
+    assert before["n_updates"] == 0
+    assert step.state()["n_updates"] == 1
+
+
+@pytest.mark.parametrize("other", [{"optimizer": Adam()}, {"average": True}])
+def test_the_state_of_another_training_is_refused(solver, other, rng):
+    graph = hidden_layer()
+    state = make(solver, graph, SquaredError(), batch_size=10).state()
+    with pytest.raises(ValueError, match="state does not fit"):
+        make(solver, graph, SquaredError(), batch_size=10, state=state, **other)
+
+
+def test_gradient_norm_is_that_before_clipping(rng):
+    X, target = rng.normal(size=(13, 4)), rng.normal(size=(13, 1))
+    graph = linear(4, 1, rng)
+    before = graph.weights()
+    _, by_score = closed_form(SquaredError(), X @ before["coef"] + before["intercept"], target, np.ones(13))
+    gradient = np.append(X.T @ by_score, by_score.sum())
+    step = make("agent", graph, SquaredError(), batch_size=13, max_grad_norm=0.01)
+    assert step.gradient_norm() == 0
+    fill(step, X, target)
+    step.step(2.0)
+    assert step.gradient_norm() == pytest.approx(np.linalg.norm(gradient), rel=1e-5)
+    moved = np.append(before["coef"] - step.weights()["coef"], before["intercept"] - step.weights()["intercept"])
+    np.testing.assert_allclose(moved, 0.02 * gradient / np.linalg.norm(gradient), rtol=1e-3)
+
+
+def test_weights_are_their_mean_once_the_average_has_begun(solver, rng):
+    graph = linear(4, 1, rng)
+    plain, averaged = (make(solver, graph, SquaredError(), batch_size=5, average=first) for first in (False, 3))
+    after = []
+    for _ in range(6):
+        X, target = rng.normal(size=(5, 4)), rng.normal(size=(5, 1))
+        for step in (plain, averaged):
+            fill(step, X, target)
+            step.step(0.1)
+        after.append(plain.weights()["coef"])
+        expected = after[-1] if len(after) < 3 else np.mean(after[2:], axis=0, dtype=float)
+        np.testing.assert_allclose(averaged.weights()["coef"], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((OPTIMIZERS["momentum"](),), r'solver="session" has no optimizer=Momentum\(\).*solver="agent"'),
+        ((OPTIMIZERS["nesterov"](0.5),), r'solver="session" has no optimizer=Nesterov\(momentum=0.5\).*solver="agent"'),
+        ((Adam(weight_decay=0.1),), r'solver="session" has no optimizer=Adam\(weight_decay=0.1\).*solver="agent"'),
+        ((SGD(), 1.0), r'solver="session" cannot clip.*max_grad_norm=1.0.*solver="agent"'),
+    ],
+)
+def test_what_the_session_cannot_do_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        SOLVERS["session"].check(np.dtype("float32"), *arguments)

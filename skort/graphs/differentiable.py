@@ -1,0 +1,98 @@
+"""Which ONNX operators ONNX Runtime can differentiate."""
+
+from onnx import TensorProto
+
+__all__ = ["DIFFERENTIABLE", "FLOAT32_ONLY", "undifferentiable"]
+
+#: Standard operators whose gradient every solver has, and has right: the tests compare each with a finite difference.
+DIFFERENTIABLE = frozenset(
+    {
+        *("Abs", "Add", "Cast", "Clip", "Cos", "Div", "Dropout", "Erf", "Exp", "Identity", "LeakyRelu", "Log", "Max"),
+        *("Min", "Mul", "Neg", "Pow", "Reciprocal", "Relu", "Sigmoid", "Sin", "Sqrt", "Sub", "Tanh"),
+        *("Gemm", "MatMul", "LogSoftmax", "ReduceMean", "ReduceSum", "Softmax"),
+        *("Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Pad", "Reshape", "Slice", "Split"),
+        *("Squeeze", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze"),
+        *("AveragePool", "Conv", "GlobalAveragePool", "MaxPool"),
+    }
+)
+#: Those of them without a gradient in float64: the runtime has no kernel of the operator or of its gradient.
+FLOAT32_ONLY = frozenset(
+    {
+        *("Cos", "Erf", "LeakyRelu", "LogSoftmax", "Sin", "Softmax", "Concat"),
+        *("AveragePool", "Conv", "GlobalAveragePool", "MaxPool"),
+    }
+)
+
+# No gradient goes through these: their results do not change with their inputs, or by jumps. The runtime passes them
+# over where another way leads from the weight to the output; Floor, Round and Sign it does not even pass over.
+_CONSTANT = frozenset(
+    {
+        *("And", "ArgMax", "ArgMin", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or", "Shape"),
+        *("Size", "Xor"),
+    }
+)
+# The runtime differentiates these by their first input only.
+_FIRST_INPUT = frozenset({"Clip", "Dropout", "Pad", "Pow"})
+
+
+def undifferentiable(graph, weights):
+    """
+    Return what stands between a weight and the output of a graph.
+
+    Parameters
+    ----------
+    graph : onnx.GraphProto
+        With one output.
+    weights : iterable of str
+        Names of initializers, or of inputs.
+
+    Returns
+    -------
+    operator : (str, str) or None
+        Type and name of the first node, on the way from the first such weight, that the solvers do not differentiate;
+        of a comparison, `ArgMax` and the like only where there is no other way. None where every weight that leads to
+        the output has a gradient.
+    """
+    output = graph.output[0]
+    float64 = output.type.tensor_type.elem_type == TensorProto.DOUBLE
+    leading = _leading_to(graph, output.name)
+    vectors = {i.name for i in graph.initializer if len(i.dims) == 1}
+    for weight in weights:
+        reached, stopping = {weight}, []
+        for node in graph.node:
+            if reached.isdisjoint(node.input) or leading.isdisjoint(node.output):
+                continue
+            if node.op_type in _CONSTANT:
+                stopping.append(node)
+            elif _has_gradient(node, reached, leading, vectors, float64):
+                reached.update(node.output)
+            else:
+                return node.op_type, node.name
+        if stopping and output.name not in reached:
+            return stopping[0].op_type, stopping[0].name
+    return None
+
+
+def _leading_to(graph, output):
+    """Return the names of all results that `output` is computed from, itself included."""
+    leading = {output}
+    for node in reversed(graph.node):
+        if not leading.isdisjoint(node.output):
+            leading.update(node.input)
+    return leading
+
+
+def _has_gradient(node, reached, leading, vectors, float64):
+    """Return whether the runtime differentiates `node` by those of its inputs that are `reached`."""
+    name = node.op_type
+    if node.domain not in ("", "ai.onnx") or name not in DIFFERENTIABLE or (float64 and name in FLOAT32_ONLY):
+        return False
+    if name in _FIRST_INPUT:
+        return reached.isdisjoint(node.input[1:])
+    # The gradient of a product with a vector is wrong, without a word, as is that of a Split with an unused part.
+    if name == "MatMul":
+        return vectors.isdisjoint(node.input)
+    if name == "Split":
+        return leading.issuperset(node.output)
+    # Without permutation 1.19 does not build the gradient.
+    return name != "Transpose" or any(attribute.name == "perm" for attribute in node.attribute)

@@ -1,0 +1,190 @@
+"""
+The models that scikit-learn makes and gradient descent can train: linear models and neural networks.
+
+skl2onnx converts fitted models only, and classifiers with their probabilities and labels. A stand-in is a fitted
+scikit-learn regressor that predicts a model's raw score: at its initial weights, or at those of a fitted model. Nothing
+is fitted to get it, and no head has to be cut off its graph.
+"""
+
+import itertools
+
+import numpy as np
+import scipy.sparse
+from sklearn import cross_decomposition, linear_model, neural_network, svm
+from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
+from sklearn.preprocessing import LabelBinarizer
+
+__all__ = ["FAMILY", "fitted_stand_in", "has_log_link", "initial_stand_in", "score_model", "trained_model"]
+
+_LINEAR_REGRESSORS = """
+ARDRegression BayesianRidge ElasticNet ElasticNetCV GammaRegressor HuberRegressor Lars LarsCV Lasso LassoCV LassoLars
+LassoLarsCV LassoLarsIC LinearRegression MultiTaskElasticNet MultiTaskElasticNetCV MultiTaskLasso MultiTaskLassoCV
+OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV PassiveAggressiveRegressor PoissonRegressor QuantileRegressor
+Ridge RidgeCV SGDRegressor TheilSenRegressor TweedieRegressor
+"""
+_LINEAR_CLASSIFIERS = """
+LogisticRegression LogisticRegressionCV PassiveAggressiveClassifier Perceptron RidgeClassifier RidgeClassifierCV
+SGDClassifier
+"""
+_PLS = (cross_decomposition.CCA, cross_decomposition.PLSCanonical, cross_decomposition.PLSRegression)
+_LINEAR = {
+    # Not every scikit-learn has all of them: PassiveAggressive* end with 1.10.
+    *(vars(linear_model)[n] for n in (_LINEAR_REGRESSORS + _LINEAR_CLASSIFIERS).split() if n in vars(linear_model)),
+    *_PLS,
+    LinearDiscriminantAnalysis,
+    svm.LinearSVC,
+    svm.LinearSVR,
+}
+
+#: Type of a model -> "linear" or "neural network". Of exactly these: a subclass may predict otherwise.
+FAMILY = {
+    **dict.fromkeys(_LINEAR, "linear"),
+    **dict.fromkeys((neural_network.MLPRegressor, neural_network.MLPClassifier), "neural network"),
+}
+
+
+def score_model(model):
+    """Return the model whose weights make the raw score: the one inside a `RANSACRegressor`, or itself."""
+    if isinstance(model, linear_model.RANSACRegressor):
+        return getattr(model, "estimator_", None) or model.estimator or LinearRegression()
+    return model
+
+
+def has_log_link(model):
+    """Whether the model predicts the exponential of its raw score, as Poisson and gamma regressions do."""
+    model = score_model(model)
+    if isinstance(model, linear_model.TweedieRegressor):
+        return model.link == "log" or (model.link == "auto" and model.power > 0)
+    exponential = (linear_model.PoissonRegressor, linear_model.GammaRegressor)
+    return isinstance(model, exponential) or getattr(model, "loss", None) == "poisson"
+
+
+def initial_stand_in(model, n_features, n_outputs, random_state):
+    """
+    Return a fitted regressor that predicts the raw score of an unfitted model at its initial weights.
+
+    Linear weights are zero. The layers of a neural network follow scikit-learn's Glorot rule: weights and intercepts
+    are uniform on [-b, b], b = sqrt(6 / (fan_in + fan_out)), with 2 in place of 6 for logistic activations; drawn in
+    the same order as `sklearn.neural_network` does, so that the same `random_state` gives the same weights.
+
+    Parameters
+    ----------
+    model : estimator
+        Its `score_model` is of a type in `FAMILY`.
+    n_features : int
+    n_outputs : int
+        Number of columns of the raw score.
+    random_state : numpy.random.RandomState
+
+    Returns
+    -------
+    stand_in : LinearRegression or MLPRegressor
+    """
+    model = score_model(model)
+    if FAMILY[type(model)] == "linear":
+        return _linear(np.zeros((n_outputs, n_features)), np.zeros(n_outputs), getattr(model, "fit_intercept", True))
+    sizes = [n_features, *np.ravel(model.hidden_layer_sizes).tolist(), n_outputs]
+    factor = 2.0 if model.activation == "logistic" else 6.0
+    coefs, intercepts = [], []
+    for fan_in, fan_out in itertools.pairwise(sizes):
+        bound = np.sqrt(factor / (fan_in + fan_out))
+        coefs.append(random_state.uniform(-bound, bound, (fan_in, fan_out)))
+        intercepts.append(random_state.uniform(-bound, bound, fan_out))
+    return _neural_network(coefs, intercepts, model.activation)
+
+
+def fitted_stand_in(model):
+    """
+    Return a regressor that predicts the raw score of a fitted model.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted; its `score_model` is of a type in `FAMILY`.
+
+    Returns
+    -------
+    stand_in : LinearRegression or MLPRegressor
+    """
+    model = score_model(model)
+    if FAMILY[type(model)] == "neural network":
+        return _neural_network(model.coefs_, model.intercepts_, model.activation)
+    coef = model.coef_.toarray() if scipy.sparse.issparse(model.coef_) else model.coef_
+    coef = np.atleast_2d(coef)
+    intercept = np.broadcast_to(np.ravel(model.intercept_), len(coef))
+    if isinstance(model, _PLS):
+        intercept = intercept - coef @ model._x_mean
+    return _linear(coef, intercept, getattr(model, "fit_intercept", True))
+
+
+def trained_model(model, coefs, intercepts, classes=None):
+    """
+    Return a copy of a model as if it had been fitted, with some weights.
+
+    Parameters
+    ----------
+    model : estimator
+        Its `score_model` is of a type in `FAMILY`. It is not changed.
+    coefs, intercepts : list of ndarray
+        Those of each layer, of shapes (fan_in, fan_out) and (fan_out,).
+    classes : ndarray of shape (n_classes,), default=None
+        The labels, for a classifier.
+
+    Returns
+    -------
+    fitted : estimator
+    """
+    fitted = clone(model)
+    fitted.n_features_in_ = len(coefs[0])
+    if isinstance(model, linear_model.RANSACRegressor):
+        fitted.estimator_ = trained_model(score_model(model), coefs, intercepts)
+    elif FAMILY[type(model)] == "neural network":
+        _write_network(fitted, coefs, intercepts, classes)
+    else:
+        _write_linear(fitted, coefs[0].T, intercepts[0], classes)
+    return fitted
+
+
+def _write_network(model, coefs, intercepts, classes):
+    model.coefs_, model.intercepts_ = coefs, intercepts
+    model.n_layers_, model.n_outputs_ = len(coefs) + 1, len(intercepts[-1])
+    model.out_activation_ = "exp" if has_log_link(model) else "identity"
+    if classes is not None:
+        model.out_activation_ = "logistic" if model.n_outputs_ == 1 else "softmax"
+        model._label_binarizer = LabelBinarizer().fit(classes)
+        model.classes_ = classes
+
+
+def _write_linear(model, coef, intercept, classes):
+    model.coef_, model.intercept_ = coef, intercept
+    if isinstance(model, _PLS):
+        model._x_mean, model._predict_1d = np.zeros(coef.shape[1]), len(coef) == 1
+    elif classes is None and len(coef) == 1:
+        # What a fit on a y of one dimension leaves.
+        model.coef_, model.intercept_ = coef[0], intercept[0]
+    if hasattr(model, "_get_loss"):  # generalized linear models
+        model._base_loss = model._get_loss()
+    if isinstance(model, (linear_model.RidgeClassifier, linear_model.RidgeClassifierCV)):
+        model._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(classes)
+    # A property of those two before scikit-learn 1.9.
+    if classes is not None and not hasattr(model, "classes_"):
+        model.classes_ = classes
+
+
+def _linear(coef, intercept, fit_intercept):
+    stand_in = LinearRegression(fit_intercept=fit_intercept)
+    stand_in.coef_, stand_in.intercept_ = coef, intercept
+    stand_in.n_features_in_ = coef.shape[1]
+    return stand_in
+
+
+def _neural_network(coefs, intercepts, activation):
+    stand_in = MLPRegressor(activation=activation)
+    stand_in.coefs_, stand_in.intercepts_ = coefs, intercepts
+    stand_in.n_features_in_, stand_in.n_outputs_ = len(coefs[0]), len(intercepts[-1])
+    stand_in.n_layers_ = len(coefs) + 1
+    stand_in.out_activation_ = "identity"
+    return stand_in

@@ -1,0 +1,190 @@
+"""An ONNX model that came from anywhere, as a score graph."""
+
+import numpy as np
+import onnx
+import onnx.checker
+import onnx.compose
+import onnx.inliner
+import onnx.version_converter
+from onnx import TensorProto, helper, numpy_helper
+
+from skort.exceptions import NotTrainableError
+from skort.graphs.score_graph import ScoreGraph, find_weights
+from skort.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype
+
+__all__ = ["onnx_score_graph"]
+
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+_PROBABILITIES = ("Sigmoid", "Softmax", "LogSoftmax")
+# The difference of the scores of two classes, and the second of them.
+_DIFFERENCE, _SECOND = [[-1.0], [1.0]], [[0.0], [1.0]]
+
+
+def onnx_score_graph(model, n_features, n_outputs, dtype, *, is_classifier):
+    """
+    Return the score graph of an ONNX model at its own weights.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        One input of shape (any, n_features); one output of floats, beside labels of a classifier. It is not changed.
+    n_features : int
+        Number of columns of the data.
+    n_outputs : int
+        Number of columns of the raw score that the data ask for: 1 for two classes.
+    dtype : dtype
+        Of the training.
+    is_classifier : bool
+        True: the raw score is what goes into the last sigmoid or softmax, or else the output. Two columns become one.
+
+    Returns
+    -------
+    score_graph : ScoreGraph
+
+    Raises
+    ------
+    NotTrainableError
+        Where the model has other inputs or outputs, another type of numbers, or an opset that cannot be converted.
+    """
+    model = _plain(model)
+    graph = model.graph
+    X = _the_input(graph, n_features, dtype)
+    score = _the_output(graph)
+    probability = None
+    if is_classifier:
+        score, probability = _raw_score(graph, score)
+    _constants_to_initializers(graph)
+    _end_at(graph, score)
+    model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    graph = model.graph
+    weights = find_weights(graph)
+    n_columns = _n_columns(graph.output[0])
+    if is_classifier and n_outputs == 1 and n_columns == 2:
+        _add_product(graph, _SECOND if probability == "Sigmoid" else _DIFFERENCE, dtype)
+        n_columns = 1
+    if n_columns not in (None, n_outputs):
+        raise NotTrainableError(
+            f"estimator: the ONNX model gives {n_columns} numbers a row where y asks for {n_outputs}."
+        )
+    element_type = onnx_dtype(dtype)
+    graph.input[0].CopyFrom(helper.make_tensor_value_info(X.name, element_type, [None, n_features]))
+    graph.output[0].CopyFrom(helper.make_tensor_value_info(graph.output[0].name, element_type, [None, n_outputs]))
+    del graph.value_info[:]
+    # Its results get names of their own beside those that are added to it, such as "label"; its weights keep theirs.
+    model = onnx.compose.add_prefix(model, "model/", rename_inputs=False, rename_initializers=False)
+    return ScoreGraph(model, weights.only(weights.coefficients + weights.intercepts))
+
+
+def _plain(model):
+    """Return a checked copy without functions, in skort's opset and IR version."""
+    opset = next((o.version for o in model.opset_import if o.domain == ""), None)
+    try:
+        onnx.checker.check_model(model)
+        plain = onnx.inliner.inline_local_functions(model)
+        import_each_domain_once(plain)
+        if opset != OPSET:
+            plain = onnx.version_converter.convert_version(plain, OPSET)
+    except Exception as error:  # of the checker and the converter: theirs, RuntimeError, IndexError
+        reason = str(error).strip().splitlines()[0]
+        raise NotTrainableError(
+            f"estimator: the ONNX model of opset {opset} cannot be read as opset {OPSET}, which all supported runtimes "
+            f"know: {reason} Export it with target_opset={OPSET}."
+        ) from error
+    plain.ir_version = IR_VERSION
+    return plain
+
+
+def _the_input(graph, n_features, dtype):
+    initializers = {i.name for i in graph.initializer}
+    inputs = [i for i in graph.input if i.name not in initializers]
+    names = [i.name for i in inputs]
+    dims = inputs[0].type.tensor_type.shape.dim if len(inputs) == 1 else []
+    if len(dims) != 2 or inputs[0].type.tensor_type.elem_type not in _FLOATS:
+        raise NotTrainableError(
+            "estimator: the ONNX model needs one input of floats, of shape (any, n_features); it has the inputs "
+            f"{names}: {[_described(i) for i in inputs]}."
+        )
+    (X,) = inputs
+    if X.type.tensor_type.elem_type != onnx_dtype(dtype):
+        other = helper.tensor_dtype_to_np_dtype(X.type.tensor_type.elem_type)
+        raise NotTrainableError(f"estimator: the ONNX model computes in {other}, got dtype={str(dtype)!r}.")
+    if dims[1].dim_value not in (0, n_features):
+        raise ValueError(f"X has {n_features} features, but the ONNX model is expecting {dims[1].dim_value} features.")
+    del graph.input[:]
+    graph.input.append(X)
+    return X
+
+
+def _the_output(graph):
+    """Return the name of the only output of floats."""
+    floats = [o.name for o in graph.output if o.type.tensor_type.elem_type in _FLOATS]
+    if len(floats) != 1:
+        raise NotTrainableError(
+            "estimator: the ONNX model needs one output of floats, beside labels; it has the outputs "
+            f"{[o.name for o in graph.output]}: {[_described(o) for o in graph.output]}. Cut it with "
+            "onnx.utils.Extractor, or convert a classifier with zipmap=False."
+        )
+    return floats[0]
+
+
+def _raw_score(graph, output):
+    """Return the name of what goes into the last sigmoid or softmax before `output`, and that operator or None."""
+    needed = {output}
+    for node in reversed(graph.node):
+        if needed.isdisjoint(node.output):
+            continue
+        if node.op_type in _PROBABILITIES:
+            return node.input[0], node.op_type
+        if node.op_type in ("MatMul", "Gemm", "Conv"):
+            break
+        needed.update(node.input)
+    return output, None
+
+
+def _constants_to_initializers(graph):
+    for node in [node for node in graph.node if node.op_type == "Constant"]:
+        (attribute,) = node.attribute
+        if attribute.name == "value":
+            graph.initializer.append(attribute.t)
+            graph.initializer[-1].name = node.output[0]
+            graph.node.remove(node)
+
+
+def _end_at(graph, output):
+    """Drop all that `output` is not computed from, and make it the only output."""
+    needed, nodes = {output}, []
+    for node in reversed(graph.node):
+        if not needed.isdisjoint(node.output):
+            needed.update(node.input)
+            nodes.insert(0, node)
+    initializers = [i for i in graph.initializer if i.name in needed]
+    known = {o.name: o for o in (*graph.value_info, *graph.output)}
+    del graph.node[:], graph.initializer[:], graph.output[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(initializers)
+    graph.output.append(known.get(output, onnx.ValueInfoProto(name=output)))
+
+
+def _add_product(graph, matrix, dtype):
+    """Multiply the output by a constant matrix."""
+    graph.initializer.append(numpy_helper.from_array(np.array(matrix, dtype), "skort_columns_to_score"))
+    score = graph.output[0].name
+    graph.node.append(helper.make_node("MatMul", [score, "skort_columns_to_score"], ["skort_one_score"]))
+    graph.output[0].name = "skort_one_score"
+
+
+def _n_columns(value):
+    dims = value.type.tensor_type.shape.dim
+    if len(dims) not in (0, 2):
+        raise NotTrainableError(
+            f"estimator: the ONNX model gives {_described(value)}, and not numbers of shape (any, n_outputs)."
+        )
+    return (dims[1].dim_value or None) if dims else None
+
+
+def _described(value):
+    tensor = value.type.tensor_type
+    if not tensor.elem_type:
+        return "no tensor"
+    dims = [d.dim_value or d.dim_param or "any" for d in tensor.shape.dim]
+    return f"{helper.tensor_dtype_to_string(tensor.elem_type).removeprefix('TensorProto.').lower()} of shape {dims}"

@@ -1,0 +1,109 @@
+"""Rows as scikit-learn takes them (arrays, DataFrames, sparse matrices, texts) as the inputs of an ONNX model."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+__all__ = ["RawInput", "feeds", "raw_inputs"]
+
+
+@dataclass(frozen=True)
+class RawInput:
+    """
+    One input of an ONNX model, of shape (any, width).
+
+    Parameters
+    ----------
+    name : str
+    is_text : bool
+        True: strings; False: numbers, of the dtype of the model.
+    width : int
+    """
+
+    name: str
+    is_text: bool
+    width: int
+
+
+def raw_inputs(X):
+    """
+    Return the inputs that take X.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features), or texts of shape (n_samples,)
+
+    Returns
+    -------
+    inputs : tuple of RawInput
+        One a column for a DataFrame, named like it, and for an array of numbers and text, named "x0", "x1", ...; for
+        anything else one, "X".
+    """
+    return tuple(RawInput(name, _is_text(part), part.shape[1]) for name, part in _parts(X).items())
+
+
+def feeds(X, inputs, dtype):
+    """
+    Return X as the arrays that an ONNX model takes.
+
+    Parameters
+    ----------
+    X : as for `raw_inputs`
+    inputs : tuple of RawInput
+    dtype : dtype
+        Of the numbers. Missing ones are NaN; missing text is the empty string.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+    """
+    parts = _parts(X)
+    return {i.name: _text(parts[i.name]) if i.is_text else _numbers(parts[i.name], dtype) for i in inputs}
+
+
+def _parts(X):
+    """Return the inputs' values by name, each of two dimensions."""
+    if hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+        repeated = {name for name in names if names.count(name) > 1}
+        if repeated:
+            raise ValueError(f"X has several columns of the name {sorted(repeated)[0]!r}: rename them.")
+        return {name: np.asarray(X[column]).reshape(-1, 1) for name, column in zip(names, X.columns, strict=True)}
+    if scipy.sparse.issparse(X):
+        return {"X": X}
+    X = np.asarray(X)
+    columns = X.reshape(-1, 1) if X.ndim == 1 else X
+    if columns.dtype.kind != "O" or len({_is_text(column) for column in columns.T}) <= 1:
+        return {"X": columns}
+    return {f"x{i}": column.reshape(-1, 1) for i, column in enumerate(columns.T)}
+
+
+def _is_text(values):
+    if scipy.sparse.issparse(values) or values.dtype.kind in "biuf":
+        return False
+    if values.dtype.kind in "UT":
+        return True
+    numbers = (bool, int, float, np.number, np.bool_)
+    return not all(isinstance(value, numbers) or _is_missing(value) for value in values.flat)
+
+
+def _is_missing(value):
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or _is_nan(value)
+
+
+def _is_nan(value):
+    return isinstance(value, float) and value != value
+
+
+def _text(values):
+    flat = ["" if _is_missing(value) else str(value) for value in values.flat]
+    return np.array(flat, dtype=object).reshape(values.shape)
+
+
+def _numbers(values, dtype):
+    if scipy.sparse.issparse(values):
+        values = values.toarray()
+    elif values.dtype.kind == "O":
+        values = np.array([np.nan if _is_missing(v) else v for v in values.flat], np.float64).reshape(values.shape)
+    return np.ascontiguousarray(values, dtype=dtype)

@@ -1,0 +1,153 @@
+"""Converters of the estimators for skl2onnx, so that it converts any model that holds a fitted one."""
+
+import functools
+
+import numpy as np
+import onnx.compose
+import onnx.version_converter
+import skl2onnx
+from onnx import TensorProto, helper
+from skl2onnx.common.data_types import Int64TensorType, StringTensorType, guess_proto_type, guess_tensor_type
+from sklearn.base import ClassifierMixin, is_classifier
+
+from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES, SCORE
+
+__all__ = ["register"]
+
+# Those of scikit-learn's classifiers. "nocl" (indices in place of labels) has to be named though it cannot be chosen.
+_CLASSIFIER_OPTIONS = {
+    "nocl": [False],
+    "zipmap": [True, False, "columns"],
+    "output_class_labels": [False, True],
+    "raw_scores": [False, True],
+}
+# Operators that opset 18 writes otherwise than opset 17.
+_CHANGED = {
+    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd"),
+    *("ReduceSumSquare", "Split"),
+}
+
+
+@functools.cache
+def register(estimator_class):
+    """
+    Tell skl2onnx how a class of estimators is converted: by the ONNX model that each fitted one has.
+
+    Parameters
+    ----------
+    estimator_class : type
+        Of regressors or classifiers whose fitted instances have `onnx_`.
+    """
+    skl2onnx.update_registered_converter(
+        estimator_class,
+        f"{estimator_class.__module__}.{estimator_class.__qualname__}",
+        _set_output_types,
+        _convert,
+        options=_CLASSIFIER_OPTIONS if issubclass(estimator_class, ClassifierMixin) else None,
+    )
+
+
+def _set_output_types(operator):
+    """Set the types of an operator's outputs: numbers as precise as its input, labels as int64 or strings."""
+    estimator = operator.raw_operator
+    rows = operator.inputs[0].get_first_dimension()
+    numbers = type(guess_tensor_type(operator.inputs[0].type))
+    if not is_classifier(estimator):
+        (columns,) = [o.type.tensor_type.shape.dim[1].dim_value for o in estimator.onnx_.graph.output]
+        operator.outputs[0].set_type(numbers([rows, columns]))
+        return
+    classes = estimator.classes_
+    if estimator.onnx_.graph.output[0].type.tensor_type.elem_type == TensorProto.STRING:
+        label = StringTensorType
+    elif np.array_equal(classes, classes.astype(np.int64)):
+        label = Int64TensorType
+    else:
+        raise ValueError(
+            f"skl2onnx writes labels that are ints or strings, not such as {classes[0]!r}. "
+            "Encode y, or export this estimator alone, with its to_onnx()."
+        )
+    operator.outputs[0].set_type(label([rows]))
+    operator.outputs[1].set_type(numbers([rows, len(classes)]))
+
+
+def _convert(scope, operator, container):
+    """Write the ONNX model of a fitted estimator into the model that skl2onnx makes."""
+    estimator = operator.raw_operator
+    # Names begin otherwise for every estimator: one model may hold several.
+    prefix = scope.get_unique_operator_name(type(estimator).__name__) + "/"
+    model = onnx.compose.add_prefix(_at_opset(estimator.to_onnx(), container.target_opset), prefix)
+    types = {prefix + SCORE: model.graph.output[-1].type.tensor_type.elem_type}
+    types.update((info.name, info.type.tensor_type.elem_type) for info in (*model.graph.input, *model.graph.output))
+    nodes = _Nodes(prefix)
+    _add_inputs(nodes, operator, [i.name.removeprefix(prefix) for i in model.graph.input], types)
+    nodes.extend(model.graph.node)
+    for result, variable in zip(_results(nodes, operator, container, types), operator.outputs, strict=True):
+        nodes.cast(result, types[result], guess_proto_type(variable.type), variable.onnx_name)
+    container.nodes.extend(nodes)
+    container.initializers.extend(model.graph.initializer)
+    container.node_domain_version_pair_sets.update((o.domain, o.version) for o in model.opset_import)
+
+
+def _at_opset(model, opset):
+    """Return a model that is valid in its own opset and in those up to `opset`."""
+    if opset >= 18 and any(node.op_type in _CHANGED for node in model.graph.node):
+        return onnx.version_converter.convert_version(model, 18)
+    return model
+
+
+def _add_inputs(nodes, operator, names, types):
+    """Add nodes that make the inputs `names` of an estimator from those of its operator: columns, or one matrix."""
+    given = {variable.raw_name: variable for variable in operator.inputs}
+    if len(names) == 1:
+        element_type = types[nodes.prefix + names[0]]
+        columns = [nodes.cast(v.onnx_name, guess_proto_type(v.type), element_type) for v in operator.inputs]
+        whole = columns if len(columns) == 1 else [nodes.add("Concat", columns, axis=1)]
+        nodes.add("Identity", whole, nodes.prefix + names[0])
+        return
+    by_name = given.keys() >= set(names)
+    if not by_name and len(given) > 1:
+        raise ValueError(f"The estimator was fitted on the columns {names}, the model to convert has {list(given)}.")
+    for i, name in enumerate(names):
+        variable = given[name] if by_name else operator.inputs[0]
+        column = variable.onnx_name
+        if not by_name:
+            column = nodes.add("Gather", [column, nodes.add("Constant", [], value_ints=[i])], axis=1)
+        nodes.cast(column, guess_proto_type(variable.type), types[nodes.prefix + name], nodes.prefix + name)
+
+
+def _results(nodes, operator, container, types):
+    """Return the names of what the operator of an estimator returns; raw scores have one column a class."""
+    estimator, prefix = operator.raw_operator, nodes.prefix
+    if not is_classifier(estimator):
+        return [prefix + PREDICTION]
+    raw_scores = container.get_options(estimator, {"raw_scores": False})["raw_scores"]
+    if prefix + PROBABILITIES in types and not raw_scores:
+        return [prefix + LABEL, prefix + PROBABILITIES]
+    score = prefix + SCORE
+    if len(estimator.classes_) == 2:
+        score = nodes.add("Concat", [nodes.add("Neg", [score]), score], axis=1)
+        types[score] = types[prefix + SCORE]
+    return [prefix + LABEL, score]
+
+
+class _Nodes(list):
+    """ONNX nodes whose names and results begin with `prefix`."""
+
+    def __init__(self, prefix):
+        super().__init__()
+        self.prefix = prefix
+
+    def add(self, op_type, inputs, output=None, **attributes):
+        """Add a node; return the name of its result."""
+        name = f"{self.prefix}{op_type}_{len(self)}"
+        output = output or f"{name}_result"
+        self.append(helper.make_node(op_type, inputs, [output], name=name, **attributes))
+        return output
+
+    def cast(self, result, from_type, to_type, output=None):
+        """Add a node that gives a result another type, where it has another; return the name of its result."""
+        if from_type == to_type:
+            return self.add("Identity", [result], output)
+        if TensorProto.STRING in (from_type, to_type):
+            raise ValueError(f"{result!r} is text where the fitted estimator has numbers, or the other way round.")
+        return self.add("Cast", [result], output, to=to_type)

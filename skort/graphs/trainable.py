@@ -1,0 +1,138 @@
+"""Whether a model can be trained by gradient descent, and what stands in the way."""
+
+import fnmatch
+import warnings
+
+import numpy as np
+import onnx
+from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
+from sklearn.base import clone, is_classifier
+from sklearn.utils import get_tags
+
+from skort.exceptions import NotTrainableError
+from skort.graphs.conversion import to_onnx
+from skort.graphs.differentiable import DIFFERENTIABLE
+from skort.graphs.families import FAMILY, score_model
+from skort.graphs.raw_inputs import RawInput
+from skort.graphs.score_graph import find_weights, joined
+
+__all__ = ["check_trainable", "chosen"]
+
+# Options that change what is minimised or predicted: name, value that does not, what to do instead.
+_UNTRAINABLE = [
+    ("positive", False, "gradient steps do not keep the weights positive."),
+    ("class_weight", None, "give fit a sample_weight in place of class_weight."),
+]
+_OURS = {"regressor": "OrtSGDRegressor", "classifier": "OrtSGDClassifier"}
+# Operators around those that compute a prediction.
+_BOOKKEEPING = {"ArgMax", "ArrayFeatureExtractor", "ConstantOfShape", "Equal", "Less", "Not", "Shape"}
+
+
+def check_trainable(model, *, is_fitted=False):
+    """
+    Raise an error for a model that cannot be trained.
+
+    Parameters
+    ----------
+    model : estimator or onnx.ModelProto
+        Without the steps before it.
+    is_fitted : bool, default=False
+        Whether it is fitted, and keeps its weights. A fitted model of any type may have a gradient: that is seen where
+        it is converted.
+
+    Raises
+    ------
+    NotTrainableError
+        For an unfitted model of a type that is not in `FAMILY`, subclasses included, whose predictions may be others;
+        it names the operator without a gradient. For options that the weights alone do not say.
+    ValueError
+        For parameters that scikit-learn refuses.
+    """
+    if isinstance(model, onnx.ModelProto):
+        return
+    if not (hasattr(model, "fit") and hasattr(model, "predict")):
+        raise ValueError(
+            "The 'estimator' parameter must be an object implementing 'fit' and 'predict', a Pipeline that ends in "
+            f"one, a FrozenEstimator around either, or an onnx.ModelProto. Got {model!r} instead."
+        )
+    if isinstance(model, type):
+        raise NotTrainableError(f"estimator={model.__name__} is a class: pass an instance, {model.__name__}().")
+    if type(score_model(model)) not in FAMILY:
+        if is_fitted:
+            return
+        raise NotTrainableError(
+            f"estimator={type(model).__name__} cannot be trained by gradient descent: {_obstacle(model)}"
+        )
+    model._validate_params()
+    parameters = score_model(model).get_params()
+    for option, value, cure in _UNTRAINABLE:
+        if parameters.get(option) not in (value, None):
+            raise NotTrainableError(
+                f"estimator={type(model).__name__}({option}={parameters[option]!r}) cannot be trained: {cure}"
+            )
+    for size in np.ravel(parameters.get("hidden_layer_sizes", ())).tolist():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ValueError(
+                f"hidden_layer_sizes of {type(model).__name__} must be ints > 0, got "
+                f"{parameters['hidden_layer_sizes']!r}."
+            )
+
+
+def chosen(score_graph, steps, patterns):
+    """
+    Choose the weights to be trained by their names.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+        Of the model.
+    steps : list of (int, ScoreGraph)
+        Steps before the model, as from `trainable_steps`.
+    patterns : str or list of str
+        Names, or patterns with `*`, `?` and `[...]`.
+
+    Returns
+    -------
+    first_step : int or None
+        Position of the first step with such a weight.
+    score_graph : ScoreGraph
+        From that step on, or of the model alone; only the weights that match are trained.
+
+    Raises
+    ------
+    ValueError
+        Where a pattern matches no weight.
+    """
+    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    graphs = [graph for _, graph in steps] + [score_graph]
+    names = [name for graph in graphs for name in find_weights(graph.model.graph).names]
+    matching = {pattern: set(fnmatch.filter(names, pattern)) for pattern in patterns}
+    unknown = [pattern for pattern, matched in matching.items() if not matched]
+    if unknown or not patterns:
+        raise ValueError(f"trainable={unknown or patterns!r} matches no weight. The weights are {names}.")
+    matched = set().union(*matching.values())
+    first = next((i for i, g in steps if matched & set(find_weights(g.model.graph).names)), None)
+    if first is not None:
+        score_graph = joined([graph for i, graph in steps if i >= first] + [score_graph])
+    return first, score_graph.training_only(matched)
+
+
+def _obstacle(model):
+    """Say what stands between the weights of a model and its predictions, from the graph of a small fitted copy."""
+    X = np.random.RandomState(0).uniform(size=(60, 3))
+    y = (X[:, 0] > X[:, 1]).astype(int) if is_classifier(model) else X[:, 0] + 1
+    if {"estimator", "estimators", "regressor"} & set(model.get_params(deep=False)):
+        return f"put {_OURS[get_tags(model).estimator_type]} inside it, not around it."
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            graph = to_onnx(clone(model).fit(X, y), (RawInput("X", False, 3),), np.float32).graph
+    except (MissingShapeCalculator, MissingConverter):
+        return "skl2onnx has no converter for it, so that there is no graph to differentiate."
+    except Exception as error:  # scikit-learn and skl2onnx raise errors of many kinds
+        return f"skl2onnx gives no graph of it: {type(error).__name__}: {(str(error) or '?').splitlines()[0][:200]}"
+    operators = [node.op_type for node in graph.node if node.domain or node.op_type not in DIFFERENTIABLE]
+    telling = [operator for operator in operators if operator not in _BOOKKEEPING] or operators
+    if telling:
+        return f"its ONNX graph computes with the operator {telling[0]}, which has no gradient."
+    return "skort does not know its initial weights. Fit it, and pass FrozenEstimator(fitted_model)."

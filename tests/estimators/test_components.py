@@ -1,0 +1,93 @@
+"""Components that a user gives as instances."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from skort import OrtSGDRegressor
+from skort.descent.optimizers import SGD, Adam, Momentum, Nesterov
+from skort.descent.schedules import Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
+from skort.estimators.components import resolved
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.normal(size=(60, 3))
+    return X, X @ [1.0, 2.0, 3.0] + 4 + 0.1 * rng.normal(size=60)
+
+
+def fitted(data, **parameters):
+    return OrtSGDRegressor(batch_size=10, max_iter=3, tol=None, random_state=0, **parameters).fit(*data)
+
+
+@pytest.mark.parametrize(
+    "by_name, instance",
+    [
+        ({"optimizer": "sgd"}, {"optimizer": SGD()}),
+        ({"optimizer": "momentum"}, {"optimizer": Momentum()}),
+        ({"optimizer": "nesterov"}, {"optimizer": Nesterov()}),
+        ({"optimizer": "adam"}, {"optimizer": Adam()}),
+        ({"learning_rate": "constant", "eta0": 0.02}, {"learning_rate": Constant(0.02)}),
+        ({"learning_rate": "invscaling", "power_t": 0.5}, {"learning_rate": InvScaling(power_t=0.5)}),
+        ({"learning_rate": "optimal", "alpha": 2.0}, {"learning_rate": Optimal(2.0), "alpha": 2.0}),
+        ({"learning_rate": "adaptive"}, {"learning_rate": Adaptive()}),
+        ({"eta0": 0.05}, {"learning_rate": lambda t: 0.05}),
+        ({"learning_rate": "invscaling", "eta0": 0.5, "power_t": 1}, {"learning_rate": lambda t: np.float64(0.5) / t}),
+    ],
+)
+def test_a_name_and_its_instance_are_the_same(by_name, instance, data):
+    np.testing.assert_array_equal(fitted(data, **by_name).coef_, fitted(data, **instance).coef_)
+
+
+def test_grid_search_reaches_into_components(data):
+    model = OrtSGDRegressor(optimizer=Momentum(), learning_rate=Warmup(Cosine(30)), max_iter=5, tol=None)
+    grid = {"optimizer__momentum": np.array([0.5, 0.9]), "learning_rate__schedule__eta0": [0.01, 0.1]}
+    search = GridSearchCV(model, grid, cv=2).fit(*data)
+    assert len(search.cv_results_["params"]) == 4
+    assert search.best_estimator_.optimizer.momentum == search.best_params_["optimizer__momentum"]
+    assert "optimizer=Momentum(momentum=0.5)" in repr(clone(model).set_params(optimizer__momentum=0.5))
+
+
+def test_fit_leaves_the_callers_instance_as_it_was(data):
+    schedule = Adaptive(eta0=0.1)
+    model = OrtSGDRegressor(learning_rate=schedule, tol=10.0, n_iter_no_change=1, batch_size=10).fit(*data)
+    # One good epoch, then one at each rate down to 0.1 / 5^8 = 2.6e-7.
+    assert model.n_iter_ == 10
+    assert schedule(1) == 0.1
+    assert model.learning_rate is schedule
+
+
+def test_functions_and_none_are_themselves():
+    assert resolved(None) is None
+    assert resolved(len) is len
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"optimizer": "sgdd"}, "'optimizer' parameter of OrtSGDRegressor"),
+        ({"optimizer": 3}, "'optimizer' parameter of OrtSGDRegressor"),
+        ({"optimizer": Momentum}, r"Momentum is a class.*Momentum\(\)"),
+        ({"optimizer": Momentum(momentum=2)}, "'momentum' parameter of Momentum"),
+        ({"optimizer": Adam(beta_1=1)}, "'beta_1' parameter of Adam"),
+        ({"learning_rate": "cosine"}, "'learning_rate' parameter of OrtSGDRegressor"),
+        ({"learning_rate": Cosine}, "Cosine is a class"),
+        ({"learning_rate": Cosine(n_updates=0)}, "'n_updates' parameter of Cosine"),
+        ({"learning_rate": Warmup(Constant(eta0=-1.0))}, "'eta0' parameter of Constant"),
+        ({"learning_rate": lambda t: -0.1}, "learning_rate=.*finite number >= 0, gave -0.1 for update 1"),
+        ({"learning_rate": lambda t: np.nan}, "learning_rate=.*finite number >= 0, gave nan for update 1"),
+        ({"learning_rate": lambda t: None}, "learning_rate=.*finite number >= 0, gave None for update 1"),
+        ({"learning_rate": "optimal", "alpha": 0}, 'learning_rate="optimal" divides by alpha, got alpha=0'),
+        ({"max_grad_norm": 0.0}, "'max_grad_norm' parameter"),
+        ({"average": -1}, "'average' parameter"),
+        ({"solver": "session", "optimizer": "momentum"}, 'solver="session" has no optimizer=Momentum'),
+        ({"solver": "session", "optimizer": "nesterov"}, 'solver="session" has no optimizer=Nesterov'),
+        ({"solver": "session", "max_grad_norm": 1.0}, 'solver="session" cannot clip.*max_grad_norm=1.0'),
+    ],
+)
+def test_what_cannot_work_is_refused_in_fit(parameters, message, data):
+    model = OrtSGDRegressor(**parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit(*data)
+    assert vars(model) == vars(OrtSGDRegressor(**parameters))

@@ -1,0 +1,276 @@
+"""Training that starts from a fitted model, or trains some of its weights."""
+
+import copy
+
+import numpy as np
+import onnx.parser
+import pytest
+import skl2onnx
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.ensemble import RandomForestRegressor, StackingRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor, Ridge
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.exceptions import NotTrainableError
+
+X, Y = load_diabetes(return_X_y=True)
+X, Y = 20 * X, (Y - Y.mean()) / Y.std()
+FLOWERS, SPECIES = load_iris(return_X_y=True)
+NAMES = load_iris().target_names[SPECIES]
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+REGRESSORS = [
+    Ridge(),
+    MLPRegressor(hidden_layer_sizes=(5, 4), max_iter=50, random_state=0),
+    RANSACRegressor(random_state=0),
+    make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(5,), max_iter=20, random_state=0)),
+    StackingRegressor([("a", Ridge()), ("b", LinearRegression())], final_estimator=Ridge()),
+]
+CLASSIFIERS = [
+    LogisticRegression(),
+    MLPClassifier((5,), max_iter=50, random_state=0),
+    make_pipeline(StandardScaler(), MLPClassifier((5,), max_iter=20, random_state=0)),
+]
+
+
+def still(estimator_class, estimator, **parameters):
+    """Return an estimator that hardly moves."""
+    return estimator_class(estimator, eta0=1e-12, max_iter=1, tol=None, random_state=0, **parameters)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-6), ("float64", 1e-9)])
+@pytest.mark.parametrize("model", REGRESSORS, ids=lambda m: type(m).__name__)
+def test_regression_starts_from_the_fitted_weights(model, dtype, tolerance, solver):
+    if (solver, dtype) == ("session", "float64"):
+        pytest.skip("TrainingSession has no float64")
+    if isinstance(model, StackingRegressor) and dtype == "float64":
+        pytest.skip("the Concat of its models has no gradient in float64")
+    fitted = clone(model).fit(X, Y)
+    estimator = still(OrtSGDRegressor, FrozenEstimator(fitted), dtype=dtype, solver=solver)
+    for trained in (estimator.fit(X, Y), clone(estimator).fit(X, Y)):
+        np.testing.assert_allclose(trained.predict(X), fitted.predict(X), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("y", [SPECIES, NAMES, NAMES == "virginica"], ids=["ints", "names", "two"])
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: type(m).__name__)
+def test_classification_starts_from_the_fitted_weights(model, y):
+    fitted = clone(model).fit(FLOWERS, y)
+    trained = still(OrtSGDClassifier, FrozenEstimator(fitted)).fit(FLOWERS, y)
+    np.testing.assert_array_equal(trained.classes_, fitted.classes_)
+    np.testing.assert_array_equal(trained.predict(FLOWERS), fitted.predict(FLOWERS))
+    np.testing.assert_allclose(trained.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=1e-6)
+
+
+def test_a_search_keeps_the_fitted_weights():
+    fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(FLOWERS, SPECIES)
+    search = GridSearchCV(still(OrtSGDClassifier, FrozenEstimator(fitted)), {"alpha": [0, 1e-4]}, cv=3)
+    search.fit(FLOWERS, SPECIES)
+    # Not refitted: every fold scores as the pipeline that has seen all rows.
+    folds = StratifiedKFold(3).split(FLOWERS, SPECIES)
+    scores = [fitted.score(FLOWERS[test], SPECIES[test]) for _, test in folds]
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], np.mean(scores))
+    np.testing.assert_allclose(search.best_estimator_.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=1e-6)
+
+
+def test_frozen_steps_are_not_refitted_and_others_are():
+    half = FLOWERS[:75]
+    scaler, minmax = StandardScaler().fit(half), MinMaxScaler()
+    frozen = OrtSGDClassifier(
+        make_pipeline(FrozenEstimator(scaler), minmax, LogisticRegression()), max_iter=3, random_state=0
+    )
+    frozen.fit(FLOWERS, SPECIES)
+    by_hand = MinMaxScaler().fit(scaler.transform(FLOWERS))
+    expected = OrtSGDClassifier(max_iter=3, random_state=0).fit(by_hand.transform(scaler.transform(FLOWERS)), SPECIES)
+    assert frozen.coef_.tolist() == expected.coef_.tolist()
+
+
+def test_training_goes_on_from_a_fitted_model_and_leaves_it_as_it_was():
+    fitted = MLPRegressor(hidden_layer_sizes=(10,), max_iter=30, random_state=0).fit(X, Y)
+    before = copy.deepcopy(fitted.coefs_)
+    tuned = OrtSGDRegressor(FrozenEstimator(fitted), max_iter=100, eta0=0.05, random_state=0).fit(X, Y)
+    assert tuned.loss_curve_[0] < 2 * ((fitted.predict(X) - Y) ** 2).mean() / 2
+    assert tuned.score(X, Y) > fitted.score(X, Y) + 0.05
+    for now, then in zip(fitted.coefs_, before, strict=True):
+        np.testing.assert_array_equal(now, then)
+
+
+def test_classes_are_those_of_the_fitted_model():
+    fitted = LogisticRegression().fit(FLOWERS, NAMES)
+    some = NAMES != "versicolor"
+    tuned = still(OrtSGDClassifier, FrozenEstimator(fitted)).fit(FLOWERS[some], NAMES[some])
+    assert tuned.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+    np.testing.assert_allclose(tuned.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=1e-6)
+    with pytest.raises(ValueError, match=r"labels that are not among the known classes: \['rose'\]"):
+        tuned.fit(FLOWERS, np.where(some, NAMES, "rose"))
+
+
+@pytest.mark.parametrize(
+    "estimator, X, y, error, message",
+    [
+        (FrozenEstimator(LinearRegression()), X, Y, NotFittedError, "LinearRegression instance is not fitted"),
+        (
+            FrozenEstimator(make_pipeline(StandardScaler(), LinearRegression())),
+            X,
+            Y,
+            NotFittedError,
+            "instance is not fitted",
+        ),
+        (FrozenEstimator(LinearRegression().fit(X, Y)), X[:, 1:], Y, ValueError, "expecting 10 features"),
+        (
+            FrozenEstimator(LinearRegression().fit(X, Y)),
+            X,
+            np.c_[Y, Y],
+            ValueError,
+            "y asks for 2 outputs, which the fitted LinearRegression",
+        ),
+        (
+            FrozenEstimator(RandomForestRegressor(n_estimators=2).fit(X, Y)),
+            X,
+            Y,
+            NotTrainableError,
+            "has no weight to train",
+        ),
+    ],
+    ids=["model", "pipeline", "features", "outputs", "forest"],
+)
+def test_what_does_not_fit_is_named_and_nothing_is_changed(estimator, X, y, error, message):
+    model = OrtSGDRegressor(estimator)
+    with pytest.raises(error, match=message):
+        model.fit(X, y)
+    assert list(vars(model)) == list(vars(OrtSGDRegressor()))
+
+
+def test_an_onnx_model_is_trained_and_not_changed(solver):
+    fitted = MLPRegressor(hidden_layer_sizes=(10,), max_iter=30, random_state=0).fit(X, Y)
+    model = skl2onnx.to_onnx(fitted, X[:1].astype(np.float32), target_opset=17)
+    before = model.SerializeToString()
+    trained = still(OrtSGDRegressor, model, solver=solver).fit(X, Y)
+    np.testing.assert_allclose(trained.predict(X), fitted.predict(X), rtol=1e-5, atol=1e-5)
+    tuned = OrtSGDRegressor(model, solver=solver, max_iter=100, eta0=0.05, random_state=0)
+    # The same as from the model of scikit-learn.
+    same = OrtSGDRegressor(FrozenEstimator(fitted), solver=solver, max_iter=100, eta0=0.05, random_state=0)
+    np.testing.assert_allclose(clone(tuned).fit(X, Y).predict(X), same.fit(X, Y).predict(X), rtol=1e-4, atol=1e-4)
+    assert model.SerializeToString() == before
+    assert model is tuned.estimator
+
+
+@pytest.mark.parametrize("y", [SPECIES, SPECIES == 2], ids=["three", "two"])
+def test_an_estimators_own_model_is_trained_further(y):
+    first = OrtSGDClassifier(MLPClassifier((5,)), random_state=0, max_iter=30, tol=None).fit(FLOWERS, y)
+    again = still(OrtSGDClassifier, first.onnx_).fit(FLOWERS, y)
+    np.testing.assert_allclose(again.predict_proba(FLOWERS), first.predict_proba(FLOWERS), atol=1e-6)
+
+
+def test_an_onnx_model_of_text_written_by_hand():
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        line (float[N, 1] X) => (float[N, 1] y) <float[1, 1] slope = {0}, float[1] shift = {0}> {
+            product = MatMul (X, slope)
+            y = Add (product, shift)
+        }""")
+    x = np.linspace(-1, 1, 50)[:, None]
+    trained = OrtSGDRegressor(model, eta0=0.3, max_iter=300, tol=None, alpha=0).fit(x, 3 * x.ravel() + 2)
+    assert trained.weights_["slope"] == pytest.approx(3, abs=1e-4)
+    assert trained.weights_["shift"] == pytest.approx(2, abs=1e-4)
+
+
+def test_a_model_without_weights_is_refused():
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]> m (float[N, 1] X) => (float[N, 1] y) { y = Exp (X) }""")
+    with pytest.raises(NotTrainableError, match="has no weight to train"):
+        OrtSGDRegressor(model).fit(X[:, :1], Y)
+
+
+def test_an_onnx_operator_without_gradient_is_named():
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        m (float[N, 2] X) => (float[N, 1] y) <float[2, 2] W = {1, 2, 3, 4}, float[2, 1] V = {1, 2}> {
+            a = MatMul (X, W)
+            b = Round (a)
+            y = MatMul (b, V)
+        }""")
+    with pytest.raises(NotTrainableError, match=r"operator Round .*between a weight and the score"):
+        OrtSGDRegressor(model).fit(X[:, :2], Y)
+    # What comes after it can be trained.
+    assert OrtSGDRegressor(model, trainable="V", max_iter=2).fit(X[:, :2], Y).weights_["W"].ravel().tolist() == [
+        1, 2, 3, 4,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "trainable, trained",
+    [
+        ("coefficient1", {"coefficient1"}),
+        (["*1", "coefficient2"], {"coefficient1", "intercepts1", "coefficient2"}),
+        ("intercept*", {"intercepts", "intercepts1", "intercepts2"}),
+        ("*", {"coefficient", "coefficient1", "coefficient2", "intercepts", "intercepts1", "intercepts2"}),
+    ],
+)
+def test_all_weights_but_those_named_stay_bit_for_bit(trainable, trained, solver):
+    model = OrtSGDRegressor(
+        MLPRegressor(hidden_layer_sizes=(6, 5)), trainable=trainable, solver=solver, random_state=0, max_iter=3
+    )
+    start = still(OrtSGDRegressor, model.estimator).fit(X, Y).weights_
+    # Almost nothing is not nothing: the weights that training starts from are those of the same seed.
+    after = model.fit(X, Y).weights_
+    assert after.keys() == start.keys()
+    assert {name for name in after if np.abs(after[name] - start[name]).max() > 1e-6} == trained
+    frozen = clone(model).set_params(eta0=1e-30).fit(X, Y).weights_
+    for name in after.keys() - trained:
+        np.testing.assert_array_equal(after[name], frozen[name])
+
+
+def test_training_the_intercept_alone_gives_the_mean_of_what_is_left(solver):
+    fitted = LinearRegression().fit(X, Y)
+    shifted = FrozenEstimator(fitted)
+    model = OrtSGDRegressor(
+        shifted, trainable="intercept", solver=solver, eta0=0.5, max_iter=100, tol=None, batch_size=len(X)
+    )
+    model.fit(X, Y + 3)
+    np.testing.assert_array_equal(model.coef_, fitted.coef_.astype(np.float32))
+    assert model.intercept_[0] == pytest.approx(fitted.intercept_ + 3, abs=1e-5)
+
+
+def test_a_scalers_offsets_are_trained_on_purpose(solver):
+    pipeline = make_pipeline(MinMaxScaler(), StandardScaler(), LinearRegression())
+    plain = still(OrtSGDRegressor, pipeline).fit(X, Y)
+    assert list(plain.weights_) == [
+        "minmaxscaler/offset", "minmaxscaler/scale", "standardscaler/offset", "standardscaler/scale",
+        "coef", "intercept",
+    ] or list(plain.weights_) == [
+        "minmaxscaler/scale", "minmaxscaler/offset", "standardscaler/offset", "standardscaler/scale",
+        "coef", "intercept",
+    ]  # fmt: skip
+    scaled = MinMaxScaler().fit_transform(X)
+    np.testing.assert_allclose(plain.weights_["standardscaler/offset"], scaled.mean(axis=0), rtol=1e-5)
+    fitted = make_pipeline(MinMaxScaler(), StandardScaler(), LinearRegression()).fit(X, Y)
+    model = OrtSGDRegressor(
+        FrozenEstimator(fitted), trainable="standardscaler/offset", solver=solver, alpha=0,
+        eta0=0.01, max_iter=200, tol=None, batch_size=len(X), random_state=0,
+    ).fit(X, Y + 1)  # fmt: skip
+    # Moving the offsets by d moves all predictions by -(d / scale) @ coef: what the new targets ask for.
+    before = still(OrtSGDRegressor, FrozenEstimator(fitted)).fit(X, Y).weights_
+    after = model.weights_
+    for name in after.keys() - {"standardscaler/offset"}:
+        np.testing.assert_allclose(after[name], before[name], rtol=1e-6, atol=1e-12)
+    moved = after["standardscaler/offset"] - before["standardscaler/offset"]
+    shift = -(moved / after["standardscaler/scale"]) @ fitted[-1].coef_
+    assert shift == pytest.approx(1, abs=1e-3)
+    np.testing.assert_allclose(model.predict(X), fitted.predict(X) + 1, atol=2e-3)
+    with pytest.raises(ValueError, match="Weights of the step 'standardscaler' were trained"):
+        model.to_sklearn()
+
+
+@pytest.mark.parametrize("trainable", ["nothing", ["coef", "nothing*"], []])
+def test_a_pattern_without_a_weight_is_refused_with_the_names(trainable):
+    model = OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression()), trainable=trainable)
+    with pytest.raises(ValueError, match=r"trainable=.* matches no weight. The weights are .*'coef', 'intercept'\]"):
+        model.fit(X, Y)

@@ -1,0 +1,256 @@
+"""Pipelines inside: raw columns in, the same predictions out of the estimator, the ONNX file and scikit-learn."""
+
+import pickle
+
+import numpy as np
+import onnx
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
+from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures, StandardScaler
+from sklearn.utils import get_tags
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.graphs.raw_inputs import feeds, raw_inputs
+from skort.runtime.installed import load
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+RNG = np.random.default_rng(0)
+N = 240
+CELLS = {
+    "age in years": [None if RNG.random() < 0.1 else float(a) for a in RNG.normal(40, 10, N).round(1)],
+    "city": RNG.choice(["Bern", "Oslo", "Rome"], N).tolist(),
+    "rooms": RNG.integers(1, 6, N).tolist(),
+    "garden": (RNG.random(N) > 0.5).tolist(),
+    "note": RNG.choice(["quiet street", "Near the lake", "quiet, near a school"], N).tolist(),
+}
+FRAME = pd.DataFrame(CELLS)
+GAPS = FRAME.assign(city=FRAME["city"].where(FRAME["rooms"] != 2))
+NUMBERS = FRAME[["rooms", "garden"]].to_numpy(np.float64)
+Y = np.array(CELLS["rooms"]) + 2.0 * np.array(CELLS["garden"]) + (np.array(CELLS["city"]) == "Rome")
+LABELS = np.where(Y > 4, "dear", "cheap")
+
+
+def numbers():
+    return make_pipeline(SimpleImputer(), StandardScaler())
+
+
+def columns(text=True, **parameters):
+    most_frequent = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
+    parts = [("numbers", numbers(), ["age in years", "rooms", "garden"]), ("city", most_frequent, ["city"])]
+    return ColumnTransformer(parts + [("note", TfidfVectorizer(), "note")] * text, **parameters)
+
+
+def polars_frame():
+    return pytest.importorskip("polars").DataFrame(CELLS)
+
+
+# name -> (X, or a function that returns it, steps before the model)
+PIPELINES = {
+    "DataFrame": (FRAME, columns()),
+    "missing text": (GAPS, columns()),
+    "polars": (polars_frame, columns()),
+    "missing text as a category": (
+        GAPS,
+        make_column_transformer((OneHotEncoder(), ["city"]), (StandardScaler(), ["rooms"])),
+    ),
+    "constant in place of missing text": (
+        GAPS,
+        make_column_transformer(
+            (make_pipeline(SimpleImputer(strategy="constant", fill_value="?"), OrdinalEncoder()), ["city"]),
+            (StandardScaler(), ["rooms"]),
+        ),
+    ),
+    "columns left as they are": (
+        FRAME[["city", "rooms", "garden"]],
+        make_column_transformer(
+            (OneHotEncoder(), make_column_selector(dtype_exclude="number", pattern="city")), remainder="passthrough"
+        ),
+    ),
+    "positions": (
+        FRAME[["city", "rooms", "garden"]].to_numpy(object),
+        ColumnTransformer([("city", OneHotEncoder(), [0]), ("others", StandardScaler(), [1, 2])]),
+    ),
+    "union": (
+        FRAME,
+        FeatureUnion(
+            [
+                ("numbers", make_column_transformer((numbers(), ["age in years", "rooms"]))),
+                ("city", make_column_transformer((OneHotEncoder(), ["city"]))),
+            ]
+        ),
+    ),
+    "DataFrame of numbers": (FRAME[["rooms", "garden"]], StandardScaler()),
+    "encoded DataFrame": (FRAME[["city", "note"]], OneHotEncoder()),
+    "encoded mixed DataFrame": (FRAME[["city", "rooms"]], OneHotEncoder()),
+    "encoded integers": (NUMBERS.astype(int), OneHotEncoder()),
+    "array": (NUMBERS, make_pipeline(PolynomialFeatures(3), StandardScaler(), PCA(4, random_state=0))),
+    "interactions": (NUMBERS, PolynomialFeatures(2, interaction_only=True, include_bias=False)),
+    "gaps in an array": (FRAME[["age in years", "rooms"]].to_numpy(np.float64), numbers()),
+    "another marker of gaps": (np.where(NUMBERS == 3, -1, NUMBERS), SimpleImputer(missing_values=-1)),
+    "sparse": (scipy.sparse.csr_matrix(NUMBERS), StandardScaler(with_mean=False)),
+    "texts": (FRAME["note"], TfidfVectorizer()),
+    "list of texts": (CELLS["note"], TfidfVectorizer()),
+    "word pairs": (
+        FRAME["note"].str.replace(" a ", " the "),
+        make_pipeline(CountVectorizer(ngram_range=(1, 2)), TfidfTransformer()),
+    ),
+}
+
+
+def short(estimator, dtype="float32", **parameters):
+    estimator_class = OrtSGDClassifier if is_classifier(estimator) else OrtSGDRegressor
+    return estimator_class(estimator, dtype=dtype, max_iter=10, tol=None, random_state=0, **parameters)
+
+
+def served(estimator, X):
+    """Return the outputs of the exported model."""
+    model = estimator.to_onnx()
+    onnx.checker.check_model(model, full_check=True)
+    session = load().InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, feeds(X, raw_inputs(X), estimator.dtype))
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-6)])
+@pytest.mark.parametrize("name", PIPELINES)
+def test_regression(name, dtype, tolerance, solver):
+    if (solver, dtype) == ("session", "float64"):
+        pytest.skip("TrainingSession has no float64")
+    X, steps = PIPELINES[name]
+    X = X() if callable(X) else X
+    model = short(make_pipeline(steps, LinearRegression()), dtype, solver=solver).fit(X, Y)
+    prediction = model.predict(X)
+    # The same as with the steps outside, which are fitted by scikit-learn.
+    transformed = clone(steps).fit_transform(X, Y)
+    transformed = transformed.toarray() if scipy.sparse.issparse(transformed) else np.asarray(transformed, np.float64)
+    outside = short(LinearRegression(), dtype, solver=solver).fit(transformed, Y)
+    np.testing.assert_allclose(prediction, outside.predict(transformed), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(served(model, X)[0].ravel(), prediction, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(model.to_sklearn().predict(X), prediction, rtol=tolerance, atol=tolerance)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), prediction)
+
+
+@pytest.mark.parametrize("name", ["DataFrame", "missing text", "texts", "array"])
+def test_classification(name, solver):
+    X, steps = PIPELINES[name]
+    model = short(make_pipeline(steps, MLPClassifier((5,))), solver=solver).fit(X, LABELS)
+    labels, probabilities = served(model, X)
+    np.testing.assert_array_equal(labels, model.predict(X))
+    np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-5)
+    plain = model.to_sklearn()
+    np.testing.assert_array_equal(plain.predict(X), model.predict(X))
+    np.testing.assert_allclose(plain.predict_proba(X), model.predict_proba(X), atol=1e-5)
+
+
+def test_a_dataframe_has_one_onnx_input_a_column():
+    model = short(make_pipeline(columns(), LinearRegression())).fit(FRAME, Y)
+    inputs = {i.name: i.type.tensor_type.elem_type for i in model.onnx_.graph.input}
+    number, text = onnx.TensorProto.FLOAT, onnx.TensorProto.STRING
+    assert inputs == {"age in years": number, "city": text, "rooms": number, "garden": number, "note": text}
+    assert [o.name for o in model.onnx_.graph.output] == ["variable"]
+
+
+class Counting(TransformerMixin, BaseEstimator):
+    """Count the calls that scale a whole X."""
+
+    calls = 0
+
+    def fit(self, X, y=None):
+        type(self).calls += 1
+        return self
+
+    def transform(self, X):
+        return np.asarray(X) / 10
+
+
+def test_steps_are_fitted_and_applied_once_a_fit(monkeypatch):
+    monkeypatch.setattr("skort.graphs.transformers.transformer_graph", lambda *_: None)
+    rows = []
+    monkeypatch.setattr(Counting, "transform", lambda self, X: rows.append(len(X)) or X / 10)
+    short(make_pipeline(Counting(), LinearRegression()), batch_size=10).fit(NUMBERS, Y)
+    assert Counting.calls == 1
+    assert rows == [N]
+
+
+def test_sparse_rows_are_never_made_dense_as_a_whole(monkeypatch):
+    X = scipy.sparse.random(1000, 300, density=0.01, format="csr", random_state=0)
+    sizes = []
+    toarray = scipy.sparse.csr_matrix.toarray
+    monkeypatch.setattr(
+        scipy.sparse.csr_matrix, "toarray", lambda self, *a, **k: sizes.append(self.shape[0]) or toarray(self, *a, **k)
+    )
+    model = short(make_pipeline(StandardScaler(with_mean=False), LinearRegression())).fit(X, np.arange(1000) / 1000)
+    # Batches, and the rows on which the conversion is checked.
+    assert set(sizes) <= {200, 100}
+    assert model.predict(X).shape == (1000,)
+
+
+@pytest.mark.parametrize(
+    "X, message",
+    [
+        (FRAME.drop(columns="city"), "now missing:\n- city"),
+        (FRAME.rename(columns={"city": "town"}), "unseen at fit time:\n- town"),
+        (FRAME[FRAME.columns[::-1]], "must be in the same order"),
+        (FRAME.assign(city="Paris"), r"unknown categories \['Paris'\]"),
+    ],
+    ids=["missing", "renamed", "reordered", "unseen"],
+)
+def test_another_dataframe_is_refused_by_name(X, message):
+    steps = make_column_transformer((OneHotEncoder(), ["city"]), (numbers(), ["age in years", "rooms"]))
+    model = short(make_pipeline(steps, LinearRegression())).fit(FRAME, Y)
+    before = model.predict(FRAME)
+    with pytest.raises(ValueError, match=message):
+        model.predict(X)
+    np.testing.assert_array_equal(model.predict(FRAME), before)
+
+
+def test_a_column_named_like_a_part_of_the_model_is_refused():
+    X = FRAME[["rooms", "garden"]].rename(columns={"rooms": "intercept"})
+    with pytest.raises(ValueError, match="a column named 'intercept', which is a name inside the ONNX model"):
+        short(make_pipeline(StandardScaler(), LinearRegression())).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "estimator, X, error, message",
+    [
+        (make_pipeline(StandardScaler()), NUMBERS, ValueError, "'estimator' parameter must be an object implementing"),
+        (LinearRegression(), FRAME[["city"]], ValueError, "could not convert string to float"),
+        (make_pipeline(StandardScaler(), LinearRegression()), FRAME, ValueError, "could not convert string to float"),
+        (make_pipeline(TfidfVectorizer(), LinearRegression()), NUMBERS, AttributeError, "has no attribute 'lower'"),
+        (make_pipeline(StandardScaler(), LinearRegression()), NUMBERS[0], ValueError, "Reshape your data"),
+    ],
+    ids=["no predictor", "text", "text in a pipeline", "numbers as text", "one row"],
+)
+def test_what_a_model_cannot_take_is_said_by_scikit_learn(estimator, X, error, message):
+    model = OrtSGDRegressor(estimator)
+    with pytest.raises(error, match=message):
+        model.fit(X, Y[: len(X)])
+    assert list(vars(model)) == list(vars(OrtSGDRegressor()))
+
+
+def test_tags_are_those_of_the_first_step():
+    assert get_tags(OrtSGDClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()))).input_tags.string
+    plain = get_tags(OrtSGDClassifier(make_pipeline(StandardScaler(), LogisticRegression()))).input_tags
+    assert (plain.string, plain.allow_nan, plain.sparse) == (False, False, False)
+    encoder = OrtSGDClassifier(make_pipeline(OneHotEncoder(), LogisticRegression()))
+    assert get_tags(encoder).input_tags.categorical
+
+
+def test_raw_columns_in_a_cross_validation():
+    model = short(make_pipeline(columns(), MLPRegressor()), eta0=0.02).set_params(max_iter=50)
+    scores = cross_val_score(model, GAPS, Y, cv=3)
+    by_hand = []
+    for fold in range(3):
+        test = np.arange(N) // (N // 3) == fold
+        by_hand.append(clone(model).fit(GAPS[~test], Y[~test]).score(GAPS[test], Y[test]))
+    np.testing.assert_allclose(scores, by_hand)

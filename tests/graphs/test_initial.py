@@ -1,0 +1,51 @@
+"""Converted models against the scikit-learn models they come from."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
+
+from skort.graphs.families import initial_stand_in
+from skort.graphs.initial import initial_score_graph
+from skort.graphs.score_graph import Weights
+
+MODELS = [
+    LinearRegression(),
+    LinearRegression(fit_intercept=False),
+    *[MLPRegressor(hidden_layer_sizes=(6, 4), activation=a) for a in ("identity", "logistic", "tanh", "relu")],
+    MLPRegressor(hidden_layer_sizes=()),
+]
+
+
+@pytest.mark.parametrize("dtype, rtol", [("float32", 1e-5), ("float64", 1e-13)])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_score_is_the_templates_prediction(model, n_outputs, dtype, rtol, rng, run_onnx):
+    graph = initial_score_graph(model, 5, n_outputs, dtype, np.random.RandomState(3))
+    template = initial_stand_in(model, 5, n_outputs, np.random.RandomState(3))
+    X = rng.normal(size=(9, 5)).astype(dtype)
+    (score,) = run_onnx(graph.model, X=X).values()
+    assert score.shape == (9, n_outputs)
+    assert score.dtype == dtype
+    np.testing.assert_allclose(score, template.predict(X).reshape(9, n_outputs), rtol=rtol, atol=rtol)
+
+
+def test_weights_of_a_neural_network_by_name():
+    graph = initial_score_graph(MLPRegressor(hidden_layer_sizes=(6, 4)), 5, 2, "float32", np.random.RandomState(3))
+    assert graph.trained == Weights(
+        ("coefficient", "coefficient1", "coefficient2"), ("intercepts", "intercepts1", "intercepts2")
+    )
+    assert {name: w.shape for name, w in graph.weights().items()} == {
+        "coefficient": (5, 6),
+        "coefficient1": (6, 4),
+        "coefficient2": (4, 2),
+        "intercepts": (1, 6),
+        "intercepts1": (1, 4),
+        "intercepts2": (1, 2),
+    }
+    assert graph.linear_weights() is None
+
+
+def test_only_nodes_that_a_step_needs():
+    graph = initial_score_graph(MLPRegressor(hidden_layer_sizes=(6,)), 5, 2, "float32", np.random.RandomState(3))
+    assert [node.op_type for node in graph.model.graph.node] == ["MatMul", "Add", "Relu", "MatMul", "Add"]

@@ -1,0 +1,182 @@
+"""ONNX models from anywhere as score graphs."""
+
+import numpy as np
+import onnx.parser
+import pytest
+import skl2onnx
+from onnx import numpy_helper
+from scipy.special import expit
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skort.exceptions import NotTrainableError
+from skort.graphs.onnx_models import onnx_score_graph
+from skort.graphs.score_graph import Weights
+
+HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
+
+
+def parsed(text, header=HEADER):
+    return onnx.parser.parse_model(header + text)
+
+
+LAYERS = """
+layers (float[N, 3] X) => (float[N, 1] y)
+<float[4, 3] W = {1,2,3,4,5,6,7,8,9,10,11,12}, float[4] b = {1, 2, 3, 4}, float[4, 1] V = {1, -1, 1, -1}>
+{
+    c = Constant <value = float[1] {0.5}> ()
+    W_t = Transpose <perm = [1, 0]> (W)
+    product = MatMul (X, W_t)
+    sum = Add (product, b)
+    hidden = Tanh (sum)
+    last = MatMul (hidden, V)
+    y = Add (last, c)
+}"""
+
+
+def test_weights_are_those_that_meet_the_input(rng, run_onnx):
+    model = parsed(LAYERS)
+    before = model.SerializeToString()
+    graph = onnx_score_graph(model, 3, 1, "float32", is_classifier=False)
+    # A constant is a weight too; a weight may be transposed before it is used.
+    assert graph.trained == Weights(("W", "V"), ("b", "c"))
+    assert (graph.n_features, graph.n_outputs, graph.dtype) == (3, 1, np.float32)
+    X = rng.normal(size=(5, 3)).astype(np.float32)
+    np.testing.assert_array_equal(run_onnx(graph.model, X=X)["model/y"], run_onnx(model, X=X)["y"])
+    assert model.SerializeToString() == before
+
+
+def test_functions_are_inlined(rng, run_onnx):
+    model = parsed(
+        """
+        calls (float[N, 3] X) => (float[N, 1] y) <float[3, 1] W = {1, 2, 3}> { y = own.layer (X, W) }
+        <domain: "own", opset_import: ["" : 17]>
+        layer (a, w) => (b) { c = MatMul (a, w) b = Tanh (c) }
+        """,
+        '<ir_version: 8, opset_import: ["" : 17, "own" : 1]>',
+    )
+    graph = onnx_score_graph(model, 3, 1, "float32", is_classifier=False)
+    assert graph.trained == Weights(("W",), ())
+    X = rng.normal(size=(5, 3)).astype(np.float32)
+    np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], np.tanh(X @ [[1], [2], [3]]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("opset", [9, 13, 19, 21])
+def test_opsets_are_converted(opset, rng, run_onnx):
+    model = parsed(
+        "m (float[N, 3] X) => (float[N, 1] y) <float[3, 1] W = {1, 2, 3}> { a = MatMul (X, W) y = Relu (a) }",
+        f'<ir_version: 8, opset_import: ["" : {opset}]>',
+    )
+    graph = onnx_score_graph(model, 3, 1, "float32", is_classifier=False)
+    assert [(o.domain, o.version) for o in graph.model.opset_import] == [("", 17)]
+    X = rng.normal(size=(5, 3)).astype(np.float32)
+    np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], np.maximum(X @ [[1], [2], [3]], 0), rtol=1e-6)
+
+
+IRIS_X, IRIS_Y = load_iris(return_X_y=True)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(),
+        MLPClassifier((5,), max_iter=5),
+        MLPClassifier((5,), activation="logistic", max_iter=5),
+        SGDClassifier(loss="log_loss"),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+    ],
+    ids=["logistic", "network", "sigmoids", "sgd", "pipeline"],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_score_of_a_converted_classifier(model, n_classes, run_onnx):
+    if isinstance(model, SGDClassifier) and n_classes > 2:
+        pytest.skip("skl2onnx writes its probabilities without sigmoid or softmax")
+    rows = n_classes > IRIS_Y
+    X, y = IRIS_X[rows].astype(np.float32), IRIS_Y[rows]
+    model.fit(X, y)
+    converted = skl2onnx.to_onnx(
+        model, X[:1], target_opset=17, options={"zipmap": False}, black_op={"LinearClassifier", "Scaler"}
+    )
+    n_outputs = 1 if n_classes == 2 else 3
+    graph = onnx_score_graph(converted, 4, n_outputs, "float32", is_classifier=True)
+    (score,) = run_onnx(graph.model, X=X).values()
+    assert score.shape == (len(X), n_outputs)
+    if n_classes == 2:
+        np.testing.assert_allclose(expit(score.ravel()), model.predict_proba(X)[:, 1], atol=1e-5)
+    else:
+        probabilities = model.predict_proba(X)
+        np.testing.assert_allclose(score - score[:, :1], np.log(probabilities / probabilities[:, :1]), atol=1e-3)
+
+
+def test_two_scores_of_two_classes_become_their_difference(rng, run_onnx):
+    model = parsed("m (float[N, 2] X) => (float[N, 2] y) <float[2, 2] W = {1, 0, 0, 1}> { y = MatMul (X, W) }")
+    graph = onnx_score_graph(model, 2, 1, "float32", is_classifier=True)
+    X = rng.normal(size=(5, 2)).astype(np.float32)
+    (score,) = run_onnx(graph.model, X=X).values()
+    np.testing.assert_array_equal(score.ravel(), X[:, 1] - X[:, 0])
+    # The matrix that does so is no weight.
+    assert graph.trained == Weights(("W",), ())
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            "m (float[N, 2] X) => (float[N, 1] a, float[N, 1] b) <float[2, 1] W = {1, 2}>"
+            "{ a = MatMul (X, W) b = Exp (a) }",
+            r"needs one output of floats, beside labels; it has the outputs \['a', 'b'\]",
+        ),
+        (
+            "m (float[N, 2] X, float[N, 2] Z) => (float[N, 1] y) <float[2, 1] W = {1, 2}>"
+            "{ a = Add (X, Z) y = MatMul (a, W) }",
+            r"needs one input of floats, .* it has the inputs \['X', 'Z'\]",
+        ),
+        ("m (int64[N, 2] X) => (float[N, 2] y) { y = Cast <to = 1> (X) }", r"int64 of shape \['N', 2\]"),
+        (
+            "m (float[N, 2] X) => (float[N, 2] y) <float[2, 2] W = {1, 0, 0, 1}> { y = MatMul (X, W) }",
+            "gives 2 numbers a row where y asks for 1",
+        ),
+        (
+            "m (float[N, 2] X) => (float[N, 2, 1] y) <float[2, 1] W = {1, 1}, int64[1] axes = {2}>"
+            "{ a = MatMul (X, W) b = Concat <axis = 1> (a, a) y = Unsqueeze (b, axes) }",
+            r"gives float of shape \['N', 2, 1\]",
+        ),
+        (
+            "m (double[N, 2] X) => (double[N, 1] y) <double[2, 1] W = {1, 1}> { y = MatMul (X, W) }",
+            "computes in float64, got dtype='float32'",
+        ),
+        ("m (float[N, 2] X) => (float[N, 1] y) { y = NoSuchOperator (X) }", "cannot be read as opset 17"),
+    ],
+    ids=["outputs", "inputs", "integers", "columns", "rank", "dtype", "operator"],
+)
+def test_models_that_cannot_be_trained(text, message):
+    with pytest.raises(NotTrainableError, match=message):
+        onnx_score_graph(parsed(text), 2, 1, "float32", is_classifier=False)
+
+
+def test_an_opset_of_the_future_is_named():
+    model = parsed("m (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { y = MatMul (X, W) }")
+    model.opset_import[0].version = 999
+    with pytest.raises(NotTrainableError, match=r"opset 999 cannot be read as opset 17.*target_opset=17"):
+        onnx_score_graph(model, 2, 1, "float32", is_classifier=False)
+
+
+def test_another_number_of_features():
+    model = parsed(LAYERS)
+    with pytest.raises(ValueError, match="X has 2 features, but the ONNX model is expecting 3 features"):
+        onnx_score_graph(model, 2, 1, "float32", is_classifier=False)
+
+
+def test_a_float64_model_of_a_network(rng, run_onnx):
+    X = rng.normal(size=(30, 4))
+    network = MLPRegressor(hidden_layer_sizes=(5,), max_iter=3000, tol=1e-2).fit(X, X[:, 0])
+    graph = onnx_score_graph(skl2onnx.to_onnx(network, X[:1], target_opset=17), 4, 1, "float64", is_classifier=False)
+    assert {name: array.dtype for name, array in graph.weights().items()} == dict.fromkeys(
+        ("coefficient", "coefficient1", "intercepts", "intercepts1"), np.float64
+    )
+    np.testing.assert_allclose(next(iter(run_onnx(graph.model, X=X).values())).ravel(), network.predict(X), rtol=1e-12)
+    assert numpy_helper.to_array(graph.model.graph.initializer[0]).dtype == np.float64

@@ -1,0 +1,70 @@
+"""Rows of all kinds as ONNX inputs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+from skort.graphs.raw_inputs import RawInput, feeds, raw_inputs
+
+FRAME = {"age": [1.5, None, 3.0], "city": ["a", None, "b"], "n": [1, 2, 3], "yes": [True, False, True]}
+
+
+def dataframes():
+    yield pytest.param(pd.DataFrame(FRAME), id="pandas")
+    nullable = {"age": "Float64", "city": "string", "n": "Int64", "yes": "boolean"}
+    yield pytest.param(pd.DataFrame(FRAME).astype(nullable), id="pandas nullable")
+    yield pytest.param(pd.DataFrame(FRAME).astype({"city": "category"}), id="pandas category")
+    yield pytest.param(pd.DataFrame(FRAME).astype(object), id="pandas object")
+    try:
+        import polars
+    except ImportError:
+        return
+    yield pytest.param(polars.DataFrame(FRAME), id="polars")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("X", dataframes())
+def test_a_dataframe_has_an_input_a_column(X, dtype):
+    inputs = raw_inputs(X)
+    assert inputs == (
+        RawInput("age", False, 1),
+        RawInput("city", True, 1),
+        RawInput("n", False, 1),
+        RawInput("yes", False, 1),
+    )
+    arrays = feeds(X, inputs, dtype)
+    for name, values in {"age": [1.5, np.nan, 3], "n": [1, 2, 3], "yes": [1, 0, 1]}.items():
+        np.testing.assert_array_equal(arrays[name], np.array(values, dtype)[:, None])
+        assert arrays[name].dtype == dtype
+    assert arrays["city"].tolist() == [["a"], [""], ["b"]]
+
+
+@pytest.mark.parametrize(
+    "X, inputs, arrays",
+    [
+        (np.array([[1, 2], [3, 4]]), (RawInput("X", False, 2),), {"X": [[1, 2], [3, 4]]}),
+        (scipy.sparse.csr_matrix([[1.0, 0], [0, 4]]), (RawInput("X", False, 2),), {"X": [[1, 0], [0, 4]]}),
+        (np.array(["a b", "c"]), (RawInput("X", True, 1),), {"X": [["a b"], ["c"]]}),
+        (np.array([["a", "b"]]), (RawInput("X", True, 2),), {"X": [["a", "b"]]}),
+        (np.array([[1, 2.5]], dtype=object), (RawInput("X", False, 2),), {"X": [[1, 2.5]]}),
+        (
+            np.array([["a", 2], ["b", None]], dtype=object),
+            (RawInput("x0", True, 1), RawInput("x1", False, 1)),
+            {"x0": [["a"], ["b"]], "x1": [[2], [np.nan]]},
+        ),
+    ],
+    ids=["numbers", "sparse", "texts", "text columns", "objects", "mixed"],
+)
+def test_arrays(X, inputs, arrays):
+    assert raw_inputs(X) == inputs
+    fed = feeds(X, inputs, "float32")
+    assert fed.keys() == arrays.keys()
+    for name, values in arrays.items():
+        np.testing.assert_array_equal(fed[name], np.array(values, fed[name].dtype))
+
+
+def test_two_columns_of_one_name_are_refused():
+    X = pd.DataFrame([[1, 2]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="X has several columns of the name 'a'"):
+        raw_inputs(X)

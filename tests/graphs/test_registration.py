@@ -1,0 +1,318 @@
+"""Models of scikit-learn that hold fitted estimators, converted by skl2onnx, against scikit-learn's predictions."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import onnx.parser
+import pandas as pd
+import pytest
+import skl2onnx
+from sklearn import ensemble
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.graphs.registration import register
+from skort.onnx_text import OPSET
+
+# What every supported runtime reads; skl2onnx writes newer models unless told not to.
+OPSETS = (OPSET, 18)
+
+rng = np.random.default_rng(0)
+X = 3 * rng.normal(size=(120, 4)) + 1
+TARGET = X @ [0.1, -0.2, 0.3, 0.0] + np.abs(X[:, 0])
+TARGETS = np.column_stack([TARGET, X[:, 0] - TARGET])
+CLASSES = np.digitize(TARGET, np.quantile(TARGET, [0.4, 0.7]))
+TEXTS = np.array(["low", "middle", "high"])[CLASSES]
+
+
+def regressor(*layers, **parameters):
+    estimator = MLPRegressor(hidden_layer_sizes=layers) if layers else None
+    return OrtSGDRegressor(estimator, max_iter=5, tol=None, random_state=0, batch_size=20, **parameters)
+
+
+def classifier(*layers, **parameters):
+    estimator = MLPClassifier(hidden_layer_sizes=layers) if layers else None
+    return OrtSGDClassifier(estimator, max_iter=5, tol=None, random_state=0, batch_size=20, **parameters)
+
+
+def inner(*steps, **parameters):
+    return regressor(**parameters).set_params(estimator=make_pipeline(*steps, MLPRegressor(hidden_layer_sizes=(3,))))
+
+
+COLUMNS = ColumnTransformer([("scaled", StandardScaler(), [0, 3]), ("other", "passthrough", [1])])
+TWO = [("a", regressor(3)), ("b", make_pipeline(StandardScaler(), regressor())), ("c", LinearRegression())]
+TWO_CLASSIFIERS = [("a", classifier(3)), ("b", make_pipeline(StandardScaler(), classifier()))]
+REGRESSORS = {
+    "alone": regressor(3),
+    "pipeline": make_pipeline(StandardScaler(), regressor(3)),
+    "float64": make_pipeline(StandardScaler(), regressor(3, dtype="float64")),
+    "columns": make_pipeline(COLUMNS, regressor(3)),
+    "inner pipeline": make_pipeline(MinMaxScaler(), inner(StandardScaler())),
+    "inner Reduce": make_pipeline(MinMaxScaler(), inner(Normalizer(), dtype="float64")),
+    "voting": ensemble.VotingRegressor(TWO),
+    "stacking": ensemble.StackingRegressor(TWO, final_estimator=regressor(), cv=2, passthrough=True),
+    "bagging": ensemble.BaggingRegressor(regressor(3), 2, random_state=0, max_features=0.5),
+    "grid": GridSearchCV(make_pipeline(StandardScaler(), regressor()), {"ortsgdregressor__eta0": [0.02]}, cv=2),
+}
+CLASSIFIERS = {
+    "alone": classifier(3),
+    "pipeline": make_pipeline(StandardScaler(), classifier(3)),
+    "voting": ensemble.VotingClassifier(
+        [*TWO_CLASSIFIERS, ("c", LogisticRegression())], voting="soft", flatten_transform=False
+    ),
+    "stacking": ensemble.StackingClassifier(TWO_CLASSIFIERS, final_estimator=classifier(), cv=2),
+    "bagging": ensemble.BaggingClassifier(classifier(3), 2, random_state=0),
+    "calibrated": CalibratedClassifierCV(classifier(3), cv=2),
+    "one against the rest": OneVsRestClassifier(classifier(3)),
+    "grid": GridSearchCV(classifier(), {"eta0": [0.05]}, cv=2),
+}
+LABELS = {"two ints": (CLASSES > 0) * 7, "two texts": np.where(CLASSES > 0, "a", "b"), "texts": TEXTS, "ints": CLASSES}
+
+
+@pytest.fixture
+def converted(run_onnx):
+    """Convert a model and run it on X: its results in order."""
+
+    def run(model, X, opset=OPSET, **options):
+        options = {id(model): options} if options else None
+        onnx_model = skl2onnx.to_onnx(model, X[:1], target_opset=opset, options=options)
+        (name,) = (i.name for i in onnx_model.graph.input)
+        return list(run_onnx(onnx_model, **{name: X}).values())
+
+    return run
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("model", REGRESSORS.values(), ids=REGRESSORS)
+def test_regressors(model, dtype, opset, converted):
+    model.fit(X, TARGET)
+    (prediction,) = converted(model, X.astype(dtype), opset)
+    assert prediction.dtype == dtype
+    np.testing.assert_allclose(prediction.ravel(), model.predict(X), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "model", [make_pipeline(StandardScaler(), regressor(3)), MultiOutputRegressor(regressor(3))], ids=["ours", "theirs"]
+)
+def test_several_outputs(model, converted):
+    model.fit(X, TARGETS)
+    (prediction,) = converted(model, X.astype(np.float32))
+    np.testing.assert_allclose(prediction, model.predict(X), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("y", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize("model", CLASSIFIERS.values(), ids=CLASSIFIERS)
+def test_classifiers(model, y, dtype, converted):
+    model.fit(X, y)
+    labels, probabilities = converted(model, X.astype(dtype), zipmap=False)
+    assert probabilities.dtype == dtype
+    np.testing.assert_array_equal(labels, model.predict(X))
+    np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-5)
+
+
+def test_several_targets(converted):
+    model = MultiOutputClassifier(classifier()).fit(X, np.column_stack([CLASSES, CLASSES > 1]))
+    labels, probabilities = converted(model, X.astype(np.float32), zipmap=False)
+    np.testing.assert_array_equal(labels, model.predict(X))
+    for ours, theirs in zip(probabilities, model.predict_proba(X), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_probabilities_are_dicts_as_with_every_classifier(converted):
+    model = make_pipeline(StandardScaler(), classifier()).fit(X, TEXTS)
+    labels, probabilities = converted(model, X.astype(np.float32))
+    np.testing.assert_array_equal(labels, model.predict(X))
+    expected = [dict(zip(model.classes_, row, strict=True)) for row in model.predict_proba(X)]
+    for row, other in zip(probabilities, expected, strict=True):
+        assert row == pytest.approx(other, abs=1e-5)
+
+
+def test_probabilities_by_column(run_onnx):
+    model = classifier().fit(X, CLASSES)
+    onnx_model = skl2onnx.to_onnx(model, X[:1], target_opset=OPSET, options={id(model): {"zipmap": "columns"}})
+    results = run_onnx(onnx_model, X=X)
+    np.testing.assert_allclose(np.column_stack([results[f"i{i}"] for i in range(3)]), model.predict_proba(X), atol=1e-5)
+
+
+def test_labels_as_a_result(converted):
+    model = classifier().fit(X, TEXTS)
+    *_, classes = converted(model, X.astype(np.float32), zipmap=False, output_class_labels=True)
+    np.testing.assert_array_equal(classes, model.classes_)
+
+
+@pytest.mark.parametrize("y", [CLASSES > 0, CLASSES])
+def test_raw_scores(y, converted):
+    model = classifier(3).fit(X, y)
+    _, scores = converted(model, X.astype(np.float32), zipmap=False, raw_scores=True)
+    expected = model.decision_function(X)
+    if expected.ndim == 1:
+        expected = np.column_stack([-expected, expected])
+    np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("y", [CLASSES > 0, (CLASSES > 0).astype(float), (CLASSES > 0).astype(np.uint8)])
+def test_labels_become_int64_as_with_every_classifier(y, converted):
+    labels, _ = converted(classifier().fit(X, y), X.astype(np.float32), zipmap=False)
+    assert labels.dtype == np.int64
+    np.testing.assert_array_equal(labels, classifier().fit(X, y).predict(X))
+
+
+def test_labels_that_are_no_int64_are_refused():
+    model = classifier().fit(X, np.array([2**63, 2**63 + 1], dtype=np.uint64)[CLASSES // 2])
+    with pytest.raises(ValueError, match=r"ints or strings, not such as .*9223372036854775808.*to_onnx\(\)"):
+        skl2onnx.to_onnx(model, X[:1], target_opset=OPSET, options={id(model): {"zipmap": False}})
+
+
+def test_opsets_before_ours_are_refused():
+    with pytest.raises(RuntimeError, match="requires at least opset 17"):
+        skl2onnx.to_onnx(regressor().fit(X, TARGET), X[:1], target_opset=15)
+
+
+def test_text_in_place_of_numbers_is_refused():
+    model = regressor().fit(X, TARGET)
+    with pytest.raises(ValueError, match="'X' is text where the fitted estimator has numbers"):
+        skl2onnx.to_onnx(model, X[:1].astype(str), target_opset=OPSET)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    frame = pd.DataFrame(X, columns=list("abcd")).astype(np.float32)
+    return frame.assign(kind=np.array(["x", "y", "z"])[CLASSES])
+
+
+def feeds(frame):
+    return {name: frame[[name]].to_numpy() for name in frame}
+
+
+def test_columns_of_a_frame(frame, run_onnx):
+    encoder = OneHotEncoder(sparse_output=False)
+    columns = ColumnTransformer([("numbers", StandardScaler(), list("abcd")), ("kind", encoder, ["kind"])])
+    model = make_pipeline(columns, regressor(3)).fit(frame, TARGET)
+    onnx_model = skl2onnx.to_onnx(model, frame[:1], target_opset=OPSET)
+    (prediction,) = run_onnx(onnx_model, **feeds(frame)).values()
+    np.testing.assert_allclose(prediction.ravel(), model.predict(frame), rtol=1e-5, atol=1e-5)
+
+
+def test_columns_of_a_frame_without_a_transformer(frame, run_onnx):
+    numbers = frame[list("abcd")]
+    model = ensemble.VotingRegressor([("a", regressor(3)), ("b", regressor())]).fit(numbers, TARGET)
+    onnx_model = skl2onnx.to_onnx(model, numbers[:1], target_opset=OPSET)
+    (prediction,) = run_onnx(onnx_model, **feeds(numbers)).values()
+    np.testing.assert_allclose(prediction.ravel(), model.predict(numbers), rtol=1e-5, atol=1e-5)
+
+
+def from_columns():
+    columns = ColumnTransformer([("numbers", StandardScaler(), ["a", "d"]), ("kind", OneHotEncoder(), ["kind"])])
+    return regressor().set_params(estimator=make_pipeline(columns, LinearRegression()))
+
+
+@pytest.mark.parametrize(
+    "model", [from_columns(), ensemble.VotingRegressor([("a", from_columns()), ("b", from_columns())])]
+)
+def test_inner_pipelines_take_the_columns_of_a_frame(frame, model, run_onnx):
+    model.fit(frame, TARGET)
+    onnx_model = skl2onnx.to_onnx(model, frame[:1], target_opset=OPSET)
+    (prediction,) = run_onnx(onnx_model, **feeds(frame)).values()
+    np.testing.assert_allclose(prediction.ravel(), model.predict(frame), rtol=1e-5, atol=1e-5)
+
+
+def test_a_frame_inside_the_pipeline(frame, run_onnx):
+    numbers = frame[list("abcd")]
+    scaler = StandardScaler().set_output(transform="pandas")
+    model = make_pipeline(scaler, inner(MinMaxScaler())).fit(numbers, TARGET)
+    onnx_model = skl2onnx.to_onnx(model, numbers[:1], target_opset=OPSET)
+    (prediction,) = run_onnx(onnx_model, **feeds(numbers)).values()
+    np.testing.assert_allclose(prediction.ravel(), model.predict(numbers), rtol=1e-5, atol=1e-5)
+
+
+class Difference(RegressorMixin, BaseEstimator):
+    """A model with two inputs, as of one that was fitted on the columns of a frame."""
+
+    onnx_ = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["" : 17]>
+    difference (float[n, 1] a, float[n, 1] b) => (float[n, 1] variable) { variable = Sub (a, b) }""")
+
+    def to_onnx(self):
+        return self.onnx_
+
+    def predict(self, X):
+        return X[:, 0] - X[:, 1]
+
+
+class Sign(ClassifierMixin, Difference):
+    """A classifier without probabilities."""
+
+    classes_ = np.array([3, 5])
+    onnx_ = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["" : 17]>
+    sign (float[n, 1] X) => (int64[n] label) <int64 no = {3}, int64 yes = {5}, float zero = {0}, int64[1] axis = {1}>
+    {
+        skort_score = Identity (X)
+        positive = Greater (skort_score, zero)
+        labels = Where (positive, yes, no)
+        label = Squeeze (labels, axis)
+    }""")
+
+
+class TestModelsWithOtherEnds:
+    @pytest.fixture(autouse=True)
+    def _registered(self):
+        register(Difference)
+        register(Sign)
+
+    @pytest.mark.parametrize("order", ["ab", "ba"])
+    def test_columns_are_found_by_name(self, frame, order, run_onnx):
+        onnx_model = skl2onnx.to_onnx(Difference(), frame[list(order)][:1], target_opset=OPSET)
+        (difference,) = run_onnx(onnx_model, **feeds(frame[list(order)])).values()
+        np.testing.assert_array_equal(difference.ravel(), frame.a - frame.b)
+
+    def test_a_matrix_has_the_columns_in_order(self, converted):
+        (difference,) = converted(Difference(), X[:, :2])
+        np.testing.assert_array_equal(difference.ravel(), (X[:, 0].astype("f") - X[:, 1].astype("f")).astype(float))
+
+    def test_missing_columns_are_named(self, frame):
+        with pytest.raises(ValueError, match=r"fitted on the columns \['a', 'b'\], .* has \['c', 'a'\]"):
+            skl2onnx.to_onnx(Difference(), frame[["c", "a"]][:1], target_opset=OPSET)
+
+    def test_without_probabilities_the_scores_are_returned(self, converted):
+        labels, scores = converted(Sign(), X[:, :1].astype(np.float32), zipmap=False)
+        np.testing.assert_array_equal(labels, np.where(X[:, 0] > 0, 5, 3))
+        np.testing.assert_array_equal(scores, np.column_stack([-X[:, 0], X[:, 0]]).astype(np.float32))
+
+
+class Renamed(OrtSGDRegressor):
+    pass
+
+
+def test_subclasses_are_registered(converted):
+    model = Renamed(max_iter=5, tol=None).fit(X, TARGET)
+    (prediction,) = converted(ensemble.VotingRegressor([("a", model)]).fit(X, TARGET), X.astype(np.float32))
+    assert prediction.shape == (len(X), 1)
+
+
+@pytest.mark.parametrize("imports", ["import skl2onnx, skort", "import skort, skl2onnx", "import skl2onnx"])
+def test_a_pickled_model_in_a_new_process(imports, tmp_path, run_onnx):
+    model = ensemble.VotingRegressor([("a", regressor()), ("b", regressor(3))]).fit(X, TARGET)
+    (tmp_path / "model.pickle").write_bytes(pickle.dumps(model))
+    code = (
+        f"import pickle, pathlib, numpy as np; {imports}; folder = pathlib.Path({str(tmp_path)!r});"
+        "model = pickle.loads((folder / 'model.pickle').read_bytes());"
+        f"onnx_model = skl2onnx.to_onnx(model, np.zeros((1, 4), np.float32), target_opset={OPSET});"
+        "(folder / 'model.onnx').write_bytes(onnx_model.SerializeToString())"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    (prediction,) = run_onnx(onnx.load(tmp_path / "model.onnx"), X=X.astype(np.float32)).values()
+    np.testing.assert_allclose(prediction.ravel(), model.predict(X), rtol=1e-5, atol=1e-5)

@@ -1,0 +1,139 @@
+"""
+One fitted estimator of each kind, carried from where it was trained to where it is served.
+
+`python tests/serving.py train FOLDER` fits the models and writes each as a pickle and as ONNX, with its predictions;
+`python tests/serving.py serve FOLDER`, in another environment, loads both and compares what they predict.
+"""
+
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import skl2onnx
+from sklearn.base import is_classifier
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.decomposition import PCA
+from sklearn.ensemble import VotingClassifier, VotingRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.exceptions import RuntimeNotAvailableError
+from skort.onnx_text import OPSET
+from skort.solvers import available_solvers
+
+
+def regressor(estimator=None, **parameters):
+    return OrtSGDRegressor(estimator, max_iter=5, tol=None, random_state=0, **parameters)
+
+
+def classifier(estimator=None, **parameters):
+    return OrtSGDClassifier(estimator, max_iter=5, tol=None, random_state=0, **parameters)
+
+
+X, y = load_diabetes(return_X_y=True)
+X, y = 30 * X, y / 100
+Y = np.column_stack([y, y[::-1]])
+FLOWERS, species = load_iris(return_X_y=True)
+NAMES = load_iris().target_names[species]
+
+# name -> (model, X, y); what ONNX returns is a prediction, or labels and probabilities.
+MODELS = {
+    "linear": (regressor(), X, y),
+    "linear, float64": (regressor(dtype="float64"), X, y),
+    "linear, two outputs": (regressor(LinearRegression(fit_intercept=False)), X, Y),
+    **{f"MLP, {f}": (regressor(MLPRegressor(activation=f)), X, y) for f in ("relu", "tanh", "logistic", "identity")},
+    "MLP, float64": (regressor(MLPRegressor(), dtype="float64"), X, y),
+    "pipeline": (regressor(make_pipeline(StandardScaler(), PCA(5), MLPRegressor())), X, y),
+    "in a pipeline": (make_pipeline(StandardScaler(), regressor(MLPRegressor())), X, y),
+    "in a vote": (VotingRegressor([("a", regressor()), ("b", regressor(MLPRegressor()))]), X, y),
+    "two classes": (classifier(), FLOWERS, species > 1),
+    "three classes": (classifier(LogisticRegression()), FLOWERS, species),
+    "names of classes": (classifier(MLPClassifier()), FLOWERS, NAMES),
+    "classes, pipeline": (classifier(make_pipeline(StandardScaler(), MLPClassifier())), FLOWERS, NAMES),
+    "classes, float64": (classifier(dtype="float64"), FLOWERS, species),
+    "classes in a vote": (
+        VotingClassifier([("a", classifier()), ("b", classifier(MLPClassifier()))], voting="soft"),
+        FLOWERS,
+        species,
+    ),
+}
+
+
+def onnx_model(model, X):
+    if hasattr(model, "to_onnx"):
+        return model.to_onnx()
+    options = {id(model): {"zipmap": False}} if is_classifier(model) else None
+    if isinstance(model, VotingClassifier):
+        model.set_params(flatten_transform=False)  # skl2onnx knows no other
+    return skl2onnx.to_onnx(model, X[:1].astype(np.float32), target_opset=OPSET, options=options)
+
+
+def predictions(model, X):
+    """Return what `onnx_predictions` returns, from scikit-learn's methods."""
+    return [model.predict(X), model.predict_proba(X)] if is_classifier(model) else [model.predict(X)]
+
+
+def onnx_predictions(path, X):
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    (array,) = session.get_inputs()
+    dtype = {"tensor(float)": np.float32, "tensor(double)": np.float64}[array.type]
+    return session.run(None, {array.name: X.astype(dtype)})
+
+
+def train(folder):
+    """Fit every model and write it, with its predictions, to a folder."""
+    for name, (model, X, y) in MODELS.items():
+        model.fit(X, y)
+        (folder / f"{name}.onnx").write_bytes(onnx_model(model, X).SerializeToString())
+        (folder / f"{name}.pickle").write_bytes(pickle.dumps((model, predictions(model, X))))
+
+
+def serve(folder):
+    """Return the largest difference of each model's predictions from those stored, relative to the largest one."""
+    return {
+        name: max(
+            difference(results, stored)
+            for model, stored in [pickle.loads((folder / f"{name}.pickle").read_bytes())]
+            for results in (predictions(model, X), onnx_predictions(folder / f"{name}.onnx", X))
+        )
+        for name, (_, X, _) in MODELS.items()
+    }
+
+
+def difference(results, stored):
+    """Labels have to be the same; of numbers, return the largest difference relative to the largest one."""
+    if len(stored) == 2:
+        np.testing.assert_array_equal(results[0], stored[0])
+    numbers = stored[-1].reshape(results[-1].shape)
+    return np.abs(results[-1] - numbers).max() / np.abs(numbers).max()
+
+
+def fit_error():
+    """Return what `fit` says where nothing installed can train; None where something can."""
+    if available_solvers():
+        return None
+    model, X, y = MODELS["linear"]
+    try:
+        model.fit(X, y)
+    except RuntimeNotAvailableError as error:
+        return str(error)
+    raise AssertionError("fit trained without a solver")
+
+
+if __name__ == "__main__":
+    command, folder = sys.argv[1], Path(sys.argv[2])
+    if command == "train":
+        folder.mkdir(parents=True, exist_ok=True)
+        train(folder)
+        print(f"{len(MODELS)} models in {folder}")
+    else:
+        differences = serve(folder)
+        for name, relative in differences.items():
+            print(f"{name:24} {relative:.1e}")
+        print(fit_error() or f"trains here with {available_solvers()}")
+        sys.exit(int(max(differences.values()) > 1e-6))
