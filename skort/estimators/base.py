@@ -19,6 +19,7 @@ from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES
 from skort.estimators.components import checked_schedule, resolved
 from skort.estimators.parts import as_rows, input_tags, known_classes, plain, prepare, split
+from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
 from skort.estimators.state import refitting, unchanged_by_errors
 from skort.estimators.training import begin, descend, keep, report
 from skort.estimators.watching import validation_scoring, watchers
@@ -35,7 +36,7 @@ __all__ = ["BaseOrtSGD", "can_partial_fit"]
 _ROWS = {"order": "C", "accept_sparse": "csr"}
 
 
-class BaseOrtSGD(BaseEstimator):
+class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
     """
     Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
 
@@ -166,6 +167,7 @@ class BaseOrtSGD(BaseEstimator):
         from skort.graphs.trainable import check_trainable
         from skort.solvers import SOLVERS
 
+        theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
         with refitting(self) as before:
             parts = split(self._default if self.estimator is None else self.estimator)
             check_trainable(parts.model, is_fitted=parts.is_fitted)
@@ -181,7 +183,7 @@ class BaseOrtSGD(BaseEstimator):
             scoring, weights = validation_scoring(self, given_X, y, sample_weight, weights, random_state, X_val, y_val)
             X = self._prepare(parts, X, y, target.shape[1], random_state)
             begin(self, before)
-            callbacks = watchers(self, scoring, one_epoch=one_epoch)
+            callbacks = [*watchers(self, scoring, one_epoch=one_epoch), *theirs]
             descent = descend(self, X, target, weights, random_state, callbacks, one_epoch=one_epoch)
             self._keep(descent)
             # The caller's generator goes its own way.
@@ -248,13 +250,24 @@ class BaseOrtSGD(BaseEstimator):
 
     def _keep(self, descent):
         keep(self, descent)
+        self._keep_models()
+        self._register()
+
+    def _keep_models(self):
+        """Keep what shows the weights of the score graph and predicts with them."""
         linear = self._score_graph.linear_weights()
         if linear is not None:
             self._keep_linear(*linear)
         self.onnx_ = self._deployable(self._preprocessing.graph)
         # scikit-learn transforms X for predictions, as it did for the training.
         self._inference = self._runner(self.onnx_ if self._preprocessing.graph is None else self._deployable(None))
-        self._register()
+
+    def _with_weights(self, weights):
+        """Return the attributes of this estimator with other weights."""
+        model = copy.copy(self)
+        model._score_graph = self._score_graph.with_weights(weights)
+        model._keep_models()
+        return vars(model)
 
     def _runner(self, model, weights=None):
         """Return what runs a deployable model; `weights` are its values in place of initializers."""
