@@ -1,21 +1,19 @@
 """OrtSGDClassifier."""
 
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD, can_partial_fit
+from skort.estimators.labels import encoded, streamed_classes
 from skort.estimators.weights import with_class_weight
 from skort.objective.losses import CLASSIFICATION_LOSSES
 
@@ -79,9 +77,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     n_iter_no_change : int, default=5
         See `tol`.
     early_stopping : bool, default=False
-        Whether the validation score decides, not the loss: training ends where it was below the best one plus `tol` for
-        `n_iter_no_change` epochs in a row, and the weights of the best epoch are restored. The validation set is
-        `X_val`, `y_val` of `fit`, or a random part of the rows, which is not trained on, of each class the same part.
+        Whether the score of a validation set takes the place of the loss, and the weights of its best epoch are
+        restored. It is `X_val`, `y_val` of `fit`, or a random part of the rows, of each class the same.
     validation_fraction : float, default=0.1
         The part of the rows that `early_stopping` holds out, between 0 and 1.
     scoring : str, callable or None, default=None
@@ -103,7 +100,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     random_state : int, RandomState instance or None, default=None
         Draws the initial weights of hidden layers and the order of the rows.
     warm_start : bool, default=False
-        Whether `fit` begins with the weights of the last fit. All else begins anew, the steps of a pipeline too.
+        Whether `fit` begins with the weights of the last fit. All else begins anew.
     callbacks : list or None, default=None
         Objects with some of the methods `on_train_begin`, `on_batch_end`, `on_epoch_end` and `on_train_end`, called in
         their order with the training (`skort.descent.training.Training`); `skort.callbacks` brings some.
@@ -158,8 +155,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
     Row i of a batch of m rows counts :math:`s_i / (\bar s m)`, with :math:`\bar s` the mean weight of all rows: the
     gradient of a random batch is on average that of J, with `batch_size=1` too. (`MLPClassifier` divides each batch
-    by its own weight, which takes the edge off the weights in small batches: `benchmarks/sample_weight.py` prints by
-    how much.)
+    by its own weight, which blurs the weights in small batches: `benchmarks/sample_weight.py`.)
 
     Examples
     --------
@@ -298,8 +294,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Make one epoch over X and y, from where the last call of `partial_fit` or `fit` ended.
 
         The optimizer's memory, the count of updates, averages and the order of the rows go on, also in a copy that was
-        pickled. Exists where the steps of a pipeline in `estimator` need no fit: there are none, they are stateless, or
-        each is a `FrozenEstimator`.
+        pickled. Exists where the steps of a pipeline in `estimator` need no fit: they are stateless or a
+        `FrozenEstimator`. Raises what `fit` raises, and a `ValueError` where `early_stopping` is True.
 
         Parameters
         ----------
@@ -314,45 +310,12 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Returns
         -------
         self : object
-
-        Raises
-        ------
-        ValueError
-            As for `fit`, and where `early_stopping` is True. After any error the estimator is as it was before, but
-            for an error of a callback at the end of the epoch.
         """
-        if self.class_weight == "balanced":
-            raise ValueError(
-                'class_weight="balanced" needs all rows at once, which partial_fit does not have. Pass a dict: see '
-                "sklearn.utils.class_weight.compute_class_weight."
-            )
-        return self._partial_fit(X, y, sample_weight, self._all_classes(classes))
-
-    def _all_classes(self, classes):
-        """Return the classes of `partial_fit`, those of earlier calls where there are any, sorted."""
-        seen = SimpleNamespace(classes_=getattr(self, "classes_", None))
-        _check_partial_fit_first_call(seen, classes)
-        return seen.classes_
+        return self._partial_fit(X, y, sample_weight, streamed_classes(self, classes))
 
     def _encode(self, y, classes):
         """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""
-        from skort.graphs.export import label_tensor
-
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        self.classes_ = np.unique(y) if classes is None else classes
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(f"y contains labels that are not among the known classes: {unknown.tolist()}.")
-        codes = np.searchsorted(self.classes_, y)
-        if len(self.classes_) < 2:
-            raise ValueError(f"The number of classes has to be greater than one; got {len(self.classes_)} class.")
-        # Labels that cannot be exported are refused now, not after the training.
-        label_tensor(self.classes_)
-        if len(self.classes_) == 2:
-            return y, codes.reshape(-1, 1).astype(self.dtype)
-        target = np.zeros((len(codes), len(self.classes_)), self.dtype)
-        target[np.arange(len(codes)), codes] = 1
+        y, target, self.classes_ = encoded(y, classes, self.dtype)
         return y, target
 
     def _row_weights(self, sample_weight, X, y):

@@ -73,9 +73,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     n_iter_no_change : int, default=5
         See `tol`.
     early_stopping : bool, default=False
-        Whether the validation score decides, not the loss: training ends where it was below the best one plus `tol` for
-        `n_iter_no_change` epochs in a row, and the weights of the best epoch are restored. The validation set is
-        `X_val`, `y_val` of `fit`, or a random part of the rows, which is not trained on.
+        Whether the score of a validation set takes the place of the loss, and the weights of its best epoch are
+        restored. It is `X_val`, `y_val` of `fit`, or a random part of the rows, which is not trained on.
     validation_fraction : float, default=0.1
         The part of the rows that `early_stopping` holds out, between 0 and 1.
     scoring : str, callable or None, default=None
@@ -94,7 +93,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     random_state : int, RandomState instance or None, default=None
         Draws the initial weights of hidden layers and the order of the rows.
     warm_start : bool, default=False
-        Whether `fit` begins with the weights of the last fit. All else begins anew, the steps of a pipeline too.
+        Whether `fit` begins with the weights of the last fit. All else begins anew.
     callbacks : list or None, default=None
         Objects with some of the methods `on_train_begin`, `on_batch_end`, `on_epoch_end` and `on_train_end`, called in
         their order with the training (`skort.descent.training.Training`); `skort.callbacks` brings some.
@@ -147,8 +146,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
     Row i of a batch of m rows counts :math:`s_i / (\bar s m)`, with :math:`\bar s` the mean weight of all rows: the
     gradient of a random batch is on average that of J, with `batch_size=1` too. (`MLPRegressor` divides each batch
-    by its own weight, which takes the edge off the weights in small batches: `benchmarks/sample_weight.py` prints by
-    how much.)
+    by its own weight, which blurs the weights in small batches: `benchmarks/sample_weight.py`.)
 
     Examples
     --------
@@ -280,8 +278,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Make one epoch over X and y, from where the last call of `partial_fit` or `fit` ended.
 
         The optimizer's memory, the count of updates, averages and the order of the rows go on, also in a copy that was
-        pickled. Exists where the steps of a pipeline in `estimator` need no fit: there are none, they are stateless, or
-        each is a `FrozenEstimator`.
+        pickled. Exists where the steps of a pipeline in `estimator` need no fit: they are stateless or a
+        `FrozenEstimator`. Raises what `fit` raises, and a `ValueError` where `early_stopping` is True.
 
         Parameters
         ----------
@@ -294,12 +292,6 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Returns
         -------
         self : object
-
-        Raises
-        ------
-        ValueError
-            As for `fit`, and where `early_stopping` is True. After any error the estimator is as it was before, but
-            for an error of a callback at the end of the epoch.
         """
         return self._partial_fit(X, y, sample_weight)
 
