@@ -36,6 +36,8 @@ def quickstart(session):
     session.install(".[bench]")
     session.run("python", "benchmarks/speed.py")
     session.run("python", "benchmarks/defaults.py")
+    session.run("python", "benchmarks/models.py")
+    session.run("python", "benchmarks/pipeline.py")
 
 
 @nox.session(python="3.11")

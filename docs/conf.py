@@ -1,5 +1,8 @@
 """Sphinx: `sphinx-build -W docs docs/_build` writes the pages."""
 
+import runpy
+from pathlib import Path
+
 from skort import __version__
 
 project = "skort"
@@ -39,3 +42,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 1e9,
     "write_computation_times": False,
 }
+
+
+def setup(app):
+    runpy.run_path(str(Path(app.srcdir, "models_table.py")), run_name="__main__")

@@ -8,6 +8,7 @@ import onnx
 import onnx.helper
 import onnx.inliner
 import onnx.parser
+from onnx import numpy_helper
 
 # The newest that every supported runtime reads is opset 19 / IR 9 (onnxruntime-training 1.16); these two are older
 # and read by all, and no operator that skort writes needs more.
@@ -23,20 +24,26 @@ def onnx_dtype(dtype):
     return onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
 
-def function(text, dtype):
+def function(source, dtype):
     """
-    Parse an ONNX function of the domain ``skort``.
+    Return an ONNX function of the domain ``skort``.
 
     Parameters
     ----------
-    text : str
-        `name (input, ...) => (output, ...) { nodes }`, its constants written as `float {...}`.
+    source : str or onnx.FunctionProto
+        `name (input, ...) => (output, ...) { nodes }`, its constants written as `value = float {...}`; or a function
+        of standard operators of opset 17.
     dtype : dtype-like
-        float32 or float64: with float64 every `float` constant becomes a `double`.
+        float32 or float64, of the constants.
 
     Returns
     -------
     function : onnx.FunctionProto
+
+    Raises
+    ------
+    ValueError
+        For a function of another opset.
 
     Examples
     --------
@@ -45,9 +52,30 @@ def function(text, dtype):
     >>> half.name, list(half.input), list(half.output)
     ('half', ['x'], ['y'])
     """
-    if np.dtype(dtype) == np.float64:
-        text = re.sub(r"\bfloat\b", "double", text)
-    return onnx.parser.parse_function(_SIGNATURE + text)
+    if isinstance(source, str):
+        if np.dtype(dtype) == np.float64:
+            source = re.sub(r"\bfloat(?=[\w\s\[\],]*\{)", "double", source)
+        proto = onnx.parser.parse_function(_SIGNATURE + source)
+    else:
+        proto = copy.deepcopy(source)
+        proto.domain = DOMAIN
+    opsets = [o.version for o in proto.opset_import if o.domain == ""]
+    if opsets != [OPSET]:
+        raise ValueError(f"the operators of {proto.name!r} are of opset {opsets}: write it in opset {OPSET}.")
+    for node in proto.node:
+        if node.op_type == "Constant":
+            _cast(node, dtype)
+    return proto
+
+
+def _cast(constant, dtype):
+    """Give a Constant node of floats the dtype, in place."""
+    value = onnx.helper.get_attribute_value(constant.attribute[0])
+    if isinstance(value, onnx.TensorProto):
+        value = numpy_helper.to_array(value)
+    if np.asarray(value).dtype.kind == "f":
+        tensor = numpy_helper.from_array(np.asarray(value, dtype))
+        constant.attribute[0].CopyFrom(onnx.helper.make_attribute("value", tensor))
 
 
 class Fragment:
@@ -65,19 +93,48 @@ class Fragment:
         self.nodes = []
         self.functions = {}
 
-    def call(self, text, inputs, outputs):
-        """Add a call to the function `text` (see `function`) on the results named `inputs`."""
-        if text not in self.functions:
-            called = function(text, self.dtype)
-            # Two texts are two functions, also where they have the same name.
+    def call(self, source, inputs, outputs):
+        """Add a call to a function (`source` as for `function`) on the results named `inputs`."""
+        key = source if isinstance(source, str) else source.SerializeToString()
+        if key not in self.functions:
+            called = function(source, self.dtype)
+            # Two sources are two functions, also where they have the same name.
             called.name = f"{called.name}_{len(self.functions)}"
-            self.functions[text] = called
-        called = self.functions[text]
+            self.functions[key] = called
+        called = self.functions[key]
         self.nodes.append(onnx.helper.make_node(called.name, inputs, outputs, domain=DOMAIN))
 
     def node(self, op_type, inputs, outputs):
         """Add a node of a standard operator without attributes."""
         self.nodes.append(onnx.helper.make_node(op_type, inputs, outputs))
+
+
+def function_model(source, dtype, inputs):
+    """
+    Return a model of one call to a function.
+
+    Parameters
+    ----------
+    source : str or onnx.FunctionProto
+        As for `function`, with one output.
+    dtype : dtype-like
+        float32 or float64, of all inputs and the output.
+    inputs : dict of str to tuple of int
+        The inputs of the function in their order: names -> shapes.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+        Its output, a matrix, has the name "result".
+    """
+    fragment = Fragment(dtype)
+    fragment.call(source, list(inputs), ["result"])
+    element_type = onnx_dtype(dtype)
+    infos = [onnx.helper.make_tensor_value_info(name, element_type, shape) for name, shape in inputs.items()]
+    result = onnx.helper.make_tensor_value_info("result", element_type, [None, None])
+    graph = onnx.helper.make_graph(fragment.nodes, "function", infos, [result])
+    opset = onnx.helper.make_opsetid("", OPSET)
+    return inlined(onnx.helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[opset]), fragment)
 
 
 def inlined(model, fragment):

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.solvers import available_solvers
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -35,6 +36,20 @@ def test_quickstart_serves_the_same_predictions():
         assert score >= scores[(*data, "scikit-learn")] - 0.02, (data, solver)
 
 
+def test_losses_fit_what_they_are_for():
+    pytest.importorskip("matplotlib").use("agg")
+    names = runpy.run_path(str(EXAMPLES / "plot_losses.py"))
+    assert names["values"].keys() == REGRESSION_LOSSES.keys() | CLASSIFICATION_LOSSES.keys()
+    at_two = {name: np.interp(2.0, names["score"].ravel(), value) for name, value in names["values"].items()}
+    assert at_two["squared_error"] == pytest.approx(0.5, abs=1e-3)
+    assert at_two["hinge"] == 0
+    X, y, models = names["X"], names["y"], names["models"]
+    assert models["squared_error"].intercept_[0] == pytest.approx(y.mean() - 2 * X.mean(), abs=0.2)
+    for loss in ("absolute_error", "huber"):
+        np.testing.assert_allclose([models[loss].intercept_[0], models[loss].coef_[0]], [1, 2], atol=0.15)
+    assert (y < models["quantile"].predict(X)).mean() == pytest.approx(0.75, abs=0.02)
+
+
 def test_plot_learning_rates_comes_closest_where_the_rate_falls():
     pytest.importorskip("matplotlib").use("agg")
     names = runpy.run_path(str(EXAMPLES / "plot_learning_rates.py"))
@@ -44,6 +59,30 @@ def test_plot_learning_rates_comes_closest_where_the_rate_falls():
     excess = names["excess"]
     assert excess.pop("Constant") > 0.01
     assert max(excess.values()) < 0.005
+
+
+def test_fine_tune_beats_both_the_old_model_and_a_new_one():
+    names = runpy.run_path(str(EXAMPLES / "fine_tune.py"))
+    before, new, tuned, last = names["scores"].values()
+    assert min(tuned, last) > max(before, new) + 0.1
+    assert names["plain"].score(names["test"], names["test_labels"]) == pytest.approx(tuned)
+    first_layer = names["models"]["last layer tuned"].weights_["coefficient"]
+    np.testing.assert_array_equal(first_layer, names["fitted"][-1].coefs_[0].astype(np.float32))
+
+
+def test_columns_serves_what_the_estimator_predicts():
+    pandas = pytest.importorskip("pandas")
+    names = runpy.run_path(str(EXAMPLES / "columns.py"))
+    assert names["accuracy"] > 0.8
+    rows = pandas.DataFrame(
+        {
+            "days": [2, np.nan, 25],
+            "channel": ["shop", None, "phone"],
+            "text": ["thank you", "it burns", "it never came"],
+        }
+    )
+    assert names["answers"].tolist() == names["model"].predict(rows).tolist() == ["later", "urgent", "urgent"]
+    np.testing.assert_allclose(names["probabilities"], names["model"].predict_proba(rows), atol=1e-6)
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)

@@ -30,8 +30,7 @@ def test_the_two_commands_stand_alone_in_their_blocks():
 @pytest.mark.parametrize("estimator_class", [skort.OrtSGDRegressor, skort.OrtSGDClassifier])
 def test_the_table_of_parameters_is_complete(estimator_class):
     table = README.read_text().split("| parameter | values |")[1].split("\n\n")[0]
+    other = "(classifier)" if estimator_class is skort.OrtSGDRegressor else "(regressor)"
     columns = [row.split("|")[1] for row in table.splitlines() if row]
-    if estimator_class is skort.OrtSGDRegressor:
-        columns = [column for column in columns if "(classifier)" not in column]
-    listed = {name for column in columns for name in re.findall(r"`(\w+)`", column)}
+    listed = {name for column in columns if other not in column for name in re.findall(r"`(\w+)`", column)}
     assert listed == set(estimator_class().get_params())

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
+from scipy.sparse._sparsetools import csr_row_index, csr_todense
 
 __all__ = ["Batch", "Batches"]
 
@@ -116,6 +117,22 @@ class Batches:
 def _filler(rows, out):
     """Return the function that writes the rows of some indices into `out`."""
     if scipy.sparse.issparse(rows):
-        return lambda indices: rows[indices].toarray(out=out)
+        return _sparse_filler(rows, out)
     # mode="clip" writes straight into `out`; the default mode goes through a buffer.
     return functools.partial(rows.take, axis=0, out=out, mode="clip")
+
+
+def _sparse_filler(rows, out):
+    """Return the same for a CSR matrix, by the functions behind `rows[indices].toarray()`, whose checks take longer."""
+    lengths = np.diff(rows.indptr)
+    indptr = np.zeros(len(out) + 1, rows.indptr.dtype)
+
+    def fill(indices):
+        np.cumsum(lengths[indices], out=indptr[1:])
+        columns, values = (np.empty(indptr[-1], part.dtype) for part in (rows.indices, rows.data))
+        indices = indices.astype(indptr.dtype)
+        csr_row_index(len(out), indices, rows.indptr, rows.indices, rows.data, columns, values)
+        out.fill(0)
+        csr_todense(*out.shape, indptr, columns, values, out)
+
+    return fill

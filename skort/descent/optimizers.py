@@ -6,6 +6,7 @@ keeps, so that one instance serves any number of trainings, and a training goes 
 """
 
 import math
+import sys
 from numbers import Real
 from typing import Protocol
 
@@ -56,6 +57,22 @@ class Optimizer(Protocol):
             Overwritten.
         """
 
+    def step_length(self, eta: float, state) -> float | np.ndarray:
+        """
+        Return how far a gradient that stays one moves a weight in one update, after the last update.
+
+        Parameters
+        ----------
+        eta : float
+            Learning rate.
+        state : dict of str to ndarray
+            As `update` left it.
+
+        Returns
+        -------
+        length : float or ndarray of shape (n_weights,)
+        """
+
 
 class SGD(BaseEstimator):
     r"""
@@ -83,6 +100,10 @@ class SGD(BaseEstimator):
         """Make one update in place."""
         np.multiply(gradient, eta, out=scratch)
         np.subtract(weights, scratch, out=weights)
+
+    def step_length(self, eta, state):
+        """Return `eta`."""
+        return eta
 
 
 class Momentum(BaseEstimator):
@@ -128,6 +149,10 @@ class Momentum(BaseEstimator):
         np.multiply(gradient, eta, out=scratch)
         np.subtract(velocity, scratch, out=velocity)
         np.add(weights, velocity, out=weights)
+
+    def step_length(self, eta, state):
+        """Return the limit of the velocity, `eta` / (1 - `momentum`)."""
+        return eta / max(1 - float(self.momentum), sys.float_info.epsilon)
 
 
 class Nesterov(Momentum):
@@ -228,6 +253,9 @@ class Adam(BaseEstimator):
     def corrected(self, eta, state):
         """Count one more update; return `eta` times the correction for moments that began at zero."""
         state["n_updates"][0] += 1
+        return self._correction(eta, state)
+
+    def _correction(self, eta, state):
         t = int(state["n_updates"][0])
         return eta * math.sqrt(1 - float(self.beta_2) ** t) / (1 - float(self.beta_1) ** t)
 
@@ -250,6 +278,10 @@ class Adam(BaseEstimator):
         np.divide(first, scratch, out=scratch)
         np.multiply(scratch, self.corrected(eta, state), out=scratch)
         np.subtract(weights, scratch, out=weights)
+
+    def step_length(self, eta, state):
+        """Return the factor of the first moment, by weight."""
+        return self._correction(eta, state) / (np.sqrt(state["second_moment"]) + float(self.epsilon))
 
 
 #: The optimizers by name.

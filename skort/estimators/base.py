@@ -48,9 +48,10 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
         "estimator": "no_validation",
         "solver": [StrOptions({"agent", "session"})],
-        "penalty": [StrOptions(set(PENALTIES)), None],
+        "penalty": [StrOptions(set(PENALTIES)), HasMethods(["strengths"]), None],
         "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
-        "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update"])],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update", "step_length"])],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "learning_rate": [StrOptions(set(SCHEDULES)), callable],
         "eta0": [Interval(Real, 0, None, closed="neither")],
@@ -91,17 +92,29 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
             weights.update(graph.weights(find_weights(graph.model.graph).names))
         return weights
 
-    def to_onnx(self) -> "onnx.ModelProto":
+    def to_onnx(self, target_opset: int | None = None) -> "onnx.ModelProto":
         """
         Return the fitted model as ONNX.
+
+        Parameters
+        ----------
+        target_opset : int, default=None
+            Opset of the model, from 13. None: 17, with IR version 8, which every supported runtime reads.
 
         Returns
         -------
         model : onnx.ModelProto
             A copy of `onnx_`: any onnxruntime serves it.
+
+        Raises
+        ------
+        ValueError
+            Where the model cannot be written in `target_opset`.
         """
+        from skort.graphs.export import at_opset
+
         check_is_fitted(self)
-        return copy.deepcopy(self.onnx_)
+        return copy.deepcopy(self.onnx_) if target_opset is None else at_opset(self.onnx_, target_opset)
 
     def to_sklearn(self) -> BaseEstimator:
         """
@@ -116,11 +129,12 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            Where `estimator` is no linear model and no neural network of scikit-learn's, and where weights of steps
-            before the model were trained.
+            Where `estimator` is no linear model and no neural network of scikit-learn's, where weights of steps before
+            the model were trained, and where the loss has another link than the model.
         """
         check_is_fitted(self)
-        return plain(self._parts, self._preprocessing, self._score_graph, vars(self))
+        has_link = not is_classifier(self) and self._inverse_link() is not None
+        return plain(self._parts, self._preprocessing, self._score_graph, vars(self), has_link=has_link)
 
     def save_onnx(self, path: str | os.PathLike) -> None:
         """
@@ -177,7 +191,9 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
             SOLVERS[self.solver].check(np.dtype(self.dtype), self._resolve_optimizer(), self.max_grad_norm)
             given_X = X
             X, y = self._validate(X, y, has_steps=parts.transformers is not None)
+            self._loss = self._resolve_loss()
             y, target = self._encode(y, known_classes(parts, classes))
+            self._loss.check_target(target)
             weights = self._row_weights(sample_weight, X, y)
             random_state = check_random_state(self.random_state)
             scoring, weights = validation_scoring(self, given_X, y, sample_weight, weights, random_state, X_val, y_val)
@@ -201,7 +217,9 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
             if self.dtype != self._score_graph.dtype:
                 raise ValueError(f"dtype={self.dtype!r}, but earlier calls had dtype='{self._score_graph.dtype}'.")
             X, y = self._validate(X, y, has_steps=self._preprocessing.transformers is not None, reset=False)
+            self._loss = self._resolve_loss()
             y, target = self._encode(y, classes)
+            self._loss.check_target(target)
             weights = self._row_weights(sample_weight, X, y)
             if target.shape[1] != self._score_graph.n_outputs:
                 raise ValueError(f"y has {target.shape[1]} outputs, earlier calls had {self._score_graph.n_outputs}.")
@@ -245,6 +263,7 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
             random_state,
             trainable=self.trainable,
             is_classifier=is_classifier(self),
+            own_link=self._loss.inverse_link_function(n_outputs) is None,
         )
         return X
 
@@ -290,6 +309,17 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         """Return what a solver is told about its updates."""
         optimizer = self._resolve_optimizer()
         return {"optimizer": optimizer, "max_grad_norm": self.max_grad_norm, "average": self.average}
+
+    def _resolve_loss(self):
+        loss = self._resolve(self._losses, self.loss)
+        kind = get_tags(self).estimator_type
+        if kind not in loss.estimator_types:
+            names = ", ".join(repr(name) for name in self._losses)
+            raise ValueError(f"loss={type(loss).__name__} is no loss of a {kind}. Use one of {names}.")
+        return loss
+
+    def _inverse_link(self):
+        return self._loss.inverse_link_function(self._score_graph.n_outputs)
 
     def _resolve_schedule(self):
         if self.learning_rate == "optimal" and self.alpha == 0:

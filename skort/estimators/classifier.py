@@ -7,17 +7,31 @@ from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD, can_partial_fit
 from skort.estimators.labels import encoded, streamed_classes
 from skort.estimators.weights import with_class_weight
+from skort.objective.base import ScoreLoss
+from skort.objective.classification_losses import LogLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES
+from skort.objective.penalties import Penalty
 
 __all__ = ["OrtSGDClassifier"]
+
+
+def _gives_probabilities(classifier):
+    """Return whether the loss, that of the fit where there was one, gives probabilities."""
+    loss = getattr(classifier, "_loss", classifier.loss)
+    if isinstance(loss, str):
+        loss = classifier._losses[loss]() if loss in classifier._losses else None
+    if "classifier" not in getattr(loss, "estimator_types", ()) or loss.inverse_link_function(1) is None:
+        raise AttributeError(f"probabilities are not available for loss={classifier.loss!r}.")
+    return True
 
 
 class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
@@ -26,31 +40,40 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
     Minimises, batch by batch,
 
-    .. math:: J(w) = \frac{\sum_i s_i \, loss(y_i, score_i)}{\sum_i s_i} + \frac{\alpha}{2} \lVert w \rVert_2^2
+    .. math:: J(w) = \frac{\sum_i s_i \, loss(y_i, score_i)}{\sum_i s_i} + \alpha \, penalty(w)
 
     over the weights of a scikit-learn model, where :math:`s_i` are the sample weights times the class weights, and the
-    score is the raw score, before any sigmoid or softmax. Two classes have one score, the log-loss of its sigmoid and
-    the gradient :math:`p - y`; more classes have one score each, the log-loss of their softmax and the gradient
-    :math:`p - onehot(y)`. The loss is computed from the raw score and finite for every finite score. The fitted model
-    predicts through the ONNX model that `save_onnx` writes.
+    score is the raw score, before any sigmoid or softmax. Two classes have one score, by default the log-loss of its
+    sigmoid and the gradient :math:`p - y`; more classes have one score each, by default the log-loss of their softmax
+    and the gradient :math:`p - onehot(y)`. The loss is computed from the raw score and finite for every finite score.
+    `save_onnx` writes the fitted model as an ONNX file.
 
     Parameters
     ----------
-    estimator : estimator, default=None
-        The model to train: `LogisticRegression` or `MLPClassifier`, or a `Pipeline` that ends in one. None:
-        `LogisticRegression()`. Its architecture is used (`fit_intercept`, `hidden_layer_sizes`, `activation`), not its
-        own training parameters. The estimator itself is not changed. The steps of a pipeline before the model are
-        cloned, fitted once on all rows, and part of the exported model; they get an array (a `ColumnTransformer` takes
-        columns by position) and no `sample_weight`, as in scikit-learn's own pipelines.
+    estimator : estimator or onnx.ModelProto, default=None
+        The model to train: any linear classifier or neural network of scikit-learn, or a `Pipeline` that ends in one.
+        None: `LogisticRegression()`. Its architecture is used (`fit_intercept`, `hidden_layer_sizes`, `activation`),
+        not its own training parameters. The estimator itself is not changed. The steps of a pipeline before the model
+        are cloned, fitted once on all rows, and part of the exported model; they get X as it is, and no
+        `sample_weight`, as in scikit-learn's own pipelines. `FrozenEstimator(fitted)`: a fitted model or pipeline,
+        whose weights are the initial ones and whose steps are not fitted again. It may be of another type, where its
+        ONNX graph has weights with a gradient. `onnx.ModelProto`: one input of floats, one output of floats beside
+        labels; its weights are the initial ones. It is not changed.
     solver : {"agent", "session"}, default="agent"
         The API of ONNX Runtime that makes the gradient steps: "agent" for TrainingAgent, "session" for
         TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11). Both make the same steps.
-    loss : {"log_loss"}, default="log_loss"
-        The log-loss of the sigmoid, or of the softmax.
-    penalty : {"l2"} or None, default="l2"
-        The penalty of the weights that multiply inputs; intercepts have none.
+    loss : str or loss instance, default="log_loss"
+        "log_loss", "hinge", "squared_hinge", "modified_huber" or "perceptron"; or an instance of
+        `skort.objective.Loss` for a loss of your own. More than two classes are trained together by the softmax of
+        "log_loss", and one against the rest by the others. `predict_proba` exists for "log_loss" and "modified_huber".
+    penalty : {"l1", "l2", "elasticnet"}, penalty instance or None, default="l2"
+        The penalty of the weights that multiply inputs; intercepts have none. "l1" makes weights exactly zero with
+        solver "agent" only. An instance of `skort.objective.ElasticPenalty` can give each weight its own strength; an
+        instance has its own `alpha` and `l1_ratio`.
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
+    l1_ratio : float, default=0.15
+        Of "elasticnet": between 0 for "l2" and 1 for "l1".
     optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
         "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.descent.optimizers`, which may be given with other
@@ -112,14 +135,15 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     weights_ : dict of str to ndarray
-        Copies of the trained weights, by their names in `onnx_`.
+        Copies of all weights, trained or not, by their names in `onnx_`.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients, where the model is linear. After a pipeline's steps: of the transformed features.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts, where the model is linear.
     onnx_ : onnx.ModelProto
-        The deployable model. Its input "X" has shape (any, `n_features_in_`); its outputs are "label", of shape
-        (any,), and "probabilities", of shape (any, n_classes).
+        The deployable model. Its input "X" has shape (any, `n_features_in_`), of a DataFrame that a pipeline takes each
+        column is an input of shape (any, 1); its outputs are "label", of shape (any,), and "probabilities", of shape
+        (any, n_classes).
     loss_curve_ : list of float
         The objective of each epoch: the mean over its batches, each before its update.
     loss_ : float
@@ -173,7 +197,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     _default = LogisticRegression()
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
-        "loss": [StrOptions(set(_losses))],
+        "loss": [StrOptions(set(_losses)), HasMethods(["value_function", "gradient_function"])],
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
 
@@ -182,9 +206,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         estimator: BaseEstimator | None = None,
         *,
         solver: str = "agent",
-        loss: str = "log_loss",
-        penalty: str | None = "l2",
+        loss: str | ScoreLoss = "log_loss",
+        penalty: str | Penalty | None = "l2",
         alpha: float = 1e-4,
+        l1_ratio: float = 0.15,
         optimizer: str | Optimizer = "sgd",
         max_grad_norm: float | None = None,
         learning_rate: str | Callable[[int], float] = "constant",
@@ -212,6 +237,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self.loss = loss
         self.penalty = penalty
         self.alpha = alpha
+        self.l1_ratio = l1_ratio
         self.optimizer = optimizer
         self.max_grad_norm = max_grad_norm
         self.learning_rate = learning_rate
@@ -250,7 +276,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Numbers, finite.
+            Numbers, finite; or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
         y : array-like of shape (n_samples,)
             Class labels of at least two classes: ints, strings, bools or floats.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -330,7 +356,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     def _deployable(self, transformers):
         from skort.graphs.export import classifier_model
 
-        return classifier_model(self._score_graph, self.classes_, transformers)
+        return classifier_model(self._score_graph, self.classes_, transformers, self._inverse_link())
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """
@@ -366,9 +392,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         score = self._run(SCORE, X).astype(np.float64)
         return score.ravel() if score.shape[1] == 1 else score
 
+    @available_if(_gives_probabilities)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """
-        Return the probabilities of the classes.
+        Return the probabilities of the classes; exists for the losses "log_loss" and "modified_huber".
 
         Parameters
         ----------
@@ -377,15 +404,16 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In float64: the values that the ONNX model gives.
+            In float64.
         """
         from skort.graphs.export import PROBABILITIES
 
         return self._run(PROBABILITIES, X).astype(np.float64)
 
+    @available_if(_gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
         """
-        Return the logarithms of the probabilities of the classes, computed from the raw scores.
+        Return the logarithms of the probabilities of the classes; exists where `predict_proba` does.
 
         Parameters
         ----------
@@ -394,8 +422,13 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Returns
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
-            In float64; finite even where a probability is rounded to zero.
+            In float64. Those of "log_loss" are computed from the raw scores, finite even where a probability is
+            rounded to zero; the others are minus infinity there.
         """
+        check_is_fitted(self)
+        if not isinstance(self._loss, LogLoss):
+            with np.errstate(divide="ignore"):
+                return np.log(self.predict_proba(X))
         score = self.decision_function(X)
         if score.ndim == 1:
             return log_expit(np.column_stack([-score, score]))

@@ -162,7 +162,7 @@ class Preprocessing:
         return _numbers(self.transformers.transform(X), self.dtype)
 
 
-def prepare(parts, X, y, n_outputs, dtype, random_state, *, trainable, is_classifier):
+def prepare(parts, X, y, n_outputs, dtype, random_state, *, trainable, is_classifier, own_link=True):
     """
     Fit the steps before a model, and convert the model to ONNX.
 
@@ -181,6 +181,8 @@ def prepare(parts, X, y, n_outputs, dtype, random_state, *, trainable, is_classi
     trainable : None, str or list of str
         See `skort.graphs.trainable.chosen`. None: the weights of the model.
     is_classifier : bool
+    own_link : bool, default=True
+        See `skort.graphs.initial.initial_score_graph`.
 
     Returns
     -------
@@ -206,6 +208,7 @@ def prepare(parts, X, y, n_outputs, dtype, random_state, *, trainable, is_classi
         random_state,
         is_fitted=parts.is_fitted,
         is_classifier=is_classifier,
+        own_link=own_link,
     )
     if trainable is not None:
         first, score_graph = chosen(score_graph, trainable_steps(transformers, dtype), trainable)
@@ -217,7 +220,7 @@ def prepare(parts, X, y, n_outputs, dtype, random_state, *, trainable, is_classi
     return Preprocessing(transformers, graph, dtype), X, score_graph
 
 
-def plain(parts, preprocessing, score_graph, fitted):
+def plain(parts, preprocessing, score_graph, fitted, *, has_link=False):
     """
     Return fitted steps and a trained model as plain scikit-learn.
 
@@ -229,6 +232,8 @@ def plain(parts, preprocessing, score_graph, fitted):
         With the trained weights.
     fitted : dict
         The attributes `classes_` and `feature_names_in_`, where there are such.
+    has_link : bool, default=False
+        Whether the trained score is the logarithm of the prediction.
 
     Returns
     -------
@@ -239,12 +244,17 @@ def plain(parts, preprocessing, score_graph, fitted):
     ValueError
         Where scikit-learn has no place for the weights.
     """
-    from skort.graphs.families import FAMILY, score_model, trained_model
+    from skort.graphs.families import FAMILY, has_log_link, score_model, trained_model
     from skort.graphs.score_graph import find_weights
 
     if type(score_model(parts.model)) not in FAMILY:
         name = type(parts.model).__name__
         raise ValueError(f"estimator={name} cannot be given back as a scikit-learn model: use to_onnx().")
+    if has_link and not has_log_link(parts.model):
+        raise ValueError(
+            f"estimator={type(parts.model).__name__} predicts its score, which the loss took for the logarithm of the "
+            "prediction: use to_onnx(), or train a model with a log link, such as PoissonRegressor."
+        )
     steps = parts.transformers.steps if parts.transformers is not None else []
     kept = preprocessing.transformers.steps if preprocessing.transformers is not None else []
     if len(kept) < len(steps):

@@ -1,19 +1,22 @@
 """OrtSGDRegressor."""
 
 from collections.abc import Callable
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.linear_model import LinearRegression
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD, can_partial_fit
+from skort.objective.base import ScoreLoss
 from skort.objective.losses import REGRESSION_LOSSES
+from skort.objective.penalties import Penalty
 
 __all__ = ["OrtSGDRegressor"]
 
@@ -24,29 +27,43 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
     Minimises, batch by batch,
 
-    .. math:: J(w) = \frac{\sum_i s_i \, \frac{1}{2} (score_i - y_i)^2}{\sum_i s_i}
-        + \frac{\alpha}{2} \lVert w \rVert_2^2
+    .. math:: J(w) = \frac{\sum_i s_i \, loss(y_i, score_i)}{\sum_i s_i} + \alpha \, penalty(w)
 
-    over the weights of a scikit-learn model, where :math:`s_i` are the sample weights; with several outputs the squared
-    error is the mean over them. The fitted model predicts through the ONNX model that `save_onnx` writes.
+    over the weights of a scikit-learn model, where :math:`s_i` are the sample weights; with several outputs the loss is
+    the mean over them. `save_onnx` writes the fitted model as an ONNX file.
 
     Parameters
     ----------
-    estimator : estimator, default=None
-        The model to train: `LinearRegression` or `MLPRegressor`, or a `Pipeline` that ends in one. None:
-        `LinearRegression()`. Its architecture is used (`fit_intercept`, `hidden_layer_sizes`, `activation`), not its
-        own training parameters. The estimator itself is not changed. The steps of a pipeline before the model are
-        cloned, fitted once on all rows, and part of the exported model; they get an array (a `ColumnTransformer` takes
-        columns by position) and no `sample_weight`, as in scikit-learn's own pipelines.
+    estimator : estimator or onnx.ModelProto, default=None
+        The model to train: any linear regressor or neural network of scikit-learn, or a `Pipeline` that ends in one.
+        None: `LinearRegression()`. Its architecture is used (`fit_intercept`, `hidden_layer_sizes`, `activation`), not
+        its own training parameters. The estimator itself is not changed. The steps of a pipeline before the model are
+        cloned, fitted once on all rows, and part of the exported model; they get X as it is, and no `sample_weight`, as
+        in scikit-learn's own pipelines. `FrozenEstimator(fitted)`: a fitted model or pipeline, whose weights are the
+        initial ones and whose steps are not fitted again. It may be of another type, where its ONNX graph has weights
+        with a gradient. `onnx.ModelProto`: one input of floats, one output of floats; its weights are the initial ones.
+        It is not changed.
     solver : {"agent", "session"}, default="agent"
         The API of ONNX Runtime that makes the gradient steps: "agent" for TrainingAgent, "session" for
         TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11). Both make the same steps.
-    loss : {"squared_error"}, default="squared_error"
-        Half the squared error.
-    penalty : {"l2"} or None, default="l2"
-        The penalty of the weights that multiply inputs; intercepts have none.
+    loss : str or loss instance, default="squared_error"
+        "squared_error", "absolute_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive", "quantile",
+        "poisson" or "gamma"; or an instance of `skort.objective.Huber`, of another class there, or of
+        `skort.objective.Loss` for a loss of your own. With "poisson" (y not negative) and "gamma" (y positive) the
+        score is the logarithm of the prediction.
+    epsilon : float, default=0.1
+        Of "huber" the distance from y at which the loss becomes linear, of the two "epsilon_insensitive" losses the
+        distance that costs nothing; in units of y. An instance has its own.
+    quantile : float, default=0.5
+        Of "quantile": which quantile to predict, between 0 and 1.
+    penalty : {"l1", "l2", "elasticnet"}, penalty instance or None, default="l2"
+        The penalty of the weights that multiply inputs; intercepts have none. "l1" makes weights exactly zero with
+        solver "agent" only. An instance of `skort.objective.ElasticPenalty` can give each weight its own strength; an
+        instance has its own `alpha` and `l1_ratio`.
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
+    l1_ratio : float, default=0.15
+        Of "elasticnet": between 0 for "l2" and 1 for "l1".
     optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
         "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.descent.optimizers`, which may be given with other
@@ -103,14 +120,14 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     Attributes
     ----------
     weights_ : dict of str to ndarray
-        Copies of the trained weights, by their names in `onnx_`.
+        Copies of all weights, trained or not, by their names in `onnx_`.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
         Coefficients, where the model is linear. After a pipeline's steps: of the transformed features.
     intercept_ : ndarray of shape (1,) or (n_outputs,)
         Intercepts, where the model is linear.
     onnx_ : onnx.ModelProto
-        The deployable model. Its input "X" has shape (any, `n_features_in_`); its output "variable" has shape
-        (any, n_outputs).
+        The deployable model. Its input "X" has shape (any, `n_features_in_`), of a DataFrame that a pipeline takes each
+        column is an input of shape (any, 1); its output "variable" has shape (any, n_outputs).
     loss_curve_ : list of float
         The objective of each epoch: the mean over its batches, each before its update.
     loss_ : float
@@ -163,16 +180,24 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
     _losses = REGRESSION_LOSSES
     _default = LinearRegression()
-    _parameter_constraints = {**BaseOrtSGD._parameter_constraints, "loss": [StrOptions(set(_losses))]}
+    _parameter_constraints = {
+        **BaseOrtSGD._parameter_constraints,
+        "loss": [StrOptions(set(_losses)), HasMethods(["value_function", "gradient_function"])],
+        "epsilon": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
+        "quantile": [Interval(Real, 0, 1, closed="neither")],
+    }
 
     def __init__(
         self,
         estimator: BaseEstimator | None = None,
         *,
         solver: str = "agent",
-        loss: str = "squared_error",
-        penalty: str | None = "l2",
+        loss: str | ScoreLoss = "squared_error",
+        epsilon: float = 0.1,
+        quantile: float = 0.5,
+        penalty: str | Penalty | None = "l2",
         alpha: float = 1e-4,
+        l1_ratio: float = 0.15,
         optimizer: str | Optimizer = "sgd",
         max_grad_norm: float | None = None,
         learning_rate: str | Callable[[int], float] = "constant",
@@ -197,8 +222,11 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.estimator = estimator
         self.solver = solver
         self.loss = loss
+        self.epsilon = epsilon
+        self.quantile = quantile
         self.penalty = penalty
         self.alpha = alpha
+        self.l1_ratio = l1_ratio
         self.optimizer = optimizer
         self.max_grad_norm = max_grad_norm
         self.learning_rate = learning_rate
@@ -236,7 +264,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Numbers, finite.
+            Numbers, finite; or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets, finite numbers.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -312,7 +340,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     def _deployable(self, transformers):
         from skort.graphs.export import regressor_model
 
-        return regressor_model(self._score_graph, transformers)
+        return regressor_model(self._score_graph, transformers, self._inverse_link())
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """
@@ -325,7 +353,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            In float64: the values that the ONNX model gives, in the shape of the y of `fit`.
+            In float64, in the shape of the y of `fit`.
         """
         from skort.graphs.export import PREDICTION
 

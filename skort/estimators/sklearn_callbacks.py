@@ -4,7 +4,7 @@ try:
     from sklearn.callback import CallbackSupportMixin
 except ImportError:  # scikit-learn < 1.9
 
-    class CallbackSupportMixin:
+    class CallbackSupportMixin:  # type: ignore[no-redef]
         """There are no callbacks to support."""
 
 

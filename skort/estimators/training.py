@@ -96,8 +96,8 @@ def _objective(estimator):
     from skort.objective.nodes import Objective
 
     return Objective(
-        loss=estimator._resolve(estimator._losses, estimator.loss),
-        penalty=estimator._resolve(PENALTIES, estimator.penalty) if estimator.alpha > 0 else None,
+        loss=estimator._loss,
+        penalty=estimator._resolve(PENALTIES, estimator.penalty),
         coefficients=estimator._score_graph.coefficients,
         n_outputs=estimator._score_graph.n_outputs,
         dtype=estimator._score_graph.dtype,

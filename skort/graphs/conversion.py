@@ -89,7 +89,8 @@ def _without_missing_text(categories):
 
 
 def _convert_imputer(scope, operator, container):
-    # skl2onnx's own takes no missing numbers in float64, and no missing text but a marker of one's own.
+    # skl2onnx's own takes no missing numbers in float64, no missing text but a marker of one's own, and drops the
+    # columns of add_indicator.
     imputer, (X, *others) = operator.raw_operator, operator.inputs
     name = X.full_name
     if others:
@@ -117,7 +118,18 @@ def _convert_imputer(scope, operator, container):
     container.add_initializer(
         fill, element_type, [1, len(statistics)], [s.encode() for s in statistics] if is_text else statistics
     )
-    container.add_node("Where", [missing, fill, name], operator.outputs[0].full_name, op_version=9)
+    output = operator.outputs[0]
+    marked = [] if imputer.indicator_ is None or is_text else imputer.indicator_.features_.tolist()
+    imputed = scope.get_unique_variable_name("imputed") if marked else output.full_name
+    container.add_node("Where", [missing, fill, name], imputed, op_version=9)
+    if marked:
+        features, chosen, indicator = map(scope.get_unique_variable_name, ("features", "chosen", "indicator"))
+        container.add_initializer(features, TensorProto.INT64, [len(marked)], marked)
+        container.add_node("Gather", [missing, features], chosen, axis=1, op_version=13)
+        container.add_node("Cast", chosen, indicator, to=element_type, op_version=13)
+        container.add_node("Concat", [imputed, indicator], output.full_name, axis=1, op_version=13)
+        # skl2onnx counts the imputed columns only.
+        output.type.shape = [None, len(statistics) + len(marked)]
 
 
 def _convert_polynomial(scope, operator, container):

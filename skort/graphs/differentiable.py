@@ -11,7 +11,7 @@ DIFFERENTIABLE = frozenset(
         *("Min", "Mul", "Neg", "Pow", "Reciprocal", "Relu", "Sigmoid", "Sin", "Sqrt", "Sub", "Tanh"),
         *("Gemm", "MatMul", "LogSoftmax", "ReduceMean", "ReduceSum", "Softmax"),
         *("Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Pad", "Reshape", "Slice", "Split"),
-        *("Squeeze", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze"),
+        *("Squeeze", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Where"),
         *("AveragePool", "Conv", "GlobalAveragePool", "MaxPool"),
     }
 )
@@ -42,7 +42,7 @@ def undifferentiable(graph, weights):
     Parameters
     ----------
     graph : onnx.GraphProto
-        With one output.
+        With one output; with the shapes of its results where it has a `Where`, as from `onnx.shape_inference`.
     weights : iterable of str
         Names of initializers, or of inputs.
 
@@ -56,7 +56,7 @@ def undifferentiable(graph, weights):
     output = graph.output[0]
     float64 = output.type.tensor_type.elem_type == TensorProto.DOUBLE
     leading = _leading_to(graph, output.name)
-    vectors = {i.name for i in graph.initializer if len(i.dims) == 1}
+    shapes = _shapes(graph)
     for weight in weights:
         reached, stopping = {weight}, []
         for node in graph.node:
@@ -64,7 +64,7 @@ def undifferentiable(graph, weights):
                 continue
             if node.op_type in _CONSTANT:
                 stopping.append(node)
-            elif _has_gradient(node, reached, leading, vectors, float64):
+            elif _has_gradient(node, reached, leading, shapes, float64):
                 reached.update(node.output)
             else:
                 return node.op_type, node.name
@@ -82,7 +82,7 @@ def _leading_to(graph, output):
     return leading
 
 
-def _has_gradient(node, reached, leading, vectors, float64):
+def _has_gradient(node, reached, leading, shapes, float64):
     """Return whether the runtime differentiates `node` by those of its inputs that are `reached`."""
     name = node.op_type
     if node.domain not in ("", "ai.onnx") or name not in DIFFERENTIABLE or (float64 and name in FLOAT32_ONLY):
@@ -91,8 +91,21 @@ def _has_gradient(node, reached, leading, vectors, float64):
         return reached.isdisjoint(node.input[1:])
     # The gradient of a product with a vector is wrong, without a word, as is that of a Split with an unused part.
     if name == "MatMul":
-        return vectors.isdisjoint(node.input)
+        return all(len(shapes.get(i, (1, 1))) != 1 for i in node.input)
+    # So is that of a broadcast branch.
+    if name == "Where":
+        return {shapes.get(i) for i in reached.intersection(node.input)} == {shapes.get(node.output[0], ())}
     if name == "Split":
         return leading.issuperset(node.output)
     # Without permutation 1.19 does not build the gradient.
     return name != "Transpose" or any(attribute.name == "perm" for attribute in node.attribute)
+
+
+def _shapes(graph):
+    """Return the shapes of initializers, and those that the graph says in full, by name."""
+    shapes = {i.name: tuple(i.dims) for i in graph.initializer}
+    for info in (*graph.input, *graph.value_info, *graph.output):
+        dims = tuple(dim.dim_value or dim.dim_param for dim in info.type.tensor_type.shape.dim)
+        if all(dims) and info.type.tensor_type.HasField("shape"):
+            shapes[info.name] = dims
+    return shapes

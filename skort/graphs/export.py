@@ -3,13 +3,25 @@
 import copy
 
 import numpy as np
+import onnx.checker
 import onnx.compose
+import onnx.helper
+import onnx.version_converter
 from onnx import helper, numpy_helper
 
-from skort.onnx_text import Fragment, import_each_domain_once, inlined, onnx_dtype
+from skort.onnx_text import IR_VERSION, Fragment, import_each_domain_once, inlined, onnx_dtype
 from skort.version import __version__
 
-__all__ = ["LABEL", "PREDICTION", "PROBABILITIES", "SCORE", "classifier_model", "label_tensor", "regressor_model"]
+__all__ = [
+    "LABEL",
+    "PREDICTION",
+    "PROBABILITIES",
+    "SCORE",
+    "at_opset",
+    "classifier_model",
+    "label_tensor",
+    "regressor_model",
+]
 
 # The names that skl2onnx gives to outputs.
 PREDICTION = "variable"
@@ -18,26 +30,28 @@ PROBABILITIES = "probabilities"
 # The raw score, a result inside a classifier's model.
 SCORE = "skort_score"
 
-# The label follows the score, not the probability: probabilities round to 0.5 or 1 where scores still differ.
-_SIGMOID = """
-sigmoid_head (score) => (decision, probabilities) {
+_OLDEST_OPSET = 13
+
+# Of the score, not of the probability: probabilities round to 0.5 or 1 where scores still differ.
+_BINARY_LABEL = """
+binary_label (score, classes) => (label) {
     minus_score = Neg (score)
     decision = Concat <axis = 1> (minus_score, score)
-    probabilities = Sigmoid (decision)
-}"""
-_SOFTMAX = """
-softmax_head (score) => (decision, probabilities) {
-    decision = Identity (score)
-    probabilities = Softmax <axis = 1> (score)
-}"""
-_LABEL = """
-label (decision, classes) => (label) {
     column = ArgMax <axis = 1, keepdims = 0> (decision)
     label = Gather <axis = 0> (classes, column)
 }"""
+_LABEL = """
+label (score, classes) => (label) {
+    column = ArgMax <axis = 1, keepdims = 0> (score)
+    label = Gather <axis = 0> (classes, column)
+}"""
+_IDENTITY = """
+identity (score) => (prediction) {
+    prediction = Identity (score)
+}"""
 
 
-def regressor_model(score_graph, transformers=None):
+def regressor_model(score_graph, transformers=None, inverse_link=None):
     """
     Return the model X -> `PREDICTION`, of shape (any, n_outputs).
 
@@ -46,14 +60,18 @@ def regressor_model(score_graph, transformers=None):
     score_graph : ScoreGraph
     transformers : onnx.ModelProto, default=None
         What comes before the score graph.
+    inverse_link : str or onnx.FunctionProto, default=None
+        The function `(score) => (prediction)`, as for `skort.onnx_text.function`. None: the score is predicted.
     """
     model = _raw_score(score_graph, transformers)
-    model.graph.node.append(helper.make_node("Identity", [score_graph.score_name], [PREDICTION]))
+    head = Fragment(score_graph.dtype)
+    head.call(inverse_link or _IDENTITY, [score_graph.score_name], [PREDICTION])
+    model.graph.node.extend(head.nodes)
     info = helper.make_tensor_value_info(PREDICTION, onnx_dtype(score_graph.dtype), [None, score_graph.n_outputs])
-    return _finished(model, [info])
+    return _finished(inlined(model, head), [info])
 
 
-def classifier_model(score_graph, classes, transformers=None):
+def classifier_model(score_graph, classes, transformers=None, inverse_link=None):
     """
     Return the model X -> `LABEL`, of shape (any,), and `PROBABILITIES`, of shape (any, n_classes).
 
@@ -64,20 +82,60 @@ def classifier_model(score_graph, classes, transformers=None):
     classes : ndarray of shape (n_classes,)
     transformers : onnx.ModelProto, default=None
         What comes before the score graph.
+    inverse_link : str or onnx.FunctionProto, default=None
+        The function `(score) => (probabilities)`, as for `skort.onnx_text.function`. None: there is no output
+        `PROBABILITIES`.
     """
     model = _raw_score(score_graph, transformers)
     labels = label_tensor(classes)
     model.graph.initializer.append(labels)
     head = Fragment(score_graph.dtype)
     head.node("Identity", [score_graph.score_name], [SCORE])
-    head.call(_SIGMOID if score_graph.n_outputs == 1 else _SOFTMAX, [SCORE], ["skort_decision", PROBABILITIES])
-    head.call(_LABEL, ["skort_decision", labels.name], [LABEL])
+    head.call(_BINARY_LABEL if score_graph.n_outputs == 1 else _LABEL, [SCORE, labels.name], [LABEL])
+    outputs = [helper.make_tensor_value_info(LABEL, labels.data_type, [None])]
+    if inverse_link is not None:
+        head.call(inverse_link, [SCORE], [PROBABILITIES])
+        shape = [None, len(classes)]
+        outputs.append(helper.make_tensor_value_info(PROBABILITIES, onnx_dtype(score_graph.dtype), shape))
     model.graph.node.extend(head.nodes)
-    outputs = [
-        helper.make_tensor_value_info(LABEL, labels.data_type, [None]),
-        helper.make_tensor_value_info(PROBABILITIES, onnx_dtype(score_graph.dtype), [None, len(classes)]),
-    ]
     return _finished(inlined(model, head), outputs)
+
+
+def at_opset(model, opset):
+    """
+    Return a model in another opset.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        In `skort.onnx_text.OPSET`. It is not changed.
+    opset : int
+
+    Returns
+    -------
+    model : onnx.ModelProto
+
+    Raises
+    ------
+    ValueError
+        Where the model cannot be written in that opset.
+    """
+    model = copy.deepcopy(model)
+    (default,) = [o for o in model.opset_import if o.domain == ""]
+    try:
+        if opset > default.version:
+            model = onnx.version_converter.convert_version(model, opset)
+        elif opset >= _OLDEST_OPSET:
+            # The operators that are written here are the same since then; the checker sees to others.
+            default.version = opset
+        else:
+            raise ValueError(f"the oldest is {_OLDEST_OPSET}.")
+        model.ir_version = max(IR_VERSION, onnx.helper.find_min_ir_version_for(model.opset_import, True))
+        onnx.checker.check_model(model, full_check=True)
+    except Exception as error:  # of the converter and the checker: theirs, RuntimeError, IndexError
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"The model cannot be written with target_opset={opset!r}: {reason}") from error
+    return model
 
 
 def _raw_score(score_graph, transformers):

@@ -16,7 +16,9 @@ from skort.graphs.score_graph import ScoreGraph, find_weights
 __all__ = ["check_differentiable", "initial_score_graph", "stand_in_graph"]
 
 
-def initial_score_graph(model, n_features, n_outputs, dtype, random_state, *, is_fitted=False, is_classifier=False):
+def initial_score_graph(
+    model, n_features, n_outputs, dtype, random_state, *, is_fitted=False, is_classifier=False, own_link=True
+):
     """
     Convert a model to ONNX, up to its raw score.
 
@@ -34,6 +36,9 @@ def initial_score_graph(model, n_features, n_outputs, dtype, random_state, *, is
         Whether to start from the model's own weights.
     is_classifier : bool, default=False
         Whether the score is to be turned into classes; then two of them have one score.
+    own_link : bool, default=True
+        Whether the exponential that a regressor with a log link predicts is part of the score. False where the loss is
+        one of the logarithm of the prediction.
 
     Returns
     -------
@@ -64,7 +69,8 @@ def initial_score_graph(model, n_features, n_outputs, dtype, random_state, *, is
         return onnx_score_graph(graph, n_features, n_outputs, dtype, is_classifier=is_classifier)
     if stand_in.predict(np.zeros((1, n_features))).size != n_outputs:
         raise ValueError(f"y asks for {n_outputs} outputs, which the fitted {name} does not have.")
-    return stand_in_graph(stand_in, n_outputs, dtype, log_link=not is_sklearn_classifier(model) and has_log_link(model))
+    log_link = own_link and not is_sklearn_classifier(model) and has_log_link(model)
+    return stand_in_graph(stand_in, n_outputs, dtype, log_link=log_link)
 
 
 def stand_in_graph(stand_in, n_outputs, dtype, *, log_link=False):

@@ -50,7 +50,9 @@ def check_trainable(model, *, is_fitted=False):
     """
     if isinstance(model, onnx.ModelProto):
         return
-    if not (hasattr(model, "fit") and hasattr(model, "predict")):
+    # Not of the model itself: some have `predict` only when they are fitted.
+    cls = model if isinstance(model, type) else type(model)
+    if not (hasattr(cls, "fit") and hasattr(cls, "predict")):
         raise ValueError(
             "The 'estimator' parameter must be an object implementing 'fit' and 'predict', a Pipeline that ends in "
             f"one, a FrozenEstimator around either, or an onnx.ModelProto. Got {model!r} instead."
@@ -119,14 +121,14 @@ def chosen(score_graph, steps, patterns):
 
 def _obstacle(model):
     """Say what stands between the weights of a model and its predictions, from the graph of a small fitted copy."""
-    X = np.random.RandomState(0).uniform(size=(60, 3))
-    y = (X[:, 0] > X[:, 1]).astype(int) if is_classifier(model) else X[:, 0] + 1
+    X = np.random.RandomState(0).uniform(size=(60, 1 if get_tags(model).input_tags.one_d_array else 3))
+    y = (X[:, 0] > 0.5).astype(int) if is_classifier(model) else X[:, 0] + 1
     if {"estimator", "estimators", "regressor"} & set(model.get_params(deep=False)):
         return f"put {_OURS[get_tags(model).estimator_type]} inside it, not around it."
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            graph = to_onnx(clone(model).fit(X, y), (RawInput("X", False, 3),), np.float32).graph
+            graph = to_onnx(clone(model).fit(X, y), (RawInput("X", False, X.shape[1]),), np.float32).graph
     except (MissingShapeCalculator, MissingConverter):
         return "skl2onnx has no converter for it, so that there is no graph to differentiate."
     except Exception as error:  # scikit-learn and skl2onnx raise errors of many kinds

@@ -1,1 +1,36 @@
 """What is minimised: losses and penalties, each one ONNX text and its formula."""
+
+from skort.objective.classification_losses import Hinge, LogLoss, ModifiedHuber, PerceptronLoss, SquaredHinge
+from skort.objective.custom_loss import Loss
+from skort.objective.log_link_losses import GammaLoss, PoissonLoss
+from skort.objective.penalties import L1, L2, ElasticPenalty
+from skort.objective.regression_losses import (
+    AbsoluteError,
+    ElasticLoss,
+    EpsilonInsensitive,
+    Huber,
+    Quantile,
+    SquaredEpsilonInsensitive,
+    SquaredError,
+)
+
+__all__ = [
+    "L1",
+    "L2",
+    "AbsoluteError",
+    "ElasticLoss",
+    "ElasticPenalty",
+    "EpsilonInsensitive",
+    "GammaLoss",
+    "Hinge",
+    "Huber",
+    "LogLoss",
+    "Loss",
+    "ModifiedHuber",
+    "PerceptronLoss",
+    "PoissonLoss",
+    "Quantile",
+    "SquaredEpsilonInsensitive",
+    "SquaredError",
+    "SquaredHinge",
+]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from onnx.helper import make_tensor_value_info
 
-from skort.objective.losses import Loss
-from skort.objective.penalties import Penalty
+from skort.objective.base import ScoreLoss
+from skort.objective.penalties import Penalty, l1_text, l2_gradient_text, l2_text
 from skort.onnx_text import onnx_dtype
 
 __all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "TARGET", "Objective"]
@@ -18,6 +18,10 @@ LOSS = "skort_loss"
 OBJECTIVE = "skort_objective"
 SCORE_GRADIENT = "skort_score_gradient"
 
+_SUM = """
+sum_of_all (loss) => (sum) {
+    sum = ReduceSum <keepdims = 0> (loss)
+}"""
 _WEIGHTED_SUM = """
 weighted_sum (loss, sample_weight) => (sum) {
     weighted = Mul (loss, sample_weight)
@@ -36,7 +40,7 @@ class Objective:
 
     Parameters
     ----------
-    loss : Loss
+    loss : ScoreLoss
     penalty : Penalty or None
     coefficients : tuple of str
         Names of the weights that multiply inputs.
@@ -46,21 +50,21 @@ class Objective:
         float32 or float64.
     """
 
-    loss: Loss
+    loss: ScoreLoss
     penalty: Penalty | None
     coefficients: tuple[str, ...]
     n_outputs: int
     dtype: np.dtype
 
     @property
-    def penalised(self):
-        """Names of the weights that have a penalty."""
-        return self.coefficients if self.penalty is not None else ()
+    def strengths(self):
+        """The strengths of the weights that have a penalty, by name."""
+        return {} if self.penalty is None else self.penalty.strengths(self.coefficients)
 
     @property
     def sample_weight_scale(self):
-        """1 / `n_outputs` where the loss is a mean over the outputs, otherwise 1."""
-        return 1.0 / self.n_outputs if self.loss.elementwise else 1.0
+        """What the sample weights of a batch sum to."""
+        return self.loss.weight_scale(self.n_outputs)
 
     def inputs(self, batch_size):
         """Return the graph inputs `TARGET` and `SAMPLE_WEIGHT` of a batch."""
@@ -70,30 +74,44 @@ class Objective:
             make_tensor_value_info(SAMPLE_WEIGHT, element_type, [batch_size, 1]),
         ]
 
-    def output(self, name):
+    def output(self, name=OBJECTIVE):
         """Return the graph output `OBJECTIVE` or `LOSS`."""
         return make_tensor_value_info(name, onnx_dtype(self.dtype), [])
 
+    def add_loss(self, fragment, score, result):
+        """Add the nodes that compute `result`, the weighted sum of the loss over the batch, from `score`."""
+        value = self.loss.value_function(self.n_outputs)
+        if self.loss.takes_weight:
+            fragment.call(value, [score, TARGET, SAMPLE_WEIGHT], ["skort_losses"])
+            fragment.call(_SUM, ["skort_losses"], [result])
+        else:
+            fragment.call(value, [score, TARGET], ["skort_losses"])
+            fragment.call(_WEIGHTED_SUM, ["skort_losses", SAMPLE_WEIGHT], [result])
+
     def add_value(self, fragment, score):
         """Add the nodes that compute the scalars `LOSS` and `OBJECTIVE` from the result named `score`."""
-        # The loss, then with one penalty more at a time; the last sum is the objective.
-        sums = [LOSS] + [f"skort_sum{i}" for i in range(1, len(self.penalised))] + [OBJECTIVE]
-        fragment.call(self.loss.value(self.n_outputs), [score, TARGET], ["skort_losses"])
-        fragment.call(_WEIGHTED_SUM, ["skort_losses", SAMPLE_WEIGHT], [LOSS])
-        for i, weight in enumerate(self.penalised):
-            penalty = f"skort_{weight}_penalty"
-            fragment.call(self.penalty.value(), [weight], [penalty])
-            fragment.node("Add", [sums[i], penalty], [sums[i + 1]])
-        if not self.penalised:
+        terms = [(name, l1_text(strength.l1)) for name, strength in self.strengths.items() if strength.l1]
+        terms += [(name, l2_text(strength.l2)) for name, strength in self.strengths.items() if strength.l2]
+        # The loss, then with one term more at a time; the last sum is the objective.
+        sums = [LOSS, *(f"skort_sum{i}" for i in range(1, len(terms))), OBJECTIVE]
+        self.add_loss(fragment, score, LOSS)
+        for i, (weight, text) in enumerate(terms):
+            fragment.call(text, [weight], [f"skort_penalty{i}"])
+            fragment.node("Add", [sums[i], f"skort_penalty{i}"], [sums[i + 1]])
+        if not terms:
             fragment.node("Identity", [LOSS], [OBJECTIVE])
 
     def add_score_gradient(self, fragment, score):
-        """Add the nodes that compute `SCORE_GRADIENT`, the derivative of the objective by the score."""
-        fragment.call(self.loss.gradient(self.n_outputs), [score, TARGET], ["skort_gradient"])
-        fragment.node("Mul", ["skort_gradient", SAMPLE_WEIGHT], [SCORE_GRADIENT])
+        """Add the nodes that compute `SCORE_GRADIENT`, the derivative of the weighted sum of the loss by the score."""
+        gradient = self.loss.gradient_function(self.n_outputs)
+        if self.loss.takes_weight:
+            fragment.call(gradient, [score, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
+        else:
+            fragment.call(gradient, [score, TARGET], ["skort_gradient"])
+            fragment.node("Mul", ["skort_gradient", SAMPLE_WEIGHT], [SCORE_GRADIENT])
 
     def add_weight_gradient(self, fragment, weight, data_gradient, gradient):
-        """Add the nodes that compute `gradient`: `data_gradient` plus the penalty's derivative by `weight`."""
+        """Add the nodes that compute `gradient`: `data_gradient` plus the l2 term's derivative by `weight`."""
         penalty_gradient = f"skort_{weight}_penalty_gradient"
-        fragment.call(self.penalty.gradient(), [weight], [penalty_gradient])
+        fragment.call(l2_gradient_text(self.strengths[weight].l2), [weight], [penalty_gradient])
         fragment.node("Add", [data_gradient, penalty_gradient], [gradient])

@@ -8,9 +8,11 @@ from skort.descent.batches import Batch
 from skort.descent.clipping import clipped, norm
 from skort.exceptions import RuntimeNotAvailableError
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.objective.penalties import soft_threshold
 from skort.onnx_text import Fragment, inlined
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
+from skort.solvers.derived import derived_score_gradient
 from skort.solvers.state import everything, flat, load, saved, views
 
 __all__ = ["AgentSolver"]
@@ -33,9 +35,11 @@ class AgentSolver:
     """
     Steps through TrainingAgent.
 
-    Forward computes the score, the objective and the closed-form gradient of the objective by the score; backward takes
-    that gradient to the weights; the optimizer changes them. All weights are parts of one vector, as are all gradients,
-    which the runtime reads and writes in place: an update is a few operations on two vectors, whatever the model.
+    Forward computes the score, the objective and the gradient of the loss by the score, in closed form where the loss
+    has one; backward takes that gradient to the weights; the optimizer changes them. All weights are parts of one
+    vector, as are all gradients, which the runtime reads and writes in place: an update is a few operations on two
+    vectors, whatever the model. The l1 term of a penalty is no part of the gradient: after the update its weights are
+    moved towards zero by its strength times the length of the step, `soft_threshold`.
 
     Parameters
     ----------
@@ -50,6 +54,8 @@ class AgentSolver:
     ------
     RuntimeNotAvailableError
         Where the installed ONNX Runtime has no TrainingAgent.
+    NotTrainableError
+        Where the loss brings no gradient, and ONNX Runtime does not differentiate it.
     """
 
     @staticmethod
@@ -84,6 +90,7 @@ class AgentSolver:
         outputs[_RETURNED_LOSS] = loss = np.zeros((), objective.dtype)
         self.loss = loss.item
         self._agent = BoundTrainingAgent(self._model.SerializeToString(), inputs, outputs)
+        self._l1 = _l1_strengths(objective.strengths, initial, objective.dtype)
 
     def step(self, eta):
         """Make one update with learning rate `eta`; return the objective on the batch before it."""
@@ -92,6 +99,9 @@ class AgentSolver:
         if self._max_grad_norm is not None:
             gradient = clipped(gradient, self._max_grad_norm, out=self._clipped)
         self._optimizer.update(self._flat, gradient, eta, self._memory, self._scratch)
+        if self._l1 is not None:
+            length = self._optimizer.step_length(eta, self._memory)
+            soft_threshold(self._flat, length * self._l1, self._scratch)
         if self._average.count():
             self._average.add(self._flat)
         return objective
@@ -120,6 +130,14 @@ class AgentSolver:
         return {"gradient": self._model}
 
 
+def _l1_strengths(strengths, weights, dtype):
+    """Return the strength of the l1 term of every weight, as one vector, or None where there is no such term."""
+    if not any(strength.l1 for strength in strengths.values()):
+        return None
+    l1 = {name: strengths[name].l1 if name in strengths else 0.0 for name in weights}
+    return flat({name: np.full(weight.shape, l1[name], dtype) for name, weight in weights.items()})
+
+
 def _gradient_of(name):
     return f"{name}_grad"
 
@@ -134,28 +152,47 @@ def _gradient_graph(score_graph, objective, batch_size):
     """
     model = score_graph.with_batch_size(batch_size)
     model = onnx.load_from_string(gradient_graph(model.SerializeToString(), score_graph.trainable))
-    data_gradients = {_gradient_of(name): f"{name}_data_grad" for name in objective.penalised}
-    rewritten = _FLOAT64_GRADIENTS if objective.dtype == np.float64 else {}
+    smooth = [name for name, strength in objective.strengths.items() if strength.l2]
+    data_gradients = {_gradient_of(name): f"{name}_data_grad" for name in smooth}
     fragment = Fragment(objective.dtype)
     for node in model.graph.node:
         node.output[:] = [data_gradients.get(name, name) for name in node.output]
         if node.op_type == "YieldOp":
             objective.add_value(fragment, score_graph.score_name)
-            objective.add_score_gradient(fragment, score_graph.score_name)
+            _add_score_gradient(fragment, objective, score_graph.score_name, batch_size)
             fragment.nodes.append(node)
             fragment.node("Mul", [SCORE_GRADIENT, _gradient_of(OBJECTIVE)], node.output)
             # Times one, too: what forward computes is an output only where backward computes with it.
             fragment.node("Mul", [LOSS, _gradient_of(OBJECTIVE)], [_RETURNED_LOSS])
             node.input[:], node.output[:] = [OBJECTIVE], [_gradient_of(OBJECTIVE)]
-        elif node.op_type in rewritten:
-            fragment.call(rewritten[node.op_type], node.input, node.output)
         else:
             fragment.nodes.append(node)
-    for name in objective.penalised:
+    for name in smooth:
         gradient = _gradient_of(name)
         objective.add_weight_gradient(fragment, name, data_gradients[gradient], gradient)
     del model.graph.node[:]
     model.graph.node.extend(fragment.nodes)
     model.graph.input.extend(objective.inputs(batch_size))
     model.graph.output.append(objective.output(_RETURNED_LOSS))
+    model = inlined(model, fragment)
+    return _with_float64_kernels(model) if objective.dtype == np.float64 else model
+
+
+def _add_score_gradient(fragment, objective, score, batch_size):
+    if objective.loss.gradient_function(objective.n_outputs) is None:
+        gradient = derived_score_gradient(objective, batch_size)
+        fragment.call(gradient, [score, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
+    else:
+        objective.add_score_gradient(fragment, score)
+
+
+def _with_float64_kernels(model):
+    fragment = Fragment(np.float64)
+    for node in model.graph.node:
+        if node.op_type in _FLOAT64_GRADIENTS:
+            fragment.call(_FLOAT64_GRADIENTS[node.op_type], node.input, node.output)
+        else:
+            fragment.nodes.append(node)
+    del model.graph.node[:]
+    model.graph.node.extend(fragment.nodes)
     return inlined(model, fragment)

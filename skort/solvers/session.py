@@ -10,6 +10,7 @@ from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.onnx_text import Fragment, inlined
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer, adam_optimizer, training_graph
+from skort.solvers.derived import check_differentiable
 from skort.solvers.state import everything, flat, load, saved, views
 
 __all__ = ["SessionSolver"]
@@ -51,6 +52,8 @@ class SessionSolver:
     ------
     RuntimeNotAvailableError
         Where the installed ONNX Runtime has no TrainingSession.
+    NotTrainableError
+        Where ONNX Runtime does not differentiate the loss.
     """
 
     @staticmethod
@@ -78,6 +81,7 @@ class SessionSolver:
             )
 
     def __init__(self, score_graph, objective, optimizer, batch_size, *, max_grad_norm=None, average=False, state=None):
+        check_differentiable(objective, batch_size)
         self._trainable = score_graph.trainable
         self._model = _objective_graph(score_graph, objective, batch_size)
         self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)

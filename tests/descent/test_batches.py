@@ -91,7 +91,13 @@ def test_order_is_a_new_seeded_permutation_each_epoch():
     assert [first, second] != two_epochs(4)
 
 
-@pytest.mark.parametrize("container", [scipy.sparse.csr_matrix, scipy.sparse.csr_array])
+def with_long_indices(X):
+    rows = scipy.sparse.csr_array(X)
+    rows.indptr, rows.indices = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
+    return rows
+
+
+@pytest.mark.parametrize("container", [scipy.sparse.csr_matrix, scipy.sparse.csr_array, with_long_indices])
 def test_sparse_rows_make_the_same_batches(rng, container):
     X = rng.normal(size=(25, 4)).astype(np.float32) * (rng.random((25, 4)) < 0.3)
     seen = []

@@ -114,3 +114,13 @@ def test_numpy_floats_leave_float32_as_it_is(rng):
 def test_parameters_out_of_range_are_refused_by_name(optimizer, parameter):
     with pytest.raises(ValueError, match=f"'{parameter}' parameter of {type(optimizer).__name__}"):
         optimizer._validate_params()
+
+
+@pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.8), Nesterov(0.8), Adam(beta_2=0.9)], ids=str)
+def test_step_length_is_how_far_a_constant_gradient_moves(optimizer):
+    weights, gradient = np.zeros(3), np.array([0.5, -2.0, 30.0])
+    state = optimizer.start(2, 1, weights.dtype)
+    for _ in range(300):
+        before = weights.copy()
+        optimizer.update(weights, gradient, 0.1, state, scratch=np.empty(3))
+    np.testing.assert_allclose(before - weights, optimizer.step_length(0.1, state) * gradient, rtol=1e-6)

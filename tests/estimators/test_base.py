@@ -98,8 +98,9 @@ def test_bad_data_is_refused_and_changes_nothing(estimator_class, fitted, X, y, 
 
 BAD_PARAMETERS = [
     ("solver", "graph", "'solver' parameter .* must be a str among {.*'agent'.*}"),
-    ("loss", "hinge", "'loss' parameter"),
-    ("penalty", "l3", "'penalty' parameter .* must be a str among {'l2'} or None"),
+    ("loss", "l3", "'loss' parameter"),
+    ("penalty", "l3", "'penalty' parameter .* must be a str among {.*'elasticnet'.*}"),
+    ("l1_ratio", 1.5, r"'l1_ratio' parameter .* in the range \[0"),
     ("alpha", -1.0, "'alpha' parameter"),
     ("optimizer", "rmsprop", "'optimizer' parameter"),
     ("learning_rate", "fast", "'learning_rate' parameter"),

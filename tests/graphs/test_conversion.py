@@ -21,9 +21,11 @@ def test_polynomials(parameters, dtype, rtol, rng, run_onnx):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("marker", [np.nan, -1.0])
-def test_missing_numbers(marker, dtype, rng, run_onnx):
+@pytest.mark.parametrize("add_indicator", [False, True])
+def test_missing_numbers(add_indicator, marker, dtype, rng, run_onnx):
     X = np.where(rng.random((20, 3)) < 0.3, marker, rng.normal(size=(20, 3))).astype(dtype)
-    imputer = SimpleImputer(missing_values=marker).fit(X)
+    X[:, 1] = 0.5  # no value missing: no indicator
+    imputer = SimpleImputer(missing_values=marker, add_indicator=add_indicator).fit(X)
     (values,) = run_onnx(to_onnx(imputer, (RawInput("X", False, 3),), dtype), X=X).values()
     np.testing.assert_allclose(values, imputer.transform(X), rtol=1e-6)
     # Several columns as one.

@@ -3,6 +3,7 @@
 import numpy as np
 import onnx
 import onnx.parser
+import onnx.shape_inference
 import pytest
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
@@ -33,6 +34,7 @@ ONE_INPUT = {
     "Trilu": signed(3, 3),
     "GlobalAveragePool": signed(1, 2, 4, 4),
 }
+MASK = np.array([[True, False, False], [True, True, False]])
 # Operator, its inputs, the position of the one that is differentiated by, attributes.
 CASES = [
     *[(name, [array], 0, {}) for name, array in ONE_INPUT.items()],
@@ -65,6 +67,8 @@ CASES = [
     ("TopK", [signed(2, 4), np.array([2])], 0, {"axis": 1}),
     ("Transpose", [signed(2, 3)], 0, {"perm": [1, 0]}),
     ("Unsqueeze", [signed(2, 3), np.array([1])], 0, {}),
+    *[("Where", [MASK, signed(2, 3), signed(2, 3)], i, {}) for i in (1, 2)],
+    *[("Where", [MASK, signed(2, 3), signed(1)], 1, {}), ("Where", [MASK, signed(), signed(2, 3)], 2, {})],
     *[("Conv", [signed(2, 3, 5, 5), signed(4, 3, 3, 3), signed(4)], i, {}) for i in (0, 1, 2)],
     ("MaxPool", [signed(1, 2, 4, 4)], 0, POOL),
     ("AveragePool", [signed(1, 2, 4, 4)], 0, POOL),
@@ -100,7 +104,8 @@ def model(case, dtype, w=None):
     ends.append(helper.make_node("ReduceSum", ["product"], ["J"], keepdims=0))
     X = helper.make_tensor_value_info("X", onnx_dtype(dtype), shape)
     J = helper.make_tensor_value_info("J", onnx_dtype(dtype), [])
-    return helper.make_model(helper.make_graph([node, *ends], "J", [X], [J], constants), **opsets), shape
+    made = helper.make_model(helper.make_graph([node, *ends], "J", [X], [J], constants), **opsets)
+    return onnx.shape_inference.infer_shapes(made), shape
 
 
 def finite_difference(case, X):
@@ -198,6 +203,7 @@ def graph(body, dtype="float"):
         ("a = MatMul (X, w)  b = Floor (a)  score = Mul (a, b)", ("Floor", "node1")),
         ("score = MatMul (X, v)", ("MatMul", "node0")),
         ("score = Pow (X, v)", ("Pow", "node0")),
+        ("b = Greater (X, X)  score = Where (b, X, v)", ("Where", "node1")),
         ("a = Transpose (w)  score = MatMul (X, a)", ("Transpose", "node0")),
         ("a, b = Split <axis = 0> (w)  score = MatMul (X, b)", ("Split", "node0")),
     ],

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import RandomForestRegressor, StackingRegressor
+from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.svm import SVC
@@ -31,6 +32,10 @@ class ExponentialRegression(LinearRegression):
         (RandomForestRegressor(), "RandomForestRegressor cannot be trained"),
         (SVC(), "SVC cannot be trained"),
         (OwnRegressor(), "OwnRegressor cannot be trained"),
+        # It has `predict` only when it is fitted.
+        (StackingRegressor([("a", LinearRegression())]), "StackingRegressor .* put OrtSGDRegressor inside it"),
+        # It takes one column only.
+        (IsotonicRegression(), "IsotonicRegression .* skl2onnx has no converter for it"),
         (ExponentialRegression(), "ExponentialRegression cannot be trained"),
         (LinearRegression(positive=True), r"LinearRegression\(positive=True\) cannot be trained"),
         (

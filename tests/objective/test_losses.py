@@ -1,60 +1,252 @@
-"""Each loss: value and gradient against scikit-learn's, closed forms and finite differences."""
+"""Each loss: value and gradient against numpy, scikit-learn, torch, finite differences, and at its kinks."""
 
 import numpy as np
 import pytest
-from sklearn._loss import HalfBinomialLoss, HalfMultinomialLoss, HalfSquaredError
+from onnx import helper
+from scipy.special import expit, softmax
+from sklearn._loss import (
+    AbsoluteError,
+    HalfBinomialLoss,
+    HalfGammaLoss,
+    HalfMultinomialLoss,
+    HalfPoissonLoss,
+    HalfSquaredError,
+    HuberLoss,
+    PinballLoss,
+)
+from sklearn.base import clone
+from sklearn.linear_model import _sgd_fast
 
-from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, LogLoss, SquaredError
+from skort import objective
+from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.nodes import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 
-LOSSES = REGRESSION_LOSSES | CLASSIFICATION_LOSSES
-
-DTYPES = ["float32", "float64"]
+# Loss; value and gradient in numpy, of the score s and the target y (of classifiers: -1 or 1).
+FORMULAS = {
+    "squared_error": (objective.SquaredError(), lambda s, y: (s - y) ** 2 / 2, lambda s, y: s - y),
+    "absolute_error": (objective.AbsoluteError(), lambda s, y: abs(s - y), lambda s, y: np.sign(s - y)),
+    "huber": (
+        objective.Huber(0.5),
+        lambda s, y: np.where(abs(s - y) <= 0.5, (s - y) ** 2 / 2, 0.5 * abs(s - y) - 0.125),
+        lambda s, y: np.clip(s - y, -0.5, 0.5),
+    ),
+    "epsilon_insensitive": (
+        objective.EpsilonInsensitive(0.5),
+        lambda s, y: np.maximum(0, abs(s - y) - 0.5),
+        lambda s, y: np.where(abs(s - y) > 0.5, np.sign(s - y), 0),
+    ),
+    "squared_epsilon_insensitive": (
+        objective.SquaredEpsilonInsensitive(0.5),
+        lambda s, y: np.maximum(0, abs(s - y) - 0.5) ** 2,
+        lambda s, y: 2 * np.maximum(0, abs(s - y) - 0.5) * np.sign(s - y),
+    ),
+    "quantile": (
+        objective.Quantile(0.75),
+        lambda s, y: np.where(y > s, 0.75 * (y - s), 0.25 * (s - y)),
+        lambda s, y: np.where(y > s, -0.75, 0.25) * (s != y),
+    ),
+    "elastic": (
+        objective.ElasticLoss(0.25, 2),
+        lambda s, y: 0.25 * abs(s - y) + (s - y) ** 2,
+        lambda s, y: 0.25 * np.sign(s - y) + 2 * (s - y),
+    ),
+    "poisson": (objective.PoissonLoss(), lambda s, y: np.exp(s) - y * s, lambda s, y: np.exp(s) - y),
+    "gamma": (objective.GammaLoss(), lambda s, y: s + y * np.exp(-s), lambda s, y: 1 - y * np.exp(-s)),
+    "log_loss": (objective.LogLoss(), lambda s, y: np.logaddexp(0, -y * s), lambda s, y: -y * expit(-y * s)),
+    "hinge": (objective.Hinge(), lambda s, y: np.maximum(0, 1 - y * s), lambda s, y: np.where(y * s <= 1, -y, 0)),
+    "squared_hinge": (
+        objective.SquaredHinge(),
+        lambda s, y: np.maximum(0, 1 - y * s) ** 2,
+        lambda s, y: -2 * y * np.maximum(0, 1 - y * s),
+    ),
+    "modified_huber": (
+        objective.ModifiedHuber(),
+        lambda s, y: np.where(y * s >= -1, np.maximum(0, 1 - y * s) ** 2, -4 * y * s),
+        lambda s, y: np.where(y * s >= -1, -2 * y * np.maximum(0, 1 - y * s), -4 * y),
+    ),
+    "perceptron": (objective.PerceptronLoss(), lambda s, y: np.maximum(0, -y * s), lambda s, y: -y * (y * s <= 0)),
+}
+REGRESSION = [*REGRESSION_LOSSES, "elastic"]
+DTYPES = {"float32": {"rtol": 2e-5, "atol": 2e-6}, "float64": {"rtol": 1e-12, "atol": 1e-14}}
 # From rounding to underflow of the other class's probability.
 EXTREME = np.array([0.0, 1e-4, 1.0, -1.0, 20.0, -20.0, 100.0, -100.0, 1e4, -1e4])
+# Residuals and margins at every kink of the losses above, and on both sides.
+GRID = np.array([-2.0, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 2.0])
+
+matrix = pytest.mark.parametrize("name", FORMULAS)
+outputs = pytest.mark.parametrize("n_outputs", [1, 3])
+dtypes = pytest.mark.parametrize("dtype", DTYPES)
 
 
-def case(name, n_outputs, rng):
-    """Return scores and targets of 12 rows, and scikit-learn's value and gradient."""
-    score = rng.normal(size=(12, n_outputs))
-    if name == "squared_error":
-        target = rng.normal(size=(12, n_outputs))
-        value, gradient = np.empty_like(score), np.empty_like(score)
-        for k in range(n_outputs):
-            y, s = target[:, k].copy(), score[:, k].copy()
-            value[:, k], gradient[:, k] = HalfSquaredError().loss_gradient(y, s)
-        return score, target, value, gradient
-    if n_outputs == 1:
-        codes = rng.integers(0, 2, 12).astype(float)
-        value, gradient = HalfBinomialLoss().loss_gradient(codes, score.ravel())
-        return score, codes[:, None], value[:, None], gradient[:, None]
-    codes = rng.integers(0, n_outputs, 12)
-    value, gradient = HalfMultinomialLoss(n_classes=n_outputs).loss_gradient(codes.astype(float), score)
-    return score, np.eye(n_outputs)[codes], value[:, None], gradient
+def data(name, n_outputs, rng, n=12):
+    """Return scores, targets, and the weights of a batch before they are scaled."""
+    score, weight = 2 * rng.normal(size=(n, n_outputs)), rng.uniform(0.1, 2, size=(n, 1))
+    weight /= weight.sum()
+    if name == "gamma":
+        return score, rng.gamma(1, size=(n, n_outputs)), weight
+    if name == "poisson":
+        return score, rng.poisson(1.5, (n, n_outputs)).astype(float), weight
+    if name in REGRESSION:
+        return score, rng.normal(size=(n, n_outputs)), weight
+    classes = rng.integers(0, max(2, n_outputs), n)
+    return score, classes[:, None].astype(float) if n_outputs == 1 else np.eye(n_outputs)[classes], weight
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n_outputs", [1, 3])
-@pytest.mark.parametrize("name", sorted(LOSSES))
-def test_value_and_gradient_are_scikit_learns(name, n_outputs, dtype, rng, run_function):
-    loss = LOSSES[name]()
-    score, target, value, gradient = case(name, n_outputs, rng)
-    tolerance = {"rtol": 2e-5, "atol": 1e-6} if dtype == "float32" else {"rtol": 1e-12, "atol": 1e-14}
-    np.testing.assert_allclose(run_function(loss.value(n_outputs), dtype, score, target), value, **tolerance)
-    np.testing.assert_allclose(run_function(loss.gradient(n_outputs), dtype, score, target), gradient, **tolerance)
+def expected(name, score, target, weight):
+    """Return the weighted sum of the loss, and its gradient by the score, in numpy."""
+    _, value, gradient = FORMULAS[name]
+    n_outputs = score.shape[1]
+    if name in REGRESSION:
+        return (weight * value(score, target)).sum() / n_outputs, weight * gradient(score, target) / n_outputs
+    if name == "log_loss" and n_outputs > 1:
+        log_sum = np.logaddexp.reduce(score, axis=1, keepdims=True)
+        return (weight * target * (log_sum - score)).sum(), weight * (softmax(score, axis=1) - target)
+    y = 2 * target - 1
+    return (weight * value(score, y)).sum(), weight * gradient(score, y)
 
 
-@pytest.mark.parametrize("n_outputs", [1, 3])
-@pytest.mark.parametrize("name", sorted(LOSSES))
-def test_gradient_is_the_finite_difference_of_the_value(name, n_outputs, rng, run_function):
-    loss = LOSSES[name]()
-    score, target, *_ = case(name, n_outputs, rng)
-    gradient = run_function(loss.gradient(n_outputs), "float64", score, target)
+@pytest.fixture
+def run_loss(run_onnx):
+    """Return the weighted sum of a loss and its gradient, as the graphs of the solvers compute them."""
+
+    def run(loss, dtype, score, target, weight):
+        nodes = Objective(loss, None, (), score.shape[1], np.dtype(dtype))
+        fragment = Fragment(dtype)
+        nodes.add_value(fragment, "score")
+        nodes.add_score_gradient(fragment, "score")
+        inputs = [helper.make_tensor_value_info("score", onnx_dtype(dtype), score.shape), *nodes.inputs(len(score))]
+        gradient = helper.make_tensor_value_info(SCORE_GRADIENT, onnx_dtype(dtype), score.shape)
+        graph = helper.make_graph(fragment.nodes, "loss", inputs, [nodes.output(), gradient])
+        model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
+        feeds = {"score": score, TARGET: target, SAMPLE_WEIGHT: nodes.sample_weight_scale * weight}
+        results = run_onnx(inlined(model, fragment), **{key: array.astype(dtype) for key, array in feeds.items()})
+        return float(results[OBJECTIVE]), results[SCORE_GRADIENT]
+
+    return run
+
+
+def test_every_loss_with_a_name_has_its_formula_here():
+    assert set(FORMULAS) == {*REGRESSION_LOSSES, *CLASSIFICATION_LOSSES, "elastic"}
+    for name, loss_class in (REGRESSION_LOSSES | CLASSIFICATION_LOSSES).items():
+        assert type(FORMULAS[name][0]) is loss_class
+
+
+@dtypes
+@outputs
+@matrix
+def test_value_and_gradient_are_the_formula(name, n_outputs, dtype, rng, run_loss):
+    score, target, weight = data(name, n_outputs, rng)
+    value, gradient = run_loss(FORMULAS[name][0], dtype, score, target, weight)
+    expected_value, expected_gradient = expected(name, score, target, weight)
+    assert value == pytest.approx(expected_value, rel=DTYPES[dtype]["rtol"])
+    np.testing.assert_allclose(gradient, expected_gradient, **DTYPES[dtype])
+
+
+@outputs
+@matrix
+def test_gradient_is_the_central_difference_of_the_value(name, n_outputs, rng, run_loss):
+    score, target, weight = data(name, n_outputs, rng)
+    loss = FORMULAS[name][0]
+    _, gradient = run_loss(loss, "float64", score, target, weight)
     h = 1e-6
-    for k in range(n_outputs):
-        step = h * np.eye(n_outputs)[k]
-        up = run_function(loss.value(n_outputs), "float64", score + step, target).sum(axis=1)
-        down = run_function(loss.value(n_outputs), "float64", score - step, target).sum(axis=1)
-        np.testing.assert_allclose((up - down) / (2 * h), gradient[:, k], rtol=1e-6, atol=1e-8)
+    for index in np.ndindex(score.shape):
+        step = np.zeros_like(score)
+        step[index] = h
+        up, _ = run_loss(loss, "float64", score + step, target, weight)
+        down, _ = run_loss(loss, "float64", score - step, target, weight)
+        assert (up - down) / (2 * h) == pytest.approx(gradient[index], rel=1e-6, abs=1e-9)
+
+
+@dtypes
+@outputs
+@matrix
+def test_value_and_gradient_are_torchs(name, n_outputs, dtype, rng, run_loss):
+    torch = pytest.importorskip("torch")
+    losses, relu = torch.nn.functional, torch.relu
+    elementwise = {
+        "squared_error": lambda s, y: losses.mse_loss(s, y, reduction="none") / 2,
+        "absolute_error": lambda s, y: losses.l1_loss(s, y, reduction="none"),
+        "huber": lambda s, y: losses.huber_loss(s, y, reduction="none", delta=0.5),
+        "epsilon_insensitive": lambda s, y: relu(torch.abs(s - y) - 0.5),
+        "squared_epsilon_insensitive": lambda s, y: relu(torch.abs(s - y) - 0.5) ** 2,
+        "quantile": lambda s, y: torch.maximum(0.75 * (y - s), 0.25 * (s - y)),
+        "elastic": lambda s, y: 0.25 * losses.l1_loss(s, y, reduction="none") + losses.mse_loss(s, y, reduction="none"),
+        "poisson": lambda s, y: losses.poisson_nll_loss(s, y, reduction="none"),
+        "gamma": lambda s, y: -torch.distributions.Gamma(torch.ones_like(s), torch.exp(-s)).log_prob(y),
+        "log_loss": lambda s, y: losses.binary_cross_entropy_with_logits(s, y, reduction="none"),
+        "hinge": lambda s, y: relu(1 - (2 * y - 1) * s),
+        "squared_hinge": lambda s, y: relu(1 - (2 * y - 1) * s) ** 2,
+        "modified_huber": lambda s, y: torch.where(
+            (2 * y - 1) * s < -1, -4 * (2 * y - 1) * s, relu(1 - (2 * y - 1) * s) ** 2
+        ),
+        "perceptron": lambda s, y: relu((1 - 2 * y) * s),
+    }
+    score, target, weight = data(name, n_outputs, rng)
+    s, y, v = (torch.tensor(a.astype(dtype)) for a in (score, target, weight))
+    s.requires_grad_()
+    if name == "log_loss" and n_outputs > 1:
+        objective = (v.ravel() * losses.cross_entropy(s, y, reduction="none")).sum()
+    else:
+        objective = (v * elementwise[name](s, y)).sum() / (n_outputs if name in REGRESSION else 1)
+    objective.backward()
+    value, gradient = run_loss(FORMULAS[name][0], dtype, score, target, weight)
+    tolerance = {"rtol": 1e-4, "atol": 1e-5} if dtype == "float32" else {"rtol": 1e-11, "atol": 1e-13}
+    np.testing.assert_allclose(value, objective.item(), **tolerance)
+    np.testing.assert_allclose(gradient, s.grad.numpy(), **tolerance)
+
+
+@pytest.mark.parametrize(
+    "name, reference",
+    [
+        ("squared_error", HalfSquaredError()),
+        ("absolute_error", AbsoluteError()),
+        ("huber", HuberLoss(delta=0.5)),
+        ("quantile", PinballLoss(quantile=0.75)),
+        ("poisson", HalfPoissonLoss()),
+        ("gamma", HalfGammaLoss()),
+        ("log_loss", HalfBinomialLoss()),
+        ("log_loss", HalfMultinomialLoss(n_classes=3)),
+    ],
+)
+def test_value_and_gradient_are_scikit_learns(name, reference, rng, run_function):
+    loss, n_outputs = FORMULAS[name][0], 3 if isinstance(reference, HalfMultinomialLoss) else 1
+    score, target, _ = data(name, n_outputs, rng)
+    y = target.ravel() if n_outputs == 1 else target.argmax(axis=1).astype(float)
+    value, gradient = reference.loss_gradient(y, score.ravel() if n_outputs == 1 else score)
+    tolerance = {"rtol": 1e-12, "atol": 1e-14}
+    ours = run_function(loss.value_function(n_outputs), "float64", score, target)
+    np.testing.assert_allclose(ours.ravel(), value, **tolerance)
+    ours = run_function(loss.gradient_function(n_outputs), "float64", score, target)
+    np.testing.assert_allclose(ours, gradient.reshape(score.shape), **tolerance)
+
+
+@pytest.mark.parametrize(
+    "name, reference",
+    [
+        ("epsilon_insensitive", _sgd_fast.EpsilonInsensitive(0.5)),
+        ("squared_epsilon_insensitive", _sgd_fast.SquaredEpsilonInsensitive(0.5)),
+        ("hinge", _sgd_fast.Hinge(1.0)),
+        ("perceptron", _sgd_fast.Hinge(0.0)),
+        ("squared_hinge", _sgd_fast.SquaredHinge(1.0)),
+        ("modified_huber", _sgd_fast.ModifiedHuber()),
+    ],
+)
+def test_kinks_are_as_in_sgd_of_scikit_learn(name, reference, run_function):
+    loss = FORMULAS[name][0]
+    score, target = (a.reshape(-1, 1) for a in np.meshgrid(GRID, [0.0, 1.0]))
+    y = target if name in REGRESSION else 2 * target - 1
+    rows = list(zip(score.ravel().tolist(), y.ravel().tolist(), strict=True))
+    value = run_function(loss.value_function(1), "float32", score, target).ravel()
+    gradient = run_function(loss.gradient_function(1), "float32", score, target).ravel()
+    assert value.tolist() == [reference.py_loss(s, t) for s, t in rows]
+    assert gradient.tolist() == [reference.py_dloss(s, t) for s, t in rows]
+
+
+@pytest.mark.parametrize("name", ["absolute_error", "quantile", "elastic"])
+def test_the_gradient_of_an_exact_fit_is_zero(name, run_function):
+    zeros = run_function(FORMULAS[name][0].gradient_function(1), "float32", GRID[:, None], GRID[:, None])
+    assert not zeros.any()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -63,11 +255,11 @@ def test_log_loss_of_extreme_scores(label, dtype, run_function):
     score = EXTREME[:, None]
     target = np.full_like(score, label)
     exact = np.logaddexp(0, score) - label * score
-    value = run_function(LogLoss().value(1), dtype, score, target)
+    value = run_function(objective.LogLoss().value_function(1), dtype, score, target)
     # Half a unit in the last place of log(2) is the absolute error where the loss itself is smaller.
     np.testing.assert_allclose(value, exact, rtol=1e-6, atol=1e-7)
     probability = 1 / (1 + np.exp(-np.clip(score, -700, 700)))
-    gradient = run_function(LogLoss().gradient(1), dtype, score, target)
+    gradient = run_function(objective.LogLoss().gradient_function(1), dtype, score, target)
     np.testing.assert_allclose(gradient, probability - label, rtol=1e-6, atol=1e-7)
 
 
@@ -76,11 +268,64 @@ def test_multinomial_log_loss_of_extreme_scores(dtype, run_function):
     score = np.stack([EXTREME, -EXTREME, np.zeros_like(EXTREME)], axis=1)
     target = np.tile([1.0, 0.0, 0.0], (len(EXTREME), 1))
     exact = np.logaddexp.reduce(score, axis=1) - score[:, 0]
+    value = run_function(objective.LogLoss().value_function(3), dtype, score, target)
+    np.testing.assert_allclose(value.ravel(), exact, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [n for n in FORMULAS if n not in ("poisson", "gamma", "log_loss")])
+def test_other_losses_of_extreme_scores_are_exact_too(name, run_function):
+    loss, value, _ = FORMULAS[name]
+    score, target = EXTREME[:, None], np.ones((len(EXTREME), 1))
     np.testing.assert_allclose(
-        run_function(LogLoss().value(3), dtype, score, target).ravel(), exact, rtol=1e-6, atol=1e-6
+        run_function(loss.value_function(1), "float32", score, target), value(score, target), rtol=1e-6
     )
 
 
-def test_which_losses_are_a_mean_over_the_outputs():
-    assert SquaredError().elementwise
-    assert not LogLoss().elementwise
+@matrix
+def test_outputs_are_averaged_in_regression_and_summed_in_classification(name):
+    assert FORMULAS[name][0].weight_scale(4) == (0.25 if name in REGRESSION else 1)
+
+
+@pytest.mark.parametrize("name", ["poisson", "gamma"])
+def test_the_inverse_of_the_log_link(name, rng, run_function):
+    score = rng.normal(size=(5, 2))
+    function = FORMULAS[name][0].inverse_link_function(2)
+    np.testing.assert_allclose(run_function(function, "float64", score), np.exp(score), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "name, target, message",
+    [
+        ("poisson", [[0.0], [-1.0]], r"loss=\"poisson\" takes y >= 0, not zero in all rows"),
+        ("poisson", [[0.0, 1.0], [0.0, 2.0]], r"loss=\"poisson\" takes y >= 0, not zero in all rows"),
+        ("gamma", [[0.0], [1.0]], r"loss=\"gamma\" takes y > 0"),
+    ],
+)
+def test_targets_out_of_range_are_refused(name, target, message):
+    FORMULAS[name][0].check_target(np.array([[0.5, 2.0]]))
+    with pytest.raises(ValueError, match=message):
+        FORMULAS[name][0].check_target(np.array(target))
+
+
+@pytest.mark.parametrize(
+    "loss, message",
+    [
+        (objective.Quantile(1.0), "'quantile' parameter of Quantile must be a float in the range \\(0.0, 1.0\\)"),
+        (objective.Quantile(0), "'quantile' parameter of Quantile"),
+        (objective.Huber(0), "'epsilon' parameter of Huber must be a float in the range \\(0.0, "),
+        (objective.EpsilonInsensitive(-0.1), "'epsilon' parameter of EpsilonInsensitive"),
+        (objective.SquaredEpsilonInsensitive(np.inf), "'epsilon' parameter of SquaredEpsilonInsensitive"),
+        (objective.ElasticLoss(l1_weight=-1), "'l1_weight' parameter of ElasticLoss"),
+        (objective.ElasticLoss(l2_weight="1"), "'l2_weight' parameter of ElasticLoss"),
+    ],
+)
+def test_parameters_have_constraints(loss, message):
+    with pytest.raises(ValueError, match=message):
+        loss._validate_params()
+
+
+@matrix
+def test_clone_and_repr(name):
+    loss = FORMULAS[name][0]
+    assert clone(loss).get_params() == loss.get_params()
+    assert repr(eval(repr(loss), vars(objective))) == repr(loss)

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from skort.objective.losses import LogLoss, SquaredError
+from skort.objective import L2, Hinge, LogLoss, SquaredError
 from skort.objective.nodes import Objective
-from skort.objective.penalties import L2
 
 
 def objective(**changes):
@@ -20,15 +19,17 @@ def objective(**changes):
 
 
 @pytest.mark.parametrize(
-    "loss, n_outputs, scale", [(SquaredError(), 3, 1 / 3), (SquaredError(), 1, 1), (LogLoss(), 3, 1)]
+    "loss, n_outputs, scale",
+    [(SquaredError(), 3, 1 / 3), (SquaredError(), 1, 1), (LogLoss(), 3, 1), (Hinge(), 3, 1)],
 )
 def test_scale_of_the_sample_weights(loss, n_outputs, scale):
     assert objective(loss=loss, n_outputs=n_outputs).sample_weight_scale == scale
 
 
 def test_which_weights_are_penalised():
-    assert objective().penalised == ("a", "b")
-    assert objective(penalty=None).penalised == ()
+    assert set(objective().strengths) == {"a", "b"}
+    assert set(objective(penalty=L2({"b": 1})).strengths) == {"b"}
+    assert objective(penalty=None).strengths == {}
 
 
 def test_inputs_have_the_shapes_of_a_batch():

@@ -2,15 +2,89 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from skort.objective.penalties import L2
+from skort.objective.penalties import (
+    L1,
+    L2,
+    PENALTIES,
+    ElasticPenalty,
+    Strength,
+    l1_text,
+    l2_gradient_text,
+    l2_text,
+    soft_threshold,
+)
+
+STRENGTHS = [1e-10, np.float64(1e-4), np.float32(0.25), 12.5, np.int64(3), 2, True]
 
 
 @pytest.mark.parametrize("dtype, rtol", [("float32", 1e-6), ("float64", 1e-14)])
-@pytest.mark.parametrize("alpha", [1e-10, np.float64(1e-4), np.float32(0.25), 12.5, np.int64(3), 2, True])
-def test_l2(alpha, dtype, rtol, rng, run_function):
+@pytest.mark.parametrize("alpha", STRENGTHS)
+def test_terms_are_the_formulas(alpha, dtype, rtol, rng, run_function):
     weight = rng.normal(size=(5, 3))
-    value = run_function(L2(alpha).value(), dtype, weight)
-    gradient = run_function(L2(alpha).gradient(), dtype, weight)
-    assert value == pytest.approx(0.5 * float(alpha) * (weight**2).sum(), rel=rtol)
-    np.testing.assert_allclose(gradient, float(alpha) * weight, rtol=rtol)
+    assert run_function(l1_text(alpha), dtype, weight) == pytest.approx(float(alpha) * abs(weight).sum(), rel=rtol)
+    squares = 0.5 * float(alpha) * (weight**2).sum()
+    assert run_function(l2_text(alpha), dtype, weight) == pytest.approx(squares, rel=rtol)
+    np.testing.assert_allclose(run_function(l2_gradient_text(alpha), dtype, weight), float(alpha) * weight, rtol=rtol)
+
+
+@pytest.mark.parametrize("alpha", STRENGTHS)
+def test_one_strength_for_all_weights(alpha):
+    a = float(alpha)
+    assert L1(alpha).strengths(("x", "y")) == {"x": Strength(a, 0), "y": Strength(a, 0)}
+    assert L2(alpha).strengths(("x",)) == {"x": Strength(0, a)}
+    assert L2(alpha).strengths(()) == {}
+    assert ElasticPenalty(alpha, l1_ratio=0.25).strengths(("x",)) == {"x": Strength(a / 4, 0.75 * a)}
+
+
+@pytest.mark.parametrize("penalty_class", PENALTIES.values())
+def test_no_strength_is_no_penalty(penalty_class):
+    assert penalty_class(0).strengths(("x", "y")) == {}
+    assert penalty_class({}).strengths(("x", "y")) == {}
+    assert penalty_class({"*": 1, "y": 0}).strengths(("x", "y")).keys() == {"x"}
+
+
+@pytest.mark.parametrize("penalty_class", PENALTIES.values())
+def test_strengths_by_name_and_pattern(penalty_class):
+    names = ("coefficient", "coefficient1", "coefficient2")
+    penalty = penalty_class({"coefficient?": 2, "coefficient1": 8})
+    share = penalty_class(1).strengths(names[:1])[names[0]]
+    assert penalty.strengths(names) == {
+        "coefficient1": Strength(8 * share.l1, 8 * share.l2),
+        "coefficient2": Strength(2 * share.l1, 2 * share.l2),
+    }
+
+
+@pytest.mark.parametrize("penalty_class", PENALTIES.values())
+def test_unknown_names_and_bad_strengths_are_named(penalty_class):
+    message = r"penalty: alpha names 'intercepts\*', but the weights it can be of are coefficient, coefficient1\."
+    with pytest.raises(ValueError, match=message):
+        penalty_class({"intercepts*": 1.0}).strengths(("coefficient", "coefficient1"))
+    for bad in (-1, np.inf, "1"):
+        with pytest.raises(ValueError, match=rf"penalty: alpha\['coef'\] must be a number not negative, got {bad!r}"):
+            penalty_class({"coef": bad}).strengths(("coef",))
+        with pytest.raises(ValueError, match=f"'alpha' parameter of {penalty_class.__name__} must be a float"):
+            penalty_class(bad)._validate_params()
+
+
+def test_l1_ratio_has_its_constraint():
+    with pytest.raises(ValueError, match=r"'l1_ratio' parameter of ElasticPenalty must be a float in the range \[0"):
+        ElasticPenalty(l1_ratio=1.5)._validate_params()
+
+
+def test_clone_and_repr():
+    penalty = ElasticPenalty({"coefficient1": 1e-3}, l1_ratio=0.5)
+    assert clone(penalty).get_params() == penalty.get_params()
+    assert repr(penalty) == "ElasticPenalty(alpha={'coefficient1': 0.001}, l1_ratio=0.5)"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 1e6])
+def test_soft_threshold_is_its_formula_in_place(threshold, dtype, rng):
+    weight = np.array([[-2.0, -0.5, -0.0], [0.25, 0.5, 3.0]], dtype)
+    expected = np.sign(weight) * np.maximum(0, abs(weight) - threshold)
+    view = weight
+    soft_threshold(weight, threshold, np.empty_like(weight))
+    assert view is weight and weight.dtype == dtype
+    np.testing.assert_array_equal(weight, expected)

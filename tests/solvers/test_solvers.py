@@ -10,9 +10,8 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort.descent.optimizers import OPTIMIZERS, SGD, Adam
 from skort.graphs.initial import initial_score_graph
-from skort.objective.losses import LogLoss, SquaredError
+from skort.objective import L2, LogLoss, SquaredError
 from skort.objective.nodes import Objective
-from skort.objective.penalties import L2
 from skort.solvers import SOLVERS, available_solvers
 
 

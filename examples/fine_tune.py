@@ -1,0 +1,52 @@
+"""
+Fine-tuning a fitted model
+==========================
+
+A scaler and a neural network were fitted on 1,200 images of digits. Then a new scanner comes, whose images are half as
+bright, and only 40 of them have labels. Training goes on from the fitted weights: in all layers, or in the last one
+with the first frozen.
+"""
+
+from sklearn.datasets import load_digits
+from sklearn.frozen import FrozenEstimator
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skort import OrtSGDClassifier
+
+images, labels = load_digits(return_X_y=True)
+darker = images / 2
+
+fitted = make_pipeline(StandardScaler(), MLPClassifier((50,), max_iter=500, random_state=0))
+fitted.fit(images[:1200], labels[:1200])
+
+new, new_labels = darker[1200:1240], labels[1200:1240]
+test, test_labels = darker[1240:], labels[1240:]
+
+# %%
+# `FrozenEstimator` says that the pipeline is fitted: its scaler is used as it is, and training starts at its weights.
+
+options = {"eta0": 0.05, "max_iter": 100, "tol": None, "random_state": 0}
+# The weights of the last of two layers, by their names in `weights_`.
+last = {"trainable": ["coefficient1", "intercepts1"]}
+unfitted = make_pipeline(StandardScaler(), MLPClassifier((50,)))
+models = {
+    "as it was": fitted,
+    "from scratch": OrtSGDClassifier(unfitted, **options),
+    "all layers tuned": OrtSGDClassifier(FrozenEstimator(fitted), **options),
+    "last layer tuned": OrtSGDClassifier(FrozenEstimator(fitted), **last, **options),
+}
+scores = {}
+for name, model in models.items():
+    if model is not fitted:
+        model.fit(new, new_labels)
+    scores[name] = model.score(test, test_labels)
+    print(f"{name:<17} {scores[name]:.3f}")
+
+# %%
+# What is trained comes back as a plain scikit-learn pipeline, or as an ONNX file that takes the pixels.
+
+plain = models["all layers tuned"].to_sklearn()
+print(plain)
+print(f"{plain.score(test, test_labels):.3f}")

@@ -1,0 +1,289 @@
+"""
+Losses of classification, by scikit-learn's names and formulas.
+
+The target is 0 or 1 for two classes, which have one score, and one-hot for more, which have one score each.
+"""
+
+from skort.objective.base import TextLoss
+
+__all__ = ["Hinge", "LogLoss", "ModifiedHuber", "PerceptronLoss", "SquaredHinge"]
+
+
+class _ClassificationLoss(TextLoss):
+    estimator_types = ("classifier",)
+
+    def weight_scale(self, n_outputs):
+        """Return 1: the losses of several scores are summed, as if each were trained alone on the same rows."""
+        return 1.0
+
+
+class LogLoss(_ClassificationLoss):
+    r"""
+    The log-loss, of the sigmoid of one score or the softmax of several.
+
+    With one score :math:`s` and a target :math:`y \in \{0, 1\}`
+
+    .. math:: loss(y, s) = \log(1 + e^s) - y s, \qquad
+        \frac{\partial loss}{\partial s} = p - y, \quad p = \frac{1}{1 + e^{-s}},
+
+    and with one score a class and a one-hot target
+
+    .. math:: loss(y, s) = -\sum_k y_k \log p_k, \qquad
+        \frac{\partial loss}{\partial s_k} = p_k - y_k, \quad p_k = \frac{e^{s_k}}{\sum_j e^{s_j}}
+
+    as `HalfBinomialLoss` and `HalfMultinomialLoss` in `sklearn._loss`; :math:`p` are the probabilities. The value is
+    computed from the raw score and is finite for every finite score.
+
+    Examples
+    --------
+    >>> from skort.objective import LogLoss
+    >>> print(LogLoss().gradient_function(1))
+    log_loss_gradient (score, target) => (gradient) {
+        probability = Sigmoid (score)
+        gradient = Sub (probability, target)
+    }
+    """
+
+    def value_function(self, n_outputs):
+        """Return the ONNX function `(score, target) => (loss)`."""
+        # log(1 + e^s) = m + log(e^-m + e^(s-m)) with m = max(s, 0). Differentiated as it stands, this gives the sigmoid
+        # for every s: the part through m cancels. The shorter max(s, 0) + log(1 + e^-|s|) does not at s = 0, where all
+        # linear models start.
+        if n_outputs == 1:
+            return """\
+log_loss (score, target) => (loss) {
+    zero = Constant <value = float {0}> ()
+    m = Max (score, zero)
+    minus_m = Neg (m)
+    left = Exp (minus_m)
+    shifted = Sub (score, m)
+    right = Exp (shifted)
+    sum = Add (left, right)
+    log_sum = Log (sum)
+    softplus = Add (m, log_sum)
+    linear = Mul (target, score)
+    loss = Sub (softplus, linear)
+}"""
+        return """\
+multinomial_log_loss (score, target) => (loss) {
+    log_probability = LogSoftmax <axis = 1> (score)
+    chosen = Mul (target, log_probability)
+    columns = Constant <value = int64[1] {1}> ()
+    log_likelihood = ReduceSum <keepdims = 1> (chosen, columns)
+    loss = Neg (log_likelihood)
+}"""
+
+    def gradient_function(self, n_outputs):
+        """Return the ONNX function `(score, target) => (gradient)`."""
+        if n_outputs == 1:
+            return """\
+log_loss_gradient (score, target) => (gradient) {
+    probability = Sigmoid (score)
+    gradient = Sub (probability, target)
+}"""
+        return """\
+multinomial_log_loss_gradient (score, target) => (gradient) {
+    probability = Softmax <axis = 1> (score)
+    gradient = Sub (probability, target)
+}"""
+
+    def inverse_link_function(self, n_outputs):
+        """Return sigmoid or softmax, `(score) => (probabilities)`."""
+        if n_outputs == 1:
+            return """\
+sigmoid (score) => (probabilities) {
+    minus_score = Neg (score)
+    scores = Concat <axis = 1> (minus_score, score)
+    probabilities = Sigmoid (scores)
+}"""
+        return """\
+softmax (score) => (probabilities) {
+    probabilities = Softmax <axis = 1> (score)
+}"""
+
+
+_MARGIN = """\
+    zero = Constant <value = float {0}> ()
+    one = Constant <value = float {1}> ()
+    two = Constant <value = float {2}> ()
+    doubled = Mul (two, target)
+    y = Sub (doubled, one)
+    z = Mul (y, score)
+"""
+
+
+class Hinge(_ClassificationLoss):
+    r"""
+    The hinge loss of a linear support vector machine.
+
+    With :math:`y = 2 \, target - 1 \in \{-1, 1\}` and :math:`z = y s`, for every score :math:`s`,
+
+    .. math:: loss = \max(0, 1 - z), \qquad
+        \frac{\partial loss}{\partial s} = \begin{cases} -y & z \le 1 \\ 0 & z > 1 \end{cases}
+
+    as in `sklearn.linear_model.SGDClassifier(loss="hinge")`. Several classes are trained one against the rest: the
+    losses of their scores are summed, so that each column is the binary problem that `SGDClassifier` trains alone.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDClassifier
+    >>> model = OrtSGDClassifier(loss="hinge").fit([[-1.0], [-2.0], [1.0], [3.0]], [0, 0, 1, 1])
+    >>> model.predict([[-1.0], [1.0]]), hasattr(model, "predict_proba")
+    (array([0, 1]), False)
+    """
+
+    _value = f"""\
+hinge (score, target) => (loss) {{
+{_MARGIN}    missing = Sub (one, z)
+    violated = LessOrEqual (z, one)
+    loss = Where (violated, missing, zero)
+}}"""
+    _gradient = f"""\
+hinge_gradient (score, target) => (gradient) {{
+{_MARGIN}    violated = LessOrEqual (z, one)
+    minus_y = Neg (y)
+    gradient = Where (violated, minus_y, zero)
+}}"""
+
+
+class SquaredHinge(_ClassificationLoss):
+    r"""
+    The squared hinge loss, as in `sklearn.svm.LinearSVC`.
+
+    With :math:`y = 2 \, target - 1 \in \{-1, 1\}` and :math:`z = y s`, for every score :math:`s`,
+
+    .. math:: loss = \max(0, 1 - z)^2, \qquad \frac{\partial loss}{\partial s} = -2 y \max(0, 1 - z)
+
+    as in `sklearn.linear_model.SGDClassifier(loss="squared_hinge")`; several classes as in `Hinge`.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDClassifier
+    >>> OrtSGDClassifier(loss="squared_hinge").fit([[-1.0], [1.0]], [0, 1]).predict([[-2.0], [2.0]])
+    array([0, 1])
+    """
+
+    _value = f"""\
+squared_hinge (score, target) => (loss) {{
+{_MARGIN}    missing = Sub (one, z)
+    positive = Relu (missing)
+    loss = Mul (positive, positive)
+}}"""
+    _gradient = f"""\
+squared_hinge_gradient (score, target) => (gradient) {{
+{_MARGIN}    missing = Sub (one, z)
+    positive = Relu (missing)
+    signed = Mul (y, positive)
+    minus_two = Neg (two)
+    gradient = Mul (minus_two, signed)
+}}"""
+
+
+class ModifiedHuber(_ClassificationLoss):
+    r"""
+    The squared hinge loss, linear for scores far on the wrong side: outliers pull less, and there are probabilities.
+
+    With :math:`y = 2 \, target - 1 \in \{-1, 1\}` and :math:`z = y s`, for every score :math:`s`,
+
+    .. math:: loss = \begin{cases} \max(0, 1 - z)^2 & z \ge -1 \\ -4 z & z < -1 \end{cases}, \qquad
+        \frac{\partial loss}{\partial s} = -2 y \min(2, \max(0, 1 - z))
+
+    as in `sklearn.linear_model.SGDClassifier(loss="modified_huber")`. The probability of a class is
+    :math:`(\max(-1, \min(s, 1)) + 1) / 2`; with several classes it is divided by the sum over them, and where that is
+    zero, all are equal. Several classes are trained as in `Hinge`.
+
+    References
+    ----------
+    Zadrozny and Elkan, Transforming classifier scores into accurate multiclass probability estimates, KDD 2002.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDClassifier
+    >>> model = OrtSGDClassifier(loss="modified_huber", alpha=0).fit([[-1.0], [1.0]], [0, 1])
+    >>> model.predict_proba([[-2.0], [0.0]]).round(2)
+    array([[1. , 0. ],
+           [0.5, 0.5]])
+    """
+
+    # With m = max(0, 1 - z) and c = min(2, m), c (2 m - c) is m^2 up to m = 2 and 4 m - 4 from there on. Differentiated
+    # as it stands it gives 2 c for every m.
+    _clipped = f"""\
+{_MARGIN}    missing = Sub (one, z)
+    positive = Relu (missing)
+    clipped = Min (positive, two)
+"""
+    _value = f"""\
+modified_huber (score, target) => (loss) {{
+{_clipped}    double_positive = Mul (two, positive)
+    rest = Sub (double_positive, clipped)
+    loss = Mul (clipped, rest)
+}}"""
+    _gradient = f"""\
+modified_huber_gradient (score, target) => (gradient) {{
+{_clipped}    signed = Mul (y, clipped)
+    minus_two = Neg (two)
+    gradient = Mul (minus_two, signed)
+}}"""
+
+    def inverse_link_function(self, n_outputs):
+        """Return the clipped scores as probabilities, `(score) => (probabilities)`."""
+        if n_outputs == 1:
+            return """\
+clipped_score (score) => (probabilities) {
+    half = Constant <value = float {0.5}> ()
+    one = Constant <value = float {1}> ()
+    minus_one = Neg (one)
+    clipped = Clip (score, minus_one, one)
+    half_clipped = Mul (half, clipped)
+    first = Sub (half, half_clipped)
+    second = Add (half, half_clipped)
+    probabilities = Concat <axis = 1> (first, second)
+}"""
+        return """\
+clipped_scores (score) => (probabilities) {
+    zero = Constant <value = float {0}> ()
+    half = Constant <value = float {0.5}> ()
+    one = Constant <value = float {1}> ()
+    columns = Constant <value = int64[1] {1}> ()
+    minus_one = Neg (one)
+    clipped = Clip (score, minus_one, one)
+    half_clipped = Mul (half, clipped)
+    share = Add (half, half_clipped)
+    share_sum = ReduceSum <keepdims = 1> (share, columns)
+    none = Equal (share_sum, zero)
+    part = Where (none, one, share)
+    part_sum = ReduceSum <keepdims = 1> (part, columns)
+    probabilities = Div (part, part_sum)
+}"""
+
+
+class PerceptronLoss(_ClassificationLoss):
+    r"""
+    The loss of the perceptron: scores on the wrong side cost their distance from zero.
+
+    With :math:`y = 2 \, target - 1 \in \{-1, 1\}` and :math:`z = y s`, for every score :math:`s`,
+
+    .. math:: loss = \max(0, -z), \qquad
+        \frac{\partial loss}{\partial s} = \begin{cases} -y & z \le 0 \\ 0 & z > 0 \end{cases}
+
+    as in `sklearn.linear_model.SGDClassifier(loss="perceptron")`; several classes as in `Hinge`.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDClassifier
+    >>> OrtSGDClassifier(loss="perceptron").fit([[-1.0], [1.0]], [0, 1]).predict([[-2.0], [2.0]])
+    array([0, 1])
+    """
+
+    _value = f"""\
+perceptron (score, target) => (loss) {{
+{_MARGIN}    wrong = LessOrEqual (z, zero)
+    minus_z = Neg (z)
+    loss = Where (wrong, minus_z, zero)
+}}"""
+    _gradient = f"""\
+perceptron_gradient (score, target) => (gradient) {{
+{_MARGIN}    wrong = LessOrEqual (z, zero)
+    minus_y = Neg (y)
+    gradient = Where (wrong, minus_y, zero)
+}}"""

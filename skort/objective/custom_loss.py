@@ -1,0 +1,157 @@
+"""A loss of the user's own."""
+
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import HasMethods
+
+__all__ = ["Loss"]
+
+_FUNCTION = [str, HasMethods(["SerializeToString"])]
+# Rows of the batch on which shapes are checked: a number that no other dimension has.
+_ROWS = 97
+
+
+class Loss(BaseEstimator):
+    r"""
+    A loss of the user's own, written as an ONNX function of the raw score.
+
+    Parameters
+    ----------
+    value : str or onnx.FunctionProto
+        The function ``(score, target) => (loss)``. `score` and `target` have shape (n_samples, n_outputs); the target
+        of a classifier is 0 or 1 for two classes, which have one score, and one-hot for more. The result has the same
+        shape, and its columns are averaged, or the shape (n_samples, 1). It is multiplied by the sample weights and
+        summed. ``(score, target, weight) => (loss)`` multiplies by itself: `weight`, of shape (n_samples, 1), are the
+        normalised sample weights, divided by the number of columns, and zero for rows that only fill a short batch up.
+        Operators are those of opset 17, constants are written as ``Constant <value = float {0.5}> ()``, whatever the
+        dtype of the training.
+    gradient : str or onnx.FunctionProto, default=None
+        The derivative of `value` by the score, a function of the same inputs with a result of the shape of `score`.
+        None: ONNX Runtime derives it, which needs a gradient of every operator on the way from the score. Solver
+        "session" always derives it.
+    inverse_link : str or onnx.FunctionProto, default=None
+        What a regressor predicts: ``(score) => (prediction)``, of the same shape; None: the score. A classifier with a
+        loss of one's own predicts labels, without probabilities.
+
+    Examples
+    --------
+    The logarithm of the hyperbolic cosine, a smooth absolute error, fits the mean of symmetric data:
+
+    >>> import numpy as np
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.objective import Loss
+    >>> log_cosh = Loss('''
+    ... log_cosh (score, target) => (loss) {
+    ...     half = Constant <value = float {0.5}> ()
+    ...     residual = Sub (score, target)
+    ...     minus_residual = Neg (residual)
+    ...     up = Exp (residual)
+    ...     down = Exp (minus_residual)
+    ...     sum = Add (up, down)
+    ...     cosh = Mul (half, sum)
+    ...     loss = Log (cosh)
+    ... }''')
+    >>> X, y = np.zeros((3, 1)), [1.0, 2.0, 3.0]
+    >>> OrtSGDRegressor(loss=log_cosh, eta0=0.5).fit(X, y).predict(X[:1]).round(2)
+    array([2.])
+    """
+
+    _parameter_constraints = {
+        "value": _FUNCTION,
+        "gradient": [*_FUNCTION, None],
+        "inverse_link": [*_FUNCTION, None],
+    }
+
+    def __init__(self, value, gradient=None, inverse_link=None):
+        self.value = value
+        self.gradient = gradient
+        self.inverse_link = inverse_link
+
+    @property
+    def estimator_types(self):
+        """Both, or regressors alone where there is an inverse link."""
+        return ("regressor", "classifier") if self.inverse_link is None else ("regressor",)
+
+    @property
+    def takes_weight(self):
+        """Whether `value` has the third input."""
+        return "weight" in _parsed("value", self.value).input
+
+    def value_function(self, n_outputs):
+        """Return `value`, checked."""
+        self.weight_scale(n_outputs)
+        return self.value
+
+    def gradient_function(self, n_outputs):
+        """Return `gradient`, checked, or None."""
+        if self.gradient is not None:
+            _check_inputs("gradient", self.gradient, [list(_parsed("value", self.value).input)])
+            _check_columns("gradient", self.gradient, n_outputs, {n_outputs})
+        return self.gradient
+
+    def inverse_link_function(self, n_outputs):
+        """Return `inverse_link`, checked, or None."""
+        if self.inverse_link is not None:
+            _check_inputs("inverse_link", self.inverse_link, [["score"]])
+            _check_columns("inverse_link", self.inverse_link, n_outputs, {n_outputs})
+        return self.inverse_link
+
+    def weight_scale(self, n_outputs):
+        """Return 1 / the number of columns of `value`."""
+        _check_inputs("value", self.value, [["score", "target"], ["score", "target", "weight"]])
+        return 1.0 / _check_columns("value", self.value, n_outputs, {1, n_outputs})
+
+    def check_target(self, target):
+        """Take every finite target."""
+
+
+def _parsed(name, source):
+    from skort.onnx_text import function
+
+    try:
+        return function(source, "float32")
+    except Exception as error:  # of onnx.parser, which is no ValueError
+        raise _no_function(name, error) from error
+
+
+def _check_inputs(name, source, signatures):
+    proto = _parsed(name, source)
+    if list(proto.input) not in signatures or len(proto.output) != 1:
+        wanted = " or ".join(f"({', '.join(inputs)})" for inputs in signatures)
+        raise ValueError(
+            f"loss: {name} must be a function of {wanted} with one output, got ({', '.join(proto.input)}) => "
+            f"({', '.join(proto.output)})."
+        )
+
+
+def _check_columns(name, source, n_outputs, allowed):
+    """Return the number of columns of the result for `n_outputs` scores, one of `allowed`."""
+    shape = _result_shape(name, source, n_outputs)
+    if len(shape) != 2 or shape[0] != _ROWS or shape[1] not in allowed:
+        wanted = " or ".join(f"(n_samples, {columns})" for columns in sorted(allowed))
+        got = ", ".join("n_samples" if size == _ROWS else str(size or "?") for size in shape)
+        raise ValueError(f"loss: {name} must return an array of shape {wanted} here, got ({got}).")
+    return shape[1]
+
+
+def _result_shape(name, source, n_outputs):
+    import onnx.checker
+    import onnx.shape_inference
+
+    from skort.onnx_text import function_model
+
+    shapes = {"score": (_ROWS, n_outputs), "target": (_ROWS, n_outputs), "weight": (_ROWS, 1)}
+    inputs = {key: shapes[key] for key in _parsed(name, source).input}
+    try:
+        model = function_model(source, "float32", inputs)
+        onnx.checker.check_model(model)
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+        model = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    except Exception as error:  # of onnx.checker and onnx.shape_inference, which are no ValueErrors
+        raise _no_function(name, error) from error
+    return [dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim]
+
+
+def _no_function(name, error):
+    reason = error.args[0] if error.args else ""
+    reason = reason.decode() if isinstance(reason, bytes) else str(reason)
+    return ValueError(f"loss: {name} is not an ONNX function that can run: {' '.join(reason.split())}")

@@ -1,0 +1,330 @@
+"""
+Losses of regression, by scikit-learn's names and formulas.
+
+All are elementwise: the loss of several outputs is the mean over them. At a kink the gradient is zero.
+"""
+
+from numbers import Real
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from skort.objective.base import TextLoss
+
+__all__ = [
+    "AbsoluteError",
+    "ElasticLoss",
+    "EpsilonInsensitive",
+    "Huber",
+    "Quantile",
+    "RegressionLoss",
+    "SquaredEpsilonInsensitive",
+    "SquaredError",
+]
+
+_LARGEST = float(np.finfo(np.float32).max)
+_NOT_NEGATIVE = [Interval(Real, 0, _LARGEST, closed="both")]
+
+
+class RegressionLoss(TextLoss):
+    """A loss of each output, of which the objective is the mean."""
+
+    estimator_types = ("regressor",)
+
+    def weight_scale(self, n_outputs):
+        """Return 1 / `n_outputs`: the loss is the mean over the outputs."""
+        return 1.0 / n_outputs
+
+
+class SquaredError(RegressionLoss):
+    r"""
+    Half the squared error: the score follows the mean of y.
+
+    .. math:: loss(y, s) = \frac{1}{2} (s - y)^2, \qquad \frac{\partial loss}{\partial s} = s - y
+
+    as in `sklearn.linear_model.SGDRegressor(loss="squared_error")`.
+
+    Examples
+    --------
+    >>> from skort.objective import SquaredError
+    >>> print(SquaredError().gradient_function(1))
+    squared_error_gradient (score, target) => (gradient) {
+        gradient = Sub (score, target)
+    }
+    """
+
+    _value = """\
+squared_error (score, target) => (loss) {
+    half = Constant <value = float {0.5}> ()
+    residual = Sub (score, target)
+    square = Mul (residual, residual)
+    loss = Mul (half, square)
+}"""
+    _gradient = """\
+squared_error_gradient (score, target) => (gradient) {
+    gradient = Sub (score, target)
+}"""
+
+
+class AbsoluteError(RegressionLoss):
+    r"""
+    The absolute error: the score follows the median of y, and outliers pull no more than others.
+
+    .. math:: loss(y, s) = |s - y|, \qquad \frac{\partial loss}{\partial s} = sign(s - y)
+
+    as `AbsoluteError` in `sklearn._loss`, but with the gradient 0 where :math:`s = y`.
+
+    Examples
+    --------
+    >>> from skort.objective import AbsoluteError
+    >>> print(AbsoluteError().gradient_function(1))
+    absolute_error_gradient (score, target) => (gradient) {
+        residual = Sub (score, target)
+        gradient = Sign (residual)
+    }
+    """
+
+    _value = """\
+absolute_error (score, target) => (loss) {
+    residual = Sub (score, target)
+    loss = Abs (residual)
+}"""
+    _gradient = """\
+absolute_error_gradient (score, target) => (gradient) {
+    residual = Sub (score, target)
+    gradient = Sign (residual)
+}"""
+
+
+class Huber(RegressionLoss):
+    r"""
+    Squared error near y, absolute error from a distance of `epsilon` on.
+
+    With :math:`r = s - y`
+
+    .. math:: loss(y, s) = \begin{cases} \frac{1}{2} r^2 & |r| \le \epsilon \\
+        \epsilon |r| - \frac{1}{2} \epsilon^2 & |r| > \epsilon \end{cases}, \qquad
+        \frac{\partial loss}{\partial s} = \max(-\epsilon, \min(r, \epsilon))
+
+    as in `sklearn.linear_model.SGDRegressor(loss="huber")`.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Distance from which on the loss is linear, positive; in units of y.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.objective import Huber
+    >>> OrtSGDRegressor(loss=Huber(epsilon=2)).get_params()["loss__epsilon"]
+    2
+    """
+
+    _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
+    # c (r - c / 2) with r clipped to c: differentiated as it stands it gives c for every r.
+    _value = """\
+huber (score, target) => (loss) {
+    epsilon = Constant <value = float {%(epsilon)r}> ()
+    minus_epsilon = Neg (epsilon)
+    half = Constant <value = float {0.5}> ()
+    residual = Sub (score, target)
+    below = Min (residual, epsilon)
+    clipped = Max (below, minus_epsilon)
+    half_clipped = Mul (half, clipped)
+    rest = Sub (residual, half_clipped)
+    loss = Mul (clipped, rest)
+}"""
+    _gradient = """\
+huber_gradient (score, target) => (gradient) {
+    epsilon = Constant <value = float {%(epsilon)r}> ()
+    minus_epsilon = Neg (epsilon)
+    residual = Sub (score, target)
+    below = Min (residual, epsilon)
+    gradient = Max (below, minus_epsilon)
+}"""
+
+    def __init__(self, epsilon=0.1):
+        self.epsilon = epsilon
+
+
+_EXCESS = """\
+    epsilon = Constant <value = float {%(epsilon)r}> ()
+    residual = Sub (score, target)
+    distance = Abs (residual)
+    beyond = Sub (distance, epsilon)
+    excess = Relu (beyond)
+"""
+
+
+class EpsilonInsensitive(RegressionLoss):
+    r"""
+    The absolute error beyond a distance of `epsilon`, as in support vector regression.
+
+    .. math:: loss(y, s) = \max(0, |s - y| - \epsilon), \qquad
+        \frac{\partial loss}{\partial s} = \begin{cases} sign(s - y) & |s - y| > \epsilon \\ 0 & otherwise \end{cases}
+
+    as in `sklearn.linear_model.SGDRegressor(loss="epsilon_insensitive")`.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Distance that costs nothing, not negative; in units of y.
+
+    Examples
+    --------
+    >>> from skort.objective import EpsilonInsensitive
+    >>> EpsilonInsensitive(epsilon=0.5)
+    EpsilonInsensitive(epsilon=0.5)
+    """
+
+    _parameter_constraints = {"epsilon": _NOT_NEGATIVE}
+    _value = f"""\
+epsilon_insensitive (score, target) => (loss) {{
+{_EXCESS}    loss = Identity (excess)
+}}"""
+    _gradient = f"""\
+epsilon_insensitive_gradient (score, target) => (gradient) {{
+{_EXCESS}    direction = Sign (residual)
+    counted = Sign (excess)
+    gradient = Mul (direction, counted)
+}}"""
+
+    def __init__(self, epsilon=0.1):
+        self.epsilon = epsilon
+
+
+class SquaredEpsilonInsensitive(EpsilonInsensitive):
+    r"""
+    The squared error beyond a distance of `epsilon`, as in support vector regression.
+
+    .. math:: loss(y, s) = \max(0, |s - y| - \epsilon)^2, \qquad
+        \frac{\partial loss}{\partial s} = 2 \max(0, |s - y| - \epsilon) \, sign(s - y)
+
+    as in `sklearn.linear_model.SGDRegressor(loss="squared_epsilon_insensitive")`.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Distance that costs nothing, not negative; in units of y.
+
+    Examples
+    --------
+    >>> from skort.objective import SquaredEpsilonInsensitive
+    >>> SquaredEpsilonInsensitive(epsilon=0.5)
+    SquaredEpsilonInsensitive(epsilon=0.5)
+    """
+
+    _value = f"""\
+squared_epsilon_insensitive (score, target) => (loss) {{
+{_EXCESS}    loss = Mul (excess, excess)
+}}"""
+    _gradient = f"""\
+squared_epsilon_insensitive_gradient (score, target) => (gradient) {{
+{_EXCESS}    two = Constant <value = float {{2}}> ()
+    direction = Sign (residual)
+    signed = Mul (direction, excess)
+    gradient = Mul (two, signed)
+}}"""
+
+
+class Quantile(RegressionLoss):
+    r"""
+    The pinball loss: the score follows a quantile of y.
+
+    .. math:: loss(y, s) = q \max(0, y - s) + (1 - q) \max(0, s - y), \qquad
+        \frac{\partial loss}{\partial s} = \begin{cases} -q & s < y \\ 1 - q & s > y \end{cases}
+
+    as in `sklearn.linear_model.QuantileRegressor`, but with the gradient 0 where :math:`s = y`.
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        :math:`q`, between 0 and 1, both excluded. 0.5 is the median.
+
+    Examples
+    --------
+    >>> from skort.objective import Quantile
+    >>> Quantile(quantile=0.9)
+    Quantile(quantile=0.9)
+    """
+
+    _parameter_constraints = {"quantile": [Interval(Real, 0, 1, closed="neither")]}
+    _weights = """\
+    one = Constant <value = float {1}> ()
+    quantile = Constant <value = float {%(quantile)r}> ()
+    rest = Sub (one, quantile)
+    above = Sub (score, target)
+    below = Neg (above)
+    over = Relu (above)
+    under = Relu (below)
+"""
+    _value = f"""\
+quantile (score, target) => (loss) {{
+{_weights}    over_loss = Mul (rest, over)
+    under_loss = Mul (quantile, under)
+    loss = Add (over_loss, under_loss)
+}}"""
+    _gradient = f"""\
+quantile_gradient (score, target) => (gradient) {{
+{_weights}    is_over = Sign (over)
+    is_under = Sign (under)
+    up = Mul (rest, is_over)
+    down = Mul (quantile, is_under)
+    gradient = Sub (up, down)
+}}"""
+
+    def __init__(self, quantile=0.5):
+        self.quantile = quantile
+
+
+class ElasticLoss(RegressionLoss):
+    r"""
+    Absolute and squared error in one: between the median and the mean.
+
+    .. math:: loss(y, s) = a |s - y| + \frac{b}{2} (s - y)^2, \qquad
+        \frac{\partial loss}{\partial s} = a \, sign(s - y) + b (s - y)
+
+    with :math:`a` = `l1_weight` and :math:`b` = `l2_weight`: as many times `AbsoluteError` and `SquaredError`.
+
+    Parameters
+    ----------
+    l1_weight, l2_weight : float, default=0.5
+        Not negative.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.objective import ElasticLoss
+    >>> OrtSGDRegressor(loss=ElasticLoss(l1_weight=0.1, l2_weight=0.9))
+    OrtSGDRegressor(loss=ElasticLoss(l1_weight=0.1, l2_weight=0.9))
+    """
+
+    _parameter_constraints = {"l1_weight": _NOT_NEGATIVE, "l2_weight": _NOT_NEGATIVE}
+    _value = """\
+elastic (score, target) => (loss) {
+    l1_weight = Constant <value = float {%(l1_weight)r}> ()
+    l2_weight = Constant <value = float {%(l2_weight)r}> ()
+    half = Constant <value = float {0.5}> ()
+    residual = Sub (score, target)
+    distance = Abs (residual)
+    absolute = Mul (l1_weight, distance)
+    square = Mul (residual, residual)
+    half_square = Mul (half, square)
+    squared = Mul (l2_weight, half_square)
+    loss = Add (absolute, squared)
+}"""
+    _gradient = """\
+elastic_gradient (score, target) => (gradient) {
+    l1_weight = Constant <value = float {%(l1_weight)r}> ()
+    l2_weight = Constant <value = float {%(l2_weight)r}> ()
+    residual = Sub (score, target)
+    direction = Sign (residual)
+    absolute = Mul (l1_weight, direction)
+    squared = Mul (l2_weight, residual)
+    gradient = Add (absolute, squared)
+}"""
+
+    def __init__(self, l1_weight=0.5, l2_weight=0.5):
+        self.l1_weight = l1_weight
+        self.l2_weight = l2_weight

@@ -1,0 +1,89 @@
+"""The gradient of a loss by the raw score, where the loss brings none: derived by ONNX Runtime."""
+
+import numpy as np
+import onnx
+import onnx.shape_inference
+from onnx import helper, numpy_helper
+
+from skort.exceptions import NotTrainableError
+from skort.graphs.differentiable import undifferentiable
+from skort.objective.nodes import SAMPLE_WEIGHT, TARGET
+from skort.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
+from skort.runtime.training_agent import gradient_graph
+
+__all__ = ["check_differentiable", "derived_score_gradient"]
+
+_SCORE, _LOSS = "skort_score", "skort_loss_sum"
+
+
+def check_differentiable(objective, batch_size):
+    """
+    Raise an error for a loss whose value ONNX Runtime does not differentiate by the score.
+
+    Parameters
+    ----------
+    objective : Objective
+    batch_size : int
+
+    Raises
+    ------
+    NotTrainableError
+        Names the operator on the way from the score to the loss that has no gradient.
+    """
+    _check(_loss_model(objective, batch_size))
+
+
+def derived_score_gradient(objective, batch_size):
+    """
+    Differentiate the weighted sum of the loss over a batch by the score.
+
+    Parameters
+    ----------
+    objective : Objective
+    batch_size : int
+
+    Returns
+    -------
+    gradient : onnx.FunctionProto
+        `(score, target, sample_weight) => (gradient)`, for batches of `batch_size` rows.
+
+    Raises
+    ------
+    NotTrainableError
+        As for `check_differentiable`.
+    """
+    loss = _loss_model(objective, batch_size)
+    _check(loss)
+    model = onnx.load_from_string(gradient_graph(loss.SerializeToString(), [_SCORE]))
+    nodes = [helper.make_node("Constant", [], [weight.name], value=weight) for weight in model.graph.initializer]
+    for node in model.graph.node:
+        if node.op_type == "YieldOp":
+            # The derivative of the sum of the losses by itself.
+            one = numpy_helper.from_array(np.ones((), objective.dtype))
+            node = helper.make_node("Constant", [], node.output, value=one)
+        nodes.append(node)
+    inputs, opsets = [_SCORE, TARGET, SAMPLE_WEIGHT], list(model.opset_import)
+    return helper.make_function(DOMAIN, "derived_gradient", inputs, [f"{_SCORE}_grad"], nodes, opsets)
+
+
+def _check(loss):
+    if not any(_SCORE in node.input for node in loss.graph.node):
+        raise NotTrainableError("loss: its value does not use the score.")
+    found = undifferentiable(loss.graph, [_SCORE])
+    if found is not None:
+        raise NotTrainableError(
+            f"loss: no gradient goes through the operator {found[0]} on the way from the score to its value. Write the "
+            'value with others, or give its gradient and use solver="agent".'
+        )
+
+
+def _loss_model(objective, batch_size):
+    """Return the model target, sample weight -> sum of the losses, with the score as its one weight."""
+    element_type = onnx_dtype(objective.dtype)
+    score = numpy_helper.from_array(np.zeros((batch_size, objective.n_outputs), objective.dtype), _SCORE)
+    fragment = Fragment(objective.dtype)
+    objective.add_loss(fragment, _SCORE, _LOSS)
+    output = helper.make_tensor_value_info(_LOSS, element_type, [])
+    graph = helper.make_graph(fragment.nodes, "loss", objective.inputs(batch_size), [output], [score])
+    model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
+    return onnx.shape_inference.infer_shapes(inlined(model, fragment))

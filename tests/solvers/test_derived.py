@@ -1,0 +1,99 @@
+"""The gradient that ONNX Runtime derives from the value of a loss."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from skort import objective
+from skort.exceptions import NotTrainableError
+from skort.objective import Loss
+from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.nodes import Objective
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
+from skort.runtime.installed import load, training_api
+from skort.solvers.derived import check_differentiable, derived_score_gradient
+
+pytestmark = pytest.mark.skipif("TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent")
+
+# Dyadic numbers: every kink of the losses with epsilon=0.5 is among the residuals and margins.
+GRID = np.array([-2.0, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 2.0])
+LOSSES = {name: loss_class() for name, loss_class in (REGRESSION_LOSSES | CLASSIFICATION_LOSSES).items()}
+LOSSES |= {name: LOSSES[name].set_params(epsilon=0.5) for name in LOSSES if "epsilon" in LOSSES[name].get_params()}
+LOSSES["elastic"] = objective.ElasticLoss(0.25, 2)
+
+
+def derived(loss, dtype, score, target, weight):
+    n, k = score.shape
+    function = derived_score_gradient(Objective(loss, None, (), k, np.dtype(dtype)), n)
+    fragment = Fragment(dtype)
+    fragment.call(function, ["score", "target", "weight"], ["gradient"])
+    arrays = {"score": score, "target": target, "weight": weight}
+    inputs = [helper.make_tensor_value_info(name, onnx_dtype(dtype), a.shape) for name, a in arrays.items()]
+    gradient = helper.make_tensor_value_info("gradient", onnx_dtype(dtype), score.shape)
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
+    graph = helper.make_graph(fragment.nodes, "derived", inputs, [gradient])
+    model = inlined(helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets), fragment)
+    session = load().InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, {name: a.astype(dtype) for name, a in arrays.items()})[0]
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_closed_form_is_what_the_runtime_derives_at_kinks_too(name, n_outputs, rng, run_function):
+    loss = LOSSES[name]
+    score = np.stack([rng.permutation(GRID) for _ in range(n_outputs)], axis=1)
+    target = np.eye(3)[np.arange(len(GRID)) % 3, :n_outputs] + (name in ("poisson", "gamma"))
+    weight = rng.uniform(0.5, 2, size=(len(GRID), 1))
+    closed = run_function(loss.gradient_function(n_outputs), "float32", score, target)
+    ours = derived(loss, "float32", score, target, weight)
+    np.testing.assert_allclose(ours, weight * closed, rtol=2e-6, atol=1e-7)
+
+
+def custom(body):
+    return Loss(f"custom (score, target) => (loss) {{ {body} }}")
+
+
+@pytest.mark.parametrize("dtype, rtol", [("float32", 1e-5), ("float64", 1e-12)])
+def test_derived_gradient_of_a_loss_of_ones_own(dtype, rtol, rng):
+    # (s - y)^2 where s > y, else e^(y - s)
+    loss = custom("""
+        residual = Sub (score, target)
+        square = Mul (residual, residual)
+        minus = Neg (residual)
+        growth = Exp (minus)
+        above = Greater (score, target)
+        loss = Where (above, square, growth)""")
+    score, target = rng.normal(size=(2, 9, 2))
+    weight = rng.uniform(size=(9, 1))
+    expected = weight * np.where(score > target, 2 * (score - target), -np.exp(target - score))
+    np.testing.assert_allclose(derived(loss, dtype, score, target, weight), expected, rtol=rtol)
+
+
+@pytest.mark.parametrize(
+    "body, dtype, message",
+    [
+        ("r = Sub (score, target) loss = Softplus (r)", "float32", "no gradient goes through the operator Softplus"),
+        ("r = Sub (score, target) loss = Floor (r)", "float32", "no gradient goes through the operator Floor"),
+        ("b = Greater (score, target) loss = Cast <to = 1> (b)", "float32", "the operator Greater"),
+        ("p = Softmax (score) loss = Sub (p, target)", "float64", "the operator Softmax"),
+        ("loss = Abs (target)", "float32", "its value does not use the score"),
+    ],
+)
+def test_what_has_no_gradient_is_named(body, dtype, message):
+    nodes = Objective(custom(body), None, (), 2, np.dtype(dtype))
+    for act in (check_differentiable, derived_score_gradient):
+        with pytest.raises(NotTrainableError, match=message):
+            act(nodes, 5)
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_every_loss_can_be_differentiated(loss, n_outputs):
+    check_differentiable(Objective(loss, None, (), n_outputs, np.dtype("float32")), 5)
+
+
+def test_what_is_derived_is_a_function_of_score_target_and_weight():
+    function = derived_score_gradient(Objective(LOSSES["hinge"], None, (), 2, np.dtype("float32")), 5)
+    assert isinstance(function, onnx.FunctionProto)
+    assert list(function.input) == ["skort_score", "skort_target", "skort_sample_weight"]

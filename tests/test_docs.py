@@ -1,0 +1,16 @@
+"""The examples in the pages of the documentation."""
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+PAGES = Path(__file__).parent.parent / "docs"
+
+
+@pytest.mark.parametrize("page", ["pipelines_and_fine_tuning.rst"])
+def test_examples_run(page):
+    pytest.importorskip("pandas")
+    failures, attempts = doctest.testfile(str(PAGES / page), module_relative=False)
+    assert attempts > 0
+    assert failures == 0
