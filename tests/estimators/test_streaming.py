@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -217,6 +218,24 @@ def test_steps_that_need_a_fit_are_named(fitted):
         model.partial_fit(X, Y)
     assert "the step 'standardscaler'" in str(error.value.__cause__)
     assert "FrozenEstimator" in str(error.value.__cause__)
+
+
+def test_frozen_steps_stay_and_a_frozen_model_is_gone_on_with(solver):
+    rows = data(seed=5)[0]
+    scaler = FrozenEstimator(StandardScaler().fit(rows))
+    streams = [
+        short(OrtSGDClassifier, inner, solver=solver) for inner in (make_pipeline(scaler, LogisticRegression()), None)
+    ]
+    for chunk in (slice(0, 40), slice(40, 80)):
+        streams[0].partial_fit(X[chunk], Y[chunk], classes=[0, 1])
+        streams[1].partial_fit(scaler.transform(X[chunk]), Y[chunk], classes=[0, 1])
+    np.testing.assert_array_equal(streams[0].coef_, streams[1].coef_)
+    fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
+    model = short(OrtSGDClassifier, FrozenEstimator(fitted), eta0=1e-9, solver=solver)
+    with pytest.raises(ValueError, match=r"classes=\[1 2\] are not those of the fitted estimator: \[0 1\]"):
+        model.partial_fit(X, Y, classes=[1, 2])
+    model.partial_fit(X, Y, classes=[0, 1])
+    np.testing.assert_allclose(model.predict_proba(X), fitted.predict_proba(X), rtol=1e-5)
 
 
 # --- warm_start
