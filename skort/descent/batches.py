@@ -73,12 +73,13 @@ class Batches:
         self.target = target
         self.shuffle = shuffle
         self.random_state = random_state
-        self.sample_weight_scale = sample_weight_scale
         if sample_weight is None:
             sample_weight = np.ones(X.shape[0])
         # Relative to the largest one, so that no sum overflows.
-        self.sample_weight = np.asarray(sample_weight, dtype=np.float64) / np.max(sample_weight)
-        self.rows = np.flatnonzero(self.sample_weight)
+        sample_weight = np.asarray(sample_weight, dtype=np.float64) / np.max(sample_weight)
+        self.rows = np.flatnonzero(sample_weight)
+        # The numerators of v, with their factor.
+        self.sample_weight = sample_weight * (sample_weight_scale / np.mean(sample_weight[self.rows]))
         self.batch_size = min(int(batch_size), len(self.rows))
 
     def order(self):
@@ -102,8 +103,7 @@ class Batches:
         shares = (sizes / len(rows)).tolist()
         weights = np.zeros((n_batches, self.batch_size, 1))
         weights.flat[: len(rows)] = self.sample_weight[rows]
-        scales = self.sample_weight_scale / (np.mean(self.sample_weight[self.rows]) * sizes)
-        weights = (weights * scales[:, None, None]).astype(batch.X.dtype)
+        weights = (weights / sizes[:, None, None]).astype(batch.X.dtype)
         rows = np.concatenate([rows, rows[:missing]])
         fill_X, fill_target = _filler(self.X, batch.X), _filler(self.target, batch.target)
         sample_weight = batch.sample_weight

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from numbers import Real
 from typing import Protocol
 
 from sklearn.base import BaseEstimator
@@ -253,8 +254,9 @@ class EpochLines(BaseEstimator):
 
     def on_epoch_end(self, training):
         """Print the last row of the history."""
-        values = ", ".join(f"{name}={column[-1]:.3g}" for name, column in training.history.items())
-        print(f"Epoch {training.n_epochs}: {values}", flush=True)
+        last = {name: column[-1] for name, column in training.history.items()}
+        shown = {name: f"{value:.3g}" if isinstance(value, Real) else value for name, value in last.items()}
+        print(f"Epoch {training.n_epochs}:", ", ".join(f"{k}={v}" for k, v in shown.items()), flush=True)
 
 
 class ProgressBar(BaseEstimator):

@@ -43,8 +43,8 @@ class History(dict):
     def truncate(self, n_epochs):
         """Keep the first `n_epochs`, with NaN where a column ends before."""
         for column in self.values():
-            del column[n_epochs:]
-            column += [math.nan] * (n_epochs - len(column))
+            if len(column) != n_epochs:
+                column[n_epochs:] = [math.nan] * (n_epochs - len(column))
 
     def copy(self):
         """Return a copy, of the columns too."""

@@ -4,37 +4,25 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD, can_partial_fit
 from skort.estimators.labels import encoded, streamed_classes
+from skort.estimators.predictions import ClassifierPredictions
 from skort.estimators.weights import with_class_weight
 from skort.objective.base import ScoreLoss
-from skort.objective.classification_losses import LogLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES
 from skort.objective.penalties import Penalty
 
 __all__ = ["OrtSGDClassifier"]
 
 
-def _gives_probabilities(classifier):
-    """Return whether the loss, that of the fit where there was one, gives probabilities."""
-    loss = getattr(classifier, "_loss", classifier.loss)
-    if isinstance(loss, str):
-        loss = classifier._losses[loss]() if loss in classifier._losses else None
-    if "classifier" not in getattr(loss, "estimator_types", ()) or loss.inverse_link_function(1) is None:
-        raise AttributeError(f"probabilities are not available for loss={classifier.loss!r}.")
-    return True
-
-
-class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
+class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     r"""
     Classification by mini-batch gradient descent on ONNX Runtime.
 
@@ -235,30 +223,20 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self.estimator = estimator
         self.solver = solver
         self.loss = loss
-        self.penalty = penalty
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
+        self.penalty, self.alpha, self.l1_ratio = penalty, alpha, l1_ratio
         self.optimizer = optimizer
         self.max_grad_norm = max_grad_norm
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.power_t = power_t
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.scoring = scoring
+        self.learning_rate, self.eta0, self.power_t = learning_rate, eta0, power_t
+        self.batch_size, self.max_iter = batch_size, max_iter
+        self.tol, self.n_iter_no_change = tol, n_iter_no_change
+        self.early_stopping, self.validation_fraction, self.scoring = early_stopping, validation_fraction, scoring
         self.class_weight = class_weight
         self.shuffle = shuffle
         self.trainable = trainable
         self.dtype = dtype
         self.average = average
         self.random_state = random_state
-        self.warm_start = warm_start
-        self.callbacks = callbacks
-        self.verbose = verbose
+        self.warm_start, self.callbacks, self.verbose = warm_start, callbacks, verbose
 
     # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
@@ -357,79 +335,3 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         from skort.graphs.export import classifier_model
 
         return classifier_model(self._score_graph, self.classes_, transformers, self._inverse_link())
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """
-        Predict class labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-        """
-        from skort.graphs.export import LABEL
-
-        return np.asarray(self._run(LABEL, X)).astype(self.classes_.dtype)
-
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """
-        Return the raw scores.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        score : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In float64. Two classes: one score, of `classes_[1]`; it is predicted where the score is positive.
-        """
-        from skort.graphs.export import SCORE
-
-        score = self._run(SCORE, X).astype(np.float64)
-        return score.ravel() if score.shape[1] == 1 else score
-
-    @available_if(_gives_probabilities)
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """
-        Return the probabilities of the classes; exists for the losses "log_loss" and "modified_huber".
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In float64.
-        """
-        from skort.graphs.export import PROBABILITIES
-
-        return self._run(PROBABILITIES, X).astype(np.float64)
-
-    @available_if(_gives_probabilities)
-    def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
-        """
-        Return the logarithms of the probabilities of the classes; exists where `predict_proba` does.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In float64. Those of "log_loss" are computed from the raw scores, finite even where a probability is
-            rounded to zero; the others are minus infinity there.
-        """
-        check_is_fitted(self)
-        if not isinstance(self._loss, LogLoss):
-            with np.errstate(divide="ignore"):
-                return np.log(self.predict_proba(X))
-        score = self.decision_function(X)
-        if score.ndim == 1:
-            return log_expit(np.column_stack([-score, score]))
-        return log_softmax(score, axis=1)

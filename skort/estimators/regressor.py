@@ -224,29 +224,19 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.loss = loss
         self.epsilon = epsilon
         self.quantile = quantile
-        self.penalty = penalty
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
+        self.penalty, self.alpha, self.l1_ratio = penalty, alpha, l1_ratio
         self.optimizer = optimizer
         self.max_grad_norm = max_grad_norm
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.power_t = power_t
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.scoring = scoring
+        self.learning_rate, self.eta0, self.power_t = learning_rate, eta0, power_t
+        self.batch_size, self.max_iter = batch_size, max_iter
+        self.tol, self.n_iter_no_change = tol, n_iter_no_change
+        self.early_stopping, self.validation_fraction, self.scoring = early_stopping, validation_fraction, scoring
         self.shuffle = shuffle
         self.trainable = trainable
         self.dtype = dtype
         self.average = average
         self.random_state = random_state
-        self.warm_start = warm_start
-        self.callbacks = callbacks
-        self.verbose = verbose
+        self.warm_start, self.callbacks, self.verbose = warm_start, callbacks, verbose
 
     # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
     @_fit_context(prefer_skip_nested_validation=False)

@@ -103,8 +103,8 @@ def test_lines():
     stream = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", stream)
-        Scripted("objective", [3.0, 1.23456]).run(EpochLines())
-    assert stream.getvalue() == "Epoch 1: objective=3\nEpoch 2: objective=1.23\n"
+        Scripted("objective", [3.0, 1.23456, "high"]).run(EpochLines())
+    assert stream.getvalue() == "Epoch 1: objective=3\nEpoch 2: objective=1.23\nEpoch 3: objective=high\n"
 
 
 class Terminal(io.StringIO):
