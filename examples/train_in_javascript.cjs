@@ -24,7 +24,7 @@ async function main(folder) {
         ...state,
       });
       state = Object.fromEntries(Object.keys(state).map((name) => [name, results[name + "_next"]]));
-      loss += results.skort_loss.data[0] / batches.batches.length;
+      loss += results.skort_objective.data[0] / batches.batches.length;
     }
     losses.push(loss);
   }

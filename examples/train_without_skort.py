@@ -28,7 +28,7 @@ def run(session, inputs):
 
 
 def train(folder, X, target):
-    """Return the weights after some epochs, as one vector, and the loss of each epoch: no skort in here."""
+    """Return the weights after some epochs, as one vector, and the objective of each epoch: no skort in here."""
     start, step = (
         onnxruntime.InferenceSession(Path(folder, name), providers=["CPUExecutionProvider"])
         for name in ("start.onnx", "step.onnx")
@@ -47,7 +47,7 @@ def train(folder, X, target):
             }
             results = run(step, {**inputs, **state})
             state = {name: results[f"{name}_next"] for name in state}
-            loss += float(results["skort_loss"]) * BATCH_SIZE / len(X)
+            loss += float(results["skort_objective"]) * BATCH_SIZE / len(X)
         losses.append(loss)
     return state["skort_weights"], losses
 

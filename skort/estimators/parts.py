@@ -83,6 +83,29 @@ def _split(estimator):
     return [(k, s) for k, s in before if s is not None and s != "passthrough"], model, is_fitted, name
 
 
+def known_classes(parts, classes):
+    """
+    Return the classes that are known before there are labels, or None.
+
+    Parameters
+    ----------
+    parts : Parts
+    classes : ndarray of shape (n_classes,) or None
+        Those of the user.
+
+    Raises
+    ------
+    ValueError
+        Where they are not those of the fitted model.
+    """
+    fitted = getattr(parts.model, "classes_", None) if parts.is_fitted else None
+    if fitted is None or classes is None:
+        return classes if fitted is None else fitted
+    if not np.array_equal(fitted, classes):
+        raise ValueError(f"classes={classes} are not those of the fitted estimator: {fitted}.")
+    return fitted
+
+
 def input_tags(estimator):
     """Return what the first step of a pipeline, fitted or not, says that it takes; None for anything else."""
     (_, first), *_ = getattr(estimator, "steps", None) or [(None, None)]

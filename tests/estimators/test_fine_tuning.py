@@ -108,7 +108,7 @@ def test_classes_are_those_of_the_fitted_model():
     tuned = still(OrtSGDClassifier, FrozenEstimator(fitted)).fit(FLOWERS[some], NAMES[some])
     assert tuned.classes_.tolist() == ["setosa", "versicolor", "virginica"]
     np.testing.assert_allclose(tuned.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=1e-6)
-    with pytest.raises(ValueError, match=r"labels that the fitted estimator does not know: \['rose'\]"):
+    with pytest.raises(ValueError, match=r"labels that are not among the known classes: \['rose'\]"):
         tuned.fit(FLOWERS, np.where(some, NAMES, "rose"))
 
 
