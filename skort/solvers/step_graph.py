@@ -67,8 +67,7 @@ def step_graph(score_graph, objective, optimizer, batch_size, memory, max_grad_n
     else:
         objective.add_score_gradient(fragment, score_graph.score_name)
     gradients = add_gradients(fragment, model.graph, SCORE_GRADIENT, weights)
-    fragment.call(_packed(weights), [gradients[name] for name in weights], ["skort_loss_gradient"])
-    _add_smooth_penalty(fragment, objective, weights)
+    _add_penalty(fragment, objective, weights, [gradients[name] for name in weights])
     changed = _add_update(fragment, objective, optimizer, memory, max_grad_norm, weights)
     states = {WEIGHTS: flat(weights)} | {state_name(name): memory[name] for name in changed}
     initializers = [i for i in model.graph.initializer if i.name not in weights]
@@ -123,9 +122,9 @@ def _add_constant(fragment, name, array):
     fragment.nodes.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array)))
 
 
-def _add_smooth_penalty(fragment, objective, weights):
-    """Add the objective and its gradient, but for that of the l1 term."""
-    value, gradient = LOSS, "skort_loss_gradient"
+def _add_penalty(fragment, objective, weights, gradients):
+    """Add the objective, and its gradient from those of the loss, but for that of the l1 term."""
+    value = LOSS
     l1, l2 = (strengths_vector(objective, weights, norm) for norm in ("l1", "l2"))
     if l1 is not None:
         _add_constant(fragment, "skort_l1", l1)
@@ -136,10 +135,9 @@ def _add_smooth_penalty(fragment, objective, weights):
         _add_constant(fragment, "skort_l2", l2)
         fragment.call(l2_vector_text(), [WEIGHTS, "skort_l2"], ["skort_l2_penalty", "skort_l2_gradient"])
         fragment.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
-        fragment.node("Add", [gradient, "skort_l2_gradient"], [GRADIENT])
+        fragment.node("Add", ["skort_loss_gradient", "skort_l2_gradient"], [GRADIENT])
         value = "skort_l2_objective"
-    else:
-        fragment.node("Identity", [gradient], [GRADIENT])
+    fragment.call(_packed(weights), gradients, [GRADIENT if l2 is None else "skort_loss_gradient"])
     fragment.node("Identity", [value], [OBJECTIVE])
 
 
