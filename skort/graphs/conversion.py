@@ -75,8 +75,11 @@ def _convertible(estimator):
     elif isinstance(estimator, FeatureUnion):
         estimator.transformer_list = [(name, _convertible(part)) for name, part in estimator.transformer_list]
     elif isinstance(estimator, ColumnTransformer):
-        parts = [(name, _convertible(part), columns) for name, part, columns in estimator.transformers_]
-        estimator.transformers_ = parts
+        # By position: skl2onnx takes neither masks nor slices of names, nor the names that an earlier step gives.
+        columns = estimator._transformer_to_input_indices
+        estimator.transformers_ = [
+            (name, _convertible(part), columns[name]) for name, part, _ in estimator.transformers_
+        ]
     elif isinstance(estimator, (OneHotEncoder, OrdinalEncoder)):
         estimator.categories_ = [_without_missing_text(categories) for categories in estimator.categories_]
     return estimator

@@ -81,6 +81,16 @@ PIPELINES = {
         FRAME[["city", "rooms", "garden"]].to_numpy(object),
         ColumnTransformer([("city", OneHotEncoder(), [0]), ("others", StandardScaler(), [1, 2])]),
     ),
+    "a mask": (
+        FRAME[["city", "rooms", "garden"]],
+        ColumnTransformer([("city", OneHotEncoder(), [True, False, False])], remainder=StandardScaler()),
+    ),
+    "a slice of names": (
+        FRAME[["city", "rooms", "garden"]],
+        ColumnTransformer(
+            [("city", OneHotEncoder(), ["city"]), ("others", StandardScaler(), slice("rooms", "garden"))]
+        ),
+    ),
     "union": (
         FRAME,
         FeatureUnion(
