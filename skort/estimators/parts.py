@@ -170,6 +170,7 @@ def prepare(parts, X, y, n_outputs, dtype, random_state, *, trainable, is_classi
     score_graph : ScoreGraph
         What is trained.
     """
+    from skort.graphs.export import check_names
     from skort.graphs.initial import check_differentiable, initial_score_graph
     from skort.graphs.trainable import chosen
     from skort.graphs.transformers import sample, trainable_steps, transformer_graph
@@ -194,6 +195,7 @@ def prepare(parts, X, y, n_outputs, dtype, random_state, *, trainable, is_classi
             X = _numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
     check_differentiable(score_graph)
     graph = None if transformers is None else transformer_graph(transformers, rows, dtype)
+    check_names(score_graph, graph)
     return Preprocessing(transformers, graph, dtype), X, score_graph
 
 

@@ -167,10 +167,11 @@ def _end_at(graph, output):
 
 def _add_product(graph, matrix, dtype):
     """Multiply the output by a constant matrix."""
-    graph.initializer.append(numpy_helper.from_array(np.array(matrix, dtype), "skort_columns_to_score"))
-    score = graph.output[0].name
-    graph.node.append(helper.make_node("MatMul", [score, "skort_columns_to_score"], ["skort_one_score"]))
-    graph.output[0].name = "skort_one_score"
+    # With the prefix of the results: such a model, exported, is an ONNX model to be trained like any other.
+    name = "model/columns_to_score"
+    graph.initializer.append(numpy_helper.from_array(np.array(matrix, dtype), name))
+    graph.node.append(helper.make_node("MatMul", [graph.output[0].name, name], ["one_score"]))
+    graph.output[0].name = "one_score"
 
 
 def _n_columns(value):

@@ -189,6 +189,27 @@ def test_a_model_without_weights_is_refused():
         OrtSGDRegressor(model).fit(X[:, :1], Y)
 
 
+@pytest.mark.parametrize("kind", ["input", "weight"])
+@pytest.mark.parametrize("name", ["label", "skort_target", "model/y"])
+def test_an_onnx_name_that_is_one_inside_the_trained_model_is_refused(name, kind):
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        m (float[N, 1] X) => (float[N, 1] y) <float[1, 1] W = {1}> { y = MatMul (X, W) }""")
+    renamed, position = (model.graph.input[0], 0) if kind == "input" else (model.graph.initializer[0], 1)
+    renamed.name = model.graph.node[0].input[position] = name
+    with pytest.raises(ValueError, match=f"estimator has an? {kind} named '{name}', which is a name inside the ONNX"):
+        OrtSGDRegressor(model).fit(X[:, :1], Y)
+
+
+def test_a_model_whose_two_scores_became_one_is_trained_further():
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        m (float[N, 1] X) => (float[N, 2] y) <float[1, 2] W = {1, 2}> { y = MatMul (X, W) }""")
+    first = still(OrtSGDClassifier, model).fit(X[:, :1], Y > 0)
+    again = still(OrtSGDClassifier, first.onnx_).fit(X[:, :1], Y > 0)
+    np.testing.assert_allclose(again.decision_function(X[:, :1]), X[:, 0], atol=1e-6)
+
+
 def test_an_onnx_operator_without_gradient_is_named():
     model = onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["" : 17]>
