@@ -65,7 +65,13 @@ def initial_score_graph(
             f"X has {n_features} features, but the fitted {name} is expecting {model.n_features_in_} features as input."
         )
     if not known:
-        graph = to_onnx(model, (RawInput("X", False, n_features),), dtype)
+        try:
+            graph = to_onnx(model, (RawInput("X", False, n_features),), dtype)
+        except Exception as error:  # skl2onnx raises errors of many kinds
+            raise NotTrainableError(
+                f"estimator={name} cannot be trained by gradient descent: skl2onnx gives no graph of it: "
+                f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
+            ) from error
         return onnx_score_graph(graph, n_features, n_outputs, dtype, is_classifier=is_classifier)
     if stand_in.predict(np.zeros((1, n_features))).size != n_outputs:
         raise ValueError(f"y asks for {n_outputs} outputs, which the fitted {name} does not have.")
