@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatu
 
 from skort.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype
 
-__all__ = ["to_onnx"]
+__all__ = ["rename_input", "to_onnx"]
 
 # Operators of skl2onnx whose weights are attributes, which cannot be trained.
 _DECOMPOSED = {"LinearRegressor", "LinearClassifier", "Scaler"}
@@ -55,7 +55,7 @@ def to_onnx(estimator, inputs, dtype):
             # The converter names the newest version among the operators; none of them changed up to OPSET.
             opset.version = OPSET
     for raw_input, value in zip(inputs, model.graph.input, strict=True):
-        _rename_input(model.graph, value, raw_input.name)
+        rename_input(model.graph, value, raw_input.name)
     for node in model.graph.node:
         if node.op_type == "StringNormalizer" and _is_ascii(model.graph):
             # The default locale, en_US.UTF-8, is not on every machine; plain letters need none.
@@ -168,7 +168,8 @@ def _is_ascii(graph):
     return all(text.isascii() for node in graph.node for attribute in node.attribute for text in attribute.strings)
 
 
-def _rename_input(graph, value, name):
+def rename_input(graph, value, name):
+    """Give an input of a graph another name, in place."""
     if value.name == name:
         return
     if any(name in node.output for node in graph.node) or any(name == i.name for i in graph.initializer):
