@@ -177,7 +177,7 @@ class BaseOrtSGD(BaseEstimator):
             _check_kind(self, parts.model)
             self._resolve_schedule()
             SOLVERS[self.solver].check(np.dtype(self.dtype), self._resolve_optimizer(), self.max_grad_norm)
-            X, y = self._validate(X, y, has_steps=parts.transformers is not None)
+            X, y = self._validate(X, y, parts)
             sample_weight = _validate_sample_weight(sample_weight, X)
             self._loss = self._resolve_loss()
             y, target = self._encode(y, getattr(parts.model, "classes_", None) if parts.is_fitted else None)
@@ -186,14 +186,18 @@ class BaseOrtSGD(BaseEstimator):
             self._keep(descent)
         return self
 
-    def _validate(self, X, y, *, has_steps):
+    def _validate(self, X, y, parts):
         """Return X and y as arrays; X as it is where steps before the model take it, which validate it themselves."""
-        if has_steps:
+        if parts.transformers is not None:
             X, y = validate_data(self, as_rows(X), y, skip_check_array=True)
             y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=self)
         else:
             checks = ({"dtype": self.dtype, "order": "C"}, {"dtype": None, "ensure_2d": False})
+            given = X
             X, y = validate_data(self, X, y, validate_separately=checks)
+            if parts.is_fitted and isinstance(parts.model, BaseEstimator):
+                # Its columns: those of steps are checked by the steps.
+                validate_data(parts.model, given, reset=False, skip_check_array=True)
         check_consistent_length(X, y)
         return X, y
 

@@ -56,7 +56,7 @@ def split(estimator):
     Raises
     ------
     ValueError
-        Where a step before the model is no transformer.
+        Where a step before the model is no transformer, and for a pipeline without steps.
     NotFittedError
         Where a frozen model or step is not fitted.
     """
@@ -72,10 +72,14 @@ def _split(estimator):
     if isinstance(estimator, FrozenEstimator):
         steps, model, _, name = _split(estimator.estimator)
         for _, fitted in [*steps, (name, model)]:
-            check_is_fitted(fitted)
+            # An ONNX model has nothing to fit; what is no estimator at all is refused with the model.
+            if hasattr(fitted, "fit"):
+                check_is_fitted(fitted)
         return [(key, FrozenEstimator(step)) for key, step in steps], model, True, name
     if not isinstance(estimator, Pipeline):
         return [], estimator, False, type(estimator).__name__.lower()
+    if not estimator.steps:
+        raise ValueError("estimator: the Pipeline has no steps.")
     *before, (name, last) = estimator.steps
     steps, model, is_fitted, inner_name = _split(last)
     if steps:
@@ -210,7 +214,7 @@ def plain(parts, preprocessing, score_graph, fitted, *, has_link=False):
     score_graph : ScoreGraph
         With the trained weights.
     fitted : dict
-        The attributes `classes_` and `feature_names_in_`, where there are such.
+        The attributes `classes_`, `feature_names_in_` and `_single_output`, where there are such.
     has_link : bool, default=False
         Whether the trained score is the logarithm of the prediction.
 
@@ -245,7 +249,9 @@ def plain(parts, preprocessing, score_graph, fitted, *, has_link=False):
     weights = score_graph.weights(names.names)
     coefs = [weights[name] for name in names.coefficients]
     intercepts = [weights[name].ravel() for name in names.intercepts] or [np.zeros(coefs[-1].shape[1], coefs[-1].dtype)]
-    model = trained_model(parts.model, coefs, intercepts, fitted.get("classes_"))
+    model = trained_model(
+        parts.model, coefs, intercepts, fitted.get("classes_"), single_output=fitted.get("_single_output", True)
+    )
     if not steps:
         if "feature_names_in_" in fitted:
             model.feature_names_in_ = fitted["feature_names_in_"]

@@ -120,9 +120,10 @@ def check_differentiable(score_graph):
         It names the operator. Also where there is no weight to train.
     """
     if not score_graph.trainable:
+        operators = ", ".join(dict.fromkeys(node.op_type for node in score_graph.model.graph.node))
         raise NotTrainableError(
             "estimator: the model has no weight to train, no initializer of its ONNX graph that is an operand of "
-            "MatMul, Gemm, Conv or Add between its input and its output."
+            f"MatMul, Gemm, Conv or Add between its input and its output. Its operators are {operators}."
         )
     obstacle = undifferentiable(score_graph.model.graph, score_graph.trainable)
     if obstacle is not None:

@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import onnx.parser
+import pandas as pd
 import pytest
 import skl2onnx
 from sklearn.base import clone
@@ -23,6 +24,7 @@ from skort.exceptions import NotTrainableError
 
 X, Y = load_diabetes(return_X_y=True)
 X, Y = 20 * X, (Y - Y.mean()) / Y.std()
+FRAME = pd.DataFrame(X, columns=load_diabetes().feature_names)
 FLOWERS, SPECIES = load_iris(return_X_y=True)
 NAMES = load_iris().target_names[SPECIES]
 
@@ -137,10 +139,18 @@ def test_classes_are_those_of_the_fitted_model():
             X,
             Y,
             NotTrainableError,
-            "has no weight to train",
+            "has no weight to train, .* Its operators are TreeEnsembleRegressor",
         ),
+        (
+            FrozenEstimator(LinearRegression().fit(FRAME, Y)),
+            FRAME[FRAME.columns[::-1]],
+            Y,
+            ValueError,
+            "Feature names must be in the same order",
+        ),
+        (make_pipeline(), X, Y, ValueError, "the Pipeline has no steps"),
     ],
-    ids=["model", "pipeline", "features", "outputs", "forest"],
+    ids=["model", "pipeline", "features", "outputs", "forest", "names", "no steps"],
 )
 def test_what_does_not_fit_is_named_and_nothing_is_changed(estimator, X, y, error, message):
     model = OrtSGDRegressor(estimator)
@@ -153,7 +163,7 @@ def test_an_onnx_model_is_trained_and_not_changed(solver):
     fitted = MLPRegressor(hidden_layer_sizes=(10,), max_iter=30, random_state=0).fit(X, Y)
     model = skl2onnx.to_onnx(fitted, X[:1].astype(np.float32), target_opset=17)
     before = model.SerializeToString()
-    trained = still(OrtSGDRegressor, model, solver=solver).fit(X, Y)
+    trained = still(OrtSGDRegressor, FrozenEstimator(model), solver=solver).fit(X, Y)
     np.testing.assert_allclose(trained.predict(X), fitted.predict(X), rtol=1e-5, atol=1e-5)
     tuned = OrtSGDRegressor(model, solver=solver, max_iter=100, eta0=0.05, random_state=0)
     # The same as from the model of scikit-learn.
@@ -299,8 +309,18 @@ def test_a_scalers_offsets_are_trained_on_purpose(solver):
         model.to_sklearn()
 
 
+def test_with_its_first_step_trained_the_onnx_model_has_one_input():
+    model = still(OrtSGDRegressor, make_pipeline(StandardScaler(), Ridge()), trainable="*").fit(FRAME, Y)
+    assert [i.name for i in model.onnx_.graph.input] == ["X"]
+
+
 @pytest.mark.parametrize("trainable", ["nothing", ["coef", "nothing*"], []])
 def test_a_pattern_without_a_weight_is_refused_with_the_names(trainable):
     model = OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression()), trainable=trainable)
     with pytest.raises(ValueError, match=r"trainable=.* matches no weight. The weights are .*'coef', 'intercept'\]"):
         model.fit(X, Y)
+
+
+def test_what_is_no_name_of_a_weight_is_refused():
+    with pytest.raises(ValueError, match=r"trainable must be names or patterns of weights, got \[1\]"):
+        OrtSGDRegressor(trainable=[1]).fit(X, Y)
