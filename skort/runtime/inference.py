@@ -4,8 +4,7 @@ import copy
 
 import onnx
 
-from skort.runtime.installed import load
-from skort.runtime.sessions import PROVIDERS, session_options
+from skort.runtime.sessions import inference_session
 
 __all__ = ["InferenceModel"]
 
@@ -41,4 +40,5 @@ class InferenceModel:
     def _make_session(self):
         model = copy.deepcopy(self.model)
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in self.inner_results)
-        return load().InferenceSession(model.SerializeToString(), session_options(), providers=PROVIDERS)
+        float64 = any(i.data_type == onnx.TensorProto.DOUBLE for i in model.graph.initializer)
+        return inference_session(model.SerializeToString(), float64=float64)

@@ -180,6 +180,30 @@ def test_an_estimators_own_model_is_trained_further(y):
     np.testing.assert_allclose(again.predict_proba(FLOWERS), first.predict_proba(FLOWERS), atol=1e-6)
 
 
+def test_a_float64_network_of_gemm_and_relu(rng):
+    # The runtime makes of these, in float64 too, what has kernels in float32 only.
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        network (double[N, 2] X) => (double[N, 1] y)
+        <double[3, 2] W = {1, 2, -1, 1, 0, -2}, double[3] b = {0.5, 0.25, 1}, double[1, 3] V = {1, -1, 2}> {
+            layer = Gemm <transB = 1> (X, W, b)
+            hidden = Relu (layer)
+            y = Gemm <transB = 1> (hidden, V)
+        }""")
+    rows = rng.normal(size=(20, 2))
+    W, b, V = np.array([[1, 2], [-1, 1], [0, -2]]), [0.5, 0.25, 1], [1, -1, 2]
+    layer = rows @ W.T + b
+    expected = np.maximum(layer, 0) @ V
+    trained = still(OrtSGDRegressor, model, dtype="float64").fit(rows, expected)
+    np.testing.assert_allclose(trained.predict(rows), expected, atol=1e-9)
+    # One step by hand, from targets that are off by one.
+    stepped = OrtSGDRegressor(
+        model, dtype="float64", eta0=0.1, max_iter=1, batch_size=20, penalty=None, tol=None
+    ).fit(rows, expected - 1)  # fmt: skip
+    np.testing.assert_allclose(stepped.weights_["V"], [V - 0.1 * np.maximum(layer, 0).mean(axis=0)], rtol=1e-12)
+    np.testing.assert_allclose(stepped.weights_["b"], b - 0.1 * ((layer > 0) * V).mean(axis=0), rtol=1e-12)
+
+
 def test_an_onnx_model_of_text_written_by_hand():
     model = onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["" : 17]>
