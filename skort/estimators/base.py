@@ -76,7 +76,8 @@ class BaseOrtSGD(BaseEstimator):
         from skort.graphs.transformers import trainable_steps
 
         check_is_fitted(self)
-        graphs = [graph for _, graph in trainable_steps(self._preprocessing.transformers, self.dtype)]
+        fitted = self._preprocessing
+        graphs = [graph for _, graph in trainable_steps(fitted.transformers, fitted.dtype)]
         weights = {}
         for graph in [*graphs, self._score_graph]:
             weights.update(graph.weights(find_weights(graph.model.graph).names))

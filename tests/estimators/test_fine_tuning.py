@@ -333,6 +333,11 @@ def test_a_scalers_offsets_are_trained_on_purpose(solver):
         model.to_sklearn()
 
 
+def test_weights_are_those_of_the_fit_whatever_parameters_are_set_later():
+    model = still(OrtSGDRegressor, make_pipeline(StandardScaler(), Ridge())).fit(X, Y).set_params(dtype="float64")
+    assert {weight.dtype for weight in model.weights_.values()} == {np.dtype("float32")}
+
+
 def test_with_its_first_step_trained_the_onnx_model_has_one_input():
     model = still(OrtSGDRegressor, make_pipeline(StandardScaler(), Ridge()), trainable="*").fit(FRAME, Y)
     assert [i.name for i in model.onnx_.graph.input] == ["X"]
