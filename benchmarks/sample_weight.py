@@ -1,9 +1,9 @@
 """
-What dividing every batch by its own sample weight costs.
+What dividing every batch by its own sample weight would cost.
 
 Run it with `python benchmarks/sample_weight.py`. The weighted mean squared error that a linear regression ends at, on
 diabetes with lognormal weights, relative to the smallest one there is: with batches divided by their own weight, as
-skort and scikit-learn's MLP do, and by the mean weight of all rows times the rows of the batch.
+scikit-learn's MLP does, and by the mean weight of all rows times the rows of the batch, as skort does.
 """
 
 import numpy as np

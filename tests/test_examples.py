@@ -85,6 +85,16 @@ def test_columns_serves_what_the_estimator_predicts():
     np.testing.assert_allclose(names["probabilities"], names["model"].predict_proba(rows), atol=1e-6)
 
 
+def test_streaming_goes_on_after_a_pickle(capsys):
+    names = runpy.run_path(str(EXAMPLES / "streaming.py"))
+    output = capsys.readouterr().out
+    assert "the same model: True" in output
+    accuracies = [float(line.split("accuracy ")[1][:5]) for line in output.splitlines() if "accuracy" in line]
+    assert len(accuracies) == 4
+    assert min(accuracies) > 0.95
+    assert names["model"].n_iter_ == 100
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_every_example_is_tested_here(path):
     assert path.name in Path(__file__).read_text()

@@ -20,7 +20,7 @@ class Batch:
     X : ndarray of shape (batch_size, n_features)
     target : ndarray of shape (batch_size, n_outputs)
     sample_weight : ndarray of shape (batch_size, 1)
-        Normalised; zero for rows that only fill the batch up.
+        What the loss of each row is multiplied with; zero for rows that only fill the batch up.
     """
 
     X: np.ndarray
@@ -38,8 +38,15 @@ class Batch:
 
 
 class Batches:
-    """
+    r"""
     The training data, batch by batch.
+
+    The loss of row i in a batch B is multiplied with
+
+    .. math:: v_i = \frac{s_i}{\bar s \, |B|}, \qquad \bar s = \frac{1}{n} \sum_{i=1}^n s_i
+
+    over the n rows of positive weight :math:`s_i`: each batch is divided by its number of rows, and all batches by the
+    same mean weight, so that the gradient of a random batch is on average that of the weighted mean over all rows.
 
     All batches have `batch_size` rows, so that a solver's graph has fixed shapes. The last one of an epoch is filled up
     with rows of weight zero, which change neither the objective nor its gradient.
@@ -58,7 +65,7 @@ class Batches:
     random_state : numpy.random.RandomState
         Drawn from once an epoch, where `shuffle`.
     sample_weight_scale : float, default=1.0
-        What the normalised weights of a batch sum to.
+        A factor of all :math:`v_i`.
     """
 
     def __init__(self, X, target, sample_weight, *, batch_size, shuffle, random_state, sample_weight_scale=1.0):
@@ -66,20 +73,18 @@ class Batches:
         self.target = target
         self.shuffle = shuffle
         self.random_state = random_state
-        self.sample_weight_scale = sample_weight_scale
         if sample_weight is None:
             sample_weight = np.ones(X.shape[0])
-        # Relative to the largest one, so that no sum overflows; without those whose inverse would.
+        # Relative to the largest one, so that no sum overflows.
         sample_weight = np.asarray(sample_weight, dtype=np.float64) / np.max(sample_weight)
-        self.sample_weight = np.where(sample_weight < np.finfo(np.float64).tiny, 0.0, sample_weight)
-        self.rows = np.flatnonzero(self.sample_weight)
+        self.rows = np.flatnonzero(sample_weight)
+        # The numerators of v, with their factor.
+        self.sample_weight = sample_weight * (sample_weight_scale / np.mean(sample_weight[self.rows]))
         self.batch_size = min(int(batch_size), len(self.rows))
 
-    @property
-    def weighted(self):
-        """Whether the rows have different weights."""
-        weights = self.sample_weight[self.rows]
-        return bool((weights != weights[0]).any())
+    def order(self):
+        """Return the rows in the order of one more epoch."""
+        return self.random_state.permutation(self.rows) if self.shuffle else self.rows
 
     def epoch(self, batch):
         """
@@ -88,18 +93,18 @@ class Batches:
         Yields
         ------
         share : float
-            The batch's part of the total sample weight: the shares of an epoch sum to one.
+            The batch's part of the rows: the shares of an epoch sum to one.
         """
-        rows = self.random_state.permutation(self.rows) if self.shuffle else self.rows
+        rows = self.order()
         n_batches = -(-len(rows) // self.batch_size)
         missing = n_batches * self.batch_size - len(rows)
+        sizes = np.full(n_batches, self.batch_size)
+        sizes[-1] -= missing
+        shares = (sizes / len(rows)).tolist()
+        weights = np.zeros((n_batches, self.batch_size, 1))
+        weights.flat[: len(rows)] = self.sample_weight[rows]
+        weights = (weights / sizes[:, None, None]).astype(batch.X.dtype)
         rows = np.concatenate([rows, rows[:missing]])
-        weights = self.sample_weight[rows]
-        weights[len(weights) - missing :] = 0.0
-        weights = weights.reshape(n_batches, self.batch_size, 1)
-        sums = weights.sum(axis=1, keepdims=True)
-        shares = (sums / sums.sum()).ravel().tolist()
-        weights = (weights / sums * self.sample_weight_scale).astype(batch.X.dtype)
         fill_X, fill_target = _filler(self.X, batch.X), _filler(self.target, batch.target)
         sample_weight = batch.sample_weight
         for i, indices in enumerate(rows.reshape(n_batches, self.batch_size)):

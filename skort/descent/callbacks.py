@@ -1,44 +1,289 @@
-"""What watches a training."""
+"""What watches a training, and may stop it."""
 
+import math
 import sys
+from numbers import Real
+from typing import Protocol
 
-__all__ = ["ProgressBar"]
+from sklearn.base import BaseEstimator
+from sklearn.metrics import check_scoring
+
+from skort.descent.training import Training
+
+__all__ = [
+    "Callback",
+    "CallbackError",
+    "EarlyStopping",
+    "EpochLines",
+    "EpochScoring",
+    "Hooks",
+    "ProgressBar",
+    "check_callbacks",
+]
+
+HOOKS = ("on_train_begin", "on_batch_end", "on_epoch_end", "on_train_end")
 
 
-class ProgressBar:
+class Callback(Protocol):
     """
-    A tqdm bar over epochs that shows the last objective, in a terminal or a notebook; elsewhere it shows nothing.
+    What may be in the parameter `callbacks`: an object with at least one of these methods.
 
-    A context manager; call it with the objective of each epoch.
+    One that has no `on_batch_end` costs nothing per batch.
+    """
+
+    def on_train_begin(self, training: Training) -> None:
+        """Called before the first epoch of `fit`, and of every `partial_fit`."""
+
+    def on_batch_end(self, training: Training) -> None:
+        """Called after every update."""
+
+    def on_epoch_end(self, training: Training) -> None:
+        """Called after every epoch."""
+
+    def on_train_end(self, training: Training) -> None:
+        """Called at the end, also after an error or a `KeyboardInterrupt`."""
+
+
+def check_callbacks(callbacks):
+    """
+    Raise an error for what is no list of callbacks.
 
     Parameters
     ----------
-    max_iter : int
-        Largest number of epochs.
-    enabled : bool, default=True
+    callbacks : list or None
+
+    Raises
+    ------
+    ValueError
+        For an object that has none of a callback's methods, or is a class.
+    """
+    for callback in callbacks or ():
+        if isinstance(callback, type):
+            raise ValueError(f"callbacks: {callback.__name__} is a class: pass an instance, {callback.__name__}().")
+        if not any(callable(getattr(callback, hook, None)) for hook in HOOKS):
+            advice = " Pass it to `set_callbacks`." if hasattr(callback, "on_fit_task_end") else ""
+            raise ValueError(f"callbacks: {callback!r} is no callback: it has none of {', '.join(HOOKS)}.{advice}")
+
+
+class CallbackError(Exception):
+    """Carries the error of a callback, its cause, out of the loop."""
+
+
+class Hooks:
+    """
+    The methods of a training's callbacks, in their order.
+
+    Parameters
+    ----------
+    training : Training
     """
 
-    def __init__(self, max_iter, enabled=True):
-        self.max_iter = max_iter
-        self.enabled = enabled
+    def __init__(self, training):
+        self._training = training
+        self._begun = []
 
-    def __enter__(self):
+    def begin(self):
+        """Call `on_train_begin` of all callbacks."""
+        for callback in self._training.callbacks:
+            self._begun.append(callback)
+            self.call(_methods([callback], "on_train_begin"))
+
+    def each(self, name):
+        """Return the methods of that name."""
+        return _methods(self._training.callbacks, name)
+
+    def call(self, methods):
+        """Call methods from `each`."""
+        for method in methods:
+            try:
+                method(self._training)
+            except Exception as error:
+                raise CallbackError from error
+
+    def end(self):
+        """Call `on_train_end` of all callbacks that have begun, whatever happens; return the first error."""
+        errors = []
+        for method in _methods(self._begun, "on_train_end"):
+            try:
+                self.call([method])
+            except CallbackError as error:
+                errors.append(error.__cause__)
+        return errors[0] if errors else None
+
+
+def _methods(callbacks, name):
+    return [getattr(callback, name) for callback in callbacks if hasattr(callback, name)]
+
+
+class EarlyStopping(BaseEstimator):
+    """
+    Stop where a column of the history has not improved for some epochs in a row, and take the best weights.
+
+    An epoch improves where its value is better than the best one before by at least `tol`. A learning rate that can
+    fall ("adaptive") does so instead, until it cannot.
+
+    Parameters
+    ----------
+    monitor : str, default="validation_score"
+        A column of the history: "validation_score" (with `early_stopping`, or `X_val` and `y_val` in `fit`), "loss",
+        "objective", or the name of an `EpochScoring` that comes before in the list.
+    patience : int, default=5
+        Number of epochs without improvement in a row that end the training.
+    tol : float or None, default=0.0
+        None: never stop.
+    restore_best : bool, default=True
+        Whether the training ends with the weights of the epoch with the best value, however it ends.
+    greater_is_better : bool or None, default=None
+        None: False for "loss", "objective" and "gradient_norm", otherwise True.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.preprocessing import scale
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.callbacks import EarlyStopping
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = OrtSGDRegressor(callbacks=[EarlyStopping(patience=3)], random_state=0)
+    >>> model = model.fit(scale(X[:300]), y[:300], X_val=scale(X[300:]), y_val=y[300:])
+    >>> round(model.score(scale(X[300:]), y[300:]), 6) == round(model.best_validation_score_, 6)
+    True
+    """
+
+    def __init__(self, monitor="validation_score", patience=5, tol=0.0, restore_best=True, greater_is_better=None):
+        self.monitor = monitor
+        self.patience = patience
+        self.tol = tol
+        self.restore_best = restore_best
+        self.greater_is_better = greater_is_better
+
+    def on_train_begin(self, training):
+        """Forget the last training."""
+        self._best, self._n_bad, self._n_seen = math.inf, 0, 0
+
+    def on_epoch_end(self, training):
+        """Count the epochs without improvement."""
+        if self.monitor not in training.history:
+            raise ValueError(f"monitor={self.monitor!r} is not in the history, which has {sorted(training.history)}.")
+        # More than one value is new where a training goes on from a checkpoint.
+        values = training.history[self.monitor][self._n_seen :]
+        self._n_seen += len(values)
+        greater = self.greater_is_better
+        if greater is None:
+            greater = self.monitor not in ("loss", "objective", "gradient_norm")
+        tol = -math.inf if self.tol is None else self.tol
+        for value in values:
+            value = -value if greater else value
+            best_so_far = value < self._best
+            self._n_bad = 0 if value <= self._best - tol else self._n_bad + 1
+            self._best = value if best_so_far else self._best
+            at_end = self._n_bad >= self.patience
+            self._n_bad = 0 if at_end else self._n_bad
+        if best_so_far and self.restore_best:
+            training.keep_best()
+        if at_end:
+            training.no_improvement()
+
+
+class EpochScoring(BaseEstimator):
+    """
+    Score the model after every epoch, as a column of the history.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        As `fit` takes it.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+    scoring : str, callable or None, default=None
+        As in `sklearn.model_selection.cross_val_score`. None: the estimator's `score`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Given to the scorer where it is not None.
+    name : str, default="score"
+        The name of the column.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from skort import OrtSGDClassifier
+    >>> from skort.callbacks import EpochScoring
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> scoring = EpochScoring(scale(X), y, "balanced_accuracy", name="accuracy")
+    >>> model = OrtSGDClassifier(callbacks=[scoring], max_iter=20, tol=None, random_state=0).fit(scale(X), y)
+    >>> len(model.history_["accuracy"]), round(model.history_["accuracy"][-1], 1)
+    (20, 1.0)
+    """
+
+    def __init__(self, X, y, scoring=None, sample_weight=None, name="score"):
+        self.X = X
+        self.y = y
+        self.scoring = scoring
+        self.sample_weight = sample_weight
+        self.name = name
+
+    def on_train_begin(self, training):
+        """Prepare X, and score once, so that a scorer that fails does so before the training."""
+        self._X = training.prepare(self.X)
+        self._scorer = check_scoring(training.model, self.scoring)
+        self._score(training)
+
+    def on_epoch_end(self, training):
+        """Write the score down."""
+        training.history.record(self.name, self._score(training))
+
+    def on_train_end(self, training):
+        """Let go of the data."""
+        self._X = self._scorer = None
+
+    def _score(self, training):
+        weight = {} if self.sample_weight is None else {"sample_weight": self.sample_weight}
+        return float(self._scorer(training.model, self._X, self.y, **weight))
+
+
+class EpochLines(BaseEstimator):
+    """
+    Print a line an epoch: what `verbose=2` does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort import OrtSGDRegressor
+    >>> model = OrtSGDRegressor(verbose=2, max_iter=2, tol=None).fit(np.eye(2), [1.0, 3.0])  # doctest: +ELLIPSIS
+    Epoch 1: loss=2.5, objective=2.5, eta=0.01, gradient_norm=2.55, seconds=...
+    Epoch 2: loss=2.44, objective=2.44, eta=0.01, gradient_norm=2.51, seconds=...
+    """
+
+    def on_epoch_end(self, training):
+        """Print the last row of the history."""
+        last = {name: column[-1] for name, column in training.history.items()}
+        shown = {name: f"{value:.3g}" if isinstance(value, Real) else value for name, value in last.items()}
+        print(f"Epoch {training.n_epochs}:", ", ".join(f"{k}={v}" for k, v in shown.items()), flush=True)
+
+
+class ProgressBar(BaseEstimator):
+    """
+    A tqdm bar over epochs that shows the last objective, in a terminal or a notebook: what `verbose=1` does.
+
+    Elsewhere it shows nothing.
+    """
+
+    def on_train_begin(self, training):
+        """Show the bar."""
         self._bar = None
         # Without a console, as in pythonw, stderr is None.
         terminal = getattr(sys.stderr, "isatty", bool)()
-        if not self.enabled or not (terminal or "ipykernel" in sys.modules):
-            return self
-        from tqdm.auto import tqdm
+        if terminal or "ipykernel" in sys.modules:
+            from tqdm.auto import tqdm
 
-        self._bar = tqdm(total=self.max_iter, unit="epoch")
-        return self
+            self._bar = tqdm(total=training.max_iter, initial=training.n_epochs, unit="epoch")
 
-    def __call__(self, objective):
+    def on_epoch_end(self, training):
         """Show the objective of one more epoch."""
         if self._bar is not None:
-            self._bar.set_postfix(loss=f"{objective:.4g}", refresh=False)
+            self._bar.set_postfix(objective=f"{training.history['objective'][-1]:.4g}", refresh=False)
             self._bar.update()
 
-    def __exit__(self, *exception):
+    def on_train_end(self, training):
+        """Close the bar."""
         if self._bar is not None:
             self._bar.close()
+        self._bar = None

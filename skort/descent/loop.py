@@ -1,27 +1,16 @@
-"""The loop over epochs: steps, stopping, divergence."""
+"""The loop over epochs: steps, callbacks, divergence, interruption."""
 
 import math
+import time
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
-from skort.descent.batches import Batch
+from skort.descent.callbacks import CallbackError, Hooks
+from skort.descent.history import History
 
-__all__ = ["Descent", "Stepper", "minimise"]
-
-
-class Stepper(Protocol):
-    """What the loop needs of a solver."""
-
-    #: The arrays that the next step reads.
-    batch: Batch
-
-    def step(self, eta: float) -> float:
-        """Make one update with learning rate `eta`; return the objective on the batch before it."""
-
-    def weights(self) -> dict[str, np.ndarray]:
-        """Return a copy of the trained weights, by name."""
+__all__ = ["Descent", "minimise"]
 
 
 @dataclass(frozen=True)
@@ -33,80 +22,119 @@ class Descent:
     ----------
     weights : dict of str to ndarray
         The trained weights.
-    loss_curve : list of float
-        The mean objective over each epoch.
+    solver_state : dict of str to ndarray
+        What the solver goes on from.
+    random_state : numpy.random.RandomState
+        What the order of the rows goes on from.
+    history : History
     n_updates : int
-    converged : bool
-        False where `max_iter` ended the loop although `tol` was given.
+    n_falls : int
+        How often the learning rate fell for want of improvement.
+    stopped : bool
+        Whether a callback ended it.
+    error : BaseException or None
+        What ended it early: a `KeyboardInterrupt`, or the error of a callback.
     """
 
     weights: dict[str, np.ndarray]
-    loss_curve: list[float]
+    solver_state: dict[str, np.ndarray]
+    random_state: Any
+    history: History
     n_updates: int
-    converged: bool
+    n_falls: int
+    stopped: bool
+    error: BaseException | None
 
 
-def minimise(solver, batches, schedule, *, max_iter, tol, n_iter_no_change, on_epoch_end=None):
+def minimise(training):
     """
-    Repeat a solver's step until the objective no longer falls.
+    Repeat a solver's step until a callback stops it or `max_iter` epochs are done.
 
     Parameters
     ----------
-    solver : Stepper
-    batches : Batches
-    schedule : callable
-        Number of the update, from 1 -> learning rate. Where it has a method `on_bad_epochs`, the loop goes on as long
-        as that returns True.
-    max_iter : int
-        Largest number of epochs.
-    tol : float or None
-        The loop ends where the objective was above its best value minus `tol` for `n_iter_no_change` epochs in a row,
-        as in `sklearn.linear_model.SGDRegressor` since scikit-learn 1.8. None: after `max_iter` epochs.
-    n_iter_no_change : int
-    on_epoch_end : callable, default=None
-        Called with the objective of each epoch.
+    training : Training
 
     Returns
     -------
     descent : Descent
+        Where a `KeyboardInterrupt` or a callback's error ended the training: as it was after the last whole epoch.
 
     Raises
     ------
     ValueError
         Where the objective of a batch, or a weight at the end of an epoch, is not finite.
+    BaseException
+        A `KeyboardInterrupt` or the error of a callback, before there was a whole epoch.
     """
-    t = 0
-    loss_curve = []
-    best, n_bad = math.inf, 0
-    lower_rate = getattr(schedule, "on_bad_epochs", bool)
-    # Without tol no epoch is bad.
-    converged, tol = tol is None, -math.inf if tol is None else tol
+    hooks = Hooks(training)
+    error = None
+    try:
+        error = _run(training, hooks)
+        if error is not None and not training.go_back():
+            raise error
+    except BaseException:
+        training.rewind_order()
+        raise
+    finally:
+        end_error = hooks.end()
+    error = error or end_error
+    training.take_best()
+    return Descent(
+        weights=training.weights(),
+        solver_state=training.solver.state(),
+        random_state=training.batches.random_state,
+        history=training.history,
+        n_updates=training.n_updates,
+        n_falls=training.n_falls,
+        stopped=training.stopped,
+        error=error,
+    )
+
+
+def _run(training, hooks):
+    """Make all epochs; return what ended them early, or None."""
+    try:
+        hooks.begin()
+        on_epoch_end, on_batch_end = hooks.each("on_epoch_end"), hooks.each("on_batch_end")
+        max_iter = training.n_epochs + 1 if training.max_iter is None else training.max_iter
+        while training.n_epochs < max_iter and not training.stopped:
+            _make_epoch(training, hooks, on_batch_end)
+            training.end_epoch()
+            hooks.call(on_epoch_end)
+    except KeyboardInterrupt as interrupt:
+        return interrupt
+    except CallbackError as error:
+        return error.__cause__
+    return None
+
+
+def _make_epoch(training, hooks, on_batch_end):
+    """Make the updates of one epoch and write it down."""
+    solver, schedule, t = training.solver, training.schedule, training.n_updates
+    epoch = training.n_epochs + 1
+    begin = time.perf_counter()
+    loss = mean = 0.0
     # A diverging descent overflows; that is reported by the error below, not by numpy's warnings.
     with np.errstate(over="ignore", invalid="ignore"):
-        for epoch in range(1, max_iter + 1):
-            mean = 0.0
-            for share in batches.epoch(solver.batch):
-                t += 1
-                # A Python float: numpy's would make float64 arithmetic of float32 weights.
-                eta = float(schedule(t))
-                objective = solver.step(eta)
-                if not math.isfinite(objective):
-                    raise _diverged("loss", epoch, eta)
-                mean += share * objective
-            weights = solver.weights()
-            if not all(np.isfinite(w).all() for w in weights.values()):
-                raise _diverged("weights", epoch, eta)
-            loss_curve.append(mean)
-            if on_epoch_end is not None:
-                on_epoch_end(mean)
-            n_bad = n_bad + 1 if mean > best - tol else 0
-            best = min(best, mean)
-            if n_bad >= n_iter_no_change:
-                converged = not lower_rate()
-                if converged:
-                    break
-                n_bad = 0
-    return Descent(weights, loss_curve, t, converged)
+        for share in training.batches.epoch(solver.batch):
+            t += 1
+            # A Python float: numpy's would make float64 arithmetic of float32 weights.
+            eta = float(schedule(t))
+            objective = solver.step(eta)
+            if not math.isfinite(objective):
+                raise _diverged("loss", epoch, eta)
+            mean += share * objective
+            loss += share * solver.loss()
+            if on_batch_end:
+                training.n_updates, training.eta, training.objective = t, eta, objective
+                hooks.call(on_batch_end)
+        if not all(np.isfinite(w).all() for w in solver.weights().values()):
+            raise _diverged("weights", epoch, eta)
+        gradient_norm = solver.gradient_norm()
+    training.n_updates, training.eta, training.objective = t, eta, objective
+    training.history.next_epoch(
+        loss=loss, objective=mean, eta=eta, gradient_norm=gradient_norm, seconds=time.perf_counter() - begin
+    )
 
 
 def _diverged(what, epoch, eta):

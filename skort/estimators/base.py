@@ -1,38 +1,42 @@
 """What the regressor and the classifier share: parameters, one fit, the fitted model."""
 
-import contextlib
 import copy
 import os
 import pathlib
-import warnings
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skort.descent.batches import Batches
-from skort.descent.callbacks import ProgressBar
-from skort.descent.loop import minimise
+from skort.descent.callbacks import check_callbacks
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES
 from skort.estimators.components import checked_schedule, resolved
-from skort.estimators.parts import as_rows, input_tags, plain, prepare, split
+from skort.estimators.parts import as_rows, check_columns, input_tags, known_classes, plain, prepare, split
+from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
+from skort.estimators.state import refitting, unchanged_by_errors
+from skort.estimators.training import begin, descend, keep, report
+from skort.estimators.watching import validation_scoring, watchers
+from skort.estimators.weights import validated_sample_weight
 from skort.exceptions import NotTrainableError
 from skort.objective.penalties import PENALTIES
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["BaseOrtSGD"]
+__all__ = ["BaseOrtSGD", "can_partial_fit"]
+
+# How X is validated where no steps before the model take it.
+_ROWS = {"order": "C", "accept_sparse": "csr"}
 
 
-class BaseOrtSGD(BaseEstimator):
+class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
     """
     Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
 
@@ -56,16 +60,22 @@ class BaseOrtSGD(BaseEstimator):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "scoring": [str, callable, None],
         "shuffle": ["boolean"],
         "trainable": [str, list, tuple, None],
         "dtype": [StrOptions({"float32", "float64"})],
         "average": ["boolean", Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state"],
+        "warm_start": ["boolean"],
+        "callbacks": [list, tuple, None],
         "verbose": ["verbose"],
     }
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.input_tags = input_tags(self.estimator) or tags.input_tags
         return tags
 
@@ -168,116 +178,124 @@ class BaseOrtSGD(BaseEstimator):
 
         register(type(self))
 
-    def _fit(self, X, y, sample_weight):
+    def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, classes=None, one_epoch=False):
         from skort.graphs.trainable import check_trainable
         from skort.solvers import SOLVERS
 
-        with _refitting(self):
+        theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
+        with refitting(self) as before:
             parts = split(self._default if self.estimator is None else self.estimator)
             check_trainable(parts.model, is_fitted=parts.is_fitted)
             _check_kind(self, parts.model)
+            check_callbacks(self.callbacks)
             self._resolve_schedule()
             SOLVERS[self.solver].check(np.dtype(self.dtype), self._resolve_optimizer(), self.max_grad_norm)
-            X, y = self._validate(X, y, parts)
-            sample_weight = _validate_sample_weight(sample_weight, X)
+            given_X = X
+            X, y = self._validate(X, y, has_steps=parts.transformers is not None)
+            check_columns(parts, given_X)
             self._loss = self._resolve_loss()
-            y, target = self._encode(y, getattr(parts.model, "classes_", None) if parts.is_fitted else None)
+            y, target = self._encode(y, known_classes(parts, classes))
             self._loss.check_target(target)
-            descent = self._train(parts, X, y, target, sample_weight)
+            weights = self._row_weights(sample_weight, X, y)
+            random_state = check_random_state(self.random_state)
+            scoring, weights = validation_scoring(self, given_X, y, sample_weight, weights, random_state, X_val, y_val)
+            X = self._prepare(parts, X, y, target.shape[1], random_state)
+            begin(self, before)
+            callbacks = [*watchers(self, scoring, one_epoch=one_epoch), *theirs]
+            descent = descend(self, X, target, weights, random_state, callbacks, one_epoch=one_epoch)
             self._keep(descent)
+            # The caller's generator goes its own way.
+            self._random_state = copy.deepcopy(random_state)
+        report(self, descent, one_epoch=one_epoch)
         return self
 
-    def _validate(self, X, y, parts):
+    def _partial_fit(self, X, y, sample_weight, classes=None):
+        if self.early_stopping:
+            raise ValueError("partial_fit does not support early_stopping=True")
+        if not hasattr(self, "n_iter_"):
+            return self._fit(X, y, sample_weight, classes=classes, one_epoch=True)
+        with unchanged_by_errors(self):
+            check_callbacks(self.callbacks)
+            if self.dtype != self._score_graph.dtype:
+                raise ValueError(f"dtype={self.dtype!r}, but earlier calls had dtype='{self._score_graph.dtype}'.")
+            X, y = self._validate(X, y, has_steps=self._preprocessing.transformers is not None, reset=False)
+            self._loss = self._resolve_loss()
+            y, target = self._encode(y, classes)
+            self._loss.check_target(target)
+            weights = self._row_weights(sample_weight, X, y)
+            if target.shape[1] != self._score_graph.n_outputs:
+                raise ValueError(f"y has {target.shape[1]} outputs, earlier calls had {self._score_graph.n_outputs}.")
+            X = self._preprocessing.transform(X)
+            callbacks = watchers(self, one_epoch=True)
+            descent = descend(self, X, target, weights, self._random_state, callbacks, one_epoch=True)
+            self._keep(descent)
+        report(self, descent, one_epoch=True)
+        return self
+
+    def _validate(self, X, y, *, has_steps, reset=True):
         """Return X and y as arrays; X as it is where steps before the model take it, which validate it themselves."""
-        if parts.transformers is not None:
-            X, y = validate_data(self, as_rows(X), y, skip_check_array=True)
+        if has_steps:
+            X, y = validate_data(self, as_rows(X), y, reset=reset, skip_check_array=True)
             y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=self)
         else:
-            checks = ({"dtype": self.dtype, "order": "C"}, {"dtype": None, "ensure_2d": False})
-            given = X
-            X, y = validate_data(self, X, y, validate_separately=checks)
-            if parts.is_fitted and isinstance(parts.model, BaseEstimator):
-                # Its columns: those of steps are checked by the steps.
-                validate_data(parts.model, given, reset=False, skip_check_array=True)
+            checks = ({"dtype": self.dtype, **_ROWS}, {"dtype": None, "ensure_2d": False})
+            X, y = validate_data(self, X, y, reset=reset, validate_separately=checks)
         check_consistent_length(X, y)
         return X, y
 
-    def _train(self, parts, X, y, target, sample_weight):
-        """Fit the steps before the model, train it on what they make of X, and keep what makes a solver."""
-        from skort.objective.nodes import Objective
+    def _prepared(self, X):
+        """Return X as the model takes it: validated, and after the steps before the model."""
+        if self._preprocessing.transformers is None:
+            return validate_data(self, X, reset=False, dtype=self._score_graph.dtype, **_ROWS)
+        return self._preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
 
-        random_state = check_random_state(self.random_state)
+    def _row_weights(self, sample_weight, X, y):
+        """Return the weight of each row, or None where all are equal."""
+        return validated_sample_weight(sample_weight, X)
+
+    def _prepare(self, parts, X, y, n_outputs, random_state):
+        """Fit the steps before the model, convert it at its initial weights, and return what it is trained on."""
         self._parts = parts
         self._preprocessing, X, self._score_graph = prepare(
             parts,
             X,
             y,
-            target.shape[1],
+            n_outputs,
             self.dtype,
             random_state,
             trainable=self.trainable,
             is_classifier=is_classifier(self),
-            own_link=self._loss.inverse_link_function(target.shape[1]) is None,
+            own_link=self._loss.inverse_link_function(n_outputs) is None,
         )
-        objective = Objective(
-            loss=self._loss,
-            penalty=self._resolve(PENALTIES, self.penalty),
-            coefficients=self._score_graph.coefficients,
-            n_outputs=self._score_graph.n_outputs,
-            dtype=np.dtype(self.dtype),
-        )
-        batches = Batches(
-            X,
-            target,
-            sample_weight,
-            batch_size=200 if self.batch_size == "auto" else self.batch_size,
-            shuffle=self.shuffle,
-            random_state=random_state,
-            sample_weight_scale=objective.sample_weight_scale,
-        )
-        if batches.batch_size == 1 and batches.weighted:
-            raise ValueError(
-                "sample_weight has no effect with batch_size=1, as every batch is divided by its own weight. "
-                "Use a larger batch_size."
-            )
-        self._solver = self.solver
-        self._solver_arguments = {"objective": objective, "batch_size": batches.batch_size, **self._update_options()}
-        with ProgressBar(self.max_iter, enabled=self.verbose) as progress:
-            return minimise(
-                self._make_solver(self._score_graph),
-                batches,
-                self._resolve_schedule(),
-                max_iter=self.max_iter,
-                tol=self.tol,
-                n_iter_no_change=self.n_iter_no_change,
-                on_epoch_end=progress,
-            )
+        return X
 
     def _keep(self, descent):
-        from skort.graphs.export import SCORE
-        from skort.runtime.inference import InferenceModel
+        keep(self, descent)
+        self._keep_models()
+        self._register()
 
-        self._score_graph = self._score_graph.with_weights(descent.weights)
-        self.loss_curve_ = descent.loss_curve
-        self.loss_ = descent.loss_curve[-1]
-        self.best_loss_ = min(descent.loss_curve)
-        self.n_iter_ = len(descent.loss_curve)
-        self.t_ = descent.n_updates
+    def _keep_models(self):
+        """Keep what shows the weights of the score graph and predicts with them."""
         linear = self._score_graph.linear_weights()
         if linear is not None:
             self._keep_linear(*linear)
         self.onnx_ = self._deployable(self._preprocessing.graph)
         # scikit-learn transforms X for predictions, as it did for the training.
-        served = self.onnx_ if self._preprocessing.graph is None else self._deployable(None)
-        self._inference = InferenceModel(served, inner_results=(SCORE,) if is_classifier(self) else ())
-        self._register()
-        if not descent.converged:
-            warnings.warn(
-                f"Maximum number of epochs reached before convergence (max_iter={self.max_iter}, tol={self.tol}). "
-                "Consider increasing max_iter or eta0 to improve the fit.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+        self._inference = self._runner(self.onnx_ if self._preprocessing.graph is None else self._deployable(None))
+
+    def _with_weights(self, weights):
+        """Return the attributes of this estimator with other weights."""
+        model = copy.copy(self)
+        model._score_graph = self._score_graph.with_weights(weights)
+        model._keep_models()
+        return vars(model)
+
+    def _runner(self, model, weights=None):
+        """Return what runs a deployable model; `weights` are its values in place of initializers."""
+        from skort.graphs.export import SCORE
+        from skort.runtime.inference import InferenceModel
+
+        return InferenceModel(model, (SCORE,) if is_classifier(self) else (), weights)
 
     def _resolve(self, table, value):
         """Return what `value`, a name or an instance, stands for; by name it gets the parameters of this estimator."""
@@ -313,18 +331,15 @@ class BaseOrtSGD(BaseEstimator):
             )
         return checked_schedule(self._resolve(SCHEDULES, self.learning_rate))
 
-    def _make_solver(self, score_graph):
+    def _make_solver(self, score_graph, state=None):
         from skort.solvers import SOLVERS
 
-        return SOLVERS[self._solver](score_graph, **self._solver_arguments)
+        return SOLVERS[self._solver](score_graph, **self._solver_arguments, state=state)
 
     def _run(self, output, X):
         """Return a result of the deployable model."""
         check_is_fitted(self)
-        if self._preprocessing.transformers is None:
-            X = validate_data(self, X, reset=False, dtype=self._score_graph.dtype, order="C")
-        else:
-            X = self._preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
+        X = self._prepared(X)
         name = self._score_graph.input_name
         if not scipy.sparse.issparse(X):
             return self._inference.run(output, {name: X})
@@ -338,19 +353,16 @@ def _dense_blocks(X):
         yield X[start : start + n_rows].toarray()
 
 
-@contextlib.contextmanager
-def _refitting(estimator):
-    """Forget an earlier fit, and put everything back where the new one fails."""
-    before = dict(vars(estimator))
-    for name in before:
-        if name.endswith("_") and not name.startswith("_"):
-            delattr(estimator, name)
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+def can_partial_fit(estimator):
+    """Raise an AttributeError where the steps before the model are still to be fitted."""
+    transformers = split(estimator.estimator).transformers
+    for name, step in transformers.steps if transformers is not None else ():
+        if not isinstance(step, FrozenEstimator) and get_tags(step).requires_fit:
+            raise AttributeError(
+                f"partial_fit does not fit the step {name!r} before the model. Fit it on rows that stand for all, and "
+                "put FrozenEstimator(fitted_step) in its place."
+            )
+    return True
 
 
 def _check_kind(estimator, predictor):
@@ -360,12 +372,3 @@ def _check_kind(estimator, predictor):
     if isinstance(predictor, BaseEstimator) and get_tags(predictor).estimator_type != kind:
         other = {"regressor": "OrtSGDClassifier for classifiers", "classifier": "OrtSGDRegressor for regressors"}[kind]
         raise NotTrainableError(f"estimator={type(predictor).__name__} is not a {kind}: use {other}.")
-
-
-def _validate_sample_weight(sample_weight, X):
-    if sample_weight is None:
-        return None
-    sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not sample_weight.any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
-    return sample_weight

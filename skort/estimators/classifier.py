@@ -4,36 +4,25 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
+from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
-from skort.estimators.base import BaseOrtSGD
+from skort.estimators.base import BaseOrtSGD, can_partial_fit
+from skort.estimators.labels import encoded, streamed_classes
+from skort.estimators.predictions import ClassifierPredictions
+from skort.estimators.weights import with_class_weight
 from skort.objective.base import ScoreLoss
-from skort.objective.classification_losses import LogLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES
 from skort.objective.penalties import Penalty
 
 __all__ = ["OrtSGDClassifier"]
 
 
-def _gives_probabilities(classifier):
-    """Return whether the loss, that of the fit where there was one, gives probabilities."""
-    loss = getattr(classifier, "_loss", classifier.loss)
-    if isinstance(loss, str):
-        loss = classifier._losses[loss]() if loss in classifier._losses else None
-    if "classifier" not in getattr(loss, "estimator_types", ()) or loss.inverse_link_function(1) is None:
-        raise AttributeError(f"probabilities are not available for loss={classifier.loss!r}.")
-    return True
-
-
-class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
+class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     r"""
     Classification by mini-batch gradient descent on ONNX Runtime.
 
@@ -41,11 +30,11 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
     .. math:: J(w) = \frac{\sum_i s_i \, loss(y_i, score_i)}{\sum_i s_i} + \alpha \, penalty(w)
 
-    over the weights of a scikit-learn model, where :math:`s_i` are the sample weights and the score is the raw score,
-    before any sigmoid or softmax. Two classes have one score, by default the log-loss of its sigmoid and the gradient
-    :math:`p - y`; more classes have one score each, by default the log-loss of their softmax and the gradient
-    :math:`p - onehot(y)`. The loss is computed from the raw score and finite for every finite score. `save_onnx` writes
-    the fitted model as an ONNX file.
+    over the weights of a scikit-learn model, where :math:`s_i` are the sample weights times the class weights, and the
+    score is the raw score, before any sigmoid or softmax. Two classes have one score, by default the log-loss of its
+    sigmoid and the gradient :math:`p - y`; more classes have one score each, by default the log-loss of their softmax
+    and the gradient :math:`p - onehot(y)`. The loss is computed from the raw score and finite for every finite score.
+    `save_onnx` writes the fitted model as an ONNX file.
 
     Parameters
     ----------
@@ -98,6 +87,16 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         row (learning rate "adaptive": where it can no longer fall). None: after `max_iter` epochs.
     n_iter_no_change : int, default=5
         See `tol`.
+    early_stopping : bool, default=False
+        Whether the score of a validation set takes the place of the loss, and the weights of its best epoch are
+        restored. It is `X_val`, `y_val` of `fit`, or a random part of the rows, of each class the same.
+    validation_fraction : float, default=0.1
+        The part of the rows that `early_stopping` holds out, between 0 and 1.
+    scoring : str, callable or None, default=None
+        How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by `score`.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, label -> weight, which the sample weights are multiplied with; a label that is not
+        there has weight 1. "balanced" gives all classes the same total weight. None: all 1.
     shuffle : bool, default=True
         Whether every epoch takes the rows in a new random order.
     trainable : str, list of str or None, default=None
@@ -111,8 +110,13 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         the n-th on, once there are so many.
     random_state : int, RandomState instance or None, default=None
         Draws the initial weights of hidden layers and the order of the rows.
+    warm_start : bool, default=False
+        Whether `fit` begins with the weights of the last fit. All else begins anew.
+    callbacks : list or None, default=None
+        Objects with some of the methods `on_train_begin`, `on_batch_end`, `on_epoch_end` and `on_train_end`, called in
+        their order with the training (`skort.descent.training.Training`); `skort.callbacks` brings some.
     verbose : int, default=0
-        1: a tqdm bar over epochs with the loss, in a terminal or a notebook.
+        1: a tqdm bar over epochs with the objective, in a terminal or a notebook. 2: a line an epoch.
 
     Attributes
     ----------
@@ -134,8 +138,15 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         The objective of the last epoch.
     best_loss_ : float
         The smallest objective of an epoch.
+    validation_scores_ : list of float or None
+        The validation score after each epoch; None without a validation set.
+    best_validation_score_ : float or None
+        The largest of them.
+    history_ : dict of str to list
+        Of each epoch: "loss" (without the penalty), "objective", "eta" and "gradient_norm" (of its last update),
+        "seconds", "validation_score", and what callbacks add. `pandas.DataFrame(history_)` is a table.
     n_iter_ : int
-        Number of epochs.
+        Number of epochs, those of `partial_fit` included.
     t_ : int
         Number of updates.
     n_features_in_ : int
@@ -154,9 +165,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     The loss is that of `sklearn.linear_model.LogisticRegression` (user guide 1.1.11). The penalty is that of
     `SGDClassifier`, whatever the size of the batch (`MLPClassifier` divides it by the number of rows in the batch).
 
-    A batch is divided by its own sample weight, as in `MLPClassifier`, not by the mean weight of all rows. Batches of
-    few rows so take the edge off very different weights (`benchmarks/sample_weight.py` prints by how much); with
-    `batch_size=1` they would have no effect, which is refused.
+    Row i of a batch of m rows counts :math:`s_i / (\bar s m)`, with :math:`\bar s` the mean weight of all rows: the
+    gradient of a random batch is on average that of J, with `batch_size=1` too. (`MLPClassifier` divides each batch
+    by its own weight, which blurs the weights in small batches: `benchmarks/sample_weight.py`.)
 
     Examples
     --------
@@ -175,6 +186,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
         "loss": [StrOptions(set(_losses)), HasMethods(["value_function", "gradient_function"])],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
     }
 
     def __init__(
@@ -195,38 +207,47 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         max_iter: int = 1000,
         tol: float | None = 1e-4,
         n_iter_no_change: int = 5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        scoring: str | Callable | None = None,
+        class_weight: dict | str | None = None,
         shuffle: bool = True,
         trainable: str | list[str] | None = None,
         dtype: str = "float32",
         average: bool | int = False,
         random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        callbacks: list[Callback] | None = None,
         verbose: int = 0,
     ):
         self.estimator = estimator
         self.solver = solver
         self.loss = loss
-        self.penalty = penalty
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
+        self.penalty, self.alpha, self.l1_ratio = penalty, alpha, l1_ratio
         self.optimizer = optimizer
         self.max_grad_norm = max_grad_norm
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.power_t = power_t
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
+        self.learning_rate, self.eta0, self.power_t = learning_rate, eta0, power_t
+        self.batch_size, self.max_iter = batch_size, max_iter
+        self.tol, self.n_iter_no_change = tol, n_iter_no_change
+        self.early_stopping, self.validation_fraction, self.scoring = early_stopping, validation_fraction, scoring
+        self.class_weight = class_weight
         self.shuffle = shuffle
         self.trainable = trainable
         self.dtype = dtype
         self.average = average
         self.random_state = random_state
-        self.verbose = verbose
+        self.warm_start, self.callbacks, self.verbose = warm_start, callbacks, verbose
 
     # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "OrtSGDClassifier":
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> "OrtSGDClassifier":
         """
         Train on X and y; an earlier fit is forgotten.
 
@@ -239,6 +260,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
             pipeline in `estimator` are fitted on all rows, without weights.
+        X_val, y_val : array-like, default=None
+            A validation set, like X and y: it is scored after every epoch (`validation_scores_`), and decides when
+            training ends where `early_stopping` is True.
 
         Returns
         -------
@@ -248,9 +272,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         ------
         ValueError
             For a parameter, X, y or `sample_weight` that is not as described, for a step of a pipeline that cannot be
-            part of an ONNX model, and where the training diverges. After any error the estimator is as it was before.
-        TypeError
-            For sparse X, where no step of a pipeline takes it.
+            part of an ONNX model, and where the training diverges. After any error the estimator is as it was before,
+            but for an error of a callback after the first epoch: then it is fitted up to the last whole epoch.
         NotTrainableError
             Where `estimator` is not a model that can be trained; a `ValueError`.
         RuntimeNotAvailableError
@@ -261,30 +284,49 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         ConvergenceWarning
             Where `max_iter` ended the training before `tol` did.
         UserWarning
-            Where a step of a pipeline gives other values as ONNX than in scikit-learn.
+            Where a step of a pipeline gives other values as ONNX than in scikit-learn, and where a `KeyboardInterrupt`
+            ended the training: then it is fitted up to the last whole epoch.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val)
+
+    @available_if(can_partial_fit)
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> "OrtSGDClassifier":
+        """
+        Make one epoch over X and y, from where the last call of `partial_fit` or `fit` ended.
+
+        The optimizer's memory, the count of updates, averages and the order of the rows go on, also in a copy that was
+        pickled. Exists where the steps of a pipeline in `estimator` need no fit: they are stateless or a
+        `FrozenEstimator`. Raises what `fit` raises, and a `ValueError` where `early_stopping` is True.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels.
+        classes : array-like of shape (n_classes,), default=None
+            All class labels. Needed in the first call, then None or the same.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, relative to their mean in this call.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._partial_fit(X, y, sample_weight, streamed_classes(self, classes))
 
     def _encode(self, y, classes):
         """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""
-        from skort.graphs.export import label_tensor
-
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        self.classes_ = np.unique(y) if classes is None else classes
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(f"y contains labels that the fitted estimator does not know: {unknown.tolist()}.")
-        codes = np.searchsorted(self.classes_, y)
-        if len(self.classes_) < 2:
-            raise ValueError(f"The number of classes has to be greater than one; got {len(self.classes_)} class.")
-        # Labels that cannot be exported are refused now, not after the training.
-        label_tensor(self.classes_)
-        if len(self.classes_) == 2:
-            return y, codes.reshape(-1, 1).astype(self.dtype)
-        target = np.zeros((len(codes), len(self.classes_)), self.dtype)
-        target[np.arange(len(codes)), codes] = 1
+        y, target, self.classes_ = encoded(y, classes, self.dtype)
         return y, target
+
+    def _row_weights(self, sample_weight, X, y):
+        sample_weight = super()._row_weights(sample_weight, X, y)
+        if self.class_weight is None:
+            return sample_weight
+        return with_class_weight(sample_weight, self.class_weight, self.classes_, y)
 
     def _keep_linear(self, coef, intercept):
         self.coef_, self.intercept_ = coef, intercept
@@ -293,79 +335,3 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         from skort.graphs.export import classifier_model
 
         return classifier_model(self._score_graph, self.classes_, transformers, self._inverse_link())
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """
-        Predict class labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-        """
-        from skort.graphs.export import LABEL
-
-        return np.asarray(self._run(LABEL, X)).astype(self.classes_.dtype)
-
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """
-        Return the raw scores.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        score : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In float64. Two classes: one score, of `classes_[1]`; it is predicted where the score is positive.
-        """
-        from skort.graphs.export import SCORE
-
-        score = self._run(SCORE, X).astype(np.float64)
-        return score.ravel() if score.shape[1] == 1 else score
-
-    @available_if(_gives_probabilities)
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """
-        Return the probabilities of the classes; exists for the losses "log_loss" and "modified_huber".
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In float64.
-        """
-        from skort.graphs.export import PROBABILITIES
-
-        return self._run(PROBABILITIES, X).astype(np.float64)
-
-    @available_if(_gives_probabilities)
-    def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
-        """
-        Return the logarithms of the probabilities of the classes; exists where `predict_proba` does.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In float64. Those of "log_loss" are computed from the raw scores, finite even where a probability is
-            rounded to zero; the others are minus infinity there.
-        """
-        check_is_fitted(self)
-        if not isinstance(self._loss, LogLoss):
-            with np.errstate(divide="ignore"):
-                return np.log(self.predict_proba(X))
-        score = self.decision_function(X)
-        if score.ndim == 1:
-            return log_expit(np.column_stack([-score, score]))
-        return log_softmax(score, axis=1)

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Parts", "Preprocessing", "as_rows", "input_tags", "plain", "prepare", "split"]
+__all__ = ["Parts", "Preprocessing", "as_rows", "check_columns", "input_tags", "plain", "prepare", "split"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,35 @@ def _split(estimator):
     if steps:
         before, name = [*before, (name, Pipeline(steps))], inner_name
     return [(k, s) for k, s in before if s is not None and s != "passthrough"], model, is_fitted, name
+
+
+def known_classes(parts, classes):
+    """
+    Return the classes that are known before there are labels, or None.
+
+    Parameters
+    ----------
+    parts : Parts
+    classes : ndarray of shape (n_classes,) or None
+        Those of the user.
+
+    Raises
+    ------
+    ValueError
+        Where they are not those of the fitted model.
+    """
+    fitted = getattr(parts.model, "classes_", None) if parts.is_fitted else None
+    if fitted is None or classes is None:
+        return classes if fitted is None else fitted
+    if not np.array_equal(fitted, classes):
+        raise ValueError(f"classes={classes} are not those of the fitted estimator: {fitted}.")
+    return fitted
+
+
+def check_columns(parts, X):
+    """Raise scikit-learn's error for other columns than those of a fitted model; steps before it check theirs."""
+    if parts.transformers is None and parts.is_fitted and isinstance(parts.model, BaseEstimator):
+        validate_data(parts.model, X, reset=False, skip_check_array=True)
 
 
 def input_tags(estimator):

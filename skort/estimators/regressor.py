@@ -9,9 +9,11 @@ from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.linear_model import LinearRegression
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 
+from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
-from skort.estimators.base import BaseOrtSGD
+from skort.estimators.base import BaseOrtSGD, can_partial_fit
 from skort.objective.base import ScoreLoss
 from skort.objective.losses import REGRESSION_LOSSES
 from skort.objective.penalties import Penalty
@@ -87,6 +89,13 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         row (learning rate "adaptive": where it can no longer fall). None: after `max_iter` epochs.
     n_iter_no_change : int, default=5
         See `tol`.
+    early_stopping : bool, default=False
+        Whether the score of a validation set takes the place of the loss, and the weights of its best epoch are
+        restored. It is `X_val`, `y_val` of `fit`, or a random part of the rows, which is not trained on.
+    validation_fraction : float, default=0.1
+        The part of the rows that `early_stopping` holds out, between 0 and 1.
+    scoring : str, callable or None, default=None
+        How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by `score`.
     shuffle : bool, default=True
         Whether every epoch takes the rows in a new random order.
     trainable : str, list of str or None, default=None
@@ -100,8 +109,13 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         the n-th on, once there are so many.
     random_state : int, RandomState instance or None, default=None
         Draws the initial weights of hidden layers and the order of the rows.
+    warm_start : bool, default=False
+        Whether `fit` begins with the weights of the last fit. All else begins anew.
+    callbacks : list or None, default=None
+        Objects with some of the methods `on_train_begin`, `on_batch_end`, `on_epoch_end` and `on_train_end`, called in
+        their order with the training (`skort.descent.training.Training`); `skort.callbacks` brings some.
     verbose : int, default=0
-        1: a tqdm bar over epochs with the loss, in a terminal or a notebook.
+        1: a tqdm bar over epochs with the objective, in a terminal or a notebook. 2: a line an epoch.
 
     Attributes
     ----------
@@ -120,8 +134,15 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         The objective of the last epoch.
     best_loss_ : float
         The smallest objective of an epoch.
+    validation_scores_ : list of float or None
+        The validation score after each epoch; None without a validation set.
+    best_validation_score_ : float or None
+        The largest of them.
+    history_ : dict of str to list
+        Of each epoch: "loss" (without the penalty), "objective", "eta" and "gradient_norm" (of its last update),
+        "seconds", "validation_score", and what callbacks add. `pandas.DataFrame(history_)` is a table.
     n_iter_ : int
-        Number of epochs.
+        Number of epochs, those of `partial_fit` included.
     t_ : int
         Number of updates.
     n_features_in_ : int
@@ -140,9 +161,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     The loss is scikit-learn's (`sklearn.linear_model.SGDRegressor`, user guide 1.5.8), the penalty too, whatever the
     size of the batch (`MLPRegressor` divides it by the number of rows in the batch).
 
-    A batch is divided by its own sample weight, as in `MLPRegressor`, not by the mean weight of all rows. Batches of
-    few rows so take the edge off very different weights (`benchmarks/sample_weight.py` prints by how much); with
-    `batch_size=1` they would have no effect, which is refused.
+    Row i of a batch of m rows counts :math:`s_i / (\bar s m)`, with :math:`\bar s` the mean weight of all rows: the
+    gradient of a random batch is on average that of J, with `batch_size=1` too. (`MLPRegressor` divides each batch
+    by its own weight, which blurs the weights in small batches: `benchmarks/sample_weight.py`.)
 
     Examples
     --------
@@ -186,11 +207,16 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         max_iter: int = 1000,
         tol: float | None = 1e-4,
         n_iter_no_change: int = 5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        scoring: str | Callable | None = None,
         shuffle: bool = True,
         trainable: str | list[str] | None = None,
         dtype: str = "float32",
         average: bool | int = False,
         random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        callbacks: list[Callback] | None = None,
         verbose: int = 0,
     ):
         self.estimator = estimator
@@ -198,28 +224,30 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.loss = loss
         self.epsilon = epsilon
         self.quantile = quantile
-        self.penalty = penalty
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
+        self.penalty, self.alpha, self.l1_ratio = penalty, alpha, l1_ratio
         self.optimizer = optimizer
         self.max_grad_norm = max_grad_norm
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.power_t = power_t
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
+        self.learning_rate, self.eta0, self.power_t = learning_rate, eta0, power_t
+        self.batch_size, self.max_iter = batch_size, max_iter
+        self.tol, self.n_iter_no_change = tol, n_iter_no_change
+        self.early_stopping, self.validation_fraction, self.scoring = early_stopping, validation_fraction, scoring
         self.shuffle = shuffle
         self.trainable = trainable
         self.dtype = dtype
         self.average = average
         self.random_state = random_state
-        self.verbose = verbose
+        self.warm_start, self.callbacks, self.verbose = warm_start, callbacks, verbose
 
     # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "OrtSGDRegressor":
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> "OrtSGDRegressor":
         """
         Train on X and y; an earlier fit is forgotten.
 
@@ -232,6 +260,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
             pipeline in `estimator` are fitted on all rows, without weights.
+        X_val, y_val : array-like, default=None
+            A validation set, like X and y: it is scored after every epoch (`validation_scores_`), and decides when
+            training ends where `early_stopping` is True.
 
         Returns
         -------
@@ -241,9 +272,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         ------
         ValueError
             For a parameter, X, y or `sample_weight` that is not as described, for a step of a pipeline that cannot be
-            part of an ONNX model, and where the training diverges. After any error the estimator is as it was before.
-        TypeError
-            For sparse X, where no step of a pipeline takes it.
+            part of an ONNX model, and where the training diverges. After any error the estimator is as it was before,
+            but for an error of a callback after the first epoch: then it is fitted up to the last whole epoch.
         NotTrainableError
             Where `estimator` is not a model that can be trained; a `ValueError`.
         RuntimeNotAvailableError
@@ -254,9 +284,34 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         ConvergenceWarning
             Where `max_iter` ended the training before `tol` did.
         UserWarning
-            Where a step of a pipeline gives other values as ONNX than in scikit-learn.
+            Where a step of a pipeline gives other values as ONNX than in scikit-learn, and where a `KeyboardInterrupt`
+            ended the training: then it is fitted up to the last whole epoch.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val)
+
+    @available_if(can_partial_fit)
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "OrtSGDRegressor":
+        """
+        Make one epoch over X and y, from where the last call of `partial_fit` or `fit` ended.
+
+        The optimizer's memory, the count of updates, averages and the order of the rows go on, also in a copy that was
+        pickled. Exists where the steps of a pipeline in `estimator` need no fit: they are stateless or a
+        `FrozenEstimator`. Raises what `fit` raises, and a `ValueError` where `early_stopping` is True.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, relative to their mean in this call.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._partial_fit(X, y, sample_weight)
 
     def _encode(self, y, classes):
         """Return y as numbers, and as columns of the dtype of the training."""

@@ -9,11 +9,12 @@ from skort.objective.base import ScoreLoss
 from skort.objective.penalties import Penalty, l1_text, l2_gradient_text, l2_text
 from skort.onnx_text import onnx_dtype
 
-__all__ = ["OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "TARGET", "Objective"]
+__all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "TARGET", "Objective"]
 
 # The names of the inputs and results that the nodes add to a graph.
 TARGET = "skort_target"
 SAMPLE_WEIGHT = "skort_sample_weight"
+LOSS = "skort_loss"
 OBJECTIVE = "skort_objective"
 SCORE_GRADIENT = "skort_score_gradient"
 
@@ -73,30 +74,32 @@ class Objective:
             make_tensor_value_info(SAMPLE_WEIGHT, element_type, [batch_size, 1]),
         ]
 
-    def output(self):
-        """Return the graph output `OBJECTIVE`."""
-        return make_tensor_value_info(OBJECTIVE, onnx_dtype(self.dtype), [])
+    def output(self, name=OBJECTIVE):
+        """Return the graph output `OBJECTIVE` or `LOSS`."""
+        return make_tensor_value_info(name, onnx_dtype(self.dtype), [])
 
     def add_loss(self, fragment, score, result):
         """Add the nodes that compute `result`, the weighted sum of the loss over the batch, from `score`."""
         value = self.loss.value_function(self.n_outputs)
         if self.loss.takes_weight:
-            fragment.call(value, [score, TARGET, SAMPLE_WEIGHT], ["skort_loss"])
-            fragment.call(_SUM, ["skort_loss"], [result])
+            fragment.call(value, [score, TARGET, SAMPLE_WEIGHT], ["skort_losses"])
+            fragment.call(_SUM, ["skort_losses"], [result])
         else:
-            fragment.call(value, [score, TARGET], ["skort_loss"])
-            fragment.call(_WEIGHTED_SUM, ["skort_loss", SAMPLE_WEIGHT], [result])
+            fragment.call(value, [score, TARGET], ["skort_losses"])
+            fragment.call(_WEIGHTED_SUM, ["skort_losses", SAMPLE_WEIGHT], [result])
 
     def add_value(self, fragment, score):
-        """Add the nodes that compute `OBJECTIVE`, a scalar, from the result named `score`."""
+        """Add the nodes that compute the scalars `LOSS` and `OBJECTIVE` from the result named `score`."""
         terms = [(name, l1_text(strength.l1)) for name, strength in self.strengths.items() if strength.l1]
         terms += [(name, l2_text(strength.l2)) for name, strength in self.strengths.items() if strength.l2]
         # The loss, then with one term more at a time; the last sum is the objective.
-        sums = [f"skort_sum{i}" for i in range(len(terms))] + [OBJECTIVE]
-        self.add_loss(fragment, score, sums[0])
+        sums = [LOSS, *(f"skort_sum{i}" for i in range(1, len(terms))), OBJECTIVE]
+        self.add_loss(fragment, score, LOSS)
         for i, (weight, text) in enumerate(terms):
             fragment.call(text, [weight], [f"skort_penalty{i}"])
             fragment.node("Add", [sums[i], f"skort_penalty{i}"], [sums[i + 1]])
+        if not terms:
+            fragment.node("Identity", [LOSS], [OBJECTIVE])
 
     def add_score_gradient(self, fragment, score):
         """Add the nodes that compute `SCORE_GRADIENT`, the derivative of the weighted sum of the loss by the score."""

@@ -3,6 +3,7 @@
 import copy
 
 import onnx
+import onnx.helper
 
 from skort.runtime.sessions import inference_session
 
@@ -21,11 +22,14 @@ class InferenceModel:
         It is kept, not copied.
     inner_results : tuple of str, default=()
         Names of results inside the model that may be asked for as well as its outputs.
+    weights : dict of str to ndarray, default=None
+        Values in place of initializers. They may be replaced, under the same names, between runs.
     """
 
-    def __init__(self, model, inner_results=()):
+    def __init__(self, model, inner_results=(), weights=None):
         self.model = model
         self.inner_results = inner_results
+        self.weights = weights or {}
         self._session = None
 
     def __getstate__(self):
@@ -35,10 +39,14 @@ class InferenceModel:
         """Return the output, or inner result, of that name for `inputs`, name -> array."""
         if self._session is None:
             self._session = self._make_session()
-        return self._session.run([output], inputs)[0]
+        return self._session.run([output], {**inputs, **self.weights})[0]
 
     def _make_session(self):
         model = copy.deepcopy(self.model)
+        for weight in [i for i in model.graph.initializer if i.name in self.weights]:
+            model.graph.initializer.remove(weight)
+            info = onnx.helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims)
+            model.graph.input.append(info)
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in self.inner_results)
         float64 = any(i.data_type == onnx.TensorProto.DOUBLE for i in model.graph.initializer)
         return inference_session(model.SerializeToString(), float64=float64)

@@ -77,12 +77,15 @@ class BoundTrainingSession:
         self._trainable = list(trainable)
         self._prefixes = {"weights": "", **optimizer.memory}
         self._eta = np.zeros(1, np.float32)
-        self._objective, self._gradient_norm = np.zeros((), np.float32), np.zeros((), np.float32)
+        self._gradient_norm = np.zeros((), np.float32)
+        self._outputs = {output.name: np.zeros((), np.float32) for output in model.graph.output}
+        self._objective = self._outputs[model.graph.output[0].name]
         self._borrowed = [inputs]
         binding = self._session.io_binding()
         for name, array in {**inputs, LEARNING_RATE: self._eta}.items():
             binding.bind_ortvalue_input(name, borrow(array))
-        binding.bind_ortvalue_output(model.graph.output[0].name, borrow(self._objective))
+        for name, array in self._outputs.items():
+            binding.bind_ortvalue_output(name, borrow(array))
         binding.bind_ortvalue_output(GRADIENT_NORM, borrow(self._gradient_norm))
         # The wrapper's own run_with_iobinding costs a quarter of a small step.
         self._run, self._binding = self._session._sess.run_with_iobinding, binding._iobinding
@@ -92,6 +95,10 @@ class BoundTrainingSession:
         self._eta[0] = eta
         self._run(self._binding, None)
         return float(self._objective)
+
+    def value(self, output):
+        """Return the function that gives an output of the last run, a float."""
+        return self._outputs[output].item
 
     def gradient_norm(self):
         """Return the Euclidean norm of the last run's gradient, a float; 0 before the first run."""

@@ -7,7 +7,7 @@ from skort.descent.averaging import Average
 from skort.descent.batches import Batch
 from skort.descent.clipping import clipped, norm
 from skort.exceptions import RuntimeNotAvailableError
-from skort.objective.nodes import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import soft_threshold
 from skort.onnx_text import Fragment, inlined
 from skort.runtime.installed import training_api, why_missing
@@ -26,6 +26,9 @@ relu_gradient (output_gradient, output) => (input_gradient) {
     input_gradient = Where (positive, output_gradient, zero)
 }"""
 }
+
+
+_RETURNED_LOSS = f"{LOSS}_returned"
 
 
 class AgentSolver:
@@ -75,7 +78,7 @@ class AgentSolver:
         self._memory = optimizer.start(*score_graph.n_weights(), objective.dtype)
         self._average = Average(average, len(self._flat))
         if state is not None:
-            load(self._arrays(), state)
+            self.restore(state)
         self._model = _gradient_graph(score_graph, objective, batch_size)
         inputs = {
             score_graph.input_name: self.batch.X,
@@ -84,6 +87,8 @@ class AgentSolver:
             **self._weights,
         }
         outputs = {_gradient_of(name): gradient for name, gradient in views(self._gradient, initial).items()}
+        outputs[_RETURNED_LOSS] = loss = np.zeros((), objective.dtype)
+        self.loss = loss.item
         self._agent = BoundTrainingAgent(self._model.SerializeToString(), inputs, outputs)
         self._l1 = _l1_strengths(objective.strengths, initial, objective.dtype)
 
@@ -112,6 +117,10 @@ class AgentSolver:
     def state(self):
         """Return a copy of everything that training goes on from, by name."""
         return saved(self._arrays())
+
+    def restore(self, state):
+        """Go on from a state as from `state`."""
+        load(self._arrays(), state)
 
     def _arrays(self):
         return everything(self._flat, self._memory, self._average)
@@ -153,6 +162,8 @@ def _gradient_graph(score_graph, objective, batch_size):
             _add_score_gradient(fragment, objective, score_graph.score_name, batch_size)
             fragment.nodes.append(node)
             fragment.node("Mul", [SCORE_GRADIENT, _gradient_of(OBJECTIVE)], node.output)
+            # Times one, too: what forward computes is an output only where backward computes with it.
+            fragment.node("Mul", [LOSS, _gradient_of(OBJECTIVE)], [_RETURNED_LOSS])
             node.input[:], node.output[:] = [OBJECTIVE], [_gradient_of(OBJECTIVE)]
         else:
             fragment.nodes.append(node)
@@ -162,6 +173,7 @@ def _gradient_graph(score_graph, objective, batch_size):
     del model.graph.node[:]
     model.graph.node.extend(fragment.nodes)
     model.graph.input.extend(objective.inputs(batch_size))
+    model.graph.output.append(objective.output(_RETURNED_LOSS))
     model = inlined(model, fragment)
     return _with_float64_kernels(model) if objective.dtype == np.float64 else model
 

@@ -5,8 +5,8 @@ from typing import Protocol
 import numpy as np
 import onnx
 
-from skort.descent.loop import Stepper
 from skort.descent.optimizers import Optimizer
+from skort.descent.training import Stepper
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import Objective
 
@@ -49,16 +49,6 @@ class Solver(Stepper, Protocol):
     @staticmethod
     def check(dtype: np.dtype, optimizer: Optimizer, max_grad_norm: float | None = None) -> None:
         """Raise an error where the installed ONNX Runtime cannot train so this way."""
-
-    def gradient_norm(self) -> float:
-        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
-
-    def state(self) -> dict[str, np.ndarray]:
-        """
-        Return a copy of everything that training goes on from, by name.
-
-        A solver that is made with it as `state` makes the same steps, to the last bit, as this one would.
-        """
 
     def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """Return every ONNX graph that a step runs, by name."""

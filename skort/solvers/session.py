@@ -6,7 +6,7 @@ from skort.descent.averaging import Average
 from skort.descent.batches import Batch
 from skort.descent.optimizers import SGD, Adam
 from skort.exceptions import RuntimeNotAvailableError
-from skort.objective.nodes import SAMPLE_WEIGHT, TARGET
+from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.onnx_text import Fragment, inlined
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer, adam_optimizer, training_graph
@@ -90,16 +90,15 @@ class SessionSolver:
             TARGET: self.batch.target,
             SAMPLE_WEIGHT: self.batch.sample_weight,
         }
-        self._initial = initial = score_graph.weights()
+        self._initial = score_graph.weights()
         self._memory = optimizer.start(*score_graph.n_weights(), objective.dtype)
         self._optimizer, self._eta = _OPTIMIZERS[type(optimizer)](optimizer, self._memory)
         self._session = BoundTrainingSession(self._model, self._trainable, inputs, self._optimizer)
         self.gradient_norm = self._session.gradient_norm
+        self.loss = self._session.value(LOSS)
         self._average = Average(average, sum(score_graph.n_weights()))
         if state is not None:
-            vectors = self._vectors()
-            load(self._arrays(vectors), state)
-            self._session.load({what: views(vector, initial) for what, vector in vectors.items()})
+            self.restore(state)
 
     def step(self, eta):
         """Make one update with learning rate `eta`; return the objective on the batch before it."""
@@ -115,6 +114,12 @@ class SessionSolver:
     def state(self):
         """Return a copy of everything that training goes on from, by name."""
         return saved(self._arrays(self._vectors()))
+
+    def restore(self, state):
+        """Go on from a state as from `state`."""
+        vectors = self._vectors()
+        load(self._arrays(vectors), state)
+        self._session.load({what: views(vector, self._initial) for what, vector in vectors.items()})
 
     def _vectors(self):
         """Return what the session holds, as copies: the weights, and what its optimizer remembers of each."""
@@ -136,5 +141,6 @@ def _objective_graph(score_graph, objective, batch_size):
     objective.add_value(fragment, score_graph.score_name)
     model.graph.node.extend(fragment.nodes)
     model.graph.input.extend(objective.inputs(batch_size))
-    model.graph.output[0].CopyFrom(objective.output())
+    model.graph.output[0].CopyFrom(objective.output(OBJECTIVE))
+    model.graph.output.append(objective.output(LOSS))
     return inlined(model, fragment)

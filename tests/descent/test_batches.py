@@ -31,7 +31,7 @@ def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0):
 
 @given(n=st.integers(1, 60), batch_size=st.integers(1, 70), seed=st.integers(0, 99))
 @settings(deadline=None)
-def test_every_row_is_used_once_with_its_batchs_weight(n, batch_size, seed):
+def test_every_row_is_used_once_as_one_of_its_batch(n, batch_size, seed):
     used = []
     for rows, weights, share in epoch(n, batch_size, seed=seed):
         real = weights > 0
@@ -43,18 +43,31 @@ def test_every_row_is_used_once_with_its_batchs_weight(n, batch_size, seed):
 
 @given(data=st.data(), n=st.integers(1, 40), batch_size=st.integers(1, 50))
 @settings(deadline=None)
-def test_sample_weights_are_normalised_batch_by_batch(data, n, batch_size):
-    weight = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0, 1e300]), min_size=n, max_size=n)))
-    weight[data.draw(st.integers(0, n - 1))] = 1e300
-    shares, used = [], []
+def test_an_epoch_sums_to_the_weighted_mean(data, n, batch_size):
+    weight = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=n, max_size=n)))
+    weight[data.draw(st.integers(0, n - 1))] = 3.0
+    mean, n_rows = weight[weight > 0].mean(), np.count_nonzero(weight)
+    total, used = np.zeros(n), []
     for rows, weights, share in epoch(n, batch_size, weight, scale=0.5):
-        expected = weight[rows] / 1e300 * (weights > 0)
-        np.testing.assert_allclose(weights, 0.5 * expected / expected.sum(), atol=1e-300)
-        shares.append(share)
-        used += rows[weights > 0].tolist()
-    assert sum(shares) == pytest.approx(1)
-    assert set(used) >= set(np.flatnonzero(weight == 1e300))
-    assert not set(used) & set(np.flatnonzero(weight == 0))
+        real = weights > 0
+        np.testing.assert_allclose(weights[real], 0.5 * weight[rows[real]] / (mean * real.sum()))
+        assert share == pytest.approx(real.sum() / n_rows)
+        np.add.at(total, rows, share * weights)
+        used += rows[real].tolist()
+    assert sorted(used) == np.flatnonzero(weight).tolist()
+    np.testing.assert_allclose(total, 0.5 * weight / weight.sum())
+
+
+def test_only_the_ratios_of_the_weights_count():
+    weight = np.array([1.0, 2, 0.5, 4, 1])
+    expected = epoch(5, 2, weight)
+    for scaled in (weight * 2.0**1021, weight * 2.0**-1000):
+        for (rows, weights, share), (scaled_rows, scaled_weights, scaled_share) in zip(
+            expected, epoch(5, 2, scaled), strict=True
+        ):
+            np.testing.assert_array_equal(rows, scaled_rows)
+            np.testing.assert_array_equal(weights, scaled_weights)
+            assert share == scaled_share
 
 
 def test_order_without_shuffle_and_short_last_batch():
@@ -76,20 +89,6 @@ def test_order_is_a_new_seeded_permutation_each_epoch():
     assert first != second
     assert [first, second] == two_epochs(3)
     assert [first, second] != two_epochs(4)
-
-
-def test_weights_too_small_to_be_normalised_are_zero():
-    weight = np.ones(6)
-    weight[3] = 1e-320
-    used = [row for rows, weights, _ in epoch(6, 1, weight) for row in rows[weights > 0]]
-    assert sorted(used) == [0, 1, 2, 4, 5]
-
-
-@pytest.mark.parametrize("weight, weighted", [(None, False), ([2.0, 2, 0], False), ([2.0, 1, 0], True)])
-def test_weighted_rows_have_different_weights(weight, weighted):
-    X = np.zeros((3, 1))
-    batches = Batches(X, X, weight, batch_size=2, shuffle=True, random_state=None)
-    assert batches.weighted is weighted
 
 
 def with_long_indices(X):

@@ -1,11 +1,110 @@
-"""The progress bar: in a terminal or a notebook only."""
+"""The callbacks that skort brings, on scripted trainings."""
 
 import io
+import math
 import sys
 
+import numpy as np
 import pytest
 
-from skort.descent.callbacks import ProgressBar
+from skort.descent.callbacks import EarlyStopping, EpochLines, ProgressBar, check_callbacks
+from skort.descent.history import History
+
+
+class Scripted:
+    """A training whose column `name` has the given values."""
+
+    def __init__(self, name, values):
+        self.name, self.values = name, values
+        self.max_iter, self.history = len(values), History()
+        self.stopped, self.best = False, None
+
+    @property
+    def n_epochs(self):
+        return self.history.n_epochs
+
+    def no_improvement(self):
+        self.stopped = True
+
+    def keep_best(self):
+        self.best = self.n_epochs
+
+    def run(self, callback):
+        getattr(callback, "on_train_begin", lambda training: None)(self)
+        for value in self.values:
+            self.history.next_epoch(**{self.name: value})
+            callback.on_epoch_end(self)
+            if self.stopped:
+                break
+        getattr(callback, "on_train_end", lambda training: None)(self)
+        return self
+
+
+@pytest.mark.parametrize(
+    "objectives, tol, n_epochs",
+    [
+        # Falls by 1 > tol, then stays: two bad epochs in a row end it.
+        ([5, 4, 4, 4, 4, 4], 0.1, 4),
+        # One good epoch between the bad ones starts the count anew.
+        ([5, 5, 3, 3, 3, 3], 0.1, 5),
+        # Falling by less than tol is bad, against the best value so far.
+        ([5, 4.95, 4.9, 1, 0], 0.1, 3),
+        # Falling by exactly tol is not bad.
+        ([5, 4.5, 4, 3.5], 0.5, 4),
+        # Without tol nothing is bad.
+        ([1, 2, 3, 4], None, 4),
+        # What is no number is bad.
+        ([math.nan, math.nan, 1], 0.0, 2),
+    ],
+)
+@pytest.mark.parametrize("sign, name", [(1, "objective"), (-1, "validation_score")])
+def test_early_stopping_after_bad_epochs_in_a_row(objectives, tol, n_epochs, sign, name):
+    values = [sign * value for value in objectives]
+    training = Scripted(name, values).run(EarlyStopping(name, patience=2, tol=tol))
+    assert training.n_epochs == n_epochs
+    assert training.stopped == (n_epochs < len(values))
+    if not np.isnan(values[0]):
+        assert training.best == 1 + int(np.argmin(objectives[:n_epochs]))
+
+
+@pytest.mark.parametrize("restore_best", [True, False])
+def test_the_same_early_stopping_serves_several_trainings(restore_best):
+    stopping = EarlyStopping("accuracy", patience=1, restore_best=restore_best)
+    for values, best in (([0.1, 0.9, 0.5], 2), ([0.3, 0.2], 1)):
+        training = Scripted("accuracy", values).run(stopping)
+        assert training.best == (best if restore_best else None)
+        assert training.stopped
+
+
+def test_early_stopping_counts_what_came_before_a_checkpoint():
+    stopping = EarlyStopping("objective", patience=3)
+    training = Scripted("objective", [3.0])
+    for value in (1.0, 2.0):
+        training.history.next_epoch(objective=value)
+    training.run(stopping)
+    assert not training.stopped
+    assert training.best is None
+    training.history.next_epoch(objective=4.0)
+    stopping.on_epoch_end(training)
+    assert training.stopped
+
+
+def test_greater_is_better_may_be_said():
+    training = Scripted("error", [3.0, 2.0, 4.0]).run(EarlyStopping("error", greater_is_better=False))
+    assert training.best == 2
+
+
+def test_a_column_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match=r"monitor='accuracy' is not in the history, which has \['objective'\]"):
+        Scripted("objective", [1.0]).run(EarlyStopping("accuracy"))
+
+
+def test_lines():
+    stream = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        Scripted("objective", [3.0, 1.23456, "high"]).run(EpochLines())
+    assert stream.getvalue() == "Epoch 1: objective=3\nEpoch 2: objective=1.23\nEpoch 3: objective=high\n"
 
 
 class Terminal(io.StringIO):
@@ -13,21 +112,23 @@ class Terminal(io.StringIO):
         return True
 
 
-def run(bar):
-    with bar as progress:
-        for objective in (3.0, 1.25):
-            progress(objective)
-
-
-def test_in_a_terminal_it_shows_epochs_and_the_loss(monkeypatch):
+def test_in_a_terminal_the_bar_shows_epochs_and_the_objective(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
-    run(ProgressBar(2))
+    Scripted("objective", [3.0, 1.25]).run(ProgressBar())
     assert "2/2" in sys.stderr.getvalue()
-    assert "loss=1.25" in sys.stderr.getvalue()
+    assert "objective=1.25" in sys.stderr.getvalue()
 
 
-@pytest.mark.parametrize("stream, enabled", [(io.StringIO, True), (Terminal, False)])
-def test_elsewhere_it_shows_nothing(stream, enabled, monkeypatch):
-    monkeypatch.setattr(sys, "stderr", stream())
-    run(ProgressBar(2, enabled=enabled))
+def test_elsewhere_the_bar_shows_nothing(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    Scripted("objective", [3.0, 1.25]).run(ProgressBar())
     assert sys.stderr.getvalue() == ""
+
+
+def test_what_is_no_callback_is_refused():
+    check_callbacks(None)
+    check_callbacks([ProgressBar(), EpochLines()])
+    with pytest.raises(ValueError, match="callbacks: 'bar' is no callback: it has none of on_train_begin"):
+        check_callbacks(["bar"])
+    with pytest.raises(ValueError, match=r"callbacks: ProgressBar is a class: pass an instance, ProgressBar\(\)"):
+        check_callbacks([ProgressBar])

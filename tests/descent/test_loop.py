@@ -1,41 +1,59 @@
-"""The loop with a solver of numpy alone: steps, stopping, divergence."""
+"""The loop with a solver of numpy alone: steps, history, interruption, divergence."""
+
+import math
 
 import numpy as np
 import pytest
 
 from skort.descent.batches import Batch, Batches
+from skort.descent.callbacks import EarlyStopping
 from skort.descent.loop import minimise
 from skort.descent.schedules import Adaptive, Constant, InvScaling
+from skort.descent.training import Training
 
 
 class MeanSolver:
-    """Fits one number w to the target: J = sum_i v_i (w - y_i)^2 / 2."""
+    """Fits one number w to the target: J = sum_i v_i (w - y_i)^2 / 2 + 1, of which 1 is the penalty."""
 
     def __init__(self, batch_size, start=0.0):
         self.batch = Batch.empty(batch_size, 1, 1, np.float64)
         self.w = start
         self.etas = []
+        self.last_loss = self.last_gradient = 0.0
 
     def step(self, eta):
         self.etas.append(eta)
         residual = self.w - self.batch.target
-        objective = 0.5 * float((self.batch.sample_weight * residual**2).sum())
-        self.w -= eta * float((self.batch.sample_weight * residual).sum())
-        return objective
+        self.last_loss = 0.5 * float((self.batch.sample_weight * residual**2).sum())
+        self.last_gradient = float((self.batch.sample_weight * residual).sum())
+        self.w -= eta * self.last_gradient
+        return self.last_loss + 1
+
+    def loss(self):
+        return self.last_loss
+
+    def gradient_norm(self):
+        return abs(self.last_gradient)
 
     def weights(self):
         return {"w": np.array(self.w)}
 
+    def state(self):
+        return self.weights()
+
+    def restore(self, state):
+        self.w = float(state["w"])
+
 
 class ScriptedSolver(MeanSolver):
-    """Reports the objectives that it is given, one a step."""
+    """Reports the objectives that it is given, one a step; its weight is the number of steps."""
 
     def __init__(self, objectives, w=0.0):
-        super().__init__(batch_size=1)
+        super().__init__(batch_size=1, start=w)
         self.objectives = iter(objectives)
-        self.w = w
 
     def step(self, eta):
+        self.w += 1
         return next(self.objectives)
 
 
@@ -44,87 +62,182 @@ def batches(y, batch_size=None, shuffle=False):
     return Batches(y, y, None, batch_size=batch_size or len(y), shuffle=shuffle, random_state=np.random.RandomState(0))
 
 
-def run(solver, data, schedule=None, *, max_iter=100, tol=None, n_iter_no_change=5, **options):
-    return minimise(
-        solver,
-        data,
-        schedule or Constant(0.5),
-        max_iter=max_iter,
-        tol=tol,
-        n_iter_no_change=n_iter_no_change,
-        **options,
-    )
+def training(solver, data, schedule=None, *, max_iter=100, callbacks=(), **options):
+    return Training(solver, data, schedule or Constant(0.5), max_iter=max_iter, callbacks=callbacks, **options)
+
+
+def run(*args, **options):
+    return minimise(training(*args, **options))
+
+
+class Recorder:
+    """Calls `act` at every hook, with its name; keeps what it returns."""
+
+    def __init__(self, act):
+        self.seen = []
+        for hook in ("on_train_begin", "on_batch_end", "on_epoch_end", "on_train_end"):
+            setattr(self, hook, lambda training, hook=hook: self.seen.append(act(hook, training)))
 
 
 def test_full_batches_follow_the_closed_form():
     descent = run(MeanSolver(4), batches([1.0, 2.0, 3.0, 6.0]), max_iter=7)
-    # w_t = mean (1 - (1 - eta)^t), J_t = (w_t - mean)^2 / 2 + var / 2
+    # w_t = mean (1 - (1 - eta)^t), loss_t = (w_t - mean)^2 / 2 + var / 2
     assert descent.weights["w"] == pytest.approx(3 * (1 - 0.5**7))
-    assert descent.loss_curve == pytest.approx([0.5 * (3 * 0.5**t) ** 2 + 0.5 * 3.5 for t in range(7)])
+    loss = [0.5 * (3 * 0.5**t) ** 2 + 0.5 * 3.5 for t in range(7)]
+    assert descent.history["loss"] == pytest.approx(loss)
+    assert descent.history["objective"] == pytest.approx([value + 1 for value in loss])
+    assert descent.history["gradient_norm"] == pytest.approx([3 * 0.5**t for t in range(7)])
+    assert descent.history["eta"] == [0.5] * 7
     assert descent.n_updates == 7
-    assert descent.converged
+    assert not descent.stopped
 
 
 def test_loss_of_an_epoch_is_the_mean_over_its_rows():
-    # eta is so small that w stays 0: J = mean of y^2 / 2, whatever the batches.
+    # eta is so small that w stays 0: the loss is the mean of y^2 / 2, whatever the batches.
     descent = run(MeanSolver(2), batches([1.0, 2.0, 5.0], batch_size=2), Constant(1e-12), max_iter=1)
-    assert descent.loss_curve == pytest.approx([0.5 * 30 / 3])
+    assert descent.history["loss"] == pytest.approx([0.5 * 30 / 3])
     assert descent.n_updates == 2
 
 
-def test_schedule_counts_updates_from_one():
+def test_schedule_counts_updates_from_one_and_on_from_before():
+    data, schedule = batches([1.0, 2.0, 3.0], batch_size=2), InvScaling(eta0=1.0, power_t=1.0)
     solver = MeanSolver(2)
-    run(solver, batches([1.0, 2.0, 3.0], batch_size=2), InvScaling(eta0=1.0, power_t=1.0), max_iter=2)
+    descent = run(solver, data, schedule, max_iter=2)
     assert solver.etas == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4])
-
-
-@pytest.mark.parametrize(
-    "objectives, n_iter",
-    [
-        # Falls by 1 > tol, then stays: two bad epochs in a row end it.
-        ([5, 4, 4, 4, 4, 4], 4),
-        # One good epoch between the bad ones starts the count anew.
-        ([5, 5, 3, 3, 3, 3], 5),
-        # Falling by less than tol is bad, against the best value so far.
-        ([5, 4.95, 4.9, 1, 0], 3),
-        # Falling by exactly tol is not bad.
-        ([5, 4.5, 4, 3.5], None),
-    ],
-)
-def test_stops_after_bad_epochs_in_a_row(objectives, n_iter):
-    tol = 0.5 if n_iter is None else 0.1
-    max_iter = len(objectives)
-    descent = run(ScriptedSolver(objectives), batches([0.0]), max_iter=max_iter, tol=tol, n_iter_no_change=2)
-    assert len(descent.loss_curve) == (n_iter or max_iter)
-    assert descent.converged == (n_iter is not None)
+    assert descent.history["eta"] == pytest.approx([1 / 2, 1 / 4])
+    after = run(solver, data, schedule, max_iter=None, n_updates=descent.n_updates, history=descent.history)
+    assert solver.etas[4:] == pytest.approx([1 / 5, 1 / 6])
+    assert after.history.n_epochs == 3
+    assert descent.history.n_epochs == 2
 
 
 def test_a_rate_that_falls_after_bad_epochs_prolongs_the_training():
     # Two bad epochs in a row end a rate; 4e-6 / 5 is the first rate at most 1e-6, and the last.
-    solver = MeanSolver(1)
-    descent = run(solver, batches([0.0]), Adaptive(4e-6), tol=0.1, n_iter_no_change=2)
+    solver, stopping = MeanSolver(1), EarlyStopping("objective", patience=2, tol=0.1)
+    descent = run(solver, batches([0.0]), Adaptive(4e-6), callbacks=[stopping])
     assert solver.etas == pytest.approx([4e-6] * 3 + [8e-7] * 2)
-    assert descent.converged
+    assert descent.stopped
+    assert descent.n_falls == 1
+    after = run(solver, batches([0.0]), Adaptive(4e-6), max_iter=None, n_falls=1)
+    assert after.history["eta"] == pytest.approx([8e-7])
 
 
-def test_without_tol_all_epochs_are_run():
-    descent = run(ScriptedSolver([1.0] * 20), batches([0.0]), max_iter=20)
-    assert len(descent.loss_curve) == 20
+def test_hooks_are_called_in_order_with_what_they_are_told():
+    recorder = Recorder(lambda hook, training: (hook, training.n_updates, training.n_epochs))
+    run(MeanSolver(2), batches([1.0, 2.0, 3.0], batch_size=2), max_iter=2, callbacks=[recorder])
+    assert recorder.seen == [
+        ("on_train_begin", 0, 0),
+        ("on_batch_end", 1, 0),
+        ("on_batch_end", 2, 0),
+        ("on_epoch_end", 2, 1),
+        ("on_batch_end", 3, 1),
+        ("on_batch_end", 4, 1),
+        ("on_epoch_end", 4, 2),
+        ("on_train_end", 4, 2),
+    ]
 
 
-def test_on_epoch_end_sees_each_objective():
-    seen = []
-    run(ScriptedSolver([3.0, 2.0]), batches([0.0]), max_iter=2, on_epoch_end=seen.append)
-    assert seen == [3.0, 2.0]
+def test_on_batch_end_sees_each_objective_and_learning_rate():
+    class Batchwise:
+        seen = []
+
+        def on_batch_end(self, training):
+            self.seen.append((training.objective, training.eta))
+
+    run(ScriptedSolver([3.0, 2.0]), batches([0.0]), InvScaling(1.0, 1.0), max_iter=2, callbacks=[Batchwise()])
+    assert Batchwise.seen == [(3.0, 1.0), (2.0, 0.5)]
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_loss_that_is_not_finite_ends_it_at_once(bad):
+@pytest.mark.parametrize("hook", ["on_batch_end", "on_epoch_end"])
+def test_stop_ends_it_after_the_epoch(hook):
+    recorder = Recorder(lambda name, training: training.stop() if name == hook and training.n_updates == 3 else None)
+    descent = run(MeanSolver(2), batches([1.0, 2.0, 3.0, 4.0], batch_size=2), max_iter=9, callbacks=[recorder])
+    assert descent.stopped == (hook == "on_batch_end")
+    assert descent.n_updates == (4 if hook == "on_batch_end" else 18)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("mine")])
+@pytest.mark.parametrize("hook, n_updates", [("on_batch_end", 5), ("on_epoch_end", 4)])
+def test_an_interruption_leaves_the_last_whole_epoch(error, hook, n_updates):
+    def act(name, training):
+        if name == hook and training.n_updates == n_updates:
+            raise error
+
+    data = [1.0, 2.0, 3.0]
+    recorder = Recorder(act)
+    descent = run(MeanSolver(2), batches(data, 2, shuffle=True), max_iter=9, callbacks=[recorder])
+    two_epochs = run(MeanSolver(2), batches(data, 2, shuffle=True), max_iter=2)
+    assert descent.error is error
+    assert descent.weights == two_epochs.weights
+    assert descent.n_updates == two_epochs.n_updates == 4
+    assert descent.history["loss"] == two_epochs.history["loss"]
+    np.testing.assert_array_equal(descent.random_state.permutation(99), two_epochs.random_state.permutation(99))
+    assert len(recorder.seen) - recorder.seen.count(None) == 0
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("mine")])
+@pytest.mark.parametrize("hook", ["on_train_begin", "on_batch_end"])
+def test_an_interruption_of_the_first_epoch_is_passed_on(error, hook):
+    def act(name, training):
+        if name == hook:
+            raise error
+
+    with pytest.raises(type(error)) as raised:
+        run(MeanSolver(2), batches([1.0, 2.0, 3.0], 2), max_iter=9, callbacks=[Recorder(act)])
+    assert raised.value is error
+
+
+def test_an_error_at_the_end_is_kept_after_all_callbacks_have_ended():
+    def fail(name, training):
+        if name == "on_train_end":
+            raise RuntimeError("mine")
+
+    last = Recorder(lambda name, training: name)
+    descent = run(MeanSolver(1), batches([1.0]), max_iter=2, callbacks=[Recorder(fail), last])
+    assert str(descent.error) == "mine"
+    assert descent.history.n_epochs == 2
+    assert last.seen[-1] == "on_train_end"
+
+
+def test_a_state_put_back_goes_on_to_the_same_numbers():
+    data = [1.0, 2.0, 3.0, 7.0, 9.0]
+    states = []
+
+    class Saved:
+        def on_epoch_end(self, training):
+            states.append(training.state())
+
+    class Restored:
+        def on_train_begin(self, training):
+            training.restore(states[2])
+
+    options = {"schedule": InvScaling(0.5, 0.5), "max_iter": 6}
+    whole = run(MeanSolver(2), batches(data, 2, shuffle=True), callbacks=[Saved()], **options)
+    resumed = run(MeanSolver(2, start=5.0), batches(data, 2, shuffle=True), callbacks=[Restored()], **options)
+    assert resumed.weights == whole.weights
+    assert resumed.n_updates == whole.n_updates
+    assert resumed.history["objective"] == whole.history["objective"]
+
+
+def test_the_kept_epoch_is_the_one_it_ends_with():
+    class Third:
+        def on_epoch_end(self, training):
+            if training.n_epochs == 3:
+                training.keep_best()
+
+    descent = run(ScriptedSolver([5.0, 4, 3, 2, 1]), batches([0.0]), max_iter=5, callbacks=[Third()])
+    assert descent.weights == descent.solver_state == {"w": 3}
+    assert descent.n_updates == 5
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("callbacks", [[], [EarlyStopping("objective")]])
+def test_a_loss_that_is_not_finite_ends_it_at_once(bad, callbacks):
     solver = ScriptedSolver([1.0, bad, 1.0])
     with pytest.raises(
         ValueError, match=r"loss became infinite or NaN in epoch 2.*learning rate of 0\.5.*StandardScaler"
     ):
-        run(solver, batches([0.0]), max_iter=3)
+        run(solver, batches([0.0]), max_iter=3, callbacks=callbacks)
     assert next(solver.objectives) == 1.0
 
 

@@ -135,3 +135,36 @@ def test_continuous_targets_are_refused():
     X, _ = blobs(2)
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         OrtSGDClassifier().fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {"a": 1.0, "b": 3.0, "c": 0.5}, {"b": 2.0}, {"a": 0.0}])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_class_weight_is_the_sample_weight_it_stands_for(solver, class_weight, weighted):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 4)), np.repeat(["a", "b", "c"], [20, 30, 40])
+    sample_weight = rng.integers(0, 4, size=90) if weighted else np.ones(90)
+    if class_weight == "balanced":
+        total = {label: sample_weight[y == label].sum() for label in "abc"}
+        weight = np.array([1 / total[label] for label in y])
+    else:
+        weight = np.array([class_weight.get(label, 1.0) for label in y])
+    options = {"solver": solver, "max_iter": 5, "tol": None, "random_state": 0, "batch_size": 16}
+    by_class = OrtSGDClassifier(class_weight=class_weight, **options).fit(X, y, sample_weight if weighted else None)
+    by_row = OrtSGDClassifier(**options).fit(X, y, sample_weight * weight)
+    np.testing.assert_allclose(by_class.coef_, by_row.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "class_weight, message",
+    [
+        ({0: -1.0}, "class_weight=.* negative"),
+        ({0: np.nan}, "class_weight=.* not finite"),
+        ({0: 0, 1: 0}, "class_weight=.* leave no row of positive weight"),
+        ({7: 1.0}, "not in class_weight"),
+        ("even", "'class_weight' parameter"),
+    ],
+)
+def test_bad_class_weights_are_named(class_weight, message):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(ValueError, match=message):
+        OrtSGDClassifier(class_weight=class_weight).fit(X, np.arange(20) % 2)

@@ -111,7 +111,7 @@ def test_classes_are_those_of_the_fitted_model():
     tuned = still(OrtSGDClassifier, FrozenEstimator(fitted)).fit(FLOWERS[some], NAMES[some])
     assert tuned.classes_.tolist() == ["setosa", "versicolor", "virginica"]
     np.testing.assert_allclose(tuned.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=1e-6)
-    with pytest.raises(ValueError, match=r"labels that the fitted estimator does not know: \['rose'\]"):
+    with pytest.raises(ValueError, match=r"labels that are not among the known classes: \['rose'\]"):
         tuned.fit(FLOWERS, np.where(some, NAMES, "rose"))
 
 
@@ -209,7 +209,8 @@ def test_a_float64_network_of_gemm_and_relu(rng):
 def test_gradients_go_through_weights_as_they_were_before_the_step(first, second, solver, rng):
     model = onnx.parser.parse_model(f"""
         <ir_version: 8, opset_import: ["" : 17]>
-        m (float[N, 2] X) => (float[N, 1] y) <float[2, 2] {first} = {{1, 2, -1, 1}}, float[2, 1] {second} = {{1, -1}}> {{
+        m (float[N, 2] X) => (float[N, 1] y) <float[2, 2] {first} = {{1, 2, -1, 1}},
+           float[2, 1] {second} = {{1, -1}}> {{
             layer = MatMul (X, {first})
             hidden = Tanh (layer)
             y = MatMul (hidden, {second})

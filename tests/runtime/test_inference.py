@@ -40,6 +40,20 @@ def test_results_inside_the_model():
     assert [output.name for output in DOUBLE.graph.output] == ["twice", "size"]
 
 
+SCALE = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+scale (float[N, 2] X) => (float[N, 2] Y) <float[2] factor = {3, 4}> { Y = Mul (X, factor) }""")
+
+
+def test_weights_in_place_of_initializers():
+    X = np.ones((3, 2), dtype=np.float32)
+    model = InferenceModel(SCALE, weights={"factor": np.array([1, 5], np.float32)})
+    np.testing.assert_array_equal(model.run("Y", {"X": X}), [[1, 5]] * 3)
+    model.weights = {"factor": np.array([7, 8], np.float32)}
+    np.testing.assert_array_equal(model.run("Y", {"X": X}), [[7, 8]] * 3)
+    np.testing.assert_array_equal(InferenceModel(SCALE).run("Y", {"X": X}), [[3, 4]] * 3)
+
+
 @pytest.mark.parametrize("used", [False, True])
 def test_copies_run(model, used, tmp_path):
     X = np.ones((3, 2), dtype=np.float32)

@@ -1,0 +1,57 @@
+"""
+A stream of chunks
+==================
+
+Rows come from a generator, a chunk at a time, as from files or a database. `partial_fit` takes one after the other;
+after half of them the estimator is pickled, and goes on as if nothing had happened.
+"""
+
+import pickle
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skort import OrtSGDClassifier
+
+# %%
+# Chunks of 500 rows: the label is whether a hidden linear score is positive.
+
+coef = np.random.default_rng(0).normal(size=20)
+
+
+def chunks(n_chunks, seed=1):
+    """Yield (X, y)."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n_chunks):
+        X = 50 + 10 * rng.normal(size=(500, 20))
+        yield X, np.where((X - 50) @ coef > 0, "yes", "no")
+
+
+# %%
+# The scaler is fitted on a few rows that stand for all, and stays as it is.
+
+first, _ = next(chunks(1, seed=2))
+scaler = FrozenEstimator(StandardScaler().fit(first))
+model = OrtSGDClassifier(make_pipeline(scaler, LogisticRegression()), optimizer="momentum", random_state=0)
+
+# %%
+# The accuracy is that on rows that were not seen yet.
+
+for i, (X, y) in enumerate(chunks(100)):
+    if i % 20 == 0 and i > 0:
+        print(f"after {i} chunks: accuracy {model.score(X, y):.3f} on the next one")
+    if i == 50:
+        model = pickle.loads(pickle.dumps(model))
+    model.partial_fit(X, y, classes=["no", "yes"])
+
+# %%
+# The same without the pickle.
+
+unbroken = clone(model)
+for X, y in chunks(100):
+    unbroken.partial_fit(X, y, classes=["no", "yes"])
+print("the same model:", model.onnx_.SerializeToString() == unbroken.onnx_.SerializeToString())

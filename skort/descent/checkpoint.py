@@ -1,0 +1,112 @@
+"""A training in a file, to go on from after a crash."""
+
+import json
+import pathlib
+import zipfile
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skort.descent.history import History
+from skort.descent.training import TrainingState
+
+__all__ = ["Checkpoint", "load_state", "save_state"]
+
+
+class Checkpoint(BaseEstimator):
+    """
+    Save everything that a training goes on from, and go on from what was saved.
+
+    A training that goes on from a checkpoint ends with the same bytes as one that was never interrupted, given the same
+    data and parameters. Put it behind other callbacks: their columns of the history are saved too.
+
+    Parameters
+    ----------
+    path : str, path-like or None, default=None
+        The file to write: weights, the optimizer's memory, averages, the state of the random generator and the history.
+        It is replaced as a whole, never half written. None: nothing is saved.
+    every : int, default=1
+        Save after every so many epochs.
+    resume_from : str, path-like or None, default=None
+        The file to go on from. `max_iter` counts its epochs too.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.preprocessing import scale
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.callbacks import Checkpoint
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> path = os.path.join(tempfile.mkdtemp(), "training.npz")
+    >>> first = OrtSGDRegressor(max_iter=3, tol=None, random_state=0, callbacks=[Checkpoint(path)]).fit(scale(X), y)
+    >>> rest = OrtSGDRegressor(max_iter=5, tol=None, callbacks=[Checkpoint(resume_from=path)]).fit(scale(X), y)
+    >>> whole = OrtSGDRegressor(max_iter=5, tol=None, random_state=0).fit(scale(X), y)
+    >>> rest.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
+    True
+    """
+
+    def __init__(self, path=None, every=1, resume_from=None):
+        self.path = path
+        self.every = every
+        self.resume_from = resume_from
+
+    def on_train_begin(self, training):
+        """Go on from `resume_from`, unless this goes on from an earlier `partial_fit` already."""
+        if self.resume_from is not None and training.n_epochs == 0:
+            training.restore(load_state(self.resume_from))
+
+    def on_epoch_end(self, training):
+        """Save, every `every` epochs."""
+        if self.path is not None and training.n_epochs % self.every == 0:
+            save_state(training.state(), self.path)
+
+
+def save_state(state, path):
+    """
+    Write a state to a file, in place of what is there.
+
+    Parameters
+    ----------
+    state : TrainingState
+    path : str or path-like
+    """
+    path = pathlib.Path(path)
+    arrays = {f"solver/{name}": array for name, array in state.solver.items()}
+    arrays |= {f"best/{name}": array for name, array in (state.best or {}).items()}
+    others = {name: getattr(state, name) for name in ("n_updates", "n_falls", "random_state", "history")}
+    unfinished = path.with_name(path.name + ".tmp")
+    with unfinished.open("wb") as file:
+        np.savez(file, json=json.dumps(others, default=lambda value: value.tolist()), **arrays)
+    unfinished.replace(path)
+
+
+def load_state(path):
+    """
+    Read a state from a file of `save_state`.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    state : TrainingState
+
+    Raises
+    ------
+    FileNotFoundError
+    ValueError
+        Where the file is no checkpoint.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            others = json.loads(str(arrays["json"]))
+            solver, best = (
+                {name.removeprefix(part): arrays[name] for name in arrays.files if name.startswith(part)}
+                for part in ("solver/", "best/")
+            )
+            history = History(others.pop("history"))
+            return TrainingState(solver=solver, best=best or None, history=history, **others)
+    except (AttributeError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(f"resume_from={str(path)!r} is no checkpoint of a training.") from error

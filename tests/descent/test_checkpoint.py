@@ -1,0 +1,116 @@
+"""Checkpoints: a training that goes on from a file ends with the same bytes."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.callbacks import Checkpoint, EpochScoring
+from skort.descent.checkpoint import load_state, save_state
+from skort.descent.history import History
+from skort.descent.training import TrainingState
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 5))
+Y = (X[:, 0] + 0.3 * RNG.normal(size=80) > 0).astype(int)
+
+
+def short(estimator_class, **options):
+    return estimator_class(**{"tol": None, "random_state": 0, "batch_size": 16, "max_iter": 8, **options})
+
+
+@pytest.mark.parametrize("generator", ["MT19937", "PCG64", "Philox", "SFC64"])
+@pytest.mark.parametrize("best", [None, {"weights": np.array([3.0, 4.0])}])
+def test_a_state_comes_back_from_its_file(tmp_path, generator, best):
+    random_state = np.random.RandomState(getattr(np.random, generator)(3))
+    random_state.normal()
+    solver = {"weights": np.array([1.5, 2.5], np.float32), "n_updates": np.array([7])}
+    history = History(objective=[3.0, math.nan, np.float32(0.1)], score=[1, 2, 3])
+    state = TrainingState(solver, 7, 2, random_state.get_state(legacy=False), history, best)
+    save_state(state, tmp_path / "state")
+    back = load_state(tmp_path / "state")
+    for arrays, expected in ((back.solver, solver), (back.best or {}, best or {})):
+        assert arrays.keys() == expected.keys()
+        for name, array in expected.items():
+            np.testing.assert_array_equal(arrays[name], array)
+            assert arrays[name].dtype == array.dtype
+    assert (back.n_updates, back.n_falls) == (7, 2)
+    np.testing.assert_array_equal(back.history["objective"], history["objective"])
+    other = np.random.RandomState(getattr(np.random, generator)(4))
+    other.set_state(back.random_state)
+    np.testing.assert_array_equal(other.normal(size=9), random_state.normal(size=9))
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+class Crash:
+    """Ends the fit as a crash would: nothing of the estimator is left."""
+
+    def on_batch_end(self, training):
+        if training.n_updates == 23:
+            raise RuntimeError("crash")
+
+
+@pytest.mark.parametrize("estimator_class", [OrtSGDRegressor, OrtSGDClassifier])
+@pytest.mark.parametrize(
+    "options, every",
+    [
+        ({}, 1),
+        ({"learning_rate": "invscaling", "average": 9}, 3),
+        ({"optimizer": "adam", "learning_rate": "adaptive", "tol": 0.5, "n_iter_no_change": 2, "max_iter": 30}, 1),
+        ({"early_stopping": True, "tol": 1e-4, "n_iter_no_change": 3, "max_iter": 50, "eta0": 0.5}, 1),
+    ],
+)
+def test_a_fit_resumed_after_a_crash_ends_with_the_same_bytes(solver, estimator_class, options, every, tmp_path):
+    path = tmp_path / "training.npz"
+    scoring = EpochScoring(X, Y, name="score")
+    crashing = short(estimator_class, solver=solver, callbacks=[scoring, Checkpoint(path, every), Crash()], **options)
+    with pytest.raises(RuntimeError, match="crash"):
+        crashing.fit(X, Y)
+    resumed = short(
+        estimator_class, solver=solver, callbacks=[scoring, Checkpoint(path, every, resume_from=path)], **options
+    ).fit(X, Y)
+    whole = short(estimator_class, solver=solver, callbacks=[scoring], **options).fit(X, Y)
+    assert resumed.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
+    assert resumed.t_ == whole.t_
+    for name in set(whole.history_) - {"seconds"}:
+        assert resumed.history_[name] == whole.history_[name], name
+    assert load_state(path).history.n_epochs == whole.n_iter_ // every * every
+
+
+def test_a_checkpoint_of_a_finished_training_trains_no_more(tmp_path):
+    path = tmp_path / "training.npz"
+    whole = short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
+    again = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)], random_state=5).fit(X, Y)
+    assert again.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
+    assert again.n_iter_ == 8
+
+
+def test_partial_fit_goes_on_from_a_checkpoint_once(tmp_path):
+    path = tmp_path / "training.npz"
+    short(OrtSGDRegressor, callbacks=[Checkpoint(path)], max_iter=6).fit(X, Y)
+    model = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)])
+    model.partial_fit(X, Y).partial_fit(X, Y)
+    whole = short(OrtSGDRegressor).fit(X, Y)
+    assert model.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
+
+
+def test_files_that_are_no_checkpoint_are_named(tmp_path):
+    (tmp_path / "text").write_text("text")
+    (tmp_path / "empty").write_text("")
+    np.save(tmp_path / "array.npy", X)
+    np.savez(tmp_path / "arrays.npz", X=X)
+    for name in ("text", "empty", "array.npy", "arrays.npz"):
+        with pytest.raises(ValueError, match=f"resume_from='.*{name}' is no checkpoint"):
+            short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=tmp_path / name)]).fit(X, Y)
+    with pytest.raises(FileNotFoundError, match="missing"):
+        short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=tmp_path / "missing")]).fit(X, Y)
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+    path = tmp_path / "training.npz"
+    short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
+    model = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)])
+    with pytest.raises(ValueError, match="state does not fit"):
+        model.fit(X[:, :3], Y)
+    assert not hasattr(model, "n_iter_")

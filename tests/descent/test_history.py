@@ -1,0 +1,42 @@
+"""The history: columns of one length, whatever is missing."""
+
+import math
+
+import pytest
+
+from skort.descent.history import History
+
+
+def history():
+    """Return three epochs, of which the second has an accuracy."""
+    columns = History()
+    for loss in (3.0, 2.0, 1.0):
+        columns.next_epoch(loss=loss, eta=0.1)
+        if loss == 2.0:
+            columns.record("accuracy", 0.5)
+    return columns
+
+
+def test_what_is_missing_is_nan():
+    columns = history()
+    assert columns.n_epochs == 3
+    assert columns["loss"] == [3.0, 2.0, 1.0]
+    columns.next_epoch(loss=0.5, eta=0.1, time=9.0)
+    assert columns["accuracy"] == pytest.approx([math.nan, 0.5, math.nan], nan_ok=True)
+    assert columns["time"] == pytest.approx([math.nan] * 3 + [9.0], nan_ok=True)
+
+
+@pytest.mark.parametrize("n_epochs", [0, 1, 2, 3])
+def test_truncated_columns_have_the_same_length(n_epochs):
+    columns = history()
+    columns.truncate(n_epochs)
+    assert {len(column) for column in columns.values()} == {n_epochs}
+    assert columns["loss"] == [3.0, 2.0, 1.0][:n_epochs]
+
+
+def test_a_copy_goes_its_own_way():
+    columns = history()
+    copied = columns.copy()
+    copied.next_epoch(loss=0.0, eta=0.1)
+    assert columns.n_epochs == 3
+    assert copied.n_epochs == 4

@@ -1,0 +1,271 @@
+"""partial_fit and warm_start: going on is the same as not to have stopped."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler, scale
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.solvers import SOLVERS
+
+MODELS = [
+    (OrtSGDRegressor, None),
+    (OrtSGDRegressor, MLPRegressor(hidden_layer_sizes=(8,))),
+    (OrtSGDClassifier, None),
+    (OrtSGDClassifier, MLPClassifier((8,))),
+    (OrtSGDClassifier, make_pipeline(Normalizer(), LogisticRegression())),
+]
+# What the optimizer, the schedule, the averages and the order of the rows remember.
+OPTIONS = [
+    {"optimizer": "sgd", "learning_rate": "invscaling"},
+    {"optimizer": "adam", "average": 7},
+]
+
+
+def data(n=80, seed=0):
+    """Return X and a y that both estimators take."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    return X, (X[:, 0] + 0.3 * rng.normal(size=n) > 0).astype(int)
+
+
+def short(estimator_class, inner=None, **options):
+    return estimator_class(inner, **{"max_iter": 5, "tol": None, "random_state": 0, "batch_size": 16, **options})
+
+
+def classes_of(estimator):
+    return {"classes": [0, 1]} if isinstance(estimator, OrtSGDClassifier) else {}
+
+
+def assert_same(first, second):
+    """All that can be seen of two trainings is the same, to the last bit."""
+    assert first.onnx_.SerializeToString() == second.onnx_.SerializeToString()
+    assert first.t_ == second.t_
+    assert first.n_iter_ == second.n_iter_
+    for name in ("loss", "objective", "eta", "gradient_norm"):
+        assert first.history_[name] == second.history_[name]
+
+
+@pytest.mark.parametrize(
+    "copied", [lambda model: model, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("estimator_class, inner", MODELS)
+def test_epochs_one_by_one_are_the_epochs_of_fit(solver, estimator_class, inner, options, copied):
+    X, y = data()
+    model = short(estimator_class, inner, solver=solver, **options)
+    whole = short(estimator_class, inner, solver=solver, **options).fit(X, y)
+    for _ in range(5):
+        model = copied(model.partial_fit(X, y, **classes_of(model)))
+    assert_same(model, whole)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_partial_fit_goes_on_from_fit(solver, options):
+    X, y = data()
+    model = short(OrtSGDClassifier, solver=solver, max_iter=3, **options).fit(X, y).partial_fit(X, y).partial_fit(X, y)
+    assert_same(model, short(OrtSGDClassifier, solver=solver, **options).fit(X, y))
+    assert model.loss_curve_ == model.history_["objective"]
+
+
+@pytest.mark.parametrize("sizes", [[20] * 6, [20, 7, 20, 7, 1, 33]])
+def test_a_stream_that_was_pickled_is_the_stream(solver, sizes):
+    X, y = data(sum(sizes))
+    weight = np.linspace(1, 2, len(y))
+    chunks = [slice(end - size, end) for size, end in zip(sizes, np.cumsum(sizes), strict=True)]
+    stream, pickled = (short(OrtSGDClassifier, solver=solver, learning_rate="invscaling") for _ in range(2))
+    for rows in chunks:
+        stream.partial_fit(X[rows], y[rows], classes=[0, 1], sample_weight=weight[rows])
+        pickled.partial_fit(X[rows], y[rows], classes=[0, 1], sample_weight=weight[rows])
+        pickled = pickle.loads(pickle.dumps(pickled))
+    assert_same(stream, pickled)
+    assert stream.n_iter_ == len(sizes)
+
+
+def test_chunks_in_order_are_the_epoch_in_order(solver):
+    X, y = data(64)
+    options = {"solver": solver, "shuffle": False, "learning_rate": "invscaling"}
+    stream = short(OrtSGDRegressor, **options)
+    for start in range(0, 64, 32):
+        stream.partial_fit(X[start : start + 32], y[start : start + 32])
+    np.testing.assert_array_equal(stream.coef_, short(OrtSGDRegressor, max_iter=1, **options).fit(X, y).coef_)
+
+
+def test_the_weights_of_a_call_are_relative_to_its_mean():
+    X, y = data()
+    first, second = (short(OrtSGDRegressor).partial_fit(X, y, sample_weight=np.full(80, w)) for w in (1.0, 8.0))
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+
+
+def test_a_solver_is_made_once_for_chunks_of_one_size(solver, monkeypatch):
+    made = []
+    make = SOLVERS[solver].__init__
+    monkeypatch.setattr(SOLVERS[solver], "__init__", lambda self, *a, **k: made.append(1) or make(self, *a, **k))
+    X, y = data()
+    model = short(OrtSGDRegressor, solver=solver)
+    for _ in range(5):
+        model.partial_fit(X, y)
+    assert len(made) == 1
+    model.set_params(alpha=0.5).partial_fit(X, y)
+    assert len(made) == 2
+    model.partial_fit(X[:7], y[:7])
+    assert len(made) == 3
+
+
+def test_parameters_count_from_the_next_call_on():
+    X, y = data()
+    model = short(OrtSGDRegressor).partial_fit(X, y).set_params(eta0=1e-12).partial_fit(X, y)
+    np.testing.assert_allclose(model.coef_, short(OrtSGDRegressor).partial_fit(X, y).coef_, rtol=1e-6)
+
+
+X, Y = data()
+BAD_CALLS = [
+    (X[:, :4], Y, {}, "X has 4 features, but .* is expecting 5 features"),
+    (np.where(X > 2, np.nan, X), Y, {}, "Input X contains NaN"),
+    (X, Y[:-1], {}, "inconsistent numbers of samples"),
+    (X, None, {}, "requires y to be passed"),
+    (X, Y, {"sample_weight": np.zeros(80)}, "(?i)sample.weight.*zero"),
+]
+
+
+@pytest.mark.parametrize("X, y, options, message", BAD_CALLS, ids=[case[-1] for case in BAD_CALLS])
+@pytest.mark.parametrize("estimator_class", [OrtSGDRegressor, OrtSGDClassifier])
+def test_a_call_that_fails_changes_nothing(estimator_class, X, y, options, message):
+    model, undisturbed = (short(estimator_class) for _ in range(2))
+    for _ in range(2):
+        for each in (model, undisturbed):
+            each.partial_fit(*data(), **classes_of(each))
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(X, y, **options)
+    assert_same(model, undisturbed)
+
+
+def test_divergence_changes_nothing(solver):
+    model, undisturbed = (short(OrtSGDRegressor, solver=solver).partial_fit(X, Y) for _ in range(2))
+    with pytest.raises(ValueError, match="in epoch 2"):
+        model.partial_fit(1e15 * X, Y)
+    assert_same(model.partial_fit(X, Y), undisturbed.partial_fit(X, Y))
+
+
+@pytest.mark.parametrize(
+    "before, y, options, message",
+    [
+        (False, Y, {}, "classes must be passed on the first call to partial_fit"),
+        (False, Y, {"classes": [0, 2]}, r"y contains labels that are not among the known classes: \[1\]"),
+        (False, 0 * Y, {"classes": [0]}, "number of classes has to be greater than one"),
+        (True, Y, {"classes": [0, 1, 2]}, "is not the same as on last call to partial_fit"),
+        (True, Y + 1, {}, r"y contains labels that are not among the known classes: \[2\]"),
+    ],
+)
+def test_classes_are_all_there_from_the_first_call_on(before, y, options, message):
+    model = short(OrtSGDClassifier)
+    if before:
+        model.partial_fit(X, Y, classes=[0, 1])
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(X, y, **options)
+    assert hasattr(model, "classes_") == before
+
+
+def test_classes_that_come_late():
+    y = np.array(["a", "b", "c"])[np.arange(80) % 3]
+    model = short(OrtSGDClassifier).partial_fit(X[y != "c"], y[y != "c"], classes=["c", "b", "a"])
+    model.partial_fit(X[y == "c"], y[y == "c"])
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert model.predict_proba(X).shape == (80, 3)
+
+
+def test_balanced_classes_need_all_rows():
+    model = short(OrtSGDClassifier, class_weight="balanced")
+    with pytest.raises(ValueError, match=r'class_weight="balanced" .* partial_fit'):
+        model.partial_fit(X, Y, classes=[0, 1])
+    weights = {0: 1.0, 1: 3.0}
+    by_class = short(OrtSGDClassifier, class_weight=weights).partial_fit(X, Y, classes=[0, 1])
+    by_row = short(OrtSGDClassifier).partial_fit(X, Y, classes=[0, 1], sample_weight=1.0 + 2 * Y)
+    np.testing.assert_allclose(by_class.coef_, by_row.coef_, rtol=1e-6)
+
+
+def test_other_outputs_are_refused():
+    model = short(OrtSGDRegressor).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="y has 2 outputs, earlier calls had 1"):
+        model.partial_fit(X, X[:, :2])
+
+
+def test_early_stopping_is_refused():
+    with pytest.raises(ValueError, match="partial_fit does not support early_stopping=True"):
+        short(OrtSGDRegressor, early_stopping=True).partial_fit(X, Y)
+
+
+def test_another_dtype_is_refused():
+    model = short(OrtSGDRegressor).partial_fit(X, Y).set_params(dtype="float64")
+    with pytest.raises(ValueError, match=r"dtype='float64'.*earlier calls had dtype='float32'"):
+        model.partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_steps_that_need_a_fit_are_named(fitted):
+    model = short(OrtSGDRegressor, make_pipeline(FunctionTransformer(), StandardScaler(), LinearRegression()))
+    if fitted:
+        model.fit(X, Y)
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError) as error:
+        model.partial_fit(X, Y)
+    assert "the step 'standardscaler'" in str(error.value.__cause__)
+    assert "FrozenEstimator" in str(error.value.__cause__)
+
+
+def test_frozen_steps_stay_and_a_frozen_model_is_gone_on_with(solver):
+    rows = data(seed=5)[0]
+    scaler = FrozenEstimator(StandardScaler().fit(rows))
+    streams = [
+        short(OrtSGDClassifier, inner, solver=solver) for inner in (make_pipeline(scaler, LogisticRegression()), None)
+    ]
+    for chunk in (slice(0, 40), slice(40, 80)):
+        streams[0].partial_fit(X[chunk], Y[chunk], classes=[0, 1])
+        streams[1].partial_fit(scaler.transform(X[chunk]), Y[chunk], classes=[0, 1])
+    np.testing.assert_array_equal(streams[0].coef_, streams[1].coef_)
+    fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
+    model = short(OrtSGDClassifier, FrozenEstimator(fitted), eta0=1e-9, solver=solver)
+    with pytest.raises(ValueError, match=r"classes=\[1 2\] are not those of the fitted estimator: \[0 1\]"):
+        model.partial_fit(X, Y, classes=[1, 2])
+    model.partial_fit(X, Y, classes=[0, 1])
+    np.testing.assert_allclose(model.predict_proba(X), fitted.predict_proba(X), atol=1e-6)
+
+
+# --- warm_start
+
+
+@pytest.mark.parametrize("estimator_class, inner", MODELS)
+def test_warm_start_begins_with_the_weights_of_the_last_fit(solver, estimator_class, inner):
+    # Without shuffling and with a constant learning rate there is nothing else to go on from.
+    options = {"solver": solver, "shuffle": False, "warm_start": True}
+    model = short(estimator_class, inner, max_iter=2, **options).fit(X, Y)
+    model.set_params(max_iter=3).fit(X, Y)
+    whole = short(estimator_class, inner, solver=solver, shuffle=False).fit(X, Y)
+    assert model.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
+    assert model.n_iter_ == 3
+    assert model.t_ == 15
+
+
+def test_warm_start_takes_few_epochs_where_the_data_hardly_changed():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = scale(X)
+    model = OrtSGDClassifier(warm_start=True, random_state=0).fit(X, y)
+    first = model.n_iter_
+    assert model.fit(X[1:], y[1:]).n_iter_ < first / 2
+
+
+@pytest.mark.parametrize("X, y", [(X[:, :3], Y), (X, Y + 1), (X, np.arange(80) % 3)])
+def test_a_warm_start_with_other_data_is_refused(X, y):
+    model = short(OrtSGDClassifier, warm_start=True).fit(*data())
+    before = model.onnx_
+    with pytest.raises(ValueError, match=r"warm_start=True goes on .* other features, outputs or classes"):
+        model.fit(X, y)
+    assert model.onnx_ is before
+    model.set_params(warm_start=False).fit(X, y)

@@ -1,0 +1,332 @@
+"""Validation sets, early stopping, history and callbacks of the estimators."""
+
+import math
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.metrics
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.callbacks import EarlyStopping, EpochScoring
+
+ESTIMATORS = [OrtSGDRegressor, OrtSGDClassifier]
+
+
+def data(n=80, n_features=5, seed=0):
+    """Return X and a y that both estimators take."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features))
+    return X, (X[:, 0] + 0.3 * rng.normal(size=n) > 0).astype(int)
+
+
+def short(estimator_class, inner=None, **options):
+    return estimator_class(inner, **{"max_iter": 5, "tol": None, "random_state": 0, **options})
+
+
+class Weights:
+    """Keeps the weights of every epoch."""
+
+    def __init__(self):
+        self.weights = []
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def on_epoch_end(self, training):
+        self.weights.append(training.weights())
+
+
+def assert_same_weights(model, trained):
+    assert trained
+    for name, w in trained.items():
+        np.testing.assert_array_equal(model.weights_[name], w)
+
+
+# --- validation
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(30,)), eta0=0.1),
+        OrtSGDRegressor(make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(30,))), eta0=0.1),
+        OrtSGDClassifier(MLPClassifier((30,)), eta0=0.5),
+        OrtSGDClassifier(make_pipeline(StandardScaler(), LogisticRegression()), eta0=5.0),
+    ],
+)
+def test_the_best_weights_are_restored(solver, estimator, own):
+    X, y = data(120, seed=3)
+    watched = Weights()
+    estimator.set_params(
+        solver=solver, early_stopping=True, callbacks=[watched], random_state=0, batch_size=8, validation_fraction=0.3
+    )
+    X_val, y_val = data(50, seed=4)
+    estimator.fit(X, y, **({"X_val": X_val, "y_val": y_val} if own else {}))
+    scores = estimator.validation_scores_
+    assert len(scores) == len(watched.weights) == estimator.n_iter_
+    assert estimator.best_validation_score_ == max(scores)
+    assert_same_weights(estimator, watched.weights[int(np.argmax(scores))])
+    if own:
+        assert estimator.score(X_val, y_val) == pytest.approx(max(scores), abs=1e-6)
+
+
+def test_rows_that_are_held_out_are_not_trained_on():
+    X, y = data(100)
+    seen = []
+
+    class Rows:
+        def on_batch_end(self, training):
+            real = training.solver.batch.sample_weight.ravel() > 0
+            seen.extend(training.solver.batch.X[real, 0].tolist())
+
+    options = {"early_stopping": True, "validation_fraction": 0.25, "callbacks": [Rows()], "batch_size": 10}
+    model = short(OrtSGDClassifier, max_iter=1, **options).fit(X, y)
+    assert len(set(seen)) == len(seen) == 75
+    held_out = ~np.isin(X[:, 0].astype(np.float32), np.array(seen, np.float32))
+    assert model.score(X[held_out], y[held_out]) == pytest.approx(model.validation_scores_[0])
+    # Of each class the same part.
+    assert np.bincount(y[held_out]).tolist() == pytest.approx((np.bincount(y) / 4).tolist(), abs=1)
+
+
+def test_rows_of_weight_zero_are_not_held_out_and_weights_count_in_the_score():
+    X, y = data(100, seed=2)
+    weight = np.where(np.arange(100) % 2, np.arange(100) + 1.0, 0.0)
+    seen = []
+
+    def scorer(estimator, X, y, sample_weight):
+        seen.append((X[:, 0], sample_weight))
+        return estimator.score(X, y, sample_weight)
+
+    short(OrtSGDClassifier, early_stopping=True, scoring=scorer, max_iter=1).fit(X, y, weight)
+    for column, given in seen:
+        np.testing.assert_array_equal(given, [weight[np.isclose(X[:, 0], x)].item() for x in column])
+        assert (given > 0).all()
+
+
+def test_a_validation_set_alone_is_scored_and_stops_nothing():
+    X, y = data()
+    X_val, y_val = data(seed=1)
+    model = short(OrtSGDClassifier, max_iter=9).fit(X, y, X_val=X_val, y_val=y_val)
+    plain = short(OrtSGDClassifier, max_iter=9).fit(X, y)
+    assert_same_weights(model, plain.weights_)
+    assert len(model.validation_scores_) == 9
+    assert model.validation_scores_[-1] == pytest.approx(model.score(X_val, y_val))
+    assert plain.validation_scores_ is None
+    assert plain.best_validation_score_ is None
+
+
+@pytest.mark.parametrize(
+    "scoring, metric",
+    [
+        ("neg_mean_absolute_error", lambda m, X, y: -sklearn.metrics.mean_absolute_error(y, m.predict(X))),
+        ("f1", lambda m, X, y: sklearn.metrics.f1_score(y, m.predict(X))),
+        ("roc_auc", lambda m, X, y: sklearn.metrics.roc_auc_score(y, m.decision_function(X))),
+        ("neg_brier_score", lambda m, X, y: -sklearn.metrics.brier_score_loss(y, m.predict_proba(X)[:, 1])),
+        (lambda m, X, y: -m.n_features_in_, lambda m, X, y: -5),
+    ],
+)
+def test_scoring_by_name_or_callable(solver, scoring, metric):
+    X, y = data()
+    model = short(OrtSGDClassifier, scoring=scoring, solver=solver).fit(X, y, X_val=X, y_val=y)
+    assert model.validation_scores_[-1] == pytest.approx(metric(model, X, y), abs=1e-6)
+
+
+def test_several_outputs_and_data_frames_are_scored():
+    X, _ = data()
+    X = pd.DataFrame(X, columns=list("abcde"))
+    Y = X[["a", "b"]].to_numpy() + 1
+    pipeline = make_pipeline(StandardScaler(), LinearRegression())
+    model = short(OrtSGDRegressor, pipeline, early_stopping=True, validation_fraction=0.5).fit(X, Y, X_val=X, y_val=Y)
+    assert model.validation_scores_[-1] == pytest.approx(model.score(X, Y), abs=1e-6)
+    held_out = short(OrtSGDRegressor, pipeline, early_stopping=True, validation_fraction=0.5).fit(X, Y)
+    assert len(held_out.validation_scores_) == 5
+
+
+def test_scores_make_one_session(monkeypatch):
+    import skort.runtime.inference
+
+    made = []
+    make = skort.runtime.inference.InferenceModel._make_session
+    monkeypatch.setattr(
+        skort.runtime.inference.InferenceModel, "_make_session", lambda self: made.append(self) or make(self)
+    )
+    X, y = data()
+    short(OrtSGDClassifier, early_stopping=True, scoring="roc_auc", max_iter=20).fit(X, y)
+    assert len(made) == 1
+
+
+X, Y = data(20)
+BAD_VALIDATION = [
+    ({}, {"X_val": X}, "X_val was given without y_val"),
+    ({}, {"y_val": Y}, "y_val was given without X_val"),
+    ({}, {"X_val": X[:, :3], "y_val": Y}, "X has 3 features, but .* is expecting 5 features"),
+    ({}, {"X_val": np.where(X > 1, np.nan, X), "y_val": Y}, "Input X contains NaN"),
+    ({}, {"X_val": X, "y_val": Y[:-1]}, "inconsistent numbers of samples"),
+    ({"scoring": "speed"}, {"X_val": X, "y_val": Y}, "'speed'"),
+    ({"early_stopping": True, "validation_fraction": 0.05}, {}, "validation_fraction"),
+    ({"early_stopping": True, "validation_fraction": 0.999}, {}, "validation_fraction=0.999"),
+    ({"validation_fraction": 0.0}, {}, "'validation_fraction' parameter"),
+    ({"validation_fraction": 1}, {}, "'validation_fraction' parameter"),
+    ({"early_stopping": "yes"}, {}, "'early_stopping' parameter"),
+    ({"scoring": 3}, {}, "'scoring' parameter"),
+    ({"callbacks": "bar"}, {}, "'callbacks' parameter"),
+    ({"callbacks": [3]}, {}, "callbacks: 3 is no callback: it has none of on_train_begin"),
+    ({"callbacks": [EarlyStopping]}, {}, r"EarlyStopping is a class: pass an instance, EarlyStopping\(\)"),
+    ({"callbacks": [EarlyStopping("accuracy")]}, {}, "monitor='accuracy' is not in the history"),
+]
+
+
+@pytest.mark.parametrize("options, validation, message", BAD_VALIDATION, ids=[case[-1] for case in BAD_VALIDATION])
+@pytest.mark.parametrize("estimator_class", ESTIMATORS)
+def test_bad_validation_and_callbacks_are_named(estimator_class, options, validation, message):
+    with pytest.raises(ValueError, match=message):
+        short(estimator_class, **options).fit(X, Y, **validation)
+
+
+def test_a_scorer_that_fails_does_so_before_the_training():
+    model = short(OrtSGDClassifier, scoring="roc_auc").set_params(max_iter=1)
+    X, y = data()[0], np.arange(80) % 3
+    with pytest.raises(ValueError, match="multi"):
+        model.fit(X, y, X_val=X, y_val=y)
+    assert not hasattr(model, "n_iter_")
+
+
+def test_early_stopping_ends_long_before_max_iter_without_a_warning(solver):
+    X, y = load_digits(return_X_y=True)
+    model = OrtSGDClassifier(MLPClassifier((50,)), solver=solver, early_stopping=True, random_state=0)
+    model.fit(scale(X), y)
+    assert model.n_iter_ < 300
+    assert model.best_validation_score_ > 0.9
+    # Five epochs in a row without a score better by tol.
+    best = np.maximum.accumulate(model.validation_scores_)
+    assert max(model.validation_scores_[-5:]) < best[-6] + 1e-4
+
+
+def test_max_iter_warns_where_early_stopping_did_not_end_it():
+    X, y = data()
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        short(OrtSGDClassifier, early_stopping=True, max_iter=2, tol=1e-4).fit(X, y)
+
+
+# --- history
+
+
+@pytest.mark.parametrize("estimator_class", ESTIMATORS)
+@pytest.mark.parametrize("penalty", ["l2", None])
+def test_history_is_what_its_formulas_say(solver, estimator_class, penalty):
+    X, y = data(50)
+    watched = Weights()
+    options = {"solver": solver, "alpha": 0.1, "penalty": penalty, "batch_size": 50, "eta0": 0.1, "power_t": 0.5}
+    model = short(estimator_class, learning_rate="invscaling", callbacks=[watched], **options).fit(X, y)
+    history = model.history_
+    w, b = np.zeros(5), 0.0
+    for epoch, weights in enumerate(watched.weights):
+        score = X @ w + b
+        if estimator_class is OrtSGDRegressor:
+            loss, residual = np.mean((score - y) ** 2) / 2, score - y
+        else:
+            loss, residual = np.mean(np.log1p(np.exp(score)) - y * score), 1 / (1 + np.exp(-score)) - y
+        alpha = 0.1 if penalty else 0.0
+        gradient = np.append(X.T @ residual / 50 + alpha * w, residual.mean())
+        assert history["loss"][epoch] == pytest.approx(loss, rel=1e-4)
+        assert history["objective"][epoch] == pytest.approx(loss + alpha * w @ w / 2, rel=1e-4)
+        assert history["gradient_norm"][epoch] == pytest.approx(np.linalg.norm(gradient), rel=1e-4)
+        assert history["eta"][epoch] == pytest.approx(0.1 / math.sqrt(epoch + 1))
+        w, b = weights["coef"].ravel().astype(float), weights["intercept"].item()
+    assert model.loss_curve_ == history["objective"]
+    assert model.loss_ == history["objective"][-1]
+    assert 0 < sum(history["seconds"]) < 60
+    assert pd.DataFrame(history).shape == (5, 5)
+
+
+# --- callbacks
+
+
+def test_callbacks_add_columns_and_stop(solver):
+    X, y = load_diabetes(return_X_y=True)
+    X, y = scale(X), scale(y)
+    scoring = EpochScoring(X[300:], y[300:], "neg_mean_absolute_error", name="error")
+    watched = Weights()
+    stopping = EarlyStopping("error", patience=2, tol=1e-3)
+    model = OrtSGDRegressor(solver=solver, callbacks=[scoring, stopping, watched], tol=None, random_state=0)
+    model.fit(X[:300], y[:300])
+    errors = model.history_["error"]
+    assert model.n_iter_ == len(errors) < 1000
+    assert_same_weights(model, watched.weights[int(np.argmax(errors))])
+    error = -sklearn.metrics.mean_absolute_error(y[300:], model.predict(X[300:]))
+    assert max(errors) == pytest.approx(error, rel=1e-5)
+
+
+def test_the_models_that_callbacks_see_predict_like_the_fitted_one(solver):
+    X, y = data()
+    last = []
+
+    class Predict:
+        def on_epoch_end(self, training):
+            last[:] = [training.model.predict_proba(training.prepare(X))]
+
+    pipeline = make_pipeline(StandardScaler(), MLPClassifier((8,)))
+    model = short(OrtSGDClassifier, pipeline, solver=solver, callbacks=[Predict()]).fit(X, y)
+    np.testing.assert_allclose(last[0], model.predict_proba(X), rtol=1e-4)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("mine")])
+@pytest.mark.parametrize("estimator_class", ESTIMATORS)
+def test_an_interrupted_fit_is_the_fit_up_to_the_last_whole_epoch(solver, estimator_class, error):
+    X, y = data()
+
+    class Interrupt:
+        def on_batch_end(self, training):
+            if training.n_updates == 13:
+                raise error
+
+    model = short(estimator_class, solver=solver, callbacks=[Interrupt()], batch_size=20)
+    if isinstance(error, KeyboardInterrupt):
+        with pytest.warns(UserWarning, match="interrupted by the user: fitted up to the last whole epoch, 3") as record:
+            model.fit(X, y)
+        assert record[0].filename == __file__
+    else:
+        with pytest.raises(RuntimeError, match="mine"):
+            model.fit(X, y)
+    three = short(estimator_class, solver=solver, batch_size=20, max_iter=3).fit(X, y)
+    assert model.n_iter_ == 3
+    assert model.t_ == 12
+    assert model.onnx_.SerializeToString() == three.onnx_.SerializeToString()
+    model.set_params(callbacks=None)
+    for _ in range(2):
+        model.partial_fit(X, y, **({"classes": [0, 1]} if estimator_class is OrtSGDClassifier else {}))
+    five = short(estimator_class, solver=solver, batch_size=20).fit(X, y)
+    assert model.onnx_.SerializeToString() == five.onnx_.SerializeToString()
+
+
+def test_a_callback_that_fails_in_the_first_epoch_changes_nothing():
+    class Fail:
+        def on_batch_end(self, training):
+            raise RuntimeError("mine")
+
+    X, y = data()
+    model = short(OrtSGDRegressor).fit(X, y)
+    before = model.onnx_
+    with pytest.raises(RuntimeError, match="mine"):
+        model.set_params(callbacks=[Fail()]).fit(X, y)
+    assert model.onnx_ is before
+
+
+def test_verbose_2_prints_a_line_an_epoch(capsys):
+    X, y = data()
+    model = short(OrtSGDClassifier, verbose=2, max_iter=2).fit(X, y, X_val=X, y_val=y)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["Epoch 1", "Epoch 2"]
+    assert f"validation_score={model.validation_scores_[1]:.3g}" in lines[1]
+    model.partial_fit(X, y)
+    assert capsys.readouterr().out.startswith("Epoch 3: ")
+    assert sys.stderr is not None

@@ -1,0 +1,20 @@
+"""What copies do not take along."""
+
+import copy
+import pickle
+import threading
+
+import pytest
+
+from skort.runtime.transient import Transient
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda box: pickle.loads(pickle.dumps(box))])
+def test_copies_are_empty_and_the_original_is_not(copied):
+    box = Transient()
+    # A lock can neither be copied nor pickled.
+    lock = threading.Lock()
+    box.put(lock)
+    assert copied(box).take() is None
+    assert box.take() is lock
+    assert box.take() is None
