@@ -126,6 +126,7 @@ def _add_penalty(fragment, objective, weights, gradients):
     """Add the objective, and its gradient from those of the loss, but for that of the l1 term."""
     value = LOSS
     l1, l2 = (strengths_vector(objective, weights, norm) for norm in ("l1", "l2"))
+    fragment.call(_packed(weights), gradients, [GRADIENT if l2 is None else "skort_loss_gradient"])
     if l1 is not None:
         _add_constant(fragment, "skort_l1", l1)
         fragment.call(l1_vector_text(), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])
@@ -137,7 +138,6 @@ def _add_penalty(fragment, objective, weights, gradients):
         fragment.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
         fragment.node("Add", ["skort_loss_gradient", "skort_l2_gradient"], [GRADIENT])
         value = "skort_l2_objective"
-    fragment.call(_packed(weights), gradients, [GRADIENT if l2 is None else "skort_loss_gradient"])
     fragment.node("Identity", [value], [OBJECTIVE])
 
 
