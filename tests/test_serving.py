@@ -14,8 +14,3 @@ def test_pickles_and_onnx_files_predict_as_the_fitted_models(tmp_path):
     differences = SERVING["serve"](tmp_path)
     assert differences.keys() == SERVING["MODELS"].keys()
     assert max(differences.values()) < 1e-6, differences
-
-
-def test_fit_names_the_packages_that_train():
-    error = SERVING["fit_error"]()
-    assert error is None or "onnxruntime-training-cpu" in error

@@ -81,14 +81,14 @@ def weights(estimator):
     return np.concatenate([weight.ravel() for weight in estimator.weights_.values()])
 
 
-# --- both solvers, K binary problems
+# --- all solvers, K binary problems
 
 
 @pytest.mark.skipif(len(available_solvers()) < 2, reason="this runtime has one solver only")
 @pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("estimator_class, loss", LOSSES, ids=[str(loss) for _, loss in LOSSES])
-def test_both_solvers_agree_after_100_steps(estimator_class, loss, n_outputs, hidden, rng):
+def test_all_solvers_agree_after_100_steps(estimator_class, loss, n_outputs, hidden, rng):
     X, y = data(estimator_class, n_outputs)
     inner = {OrtSGDRegressor: MLPRegressor, OrtSGDClassifier: MLPClassifier}[estimator_class]
     model = estimator_class(
@@ -96,12 +96,13 @@ def test_both_solvers_agree_after_100_steps(estimator_class, loss, n_outputs, hi
         **{"loss": loss, "batch_size": 10, "max_iter": 10, "tol": None, "eta0": 0.05, "random_state": 0},
     )
     sample_weight = rng.uniform(0.5, 2, len(X))
-    agent, session = (
-        clone(model).set_params(solver=solver).fit(X, y, sample_weight=sample_weight) for solver in ("agent", "session")
+    first, *others = (
+        clone(model).set_params(solver=solver).fit(X, y, sample_weight=sample_weight) for solver in available_solvers()
     )
-    assert agent.t_ == 100
-    np.testing.assert_allclose(agent.loss_curve_, session.loss_curve_, rtol=1e-5)
-    assert np.linalg.norm(weights(agent) - weights(session)) <= 1e-5 * np.linalg.norm(weights(agent))
+    assert first.t_ == 100
+    for other in others:
+        np.testing.assert_allclose(first.loss_curve_, other.loss_curve_, rtol=1e-5)
+        assert np.linalg.norm(weights(first) - weights(other)) <= 1e-5 * np.linalg.norm(weights(first))
 
 
 @pytest.mark.parametrize("loss", [name for name in CLASSIFICATION_LOSSES if name != "log_loss"])
