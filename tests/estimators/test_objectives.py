@@ -16,6 +16,7 @@ from sklearn.linear_model import (
     PoissonRegressor,
     SGDClassifier,
 )
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
@@ -278,6 +279,18 @@ def test_probabilities_are_those_of_sgd_classifier_with_the_same_weights(loss, n
     np.testing.assert_array_equal(model.predict(X), reference.predict(X))
     with np.errstate(divide="ignore"):
         np.testing.assert_allclose(model.predict_log_proba(X), np.log(expected), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("loss", ["log_loss", "modified_huber"])
+def test_probabilities_sum_to_one_in_their_dtype(loss, dtype):
+    X, y = data(OrtSGDClassifier, 3)
+    model = OrtSGDClassifier(loss=loss, dtype=dtype, max_iter=5, tol=None).fit(X, y)
+    probabilities = model.predict_proba(X)
+    assert probabilities.dtype == dtype
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=4 * np.finfo(dtype).eps)
+    # scikit-learn warns where they do not sum to one as exactly as their dtype can.
+    assert log_loss(y, probabilities) == pytest.approx(-np.log(probabilities[np.arange(len(y)), y]).mean(), rel=1e-5)
 
 
 @pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba"])
