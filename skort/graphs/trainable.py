@@ -21,7 +21,7 @@ __all__ = ["check_trainable", "chosen"]
 # Options that change what is minimised or predicted: name, value that does not, what to do instead.
 _UNTRAINABLE = [
     ("positive", False, "gradient steps do not keep the weights positive."),
-    ("class_weight", None, "give fit a sample_weight in place of class_weight."),
+    ("class_weight", None, "give class_weight to OrtSGDClassifier around it."),
 ]
 _OURS = {"regressor": "OrtSGDRegressor", "classifier": "OrtSGDClassifier"}
 # Operators around those that compute a prediction.

@@ -40,7 +40,7 @@ class ExponentialRegression(LinearRegression):
         (LinearRegression(positive=True), r"LinearRegression\(positive=True\) cannot be trained"),
         (
             LogisticRegression(class_weight="balanced"),
-            r"LogisticRegression\(class_weight='balanced'\) .* give fit a sample_weight",
+            r"LogisticRegression\(class_weight='balanced'\) .* give class_weight to OrtSGDClassifier",
         ),
     ],
 )
