@@ -179,7 +179,6 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
 
     def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, classes=None, one_epoch=False):
         from skort.graphs.trainable import check_trainable
-        from skort.solvers import SOLVERS
 
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
         with refitting(self) as before:
@@ -188,7 +187,7 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
             _check_kind(self, parts.model)
             check_callbacks(self.callbacks)
             self._resolve_schedule()
-            SOLVERS[self.solver].check(np.dtype(self.dtype), self._resolve_optimizer(), self.max_grad_norm)
+            self._check_solver()
             given_X = X
             X, y = self._validate(X, y, has_steps=parts.transformers is not None)
             self._loss = self._resolve_loss()
@@ -214,6 +213,7 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
             return self._fit(X, y, sample_weight, classes=classes, one_epoch=True)
         with unchanged_by_errors(self):
             check_callbacks(self.callbacks)
+            self._check_solver()
             if self.dtype != self._score_graph.dtype:
                 raise ValueError(f"dtype={self.dtype!r}, but earlier calls had dtype='{self._score_graph.dtype}'.")
             X, y = self._validate(X, y, has_steps=self._preprocessing.transformers is not None, reset=False)
@@ -304,6 +304,12 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
     def _resolve_optimizer(self):
         # By name it has its own defaults: its epsilon is not that of a loss.
         return resolved(OPTIMIZERS[self.optimizer]() if isinstance(self.optimizer, str) else self.optimizer)
+
+    def _check_solver(self):
+        """Raise an error where the solver cannot train so, or not with what is installed."""
+        from skort.solvers import SOLVERS
+
+        SOLVERS[self.solver].check(np.dtype(self.dtype), self._resolve_optimizer(), self.max_grad_norm)
 
     def _update_options(self):
         """Return what a solver is told about its updates."""
