@@ -1,6 +1,7 @@
 """A training in a file, to go on from after a crash."""
 
 import json
+import os
 import pathlib
 import zipfile
 
@@ -48,6 +49,12 @@ class Checkpoint(BaseEstimator):
 
     def __init__(self, path=None, every=1, resume_from=None):
         self.path = path
+    _parameter_constraints = {
+        "path": [str, os.PathLike, None],
+        "every": [Interval(Integral, 1, None, closed="left")],
+        "resume_from": [str, os.PathLike, None],
+    }
+
         self.every = every
         self.resume_from = resume_from
 
