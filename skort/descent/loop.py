@@ -96,8 +96,10 @@ def _run(training, hooks):
     try:
         hooks.begin()
         on_epoch_end, on_batch_end = hooks.each("on_epoch_end"), hooks.each("on_batch_end")
-        max_iter = training.n_epochs + 1 if training.max_iter is None else training.max_iter
-        while training.n_epochs < max_iter and not training.stopped:
+        one_more, max_iter = training.n_epochs + 1, training.max_iter
+        # A fit has an epoch to keep, and a `partial_fit` makes its own, whatever stops the training before.
+        least, most = (one_more, one_more) if max_iter is None else (1, max_iter)
+        while training.n_epochs < least or (training.n_epochs < most and not training.stopped):
             _make_epoch(training, hooks, on_batch_end)
             training.end_epoch()
             hooks.call(on_epoch_end)

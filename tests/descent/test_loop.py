@@ -7,6 +7,7 @@ import pytest
 
 from skort.descent.batches import Batch, Batches
 from skort.descent.callbacks import EarlyStopping
+from skort.descent.history import History
 from skort.descent.loop import minimise
 from skort.descent.schedules import Adaptive, Constant, InvScaling
 from skort.descent.training import Training
@@ -154,6 +155,18 @@ def test_stop_ends_it_after_the_epoch(hook):
     descent = run(MeanSolver(2), batches([1.0, 2.0, 3.0, 4.0], batch_size=2), max_iter=9, callbacks=[recorder])
     assert descent.stopped == (hook == "on_batch_end")
     assert descent.n_updates == (4 if hook == "on_batch_end" else 18)
+
+
+@pytest.mark.parametrize("max_iter, before, n_epochs", [(5, 0, 1), (5, 2, 2), (None, 0, 1), (None, 2, 3)])
+def test_the_first_epoch_and_that_of_partial_fit_are_made_whatever_stops_it(max_iter, before, n_epochs):
+    class AtOnce:
+        def on_train_begin(self, training):
+            training.stop()
+
+    history = History(objective=[1.0] * before)
+    descent = run(MeanSolver(1), batches([1.0]), max_iter=max_iter, callbacks=[AtOnce()], history=history)
+    assert descent.history.n_epochs == n_epochs
+    assert descent.stopped
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("mine")])
