@@ -81,6 +81,7 @@ def minimise(training):
     training.take_best()
     return Descent(
         weights=training.weights(),
+    training.history.truncate(training.n_epochs)
         solver_state=training.solver.state(),
         random_state=training.batches.random_state,
         history=training.history,
