@@ -9,6 +9,7 @@ import numpy as np
 
 from skort.descent.callbacks import CallbackError, Hooks
 from skort.descent.history import History
+from skort.descent.schedules import rate
 
 __all__ = ["Descent", "minimise"]
 
@@ -62,7 +63,8 @@ def minimise(training):
     Raises
     ------
     ValueError
-        Where the objective of a batch, or a weight at the end of an epoch, is not finite.
+        Where the objective of a batch, or a weight at the end of an epoch, is not finite, and where the schedule gives
+        no learning rate.
     BaseException
         A `KeyboardInterrupt` or the error of a callback, before there was a whole epoch.
     """
@@ -79,9 +81,9 @@ def minimise(training):
         end_error = hooks.end()
     error = error or end_error
     training.take_best()
+    training.history.truncate(training.n_epochs)
     return Descent(
         weights=training.weights(),
-    training.history.truncate(training.n_epochs)
         solver_state=training.solver.state(),
         random_state=training.batches.random_state,
         history=training.history,
@@ -121,8 +123,7 @@ def _make_epoch(training, hooks, on_batch_end):
     with np.errstate(over="ignore", invalid="ignore"):
         for share in training.batches.epoch(solver.batch):
             t += 1
-            # A Python float: numpy's would make float64 arithmetic of float32 weights.
-            eta = float(schedule(t))
+            eta = rate(schedule, t)
             objective = solver.step(eta)
             if not math.isfinite(objective):
                 raise _diverged("loss", epoch, eta)

@@ -1,9 +1,8 @@
 """What a user may give as an instance: losses, penalties, optimizers, schedules."""
 
-import math
-from numbers import Real
-
 from sklearn.base import BaseEstimator, clone
+
+from skort.descent.schedules import rate
 
 __all__ = ["checked_schedule", "resolved"]
 
@@ -40,7 +39,5 @@ def resolved(component):
 
 def checked_schedule(schedule):
     """Return a schedule, t -> learning rate; raise an error where its first rate is none."""
-    eta = schedule(1)
-    if not isinstance(eta, Real) or not math.isfinite(eta) or eta < 0:
-        raise ValueError(f"learning_rate={schedule!r} has to give a finite number >= 0, gave {eta!r} for update 1.")
+    rate(schedule, 1)
     return schedule

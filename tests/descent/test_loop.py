@@ -232,6 +232,22 @@ def test_a_state_put_back_goes_on_to_the_same_numbers():
     assert resumed.history["objective"] == whole.history["objective"]
 
 
+def test_the_columns_of_the_history_have_one_length():
+    class First:
+        def on_epoch_end(self, training):
+            if training.n_epochs == 1:
+                training.history.record("score", 0.5)
+
+    descent = run(MeanSolver(1), batches([1.0]), max_iter=3, callbacks=[First()])
+    np.testing.assert_array_equal(descent.history["score"], [0.5, math.nan, math.nan])
+
+
+@pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf, None, np.array([0.1])])
+def test_a_rate_that_is_none_is_named_with_its_update(bad):
+    with pytest.raises(ValueError, match=r"learning_rate=.*finite number >= 0, gave .* for update 3"):
+        run(MeanSolver(1), batches([1.0, 2.0], 1), lambda t: bad if t == 3 else 0.1, max_iter=5)
+
+
 def test_the_kept_epoch_is_the_one_it_ends_with():
     class Third:
         def on_epoch_end(self, training):
