@@ -244,7 +244,10 @@ class EpochScoring(BaseEstimator):
         """Prepare X, and score once, so that a scorer that fails does so before the training."""
         self._X = training.prepare(self.X)
         self._scorer = check_scoring(training.model, self.scoring)
-        self._score(training)
+        try:
+            self._score(training)
+        except (AttributeError, TypeError) as error:
+            raise ValueError(f"scoring={self.scoring!r} cannot score this model: {error}") from error
 
     def on_epoch_end(self, training):
         """Write the score down."""

@@ -207,6 +207,24 @@ def test_bad_validation_and_callbacks_are_named(estimator_class, options, valida
         short(estimator_class, **options).fit(X, Y, **validation)
 
 
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (
+            {"loss": "hinge", "scoring": "neg_log_loss"},
+            "scoring='neg_log_loss' cannot score .*OrtSGDClassifier.*predict_proba",
+        ),
+        ({"scoring": lambda *_: {"f1": 1.0}}, "scoring=<function .* cannot score this model: .*dict"),
+    ],
+)
+def test_scoring_that_the_model_cannot_have_is_named(options, message):
+    X, y = data()
+    model = short(OrtSGDClassifier, **options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, X_val=X, y_val=y)
+    assert not hasattr(model, "n_iter_")
+
+
 def test_a_scorer_that_fails_does_so_before_the_training():
     model = short(OrtSGDClassifier, scoring="roc_auc").set_params(max_iter=1)
     X, y = data()[0], np.arange(80) % 3
