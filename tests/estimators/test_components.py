@@ -71,6 +71,7 @@ def test_functions_and_none_are_themselves():
         ({"optimizer": Momentum}, r"Momentum is a class.*Momentum\(\)"),
         ({"optimizer": Momentum(momentum=2)}, "'momentum' parameter of Momentum"),
         ({"optimizer": Adam(beta_1=1)}, "'beta_1' parameter of Adam"),
+        ({"optimizer": Adam(epsilon=1e-50)}, "'epsilon' parameter of Adam"),
         ({"learning_rate": "cosine"}, "'learning_rate' parameter of OrtSGDRegressor"),
         ({"learning_rate": Cosine}, "Cosine is a class"),
         ({"learning_rate": Cosine(n_updates=0)}, "'n_updates' parameter of Cosine"),
@@ -84,6 +85,8 @@ def test_functions_and_none_are_themselves():
         ({"solver": "session", "optimizer": "momentum"}, 'solver="session" has no optimizer=Momentum'),
         ({"solver": "session", "optimizer": "nesterov"}, 'solver="session" has no optimizer=Nesterov'),
         ({"solver": "session", "max_grad_norm": 1.0}, 'solver="session" cannot clip.*max_grad_norm=1.0'),
+        ({"solver": "session", "optimizer": Adam(beta_1=1 - 1e-9)}, "beta_1 and beta_2 that are below 1 in float32"),
+        ({"solver": "session", "optimizer": Adam(beta_2=1 - 1e-9)}, "beta_1 and beta_2 that are below 1 in float32"),
     ],
 )
 def test_what_cannot_work_is_refused_in_fit(parameters, message, data):
