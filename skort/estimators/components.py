@@ -24,17 +24,15 @@ def resolved(component):
     Raises
     ------
     ValueError
-        Where it is a class, or one of its parameters, or of those of a component inside it, is not as it must be.
+        Where it, or a component inside it, is a class, and where a parameter of either is not as it must be.
     """
-    if isinstance(component, type):
-        raise ValueError(f"{component.__name__} is a class: give an instance of it, {component.__name__}().")
-    if not isinstance(component, BaseEstimator):
-        return component
-    component = clone(component)
-    for part in (component, *component.get_params().values()):
+    is_component = isinstance(component, BaseEstimator)
+    for part in (component, *(component.get_params().values() if is_component else ())):
+        if isinstance(part, type):
+            raise ValueError(f"{part.__name__} is a class: give an instance of it, {part.__name__}().")
         if hasattr(part, "_parameter_constraints"):
             part._validate_params()
-    return component
+    return clone(component) if is_component else component
 
 
 def checked_schedule(schedule):

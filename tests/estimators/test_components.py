@@ -74,6 +74,7 @@ def test_functions_and_none_are_themselves():
         ({"optimizer": Adam(epsilon=1e-50)}, "'epsilon' parameter of Adam"),
         ({"learning_rate": "cosine"}, "'learning_rate' parameter of OrtSGDRegressor"),
         ({"learning_rate": Cosine}, "Cosine is a class"),
+        ({"learning_rate": Warmup(Cosine)}, r"Cosine is a class.*Cosine\(\)"),
         ({"learning_rate": Cosine(n_updates=0)}, "'n_updates' parameter of Cosine"),
         ({"learning_rate": Warmup(Constant(eta0=-1.0))}, "'eta0' parameter of Constant"),
         ({"learning_rate": lambda t: -0.1}, "learning_rate=.*finite number >= 0, gave -0.1 for update 1"),
@@ -84,9 +85,9 @@ def test_functions_and_none_are_themselves():
         ({"average": -1}, "'average' parameter"),
         ({"solver": "session", "optimizer": "momentum"}, 'solver="session" has no optimizer=Momentum'),
         ({"solver": "session", "optimizer": "nesterov"}, 'solver="session" has no optimizer=Nesterov'),
-        ({"solver": "session", "max_grad_norm": 1.0}, 'solver="session" cannot clip.*max_grad_norm=1.0'),
         ({"solver": "session", "optimizer": Adam(beta_1=1 - 1e-9)}, "beta_1 and beta_2 that are below 1 in float32"),
         ({"solver": "session", "optimizer": Adam(beta_2=1 - 1e-9)}, "beta_1 and beta_2 that are below 1 in float32"),
+        ({"solver": "session", "max_grad_norm": 1.0}, 'solver="session" cannot clip.*max_grad_norm=1.0'),
     ],
 )
 def test_what_cannot_work_is_refused_in_fit(parameters, message, data):
