@@ -38,6 +38,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
     "within_subsection_order": "FileNameSortKey",
+    # What a cell prints is shown, not what its last line returns.
+    "capture_repr": (),
     "show_memory": False,
     "min_reported_time": 1e9,
     "write_computation_times": False,
