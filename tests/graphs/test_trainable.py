@@ -49,6 +49,12 @@ def test_models_that_cannot_be_trained_are_named(model, message):
         check_trainable(model)
 
 
+def test_a_fitted_model_may_have_had_class_weights():
+    check_trainable(LogisticRegression(class_weight="balanced"), is_fitted=True)
+    with pytest.raises(NotTrainableError, match="positive=True"):
+        check_trainable(LinearRegression(positive=True), is_fitted=True)
+
+
 @pytest.mark.parametrize("hidden", [(3, 0), (-1,), (5.0,), (True,), "5"])
 def test_layers_are_of_whole_units(hidden):
     with pytest.raises(ValueError, match=r"'?hidden_layer_sizes'? .*MLPRegressor must be"):
