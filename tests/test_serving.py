@@ -8,7 +8,7 @@ import pytest
 SERVING = runpy.run_path(str(Path(__file__).with_name("serving.py")))
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Class PassiveAggressive:FutureWarning")
 def test_pickles_and_onnx_files_predict_as_the_fitted_models(tmp_path):
     SERVING["train"](tmp_path)
     differences = SERVING["serve"](tmp_path)

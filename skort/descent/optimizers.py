@@ -266,7 +266,7 @@ class Adam(BaseEstimator):
     beta_2 : float, default=0.999
         :math:`\beta_2`, at least 0 and below 1.
     epsilon : float, default=1e-8
-        :math:`\epsilon`, positive.
+        :math:`\epsilon`, at least the smallest normal number of float32.
     weight_decay : float, default=0.0
         :math:`\lambda`, not negative. Above 0 it is not for solver "session".
 
@@ -283,7 +283,8 @@ class Adam(BaseEstimator):
     _parameter_constraints = {
         "beta_1": [Interval(Real, 0, 1, closed="left")],
         "beta_2": [Interval(Real, 0, 1, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        # One that is zero in float32 divides by zero where a gradient was always zero.
+        "epsilon": [Interval(Real, float(np.finfo(np.float32).tiny), None, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
     }
 

@@ -219,6 +219,7 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
             return self._fit(X, y, sample_weight, classes=classes, one_epoch=True)
         with unchanged_by_errors(self):
             check_callbacks(self.callbacks)
+            self._usable_solvers()
             if self.dtype != self._score_graph.dtype:
                 raise ValueError(f"dtype={self.dtype!r}, but earlier calls had dtype='{self._score_graph.dtype}'.")
             X, y = self._validate(X, y, has_steps=self._preprocessing.transformers is not None, reset=False)

@@ -83,7 +83,8 @@ def _split(estimator):
     *before, (name, last) = estimator.steps
     steps, model, is_fitted, inner_name = _split(last)
     if steps:
-        before, name = [*before, (name, Pipeline(steps))], inner_name
+        memory = last.memory if isinstance(last, Pipeline) else None
+        before, name = [*before, (name, Pipeline(steps, memory=memory))], inner_name
     return [(k, s) for k, s in before if s is not None and s != "passthrough"], model, is_fitted, name
 
 

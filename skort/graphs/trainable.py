@@ -19,10 +19,9 @@ from skort.graphs.score_graph import find_weights, joined
 __all__ = ["check_trainable", "chosen"]
 
 # Options that change what is minimised or predicted: name, value that does not, what to do instead.
-_UNTRAINABLE = [
-    ("positive", False, "gradient steps do not keep the weights positive."),
-    ("class_weight", None, "give fit a sample_weight in place of class_weight."),
-]
+_UNTRAINABLE = [("positive", False, "gradient steps do not keep the weights positive.")]
+# Those that a fitted model has done with.
+_UNTRAINABLE_UNFITTED = [("class_weight", None, "give class_weight to OrtSGDClassifier around it.")]
 _OURS = {"regressor": "OrtSGDRegressor", "classifier": "OrtSGDClassifier"}
 # Operators around those that compute a prediction.
 _BOOKKEEPING = {"ArgMax", "ArrayFeatureExtractor", "ConstantOfShape", "Equal", "Less", "Not", "Shape"}
@@ -67,7 +66,7 @@ def check_trainable(model, *, is_fitted=False):
         )
     model._validate_params()
     parameters = score_model(model).get_params()
-    for option, value, cure in _UNTRAINABLE:
+    for option, value, cure in _UNTRAINABLE + ([] if is_fitted else _UNTRAINABLE_UNFITTED):
         if parameters.get(option) not in (value, None):
             raise NotTrainableError(
                 f"estimator={type(model).__name__}({option}={parameters[option]!r}) cannot be trained: {cure}"

@@ -49,6 +49,21 @@ def test_weights_are_those_that_meet_the_input(rng, run_onnx):
     assert model.SerializeToString() == before
 
 
+def test_constants_of_an_activation_are_no_weights():
+    graph = onnx_score_graph(
+        parsed(
+            """
+            gelu (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}, float root = {1.4142135}, float one = {1}>
+            { a = MatMul (X, W) b = Div (a, root) c = Erf (b) d = Add (c, one) y = Mul (a, d) }"""
+        ),
+        2,
+        1,
+        "float32",
+        is_classifier=False,
+    )
+    assert graph.trained == Weights(("W",), ())
+
+
 def test_functions_are_inlined(rng, run_onnx):
     model = parsed(
         """
