@@ -1,9 +1,9 @@
 """
 Every solver against scikit-learn, torch, skorch and numpy: steps of neural networks, and a large linear regression.
 
-Run it with `python benchmarks/solvers.py`; peers that are not installed are left out. All on one thread, plain
-stochastic gradient descent in float32 without penalty (scikit-learn's linear model: float64). Contenders take turns;
-the figures are the smallest CPU time of five turns, and each peer's time divided by ours.
+Run it with `python benchmarks/solvers.py`; peers that are not installed are left out. All on one thread, and but where
+it says otherwise plain stochastic gradient descent in float32 without penalty (scikit-learn's linear model: float64).
+Contenders take turns; the figures are the smallest CPU time of five turns, and each peer's time divided by ours.
 """
 
 import importlib.util
@@ -18,9 +18,9 @@ from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
 
 from skort import OrtSGDRegressor
-from skort.descent.optimizers import SGD
+from skort.descent.optimizers import SGD, Adam
 from skort.graphs.initial import initial_score_graph
-from skort.objective import SquaredError
+from skort.objective import L2, SquaredError
 from skort.objective.nodes import Objective
 from skort.solvers import SOLVERS, available_solvers
 
@@ -28,6 +28,11 @@ REPEATS = 5
 ETA = 1e-3
 # Features, hidden units, rows a batch, batches an epoch, epochs.
 NETWORKS = [(10, 20, 10, 1000, 5), (100, 100, 100, 100, 10), (100, 100, 1000, 20, 20)]
+STEPS = {
+    "": {"optimizer": SGD(), "penalty": None},
+    ", l2": {"optimizer": SGD(), "penalty": L2(1e-4)},
+    ", adam and l2": {"optimizer": Adam(), "penalty": L2(1e-4)},
+}
 
 
 def smallest_times(contenders):
@@ -148,15 +153,21 @@ def steps():
         print(f"MLP {n_features}-{n_hidden}-1, batches of {batch_size}: a step alone")
         inner = MLPRegressor(hidden_layer_sizes=(n_hidden,))
         graph = initial_score_graph(inner, n_features, 1, "float32", np.random.RandomState(0))
-        objective = Objective(SquaredError(), None, graph.coefficients, 1, np.dtype("float32"))
-        rng, n_steps, contenders = np.random.default_rng(0), 300_000 // (batch_size * n_hidden) + 100, {}
-        for name in available_solvers():
-            solver = SOLVERS[name](graph, objective, SGD(), batch_size)
-            solver.batch.X[...] = rng.normal(size=solver.batch.X.shape)
-            solver.batch.sample_weight[...] = 1 / batch_size
-            contenders[name] = partial(repeat, n_steps, partial(solver.step, ETA))
+        n_steps, contenders = 300_000 // (batch_size * n_hidden) + 100, {}
+        for label, options in STEPS.items():
+            for name in available_solvers():
+                solver = filled_solver(name, graph, batch_size, **options)
+                contenders[name + label] = partial(repeat, n_steps, partial(solver.step, ETA))
         contenders["numpy, in place"] = partial(repeat, n_steps, numpy_step(graph, solver.batch))
         show(smallest_times(contenders), "us", 1e6 / n_steps, available_solvers())
+
+
+def filled_solver(name, graph, batch_size, optimizer, penalty):
+    objective = Objective(SquaredError(), penalty, graph.coefficients, 1, np.dtype("float32"))
+    solver, rng = SOLVERS[name](graph, objective, optimizer, batch_size), np.random.default_rng(0)
+    solver.batch.X[...] = rng.normal(size=solver.batch.X.shape)
+    solver.batch.sample_weight[...] = 1 / batch_size
+    return solver
 
 
 def linear():
