@@ -7,10 +7,10 @@ from onnx import helper, numpy_helper
 from skort.descent.clipping import clipped_text
 from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.reverse import add_gradients
-from skort.objective.nodes import LOSS, OBJECTIVE, SCORE_GRADIENT
+from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import l1_vector_text, l2_vector_text, soft_threshold_text
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, function, inlined, onnx_dtype
-from skort.solvers.derived import add_derived_score_gradient
+from skort.solvers.derived import ruled_score_gradient
 from skort.solvers.state import flat, strengths_vector
 
 __all__ = ["ETA", "GRADIENT", "WEIGHTS", "next_name", "start_graph", "state_name", "step_graph"]
@@ -63,7 +63,8 @@ def step_graph(score_graph, objective, optimizer, batch_size, memory, max_grad_n
     fragment.nodes.extend(model.graph.node)
     objective.add_loss(fragment, score_graph.score_name, LOSS)
     if objective.loss.gradient_function(objective.n_outputs) is None:
-        add_derived_score_gradient(fragment, objective, batch_size, score_graph.score_name)
+        gradient = ruled_score_gradient(objective, batch_size)
+        fragment.call(gradient, [score_graph.score_name, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
     else:
         objective.add_score_gradient(fragment, score_graph.score_name)
     gradients = add_gradients(fragment, model.graph, SCORE_GRADIENT, weights)
