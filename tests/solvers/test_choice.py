@@ -54,6 +54,14 @@ def test_an_optimizer_without_onnx_needs_the_agent():
         OrtSGDRegressor(solver="graph", **options).fit(X, y)
 
 
+@needs_agent
+def test_many_weights_go_to_the_agent():
+    wide = np.zeros((2, 500_001), np.float32)
+    options = {"max_iter": 1, "tol": None}
+    assert OrtSGDRegressor(**options).fit(wide, [0.0, 1.0]).solver_ == "agent"
+    assert OrtSGDRegressor(solver="graph", **options).fit(wide, [0.0, 1.0]).solver_ == "graph"
+
+
 CONVOLUTION = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
 convolution (float[n, 3] X) => (float[n, 1] score)
