@@ -147,7 +147,7 @@ def test_a_solver_that_cannot_go_on_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         model.partial_fit(X, Y)
     assert_same(
-        model.set_params(solver="agent").partial_fit(X, Y),
+        model.set_params(solver="graph").partial_fit(X, Y),
         short(OrtSGDRegressor, **options).partial_fit(X, Y).partial_fit(X, Y),
     )
 
