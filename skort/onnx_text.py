@@ -68,13 +68,17 @@ def function(source, dtype):
     return proto
 
 
+def constant_value(constant):
+    """Return the value of a Constant node, however it is written; a float as float64."""
+    value = onnx.helper.get_attribute_value(constant.attribute[0])
+    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
+
+
 def _cast(constant, dtype):
     """Give a Constant node of floats the dtype, in place."""
-    value = onnx.helper.get_attribute_value(constant.attribute[0])
-    if isinstance(value, onnx.TensorProto):
-        value = numpy_helper.to_array(value)
-    if np.asarray(value).dtype.kind == "f":
-        tensor = numpy_helper.from_array(np.asarray(value, dtype))
+    value = constant_value(constant)
+    if value.dtype.kind == "f":
+        tensor = numpy_helper.from_array(value.astype(dtype))
         constant.attribute[0].CopyFrom(onnx.helper.make_attribute("value", tensor))
 
 

@@ -48,6 +48,10 @@ class Applied:
         """Return the value of input `i`; None where it is not known or not there."""
         return self.constants.get(self.node.input[i]) if i < len(self.node.input) else None
 
+    def others_are_constant(self):
+        """Return whether the values of all inputs after the first are known."""
+        return all(name in self.constants for name in self.node.input[1:] if name)
+
     def attribute(self, name, default=None):
         """Return the value of an attribute."""
         for attribute in self.node.attribute:

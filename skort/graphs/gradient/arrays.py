@@ -73,12 +73,12 @@ matmul_gradient ({"ba"[i]}, dy) => (dx) {{
 
 
 def _transpose(applied, i):
-    # dx = dy, its axes in the old order
-    rank = len(applied.shape(0))
-    permutation = applied.attribute("perm", list(reversed(range(rank))))
+    # dx = dy, its axes in the old order; without a permutation in the reverse one
+    permutation = applied.attribute("perm")
+    attribute = f"<perm = {np.argsort(permutation).tolist()}>" if permutation else ""
     return f"""
 transpose_gradient (dy) => (dx) {{
-    dx = Transpose <perm = {np.argsort(permutation).tolist()}> (dy)
+    dx = Transpose {attribute} (dy)
 }}"""
 
 
@@ -108,7 +108,7 @@ split_gradient ({parts}) => (dx) {{
 
 def _chosen(applied, i):
     # y_k = x_j(k): dx_j = the sum of dy_k over all k with j(k) = j
-    if i > 0 or any(applied.constant(k) is None for k in range(1, len(applied.node.input)) if applied.node.input[k]):
+    if i > 0 or not applied.others_are_constant():
         return None
     size = math.prod(applied.shape(0))
     return f"""
@@ -139,7 +139,7 @@ def _chosen_elements(applied):
 
 def _reduced(applied, i):
     # y = the sum of x over some axes: dx = dy, repeated along them; of the mean, divided by their number
-    if i > 0:
+    if i > 0 or not applied.others_are_constant():
         return None
     shape = applied.shape(0)
     axes = applied.attribute("axes") if applied.constant(1) is None else applied.constant(1).tolist()

@@ -8,7 +8,7 @@ from onnx import helper, numpy_helper
 from skort.exceptions import NotTrainableError
 from skort.graphs.gradient.applied import Applied, sum_to
 from skort.graphs.gradient.rules import FLOAT32_ONLY, RULES
-from skort.onnx_text import IR_VERSION, OPSET, function
+from skort.onnx_text import IR_VERSION, OPSET, constant_value, function
 
 __all__ = ["add_gradients", "rule_gradient"]
 
@@ -100,8 +100,8 @@ class _Known:
         self.is_float64 = graph.output[0].type.tensor_type.elem_type == onnx.TensorProto.DOUBLE
         self.constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
         for node in graph.node:
-            if node.op_type == "Constant" and node.attribute[0].name == "value":
-                self.constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
+            if node.op_type == "Constant" and node.attribute[0].name != "sparse_value":
+                self.constants[node.output[0]] = constant_value(node)
         self.shapes = {name: array.shape for name, array in self.constants.items()}
         self.floats = {name for name, array in self.constants.items() if array.dtype.kind == "f"}
         for info in (*graph.input, *graph.value_info, *graph.output):

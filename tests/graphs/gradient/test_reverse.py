@@ -55,6 +55,17 @@ def test_a_part_that_is_not_used_gets_zeros(run_onnx):
     np.testing.assert_allclose(w, [[0, 0], [9, 12]])
 
 
+AXES = ["Constant <value = int64[1] {1}> ()", "Constant <value_ints = [1]> ()", "Constant <value_ints = [-1]> ()"]
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_numbers_of_a_node_are_known_however_they_are_written(axes, run_onnx):
+    # The sum of all X w, each twice: d/dw = 2 X' 1
+    body = f"axes = {axes}  a = MatMul (X, w)  b = ReduceSum <keepdims = 1> (a, axes)  score = Expand (b, shape)"
+    (w,) = gradients(f"shape = Constant <value_ints = [3, 2]> ()  {body}", ["w"], run_onnx)
+    np.testing.assert_allclose(w, [[18, 18], [24, 24]])
+
+
 def test_no_gradient_by_the_data():
     model = parsed("a = MatMul (X, w)  score = Add (a, v)")
     fragment = Fragment("float32")
@@ -75,6 +86,8 @@ def test_no_gradient_by_the_data():
         ("a = MatMul (X, w)  b = Cast <to = 7> (a)  c = Cast <to = 1> (b)  score = Add (c, v)", ("Cast", "")),
         ("a = MatMul (X, w)  b = Shape (a)  c = Cast <to = 1> (b)  score = Mul (X, c)", ("Shape", "")),
         ("score = Pow (X, v)", ("Pow", "")),
+        ("a = MatMul (X, w)  b = Shape (v)  c = ReduceSum (a, b)  score = Add (c, v)", ("ReduceSum", "")),
+        ("a = MatMul (X, w)  b = NonZero (v)  c = Gather (a, b)  score = Add (c, v)", ("Gather", "")),
         ("a = MatMul (X, w)  b = Floor (a)  score = Mul (a, b)", ("Floor", "")),
         ("b = Greater (X, w)  score = If (b) <then_branch = t () => (y) {y = Identity (v)}, "
          "else_branch = e () => (z) {z = Neg (v)}>", ("Greater", "")),

@@ -98,6 +98,7 @@ CASES = [
     ("Slice", [signed(3, 4), ints([2, -1]), ints([-99, 0]), ints([0, 1]), ints([-1, -2])], 0, {}),
     ("Tile", [signed(2, 3), ints([2, 1])], 0, {}),
     ("Transpose", [signed(2, 3, 4)], 0, {"perm": [2, 0, 1]}),
+    ("Transpose", [signed()], 0, {}),
     ("Unsqueeze", [signed(2, 3), ints([1])], 0, {}),
     ("Split", [signed(2, 4), ints([1, 3])], 0, {"axis": -1}),
     ("Split", [signed(4, 2)], 0, {}),
