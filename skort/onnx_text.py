@@ -97,11 +97,12 @@ class Fragment:
         self.nodes = []
         self.functions = {}
 
-    def call(self, source, inputs, outputs):
-        """Add a call to a function (`source` as for `function`) on the results named `inputs`."""
-        key = source if isinstance(source, str) else source.SerializeToString()
+    def call(self, source, inputs, outputs, dtype=None):
+        """Add a call to a function (`source`, `dtype` as for `function`; None: that of the fragment)."""
+        dtype = np.dtype(self.dtype if dtype is None else dtype)
+        key = (source if isinstance(source, str) else source.SerializeToString(), dtype)
         if key not in self.functions:
-            called = function(source, self.dtype)
+            called = function(source, dtype)
             # Two sources are two functions, also where they have the same name.
             called.name = f"{called.name}_{len(self.functions)}"
             self.functions[key] = called

@@ -59,7 +59,7 @@ def add_gradients(fragment, graph, output_gradient, names):
             for i, name in wanted:
                 parts = partials.setdefault(name, [])
                 parts.append(f"skort_gradient/{name}/{len(parts)}")
-                _add_partial(fragment, known.applied(node), i, gradients, parts[-1])
+                _add_partial(fragment, known, node, i, gradients, parts[-1])
     return {name: _summed(fragment, partials, known, name) for name in names}
 
 
@@ -80,7 +80,7 @@ def rule_gradient(graph):
     known = _Known(graph)
 
     def has_gradient(node, reached):
-        if known.is_float64 and node.op_type in FLOAT32_ONLY:
+        if node.op_type in FLOAT32_ONLY and known.dtypes.get(node.output[0]) == np.float64:
             return False
         return all(_text(known.applied(node), i) for i, name in enumerate(node.input) if name in reached)
 
@@ -97,19 +97,18 @@ class _Known:
         model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opset_imports)
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
         self.nodes = list(graph.node)
-        self.is_float64 = graph.output[0].type.tensor_type.elem_type == onnx.TensorProto.DOUBLE
         self.constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
         for node in graph.node:
             if node.op_type == "Constant" and node.attribute[0].name != "sparse_value":
                 self.constants[node.output[0]] = constant_value(node)
         self.shapes = {name: array.shape for name, array in self.constants.items()}
-        self.floats = {name for name, array in self.constants.items() if array.dtype.kind == "f"}
+        self.dtypes = {name: array.dtype for name, array in self.constants.items() if array.dtype.kind == "f"}
         for info in (*graph.input, *graph.value_info, *graph.output):
             tensor = info.type.tensor_type
             if tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim):
                 self.shapes[info.name] = tuple(d.dim_value for d in tensor.shape.dim)
             if tensor.elem_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
-                self.floats.add(info.name)
+                self.dtypes[info.name] = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
 
     def applied(self, node):
         return Applied(node, self.shapes, self.constants)
@@ -120,7 +119,7 @@ def _reached(known, names):
     reached = set(names)
     for node in known.nodes:
         if not reached.isdisjoint(node.input):
-            reached.update(known.floats.intersection(node.output))
+            reached.update(name for name in node.output if name in known.dtypes)
     return reached
 
 
@@ -130,9 +129,9 @@ def _text(applied, i):
     return None if rule is None or not applied.is_known() else rule(applied, i)
 
 
-def _add_partial(fragment, applied, i, gradients, result):
-    """Add the derivative by input `i` of a node, from those by its outputs (None where there is none)."""
-    node = applied.node
+def _add_partial(fragment, known, node, i, gradients, result):
+    """Add the derivative by input `i` of a node, from those by its outputs."""
+    applied = known.applied(node)
     text = _text(applied, i)
     if text is None:
         raise NotTrainableError(
@@ -142,10 +141,12 @@ def _add_partial(fragment, applied, i, gradients, result):
     values = dict(zip("abc", node.input, strict=False)) | {"x": node.input[i], "y": node.output[0], "dy": gradients[0]}
     values |= {f"x{k}": name for k, name in enumerate(node.input)}
     values |= {f"dy{k}": gradient for k, gradient in enumerate(gradients)}
-    rule = function(text, fragment.dtype)
+    # Inside a Cast to the other type and back the numbers are of that type.
+    dtype = known.dtypes[node.output[0]]
+    rule = function(text, dtype)
     shape, given = applied.shape(i), applied.gradient_shape(i)
     partial = result if shape == given else f"{result}_broadcast"
-    fragment.call(text, [values[name] for name in rule.input], [partial])
+    fragment.call(text, [values[name] for name in rule.input], [partial], dtype)
     if shape != given:
         fragment.call(sum_to(shape, given), [partial], [result])
 
@@ -159,7 +160,7 @@ def _summed(fragment, partials, known, name):
     if parts:
         fragment.node("Sum", parts, [total])
     else:
-        zeros = numpy_helper.from_array(np.zeros(known.shapes[name], fragment.dtype))
+        zeros = numpy_helper.from_array(np.zeros(known.shapes[name], known.dtypes[name]))
         fragment.nodes.append(helper.make_node("Constant", [], [total], value=zeros))
     partials[name] = [total]
     return total

@@ -55,6 +55,24 @@ def test_a_part_that_is_not_used_gets_zeros(run_onnx):
     np.testing.assert_allclose(w, [[0, 0], [9, 12]])
 
 
+# Operators on the numbers x inside a Cast to float64 and back, and the gradients of the sums of v times their results.
+INSIDE = {
+    "Tanh (x)": lambda x: [1, 2] * (1 - np.tanh(x) ** 2),
+    "LeakyRelu <alpha = 0.25> (x)": lambda x: [1, 2] * np.where(x < 0, 0.25, 1),
+    "ReduceMean <axes = [1]> (x)": lambda x: np.full((3, 2), 1.5),
+    "Gather <axis = 1> (x, swapped)": lambda x: np.tile([2, 1], (3, 1)),
+}
+
+
+@pytest.mark.parametrize("operator", INSIDE)
+def test_numbers_inside_a_cast_are_of_its_type(operator, run_onnx):
+    body = f"swapped = Constant <value_ints = [1, 0]> ()  x = Cast <to = 11> (difference)  y = {operator}"
+    body = f"a = MatMul (X, w)  difference = Sub (a, X)  {body}  z = Cast <to = 1> (y)  score = Mul (z, v)"
+    (w,) = gradients(body, ["w"], run_onnx)
+    X = np.arange(1, 7).reshape(3, 2)
+    np.testing.assert_allclose(w, X.T @ INSIDE[operator](X @ [[1, 2], [3, 4]] - X), rtol=1e-5)
+
+
 AXES = ["Constant <value = int64[1] {1}> ()", "Constant <value_ints = [1]> ()", "Constant <value_ints = [-1]> ()"]
 
 
