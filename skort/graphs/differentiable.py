@@ -71,8 +71,8 @@ def undifferentiable(graph, weights, gradient=runtime_gradient):
     -------
     operator : (str, str) or None
         Type and name of the first node, on the way from the first such weight, that the solver does not differentiate;
-        of a comparison, `ArgMax` and the like only where there is no other way. None where every weight that leads to
-        the output has a gradient.
+        of a comparison, `ArgMax`, a cast to integers and the like only where there is no other way. None where every
+        weight that leads to the output has a gradient.
     """
     output = graph.output[0]
     leading, has_gradient = _leading_to(graph, output.name), gradient(graph)
@@ -81,7 +81,7 @@ def undifferentiable(graph, weights, gradient=runtime_gradient):
         for node in graph.node:
             if reached.isdisjoint(node.input) or leading.isdisjoint(node.output):
                 continue
-            if node.op_type in _CONSTANT:
+            if node.op_type in _CONSTANT or _is_to_integers(node):
                 stopping.append(node)
             elif has_gradient(node, reached):
                 reached.update(node.output)
@@ -90,6 +90,10 @@ def undifferentiable(graph, weights, gradient=runtime_gradient):
         if stopping and output.name not in reached:
             return stopping[0].op_type, stopping[0].name
     return None
+
+
+def _is_to_integers(node):
+    return node.op_type == "Cast" and node.attribute[0].i not in (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
 def _leading_to(graph, output):

@@ -200,6 +200,8 @@ def graph(body, dtype="float"):
         ("a = MatMul (X, w)  b = ArgMax (a)  c = Cast <to = 1> (b)  score = Add (c, v)", ("ArgMax", "node1")),
         ("a = MatMul (X, w)  b = Greater (a, X)  c = Cast <to = 1> (b)  score = Mul (a, c)", None),
         ("a = MatMul (X, w)  b = Greater (a, X)  c = Cast <to = 1> (b)  score = Mul (X, c)", ("Greater", "node1")),
+        ("a = MatMul (X, w)  b = Cast <to = 7> (a)  c = Cast <to = 1> (b)  score = Add (c, v)", ("Cast", "node1")),
+        ("a = MatMul (X, w)  b = Cast <to = 7> (a)  c = Cast <to = 1> (b)  score = Mul (a, c)", None),
         ("a = MatMul (X, w)  b = Floor (a)  score = Mul (a, b)", ("Floor", "node1")),
         ("score = MatMul (X, v)", ("MatMul", "node0")),
         ("score = Pow (X, v)", ("Pow", "node0")),
