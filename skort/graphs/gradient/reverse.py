@@ -156,7 +156,8 @@ def _summed(fragment, partials, known, name):
     parts = partials.get(name, [])
     if len(parts) == 1:
         return parts[0]
-    total = f"skort_gradient/{name}"
+    # Not after the prefix of the parts: a result may be called as another one and a number.
+    total = f"skort_gradient_sum/{name}"
     if parts:
         fragment.node("Sum", parts, [total])
     else:

@@ -21,7 +21,10 @@ def parsed(body, dtype="float"):
 
 def gradients(body, names, run_onnx):
     """Return the gradients of the sum of the score, with X = 1, 2, 3, ..."""
-    model = parsed(body)
+    return gradients_of(parsed(body), names, run_onnx)
+
+
+def gradients_of(model, names, run_onnx):
     fragment = Fragment("float32")
     fragment.nodes.extend(model.graph.node)
     by_name = add_gradients(fragment, model.graph, "dy", names)
@@ -48,6 +51,18 @@ def test_a_result_that_is_used_twice_gets_the_sum(run_onnx):
 def test_a_weight_that_is_used_twice_gets_the_sum(run_onnx):
     (v,) = gradients("a = Mul (X, v)  score = Mul (a, v)", ["v"], run_onnx)
     np.testing.assert_allclose(v, [2 * 9, 4 * 12])
+
+
+def test_names_with_numbers_are_told_apart(run_onnx):
+    # score = (X + 2 v)^2 + X + 2 v
+    body = "h = Add (X, v)  n = Add (h, v)  m = Mul (n, n)  score = Add (m, n)"
+    model = parsed(body)
+    for node in model.graph.node:
+        node.input[:] = ["v/0" if name == "n" else name for name in node.input]
+        node.output[:] = ["v/0" if name == "n" else name for name in node.output]
+    (v,) = gradients_of(model, ["v"], run_onnx)
+    X = np.arange(1, 7).reshape(3, 2)
+    np.testing.assert_allclose(v, (2 * (2 * (X + [2, 4]) + 1)).sum(axis=0))
 
 
 def test_a_part_that_is_not_used_gets_zeros(run_onnx):
