@@ -62,7 +62,7 @@ def test_names_with_numbers_are_told_apart(run_onnx):
         node.output[:] = ["v/0" if name == "n" else name for name in node.output]
     (v,) = gradients_of(model, ["v"], run_onnx)
     X = np.arange(1, 7).reshape(3, 2)
-    np.testing.assert_allclose(v, (2 * (2 * (X + [2, 4]) + 1)).sum(axis=0))
+    np.testing.assert_allclose(v, (2 * (2 * (X + np.array([2, 4])) + 1)).sum(axis=0))
 
 
 def test_a_part_that_is_not_used_gets_zeros(run_onnx):
