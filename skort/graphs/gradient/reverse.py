@@ -12,6 +12,9 @@ from skort.onnx_text import IR_VERSION, OPSET, constant_value, function
 
 __all__ = ["add_gradients", "rule_gradient"]
 
+# What skl2onnx writes before the first weight: one float32 for each number. onnx does not infer their shapes.
+_SHAPELESS = ("Imputer", "Normalizer", "Scaler")
+
 
 def add_gradients(fragment, graph, output_gradient, names):
     r"""
@@ -95,6 +98,9 @@ class _Known:
         opsets = dict.fromkeys({node.domain for node in graph.node}, 1) | {"": OPSET}
         opset_imports = [helper.make_opsetid(*opset) for opset in opsets.items()]
         model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opset_imports)
+        for node in model.graph.node:
+            if node.domain == "ai.onnx.ml" and node.op_type in _SHAPELESS:
+                node.CopyFrom(helper.make_node("Cast", node.input, node.output, to=onnx.TensorProto.FLOAT))
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
         self.nodes = list(graph.node)
         self.constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}

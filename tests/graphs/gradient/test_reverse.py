@@ -112,6 +112,9 @@ def test_no_gradient_by_the_data():
     [
         ("a = MatMul (X, w)  b = Softplus (a)  score = Add (b, v)", None),
         ("a = Floor (X)  b = MatMul (a, w)  score = Add (b, v)", None),
+        ("a = ai.onnx.ml.Scaler (X)  b = MatMul (a, w)  score = Add (b, v)", None),
+        ("a = ai.onnx.ml.Normalizer (X)  b = MatMul (a, w)  score = Add (b, v)", None),
+        ("a = ai.onnx.ml.Imputer (X)  b = MatMul (a, w)  score = Add (b, v)", None),
         ("a = MatMul (X, w)  c = Floor (a)  score = Add (a, v)", None),
         ("a = MatMul (X, w)  b = ai.onnx.ml.Normalizer (a)  score = Add (b, v)", ("Normalizer", "")),
         ("a = MatMul (X, w)  b = ArgMax (a)  c = Cast <to = 1> (b)  score = Add (c, v)", ("ArgMax", "")),
