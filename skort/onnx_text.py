@@ -114,6 +114,16 @@ class Fragment:
         self.nodes.append(onnx.helper.make_node(op_type, inputs, outputs))
 
 
+def read_names(node):
+    """Return the names of all results that a node reads, those that its subgraphs read included."""
+    names = [name for name in node.input if name]
+    for attribute in node.attribute:
+        for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+            names.extend(name for inner in graph.node for name in read_names(inner))
+            names.extend(output.name for output in graph.output)
+    return names
+
+
 def function_model(source, dtype, inputs):
     """
     Return a model of one call to a function.

@@ -2,6 +2,8 @@
 
 from onnx import TensorProto
 
+from skort.onnx_text import read_names
+
 __all__ = ["DIFFERENTIABLE", "FLOAT32_ONLY", "runtime_gradient", "undifferentiable"]
 
 #: Standard operators whose gradient ONNX Runtime has, and has right: the tests compare each with a finite difference.
@@ -79,7 +81,7 @@ def undifferentiable(graph, weights, gradient=runtime_gradient):
     for weight in weights:
         reached, stopping = {weight}, []
         for node in graph.node:
-            if reached.isdisjoint(node.input) or leading.isdisjoint(node.output):
+            if reached.isdisjoint(read_names(node)) or leading.isdisjoint(node.output):
                 continue
             if node.op_type in _CONSTANT or _is_to_integers(node):
                 stopping.append(node)
@@ -101,7 +103,7 @@ def _leading_to(graph, output):
     leading = {output}
     for node in reversed(graph.node):
         if not leading.isdisjoint(node.output):
-            leading.update(node.input)
+            leading.update(read_names(node))
     return leading
 
 

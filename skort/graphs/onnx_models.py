@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from skort.exceptions import NotTrainableError
 from skort.graphs.score_graph import ScoreGraph, find_weights
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype, read_names
 from skort.runtime.inference import InferenceModel
 
 __all__ = ["onnx_score_graph"]
@@ -179,7 +179,7 @@ def _end_at(graph, output):
     needed, nodes = {output}, []
     for node in reversed(graph.node):
         if not needed.isdisjoint(node.output):
-            needed.update(node.input)
+            needed.update(read_names(node))
             nodes.insert(0, node)
     initializers = [i for i in graph.initializer if i.name in needed]
     known = {o.name: o for o in (*graph.value_info, *graph.output)}

@@ -9,7 +9,7 @@ from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.reverse import add_gradients
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import l1_vector_text, l2_vector_text, soft_threshold_text
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, function, inlined, onnx_dtype
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, function, inlined, onnx_dtype, read_names
 from skort.solvers.derived import ruled_score_gradient
 from skort.solvers.state import flat, strengths_vector
 
@@ -165,7 +165,7 @@ def _needed(model):
     needed, nodes = {output.name for output in model.graph.output}, []
     for node in reversed(model.graph.node):
         if not needed.isdisjoint(node.output):
-            needed.update(node.input)
+            needed.update(read_names(node))
             nodes.append(node)
     copied = onnx.ModelProto()
     copied.CopyFrom(model)

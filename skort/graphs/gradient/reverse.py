@@ -85,7 +85,9 @@ def rule_gradient(graph):
     def has_gradient(node, reached):
         if node.op_type in FLOAT32_ONLY and known.dtypes.get(node.output[0]) == np.float64:
             return False
-        return all(_text(known.applied(node), i) for i, name in enumerate(node.input) if name in reached)
+        wanted = [i for i, name in enumerate(node.input) if name in reached]
+        # What only a subgraph reads has no position.
+        return bool(wanted) and all(_text(known.applied(node), i) for i in wanted)
 
     return has_gradient
 

@@ -125,6 +125,9 @@ def test_no_gradient_by_the_data():
         ("a = MatMul (X, w)  b = Shape (v)  c = ReduceSum (a, b)  score = Add (c, v)", ("ReduceSum", "")),
         ("a = MatMul (X, w)  b = NonZero (v)  c = Gather (a, b)  score = Add (c, v)", ("Gather", "")),
         ("a = MatMul (X, w)  b = Floor (a)  score = Mul (a, b)", ("Floor", "")),
+        ("a = MatMul (X, w)  c = Add (a, v)  b = Constant <value = bool {1}> ()  d = If (b) "
+         "<then_branch = t () => (y) {y = Identity (v)}, else_branch = e () => (z) {z = Neg (v)}>  score = Mul (c, d)",
+         ("If", "")),
         ("b = Greater (X, w)  score = If (b) <then_branch = t () => (y) {y = Identity (v)}, "
          "else_branch = e () => (z) {z = Neg (v)}>", ("Greater", "")),
     ],
