@@ -46,10 +46,10 @@ class GraphSolver:
     def check(dtype, optimizer, max_grad_norm=None):
         """Raise an error where the installed ONNX Runtime cannot train so this way."""
         load_onnxruntime()
-        if not hasattr(optimizer, "onnx_update"):
+        if not _is_onnx(optimizer):
             raise ValueError(
                 f'solver="graph" needs an optimizer with a method onnx_update, got optimizer={optimizer!r}. Use '
-                'solver="agent", or write the update as ONNX text, see skort.descent.optimizers.OnnxOptimizer.'
+                'solver="agent", or write its own update as ONNX text, see skort.descent.optimizers.OnnxOptimizer.'
             )
 
     @staticmethod
@@ -116,3 +116,13 @@ class GraphSolver:
     def training_graphs(self):
         """Return the graph of the whole step, and one that gives what the next step goes on from."""
         return {"step": self._model, "start": start_graph(self._session.state)}
+
+
+def _is_onnx(optimizer):
+    """Return whether an optimizer has ONNX text, and no subclass has an update of its own beside it."""
+    for cls in type(optimizer).__mro__:
+        if "onnx_update" in vars(cls):
+            return True
+        if "update" in vars(cls) or "step_length" in vars(cls):
+            return False
+    return False

@@ -153,6 +153,13 @@ def _add_update(fragment, objective, optimizer, memory, max_grad_norm, weights):
     if l1 is not None:
         results["next_weights"] = "skort_moved"
     update = function(optimizer.onnx_update(), objective.dtype)
+    given, made = set(update.input), set(update.output)
+    if not (given <= values.keys() and {"next_weights", "length"} <= made <= results.keys()):
+        raise ValueError(
+            f"optimizer={optimizer!r}: onnx_update is a function of {list(update.input)} with the results "
+            f"{list(update.output)}. Its inputs can be {list(values)}, its results {list(results)}; next_weights and "
+            "length are needed."
+        )
     fragment.call(optimizer.onnx_update(), [values[n] for n in update.input], [results[n] for n in update.output])
     if l1 is not None:
         fragment.node("Mul", ["skort_length", "skort_l1"], ["skort_threshold"])

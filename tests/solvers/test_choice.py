@@ -54,6 +54,39 @@ def test_an_optimizer_without_onnx_needs_the_agent():
         OrtSGDRegressor(solver="graph", **options).fit(X, y)
 
 
+class Half(SGD):
+    """Of the update that it replaces it inherits the ONNX text."""
+
+    def update(self, weights, gradient, eta, state, scratch):
+        weights -= eta / 2 * gradient
+
+
+@needs_agent
+def test_a_replaced_update_is_not_that_of_the_inherited_onnx():
+    options = {"max_iter": 3, "tol": None, "random_state": 0}
+    half = OrtSGDRegressor(optimizer=Half(), eta0=0.02, **options).fit(X, y)
+    assert half.solver_ == "agent"
+    sgd = OrtSGDRegressor(optimizer="sgd", eta0=0.01, **options).fit(X, y)
+    np.testing.assert_allclose(half.coef_, sgd.coef_, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "signature, named",
+    [
+        ("(weights, gradient, eta) => (next_weights)", "length are needed"),
+        ("(weights, gradient, eta, other) => (next_weights, length)", r"function of .*'other'"),
+        ("(weights, gradient, eta) => (next_weights, length, next_other)", r"results .*'next_other'"),
+    ],
+)
+def test_an_onnx_update_of_other_names_is_refused(signature, named):
+    class Misnamed(SGD):
+        def onnx_update(self):
+            return f"misnamed {signature} {{ next_weights = Sub (weights, gradient) }}"
+
+    with pytest.raises(ValueError, match=f"(?s)^optimizer=Misnamed.*{named}"):
+        OrtSGDRegressor(optimizer=Misnamed(), solver="graph").fit(X, y)
+
+
 @needs_agent
 def test_many_weights_go_to_the_agent():
     wide = np.zeros((2, 500_001), np.float32)
