@@ -85,6 +85,7 @@ class OnnxOptimizer(Optimizer, Protocol):
 
         Its other inputs are arrays of the state, by their names; its other outputs are those that an update changes, by
         their names after `next_`. `eta` is a scalar, `length` the result of `step_length` after the update.
+        A subclass that replaces `update` or `step_length` needs one of its own.
         """
 
 
