@@ -34,7 +34,7 @@ def quickstart(session):
     """Run the first command of README.md, and the benchmarks."""
     run_readme_command(session, "pip install . &&")
     session.install(".[bench]")
-    session.run("python", "benchmarks/speed.py")
+    session.run("python", "-m", "benchmarks", "--quick")
     session.run("python", "benchmarks/defaults.py")
     session.run("python", "benchmarks/models.py")
     session.run("python", "benchmarks/pipeline.py")
