@@ -3,12 +3,10 @@
 import importlib.util
 from functools import partial
 
-import numpy as np
-from scipy.special import logit
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from benchmarks import numpy_loop
+from benchmarks.numpy_loop import raw_score, train
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.solvers import available_solvers
 
@@ -35,8 +33,8 @@ def contenders(problem, n_jobs=None):
     # TrainingSession has no momentum.
     solvers = [solver for solver in SOLVERS if solver != "session" or not problem.momentum]
     ours = {solver: partial(_train_skort, solver, n_jobs) for solver in solvers}
-    peers = {name: train for name, train in _PEERS.items() if name not in missing_peers()}
-    return {name: partial(train, problem) for name, train in {**ours, **peers}.items()}
+    peers = {name: run for name, run in _PEERS.items() if name not in missing_peers()}
+    return {name: partial(run, problem) for name, run in {**ours, **peers}.items()}
 
 
 def estimator(problem, solver, n_jobs=None):
@@ -73,21 +71,16 @@ def scikit_learn_model(problem):
 
 
 def _train_skort(solver, n_jobs, problem):
-    return _score(estimator(problem, solver, n_jobs).fit(problem.X, problem.y))
+    model = estimator(problem, solver, n_jobs).fit(problem.X, problem.y)
+    return model.decision_function if problem.is_classifier else model.predict
 
 
 def _train_scikit_learn(problem):
-    return _score(scikit_learn_model(problem).fit(problem.X, problem.y))
-
-
-def _score(model):
-    if hasattr(model, "decision_function"):
-        return model.decision_function
-    if not hasattr(model, "predict_proba"):
-        return model.predict
-    # MLPClassifier has no raw score; the softmax of the logarithms of probabilities is those.
-    binary = len(model.classes_) == 2
-    return lambda X: logit(model.predict_proba(X)[:, 1]) if binary else np.log(model.predict_proba(X))
+    model = scikit_learn_model(problem).fit(problem.X, problem.y)
+    if not problem.is_linear:
+        # MLPClassifier has no method that gives the raw score.
+        return partial(raw_score, list(zip(model.coefs_, model.intercepts_, strict=True)))
+    return model.decision_function if problem.is_classifier else model.predict
 
 
 def _train_torch(name, problem):
@@ -100,5 +93,5 @@ _PEERS = {
     "scikit-learn": _train_scikit_learn,
     "torch": partial(_train_torch, "train"),
     "skorch": partial(_train_torch, "train_skorch"),
-    FLOOR: numpy_loop.train,
+    FLOOR: train,
 }

@@ -1,7 +1,7 @@
 """What is measured of skort alone: fixed costs, memory, growth; and the limits to be kept."""
 
 import os
-import resource
+import re
 import statistics
 import subprocess
 import sys
@@ -64,9 +64,10 @@ class Growth:
 
 
 def all_figures(*, quick=False):
-    """Return the figures."""
+    """Return the figures; memory on Linux only."""
     n_processes = 1 if quick else 5
-    return [*_fixed_costs(20), *_import_times(n_processes), *_memory(10**5 if quick else 10**6, n_processes)]
+    figures = [*_fixed_costs(20), *_import_times(n_processes)]
+    return figures + (_memory(10**5 if quick else 10**6, n_processes) if sys.platform == "linux" else [])
 
 
 def _fixed_costs(repeats):
@@ -105,8 +106,9 @@ def _process(*arguments):
 
 
 def _peak_megabytes():
-    # In kilobytes on Linux, in bytes on macOS.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) * _MEGABYTES
+    # Not ru_maxrss, which a process inherits from the one that started it.
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) * 1024 * _MEGABYTES
 
 
 def _print_memory(solver, n_rows):

@@ -1,11 +1,23 @@
 """The same training by hand, in numpy with BLAS, in place: the floor."""
 
+from functools import partial
+
 import numpy as np
 
-__all__ = ["NumpyNetwork", "train"]
+__all__ = ["raw_score", "train"]
 
 
-class NumpyNetwork:
+def raw_score(layers, X, results=None):
+    """Return the raw score of a network with ReLU layers; the result of each layer in `results`, where given."""
+    for i, (coef, intercept) in enumerate(layers):
+        X = np.matmul(X, coef, out=None if results is None else results[i])
+        X += intercept
+        if i < len(layers) - 1:
+            np.maximum(X, 0, out=X)
+    return X
+
+
+class _Network:
     """
     A network with ReLU layers, whose every array is made once.
 
@@ -26,19 +38,10 @@ class NumpyNetwork:
         self._gradients = [[np.empty_like(w) for w in layer] for layer in layers]
         self._velocities = [[np.zeros_like(w) for w in layer] for layer in layers]
 
-    def score(self, X, results=None):
-        """Return the raw score, the result of each layer in the arrays of `results`."""
-        for i, (coef, intercept) in enumerate(self.layers):
-            X = np.matmul(X, coef, out=None if results is None else results[i])
-            X += intercept
-            if i < len(self.layers) - 1:
-                np.maximum(X, 0, out=X)
-        return X
-
     def step(self, X, target, eta):
         """Make one update."""
         results, deltas = ([array[: len(X)] for array in arrays] for arrays in (self._results, self._deltas))
-        np.subtract(self._head(self.score(X, results)), target, out=deltas[-1])
+        np.subtract(self._head(raw_score(self.layers, X, results)), target, out=deltas[-1])
         deltas[-1] /= len(X)
         for i in reversed(range(len(self.layers))):
             inputs = results[i - 1] if i else X
@@ -65,7 +68,7 @@ def train(problem):
     """Train; return the function X -> raw score."""
     X, target, size = problem.X, problem.target, problem.batch_size
     layers, orders = problem.start()
-    network = NumpyNetwork(layers, size, problem.head, problem.momentum)
+    network = _Network(layers, size, problem.head, problem.momentum)
     X_batch, target_batch = (np.empty((size, a.shape[1]), np.float32) for a in (X, target))
     for order in orders:
         for begin in range(0, len(order), size):
@@ -73,4 +76,4 @@ def train(problem):
             X.take(rows, axis=0, out=X_batch[: len(rows)], mode="clip")
             target.take(rows, axis=0, out=target_batch[: len(rows)], mode="clip")
             network.step(X_batch[: len(rows)], target_batch[: len(rows)], problem.eta)
-    return network.score
+    return partial(raw_score, layers)
