@@ -11,7 +11,7 @@ from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.initial import check_differentiable
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import soft_threshold
-from skort.onnx_text import Fragment, inlined
+from skort.onnx_text import Fragment, inlined, rewritten
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
 from skort.solvers.derived import check_loss, derived_score_gradient
@@ -174,7 +174,7 @@ def _gradient_graph(score_graph, objective, batch_size):
     model.graph.node.extend(fragment.nodes)
     model.graph.input.extend(objective.inputs(batch_size))
     model.graph.output.append(objective.output(_RETURNED_LOSS))
-    return _with_own_gradients(inlined(model, fragment), objective.dtype)
+    return rewritten(inlined(model, fragment), _GRADIENTS, objective.dtype)
 
 
 def _add_score_gradient(fragment, objective, score, batch_size):
@@ -183,15 +183,3 @@ def _add_score_gradient(fragment, objective, score, batch_size):
         fragment.call(gradient, [score, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
     else:
         objective.add_score_gradient(fragment, score)
-
-
-def _with_own_gradients(model, dtype):
-    fragment = Fragment(dtype)
-    for node in model.graph.node:
-        if node.op_type in _GRADIENTS:
-            fragment.call(_GRADIENTS[node.op_type], node.input, node.output)
-        else:
-            fragment.nodes.append(node)
-    del model.graph.node[:]
-    model.graph.node.extend(fragment.nodes)
-    return inlined(model, fragment)
