@@ -4,10 +4,9 @@ import importlib.metadata
 import os
 import platform
 import statistics
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from benchmarks.cases import Race
 from benchmarks.contenders import FLOOR, missing_peers
@@ -149,23 +148,19 @@ def _processor():
 
 
 def plot_races(outcomes, path):
-    """Draw the times of all contenders, relative to the fastest of skort's."""
+    """Draw the times of all contenders, a panel for each race; skort's in another colour."""
     import matplotlib.pyplot as plt
 
-    names = list(dict.fromkeys(name for outcome in outcomes for name in outcome.milliseconds))
-    figure, axes = plt.subplots(figsize=(9, 1.2 * len(outcomes) + 1), layout="constrained")
-    for i, name in enumerate(names):
-        bars = {}
-        for place, outcome in enumerate(outcomes):
-            if name in outcome.milliseconds:
-                bars[place + 0.8 * i / len(names)] = max(1 / outcome.ratio(name, ours) for ours in outcome.ours) ** -1
-        axes.barh(list(bars), list(bars.values()), height=0.8 / len(names), label=name)
-    axes.set_yticks(np.arange(len(outcomes)) + 0.35, [outcome.race.name.replace(",", ",\n", 1) for outcome in outcomes])
-    axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_xlabel("time, relative to the fastest solver")
-    axes.legend()
+    n_rows = -(-len(outcomes) // 2)
+    figure, axes = plt.subplots(n_rows, 2, figsize=(10, 2.2 * n_rows), layout="constrained", squeeze=False)
+    for panel, outcome in zip(axes.flat, outcomes, strict=False):
+        names = list(outcome.milliseconds)
+        medians = [statistics.median(values) for values in outcome.milliseconds.values()]
+        bars = panel.barh(names, medians, color=["C0" if name in outcome.ours else "C7" for name in names])
+        panel.bar_label(bars, fmt="%.3g", padding=2)
+        panel.margins(x=0.15)
+        panel.invert_yaxis()
+        panel.set_title(textwrap.fill(f"{outcome.race.name}: ms / {outcome.race.unit}", 60), fontsize="medium")
     figure.savefig(path, dpi=100)
 
 
