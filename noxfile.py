@@ -33,8 +33,10 @@ def lint(session):
 def quickstart(session):
     """Run the first command of README.md, and the benchmarks."""
     run_readme_command(session, "pip install . &&")
-    session.install(".[bench]")
+    # The extra `bench` without torch, which only tests and comparisons with it need.
+    session.install("pandas>=2", "threadpoolctl>=3.1")
     session.run("python", "-m", "benchmarks", "--quick")
+    session.run("python", "benchmarks/solvers.py")
     session.run("python", "benchmarks/defaults.py")
     session.run("python", "benchmarks/models.py")
     session.run("python", "benchmarks/pipeline.py")
@@ -61,6 +63,14 @@ def tests_agent_only(session):
     session.run("python", "examples/quickstart.py")
 
 
+@nox.session(python=["3.13", "3.14"])
+def tests_plain_runtime(session):
+    """The newest onnxruntime, without a training API: solver "graph"."""
+    session.install(".[test]")
+    session.run("pytest", "-n", "auto")
+    session.run("python", "examples/quickstart.py")
+
+
 @nox.session(python="3.10")
 def tests_oldest(session):
     """Python 3.10 and the oldest version of every dependency that pyproject.toml allows."""
@@ -79,6 +89,6 @@ def serving_train(session):
 
 @nox.session(python="3.13")
 def serving(session):
-    """Read the files of `serving_train` under a newer onnxruntime, without a training runtime."""
+    """Read the files of `serving_train` under a newer onnxruntime, without a training API."""
     session.install(".")
     session.run("python", "tests/serving.py", "serve", str(session.cache_dir / "serving"))

@@ -36,8 +36,11 @@ plot_formats = ["png"]
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"\.py$",
+    # This one needs Node.js.
+    "filename_pattern": r"(?<!train_in_javascript)\.py$",
     "within_subsection_order": "FileNameSortKey",
+    # What a cell prints is shown, not what its last line returns.
+    "capture_repr": (),
     "show_memory": False,
     "min_reported_time": 1e9,
     "write_computation_times": False,

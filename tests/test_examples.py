@@ -1,6 +1,7 @@
 """The examples as a user runs them."""
 
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,24 @@ def test_streaming_goes_on_after_a_pickle(capsys):
     assert len(accuracies) == 4
     assert min(accuracies) > 0.95
     assert names["model"].n_iter_ == 100
+
+
+def test_train_without_skort_reaches_the_same_weights():
+    names = runpy.run_path(str(EXAMPLES / "train_without_skort.py"))
+    np.testing.assert_array_equal(names["outside"], names["weights"])
+    np.testing.assert_allclose(names["losses"], names["inside"].loss_curve_[: len(names["losses"])], rtol=0.1)
+    assert names["losses"][-1] < 0.2 * names["losses"][0]
+
+
+def test_train_in_javascript_reaches_the_same_weights():
+    has_runtime = (
+        shutil.which("node")
+        and subprocess.run(["node", "-e", 'require("onnxruntime-web")'], capture_output=True).returncode == 0
+    )
+    if not has_runtime:
+        pytest.skip("needs node, and onnxruntime-web in NODE_PATH")
+    names = runpy.run_path(str(EXAMPLES / "train_in_javascript.py"))
+    np.testing.assert_allclose(names["outside"]["weights"], names["weights"], atol=1e-5)
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)

@@ -2,11 +2,12 @@
 
 import math
 import sys
-from numbers import Real
+from numbers import Integral, Real
 from typing import Protocol
 
 from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring
+from sklearn.utils._param_validation import Interval
 
 from skort.descent.training import Training
 
@@ -55,7 +56,8 @@ def check_callbacks(callbacks):
     Raises
     ------
     ValueError
-        For an object that has none of a callback's methods, or is a class.
+        For an object that has none of a callback's methods, or is a class, and for a parameter that is not as it must
+        be.
     """
     for callback in callbacks or ():
         if isinstance(callback, type):
@@ -63,6 +65,8 @@ def check_callbacks(callbacks):
         if not any(callable(getattr(callback, hook, None)) for hook in HOOKS):
             advice = " Pass it to `set_callbacks`." if hasattr(callback, "on_fit_task_end") else ""
             raise ValueError(f"callbacks: {callback!r} is no callback: it has none of {', '.join(HOOKS)}.{advice}")
+        if hasattr(callback, "_parameter_constraints"):
+            callback._validate_params()
 
 
 class CallbackError(Exception):
@@ -149,6 +153,14 @@ class EarlyStopping(BaseEstimator):
     True
     """
 
+    _parameter_constraints = {
+        "monitor": [str],
+        "patience": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "restore_best": ["boolean"],
+        "greater_is_better": ["boolean", None],
+    }
+
     def __init__(self, monitor="validation_score", patience=5, tol=0.0, restore_best=True, greater_is_better=None):
         self.monitor = monitor
         self.patience = patience
@@ -213,6 +225,14 @@ class EpochScoring(BaseEstimator):
     (20, 1.0)
     """
 
+    _parameter_constraints = {
+        "X": "no_validation",
+        "y": "no_validation",
+        "scoring": [str, callable, None],
+        "sample_weight": ["array-like", None],
+        "name": [str],
+    }
+
     def __init__(self, X, y, scoring=None, sample_weight=None, name="score"):
         self.X = X
         self.y = y
@@ -224,7 +244,10 @@ class EpochScoring(BaseEstimator):
         """Prepare X, and score once, so that a scorer that fails does so before the training."""
         self._X = training.prepare(self.X)
         self._scorer = check_scoring(training.model, self.scoring)
-        self._score(training)
+        try:
+            self._score(training)
+        except (AttributeError, TypeError) as error:
+            raise ValueError(f"scoring={self.scoring!r} cannot score this model: {error}") from error
 
     def on_epoch_end(self, training):
         """Write the score down."""

@@ -1,11 +1,14 @@
 """A training in a file, to go on from after a crash."""
 
 import json
+import os
 import pathlib
 import zipfile
+from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
 
 from skort.descent.history import History
 from skort.descent.training import TrainingState
@@ -28,7 +31,7 @@ class Checkpoint(BaseEstimator):
     every : int, default=1
         Save after every so many epochs.
     resume_from : str, path-like or None, default=None
-        The file to go on from. `max_iter` counts its epochs too.
+        The file to go on from. `max_iter` counts its epochs too, and a training that had stopped stays so.
 
     Examples
     --------
@@ -45,6 +48,12 @@ class Checkpoint(BaseEstimator):
     >>> rest.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
     True
     """
+
+    _parameter_constraints = {
+        "path": [str, os.PathLike, None],
+        "every": [Interval(Integral, 1, None, closed="left")],
+        "resume_from": [str, os.PathLike, None],
+    }
 
     def __init__(self, path=None, every=1, resume_from=None):
         self.path = path
@@ -74,7 +83,7 @@ def save_state(state, path):
     path = pathlib.Path(path)
     arrays = {f"solver/{name}": array for name, array in state.solver.items()}
     arrays |= {f"best/{name}": array for name, array in (state.best or {}).items()}
-    others = {name: getattr(state, name) for name in ("n_updates", "n_falls", "random_state", "history")}
+    others = {name: getattr(state, name) for name in ("n_updates", "n_falls", "stopped", "random_state", "history")}
     unfinished = path.with_name(path.name + ".tmp")
     with unfinished.open("wb") as file:
         np.savez(file, json=json.dumps(others, default=lambda value: value.tolist()), **arrays)

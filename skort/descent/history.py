@@ -35,8 +35,10 @@ class History(dict):
             self.setdefault(name, [math.nan] * n).append(value)
 
     def record(self, name, value):
-        """Add a value to the row of the last epoch."""
+        """Add a value to the row of the last epoch; raise a ValueError where there is one of that name already."""
         column = self.setdefault(name, [])
+        if len(column) >= self.n_epochs:
+            raise ValueError(f"The history takes one {name!r} an epoch: give each column a name of its own.")
         column += [math.nan] * (self.n_epochs - 1 - len(column))
         column.append(value)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from skort.descent.callbacks import CallbackError, Hooks
 from skort.descent.history import History
+from skort.descent.schedules import rate
 
 __all__ = ["Descent", "minimise"]
 
@@ -62,7 +63,8 @@ def minimise(training):
     Raises
     ------
     ValueError
-        Where the objective of a batch, or a weight at the end of an epoch, is not finite.
+        Where the objective of a batch, or a weight at the end of an epoch, is not finite, and where the schedule gives
+        no learning rate.
     BaseException
         A `KeyboardInterrupt` or the error of a callback, before there was a whole epoch.
     """
@@ -79,6 +81,7 @@ def minimise(training):
         end_error = hooks.end()
     error = error or end_error
     training.take_best()
+    training.history.truncate(training.n_epochs)
     return Descent(
         weights=training.weights(),
         solver_state=training.solver.state(),
@@ -96,8 +99,10 @@ def _run(training, hooks):
     try:
         hooks.begin()
         on_epoch_end, on_batch_end = hooks.each("on_epoch_end"), hooks.each("on_batch_end")
-        max_iter = training.n_epochs + 1 if training.max_iter is None else training.max_iter
-        while training.n_epochs < max_iter and not training.stopped:
+        one_more, max_iter = training.n_epochs + 1, training.max_iter
+        # A fit has an epoch to keep, and a `partial_fit` makes its own, whatever stops the training before.
+        least, most = (one_more, one_more) if max_iter is None else (1, max_iter)
+        while training.n_epochs < least or (training.n_epochs < most and not training.stopped):
             _make_epoch(training, hooks, on_batch_end)
             training.end_epoch()
             hooks.call(on_epoch_end)
@@ -118,8 +123,7 @@ def _make_epoch(training, hooks, on_batch_end):
     with np.errstate(over="ignore", invalid="ignore"):
         for share in training.batches.epoch(solver.batch):
             t += 1
-            # A Python float: numpy's would make float64 arithmetic of float32 weights.
-            eta = float(schedule(t))
+            eta = rate(schedule, t)
             objective = solver.step(eta)
             if not math.isfinite(objective):
                 raise _diverged("loss", epoch, eta)

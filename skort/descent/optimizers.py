@@ -14,6 +14,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
+from skort.descent.adam_update import adam_update
+
 __all__ = ["OPTIMIZERS", "SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"]
 
 
@@ -266,7 +268,7 @@ class Adam(BaseEstimator):
     beta_2 : float, default=0.999
         :math:`\beta_2`, at least 0 and below 1.
     epsilon : float, default=1e-8
-        :math:`\epsilon`, positive.
+        :math:`\epsilon`, at least the smallest normal number of float32.
     weight_decay : float, default=0.0
         :math:`\lambda`, not negative. Above 0 it is not for solver "session".
 
@@ -283,7 +285,8 @@ class Adam(BaseEstimator):
     _parameter_constraints = {
         "beta_1": [Interval(Real, 0, 1, closed="left")],
         "beta_2": [Interval(Real, 0, 1, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        # One that is zero in float32 divides by zero where a gradient was always zero.
+        "epsilon": [Interval(Real, float(np.finfo(np.float32).tiny), None, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
     }
 
@@ -338,62 +341,7 @@ class Adam(BaseEstimator):
 
     def onnx_update(self):
         """Return the update as ONNX."""
-        beta_1, beta_2 = float(self.beta_1), float(self.beta_2)
-        parameters = (beta_1, beta_2, 1 - beta_1, 1 - beta_2, beta_2, float(self.epsilon))
-        if self.weight_decay > 0:
-            head = "adam (weights, gradient, eta, first_moment, second_moment, n_updates, n_coefficients)"
-            return _ADAM % (head, _WEIGHT_DECAY % float(self.weight_decay), *parameters)
-        head = "adam (weights, gradient, eta, first_moment, second_moment, n_updates)"
-        return _ADAM % (head, "decayed = Identity (weights)", *parameters)
-
-
-# The correction is computed in float64, which a Constant would not be: it has the dtype of the weights.
-_ADAM = """\
-%s => (next_weights, length, next_first_moment, next_second_moment, next_n_updates) {
-    %s
-    one = Constant <value = int64[1] {1}> ()
-    beta_1 = ConstantOfShape <value = double[1] {%r}> (one)
-    beta_2 = ConstantOfShape <value = double[1] {%r}> (one)
-    unit = ConstantOfShape <value = double[1] {1}> (one)
-    next_n_updates = Add (n_updates, one)
-    t = Cast <to = 11> (next_n_updates)
-    power_1 = Pow (beta_1, t)
-    power_2 = Pow (beta_2, t)
-    grown_1 = Sub (unit, power_1)
-    grown_2 = Sub (unit, power_2)
-    root = Sqrt (grown_2)
-    correction = Div (root, grown_1)
-    wide_eta = Cast <to = 11> (eta)
-    wide_corrected = Mul (wide_eta, correction)
-    corrected = CastLike (wide_corrected, weights)
-    part_1 = Constant <value = float {%r}> ()
-    part_2 = Constant <value = float {%r}> ()
-    kept_2 = Constant <value = float {%r}> ()
-    epsilon = Constant <value = float {%r}> ()
-    change = Sub (gradient, first_moment)
-    change_1 = Mul (change, part_1)
-    next_first_moment = Add (first_moment, change_1)
-    square = Mul (gradient, gradient)
-    square_2 = Mul (square, part_2)
-    second_2 = Mul (second_moment, kept_2)
-    next_second_moment = Add (second_2, square_2)
-    scale = Sqrt (next_second_moment)
-    divisor = Add (scale, epsilon)
-    ratio = Div (next_first_moment, divisor)
-    step = Mul (ratio, corrected)
-    next_weights = Sub (decayed, step)
-    length = Div (corrected, divisor)
-}"""
-_WEIGHT_DECAY = """begin = Constant <value = int64[1] {0}> ()
-    end = Constant <value = int64[1] {9223372036854775807}> ()
-    decay = Constant <value = float {%r}> ()
-    whole = Constant <value = float {1}> ()
-    lost = Mul (eta, decay)
-    kept = Sub (whole, lost)
-    coefficients = Slice (weights, begin, n_coefficients)
-    others = Slice (weights, n_coefficients, end)
-    shrunk = Mul (coefficients, kept)
-    decayed = Concat <axis = 0> (shrunk, others)"""
+        return adam_update(*(float(p) for p in (self.beta_1, self.beta_2, self.epsilon, self.weight_decay)))
 
 
 #: The optimizers by name.

@@ -12,10 +12,36 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-__all__ = ["SCHEDULES", "Adaptive", "Constant", "Cosine", "InvScaling", "Optimal", "Schedule", "Warmup"]
+__all__ = ["SCHEDULES", "Adaptive", "Constant", "Cosine", "InvScaling", "Optimal", "Schedule", "Warmup", "rate"]
 
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
+
+
+def rate(schedule, t):
+    """
+    Return the learning rate of one update.
+
+    Parameters
+    ----------
+    schedule : callable
+    t : int
+        Number of the update, from 1.
+
+    Returns
+    -------
+    eta : float
+
+    Raises
+    ------
+    ValueError
+        Where `schedule` gives no finite number, or a negative one.
+    """
+    eta = schedule(t)
+    if not (isinstance(eta, Real) and 0 <= eta < math.inf):
+        raise ValueError(f"learning_rate={schedule!r} has to give a finite number >= 0, gave {eta!r} for update {t}.")
+    # A Python float: numpy's would make float64 arithmetic of float32 weights.
+    return float(eta)
 
 
 class Schedule(BaseEstimator):

@@ -64,6 +64,8 @@ class TrainingState:
         How often the learning rate fell for want of improvement.
     random_state : dict
         As from `numpy.random.RandomState.get_state(legacy=False)`.
+    stopped : bool
+        Whether the training ended there for want of improvement, or because a callback stopped it.
     history : History
     best : dict of str to ndarray or None
         As `solver`, of the epoch to be restored at the end.
@@ -72,6 +74,7 @@ class TrainingState:
     solver: dict[str, np.ndarray]
     n_updates: int
     n_falls: int
+    stopped: bool
     random_state: dict[str, Any]
     history: History
     best: dict[str, np.ndarray] | None
@@ -172,6 +175,7 @@ class Training:
             self.solver.state(),
             self.n_updates,
             self.n_falls,
+            self.stopped,
             self.batches.random_state.get_state(legacy=False),
             self.history.copy(),
             self._best,
@@ -182,6 +186,7 @@ class Training:
         self.solver.restore(state.solver)
         self.n_updates = state.n_updates
         self._fall_to(state.n_falls)
+        self.stopped = state.stopped
         self.batches.random_state.set_state(state.random_state)
         self.history = state.history.copy()
         self._best = state.best

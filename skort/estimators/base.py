@@ -18,7 +18,7 @@ from skort.descent.callbacks import check_callbacks
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES
 from skort.estimators.components import checked_schedule, resolved
-from skort.estimators.parts import as_rows, input_tags, known_classes, plain, prepare, split
+from skort.estimators.parts import as_rows, check_columns, input_tags, known_classes, plain, prepare, split
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
 from skort.estimators.state import refitting, unchanged_by_errors
 from skort.estimators.training import begin, descend, keep, report
@@ -86,7 +86,8 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         from skort.graphs.transformers import trainable_steps
 
         check_is_fitted(self)
-        graphs = [graph for _, graph in trainable_steps(self._preprocessing.transformers, self.dtype)]
+        fitted = self._preprocessing
+        graphs = [graph for _, graph in trainable_steps(fitted.transformers, fitted.dtype)]
         weights = {}
         for graph in [*graphs, self._score_graph]:
             weights.update(graph.weights(find_weights(graph.model.graph).names))
@@ -194,6 +195,7 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
             self._usable_solvers()
             given_X = X
             X, y = self._validate(X, y, has_steps=parts.transformers is not None)
+            check_columns(parts, given_X)
             self._loss = self._resolve_loss()
             y, target = self._encode(y, known_classes(parts, classes))
             self._loss.check_target(target)
@@ -217,6 +219,7 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
             return self._fit(X, y, sample_weight, classes=classes, one_epoch=True)
         with unchanged_by_errors(self):
             check_callbacks(self.callbacks)
+            self._usable_solvers()
             if self.dtype != self._score_graph.dtype:
                 raise ValueError(f"dtype={self.dtype!r}, but earlier calls had dtype='{self._score_graph.dtype}'.")
             X, y = self._validate(X, y, has_steps=self._preprocessing.transformers is not None, reset=False)

@@ -51,7 +51,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         What makes the gradient steps: "graph" for the whole step as one ONNX graph, on any onnxruntime; "agent" for
         ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11).
         All make the same steps. "auto": the fastest that the model and the other parameters allow, which is "graph",
-        or "agent" where an operator of the model, or an optimizer of your own, has no rule for "graph".
+        or "agent" for more than 500,000 weights and where an operator of the model, or an optimizer of your own, has
+        no rule for "graph".
     loss : str or loss instance, default="log_loss"
         "log_loss", "hinge", "squared_hinge", "modified_huber" or "perceptron"; or an instance of
         `skort.objective.Loss` for a loss of your own. More than two classes are trained together by the softmax of

@@ -1,9 +1,8 @@
 """What a user may give as an instance: losses, penalties, optimizers, schedules."""
 
-import math
-from numbers import Real
-
 from sklearn.base import BaseEstimator, clone
+
+from skort.descent.schedules import rate
 
 __all__ = ["checked_schedule", "resolved"]
 
@@ -25,22 +24,18 @@ def resolved(component):
     Raises
     ------
     ValueError
-        Where it is a class, or one of its parameters, or of those of a component inside it, is not as it must be.
+        Where it, or a component inside it, is a class, and where a parameter of either is not as it must be.
     """
-    if isinstance(component, type):
-        raise ValueError(f"{component.__name__} is a class: give an instance of it, {component.__name__}().")
-    if not isinstance(component, BaseEstimator):
-        return component
-    component = clone(component)
-    for part in (component, *component.get_params().values()):
+    is_component = isinstance(component, BaseEstimator)
+    for part in (component, *(component.get_params().values() if is_component else ())):
+        if isinstance(part, type):
+            raise ValueError(f"{part.__name__} is a class: give an instance of it, {part.__name__}().")
         if hasattr(part, "_parameter_constraints"):
             part._validate_params()
-    return component
+    return clone(component) if is_component else component
 
 
 def checked_schedule(schedule):
     """Return a schedule, t -> learning rate; raise an error where its first rate is none."""
-    eta = schedule(1)
-    if not isinstance(eta, Real) or not math.isfinite(eta) or eta < 0:
-        raise ValueError(f"learning_rate={schedule!r} has to give a finite number >= 0, gave {eta!r} for update 1.")
+    rate(schedule, 1)
     return schedule

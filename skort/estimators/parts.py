@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Parts", "Preprocessing", "as_rows", "input_tags", "plain", "prepare", "split"]
+__all__ = ["Parts", "Preprocessing", "as_rows", "check_columns", "input_tags", "plain", "prepare", "split"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def split(estimator):
     Raises
     ------
     ValueError
-        Where a step before the model is no transformer.
+        Where a step before the model is no transformer, and for a pipeline without steps.
     NotFittedError
         Where a frozen model or step is not fitted.
     """
@@ -72,14 +72,19 @@ def _split(estimator):
     if isinstance(estimator, FrozenEstimator):
         steps, model, _, name = _split(estimator.estimator)
         for _, fitted in [*steps, (name, model)]:
-            check_is_fitted(fitted)
+            # An ONNX model has nothing to fit; what is no estimator at all is refused with the model.
+            if hasattr(fitted, "fit"):
+                check_is_fitted(fitted)
         return [(key, FrozenEstimator(step)) for key, step in steps], model, True, name
     if not isinstance(estimator, Pipeline):
         return [], estimator, False, type(estimator).__name__.lower()
+    if not estimator.steps:
+        raise ValueError("estimator: the Pipeline has no steps.")
     *before, (name, last) = estimator.steps
     steps, model, is_fitted, inner_name = _split(last)
     if steps:
-        before, name = [*before, (name, Pipeline(steps))], inner_name
+        memory = last.memory if isinstance(last, Pipeline) else None
+        before, name = [*before, (name, Pipeline(steps, memory=memory))], inner_name
     return [(k, s) for k, s in before if s is not None and s != "passthrough"], model, is_fitted, name
 
 
@@ -104,6 +109,12 @@ def known_classes(parts, classes):
     if not np.array_equal(fitted, classes):
         raise ValueError(f"classes={classes} are not those of the fitted estimator: {fitted}.")
     return fitted
+
+
+def check_columns(parts, X):
+    """Raise scikit-learn's error for other columns than those of a fitted model; steps before it check theirs."""
+    if parts.transformers is None and parts.is_fitted and isinstance(parts.model, BaseEstimator):
+        validate_data(parts.model, X, reset=False, skip_check_array=True)
 
 
 def input_tags(estimator):
@@ -193,6 +204,7 @@ def prepare(parts, X, y, n_outputs, dtype, random_state, *, trainable, is_classi
     score_graph : ScoreGraph
         What is trained.
     """
+    from skort.graphs.export import check_names
     from skort.graphs.initial import initial_score_graph
     from skort.graphs.trainable import chosen
     from skort.graphs.transformers import sample, trainable_steps, transformer_graph
@@ -216,6 +228,7 @@ def prepare(parts, X, y, n_outputs, dtype, random_state, *, trainable, is_classi
             transformers = transformers[:first] if first else None
             X = _numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
     graph = None if transformers is None else transformer_graph(transformers, rows, dtype)
+    check_names(score_graph, graph)
     return Preprocessing(transformers, graph, dtype), X, score_graph
 
 
@@ -230,7 +243,7 @@ def plain(parts, preprocessing, score_graph, fitted, *, has_link=False):
     score_graph : ScoreGraph
         With the trained weights.
     fitted : dict
-        The attributes `classes_` and `feature_names_in_`, where there are such.
+        The attributes `classes_`, `feature_names_in_` and `_single_output`, where there are such.
     has_link : bool, default=False
         Whether the trained score is the logarithm of the prediction.
 
@@ -265,7 +278,9 @@ def plain(parts, preprocessing, score_graph, fitted, *, has_link=False):
     weights = score_graph.weights(names.names)
     coefs = [weights[name] for name in names.coefficients]
     intercepts = [weights[name].ravel() for name in names.intercepts] or [np.zeros(coefs[-1].shape[1], coefs[-1].dtype)]
-    model = trained_model(parts.model, coefs, intercepts, fitted.get("classes_"))
+    model = trained_model(
+        parts.model, coefs, intercepts, fitted.get("classes_"), single_output=fitted.get("_single_output", True)
+    )
     if not steps:
         if "feature_names_in_" in fitted:
             model.feature_names_in_ = fitted["feature_names_in_"]

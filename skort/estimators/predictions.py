@@ -75,11 +75,11 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In float64.
+            In the `dtype` of the fit: they sum to one in its precision.
         """
         from skort.graphs.export import PROBABILITIES
 
-        return self._run(PROBABILITIES, X).astype(np.float64)
+        return self._run(PROBABILITIES, X)
 
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
@@ -99,7 +99,7 @@ class ClassifierPredictions(BaseOrtSGD):
         check_is_fitted(self)
         if not isinstance(self._loss, LogLoss):
             with np.errstate(divide="ignore"):
-                return np.log(self.predict_proba(X))
+                return np.log(self.predict_proba(X), dtype=np.float64)
         score = self.decision_function(X)
         if score.ndim == 1:
             return log_expit(np.column_stack([-score, score]))

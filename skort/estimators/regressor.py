@@ -47,7 +47,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         What makes the gradient steps: "graph" for the whole step as one ONNX graph, on any onnxruntime; "agent" for
         ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11).
         All make the same steps. "auto": the fastest that the model and the other parameters allow, which is "graph",
-        or "agent" where an operator of the model, or an optimizer of your own, has no rule for "graph".
+        or "agent" for more than 500,000 weights and where an operator of the model, or an optimizer of your own, has
+        no rule for "graph".
     loss : str or loss instance, default="squared_error"
         "squared_error", "absolute_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive", "quantile",
         "poisson" or "gamma"; or an instance of `skort.objective.Huber`, of another class there, or of

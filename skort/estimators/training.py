@@ -118,7 +118,7 @@ def keep(estimator, descent):
     estimator.n_iter_ = len(estimator.loss_curve_)
     scores = estimator.history_.get(VALIDATION_SCORE)
     estimator.validation_scores_ = scores
-    estimator.best_validation_score_ = None if scores is None else float(np.nanmax(scores))
+    estimator.best_validation_score_ = None if scores is None else float(np.fmax.reduce(scores))
 
 
 def report(estimator, descent, *, one_epoch=False):

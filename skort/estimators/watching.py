@@ -1,6 +1,7 @@
 """What watches the training of an estimator: its validation set, what stops it, its callbacks."""
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import is_classifier
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
@@ -82,7 +83,8 @@ def validation_scoring(estimator, X, y, sample_weight, weights, random_state, X_
         raise ValueError(f"validation_fraction={estimator.validation_fraction} leaves no row to train on.")
     if sample_weight is not None:
         sample_weight = np.broadcast_to(sample_weight, len(y))[held_out]
-    X_val, y_val = _safe_indexing(X, held_out), y[held_out]
+    rows = X.tocsr() if scipy.sparse.issparse(X) else X
+    X_val, y_val = _safe_indexing(rows, held_out), y[held_out]
     return EpochScoring(X_val, y_val, estimator.scoring, sample_weight, name=VALIDATION_SCORE), weights
 
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatu
 
 from skort.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype
 
-__all__ = ["to_onnx"]
+__all__ = ["rename_input", "to_onnx"]
 
 # Operators of skl2onnx whose weights are attributes, which cannot be trained.
 _DECOMPOSED = {"LinearRegressor", "LinearClassifier", "Scaler"}
@@ -55,7 +55,7 @@ def to_onnx(estimator, inputs, dtype):
             # The converter names the newest version among the operators; none of them changed up to OPSET.
             opset.version = OPSET
     for raw_input, value in zip(inputs, model.graph.input, strict=True):
-        _rename_input(model.graph, value, raw_input.name)
+        rename_input(model.graph, value, raw_input.name)
     for node in model.graph.node:
         if node.op_type == "StringNormalizer" and _is_ascii(model.graph):
             # The default locale, en_US.UTF-8, is not on every machine; plain letters need none.
@@ -75,8 +75,11 @@ def _convertible(estimator):
     elif isinstance(estimator, FeatureUnion):
         estimator.transformer_list = [(name, _convertible(part)) for name, part in estimator.transformer_list]
     elif isinstance(estimator, ColumnTransformer):
-        parts = [(name, _convertible(part), columns) for name, part, columns in estimator.transformers_]
-        estimator.transformers_ = parts
+        # By position: skl2onnx takes neither masks nor slices of names, nor the names that an earlier step gives.
+        columns = estimator._transformer_to_input_indices
+        estimator.transformers_ = [
+            (name, _convertible(part), columns[name]) for name, part, _ in estimator.transformers_
+        ]
     elif isinstance(estimator, (OneHotEncoder, OrdinalEncoder)):
         estimator.categories_ = [_without_missing_text(categories) for categories in estimator.categories_]
     return estimator
@@ -165,7 +168,8 @@ def _is_ascii(graph):
     return all(text.isascii() for node in graph.node for attribute in node.attribute for text in attribute.strings)
 
 
-def _rename_input(graph, value, name):
+def rename_input(graph, value, name):
+    """Give an input of a graph another name, in place."""
     if value.name == name:
         return
     if any(name in node.output for node in graph.node) or any(name == i.name for i in graph.initializer):

@@ -18,6 +18,7 @@ __all__ = [
     "PROBABILITIES",
     "SCORE",
     "at_opset",
+    "check_names",
     "classifier_model",
     "label_tensor",
     "regressor_model",
@@ -101,6 +102,34 @@ def classifier_model(score_graph, classes, transformers=None, inverse_link=None)
     return _finished(inlined(model, head), outputs)
 
 
+def check_names(score_graph, transformers=None):
+    """
+    Raise an error for a name from outside that something else has in the models made of a score graph.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+    transformers : onnx.ModelProto, default=None
+        What comes before the score graph.
+
+    Raises
+    ------
+    ValueError
+        For the name of an input, which is that of a column of X where there are transformers, or of a weight.
+    """
+    graph = score_graph.model.graph
+    inside = {name for node in graph.node for name in node.output}
+    weights = {i.name for i in graph.initializer}
+    owner, inputs = ("estimator has an input", graph.input)
+    if transformers is not None:
+        owner, inputs = "X has a column", transformers.graph.input
+    kinds = ((owner, [i.name for i in inputs], inside | weights), ("estimator has a weight", weights, inside))
+    for kind, names, others in kinds:
+        for name in names:
+            if name in (PREDICTION, LABEL, PROBABILITIES) or name in others or name.startswith("skort_"):
+                raise ValueError(f"{kind} named {name!r}, which is a name inside the ONNX model too: rename it.")
+
+
 def at_opset(model, opset):
     """
     Return a model in another opset.
@@ -142,21 +171,11 @@ def _raw_score(score_graph, transformers):
     """Return X -> raw score as one model of its own."""
     if transformers is None:
         return copy.deepcopy(score_graph.model)
-    _check_columns([i.name for i in transformers.graph.input], score_graph.model.graph)
     before = onnx.compose.add_prefix(transformers, "transformers/", rename_inputs=False)
     link = [(before.graph.output[0].name, score_graph.input_name)]
     model = onnx.compose.merge_models(before, score_graph.model, io_map=link)
     import_each_domain_once(model)
     return model
-
-
-def _check_columns(columns, graph):
-    """Raise an error for a column of X that has the name of something else in the model."""
-    taken = {PREDICTION, LABEL, PROBABILITIES, *(i.name for i in graph.initializer)}
-    taken.update(name for node in graph.node for name in node.output)
-    for name in columns:
-        if name in taken:
-            raise ValueError(f"X has a column named {name!r}, which is a name inside the ONNX model too: rename it.")
 
 
 def label_tensor(classes):

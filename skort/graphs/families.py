@@ -159,7 +159,7 @@ def layers(stand_in):
     return [stand_in.coef_.T], [stand_in.intercept_]
 
 
-def trained_model(model, coefs, intercepts, classes=None):
+def trained_model(model, coefs, intercepts, classes=None, *, single_output=True):
     """
     Return a copy of a model as if it had been fitted, with some weights.
 
@@ -171,6 +171,8 @@ def trained_model(model, coefs, intercepts, classes=None):
         Those of each layer, of shapes (fan_in, fan_out) and (fan_out,).
     classes : ndarray of shape (n_classes,), default=None
         The labels, for a classifier.
+    single_output : bool, default=True
+        Whether a regressor was fitted on a y of one dimension.
 
     Returns
     -------
@@ -179,11 +181,11 @@ def trained_model(model, coefs, intercepts, classes=None):
     fitted = clone(model)
     fitted.n_features_in_ = len(coefs[0])
     if isinstance(model, linear_model.RANSACRegressor):
-        fitted.estimator_ = trained_model(score_model(model), coefs, intercepts)
+        fitted.estimator_ = trained_model(score_model(model), coefs, intercepts, single_output=single_output)
     elif FAMILY[type(model)] == "neural network":
         _write_network(fitted, coefs, intercepts, classes)
     else:
-        _write_linear(fitted, coefs[0].T, intercepts[0], classes)
+        _write_linear(fitted, coefs[0].T, intercepts[0], classes, single_output)
     return fitted
 
 
@@ -197,12 +199,11 @@ def _write_network(model, coefs, intercepts, classes):
         model.classes_ = classes
 
 
-def _write_linear(model, coef, intercept, classes):
+def _write_linear(model, coef, intercept, classes, single_output):
     model.coef_, model.intercept_ = coef, intercept
     if isinstance(model, _PLS):
-        model._x_mean, model._predict_1d = np.zeros(coef.shape[1]), len(coef) == 1
-    elif classes is None and len(coef) == 1:
-        # What a fit on a y of one dimension leaves.
+        model._x_mean, model._predict_1d = np.zeros(coef.shape[1]), single_output
+    elif classes is None and single_output:
         model.coef_, model.intercept_ = coef[0], intercept[0]
     if hasattr(model, "_get_loss"):  # generalized linear models
         model._base_loss = model._get_loss()

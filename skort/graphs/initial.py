@@ -75,7 +75,13 @@ def initial_score_graph(
             f"X has {n_features} features, but the fitted {name} is expecting {model.n_features_in_} features as input."
         )
     if not known:
-        graph = to_onnx(model, (RawInput("X", False, n_features),), dtype)
+        try:
+            graph = to_onnx(model, (RawInput("X", False, n_features),), dtype)
+        except Exception as error:  # skl2onnx raises errors of many kinds
+            raise NotTrainableError(
+                f"estimator={name} cannot be trained by gradient descent: skl2onnx gives no graph of it: "
+                f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
+            ) from error
         return onnx_score_graph(graph, n_features, n_outputs, dtype, is_classifier=is_classifier)
     if stand_in.predict(np.zeros((1, n_features))).size != n_outputs:
         raise ValueError(f"y asks for {n_outputs} outputs, which the fitted {name} does not have.")
@@ -143,9 +149,10 @@ def check_differentiable(score_graph, solver, gradient):
         It names the operator. Also where there is no weight to train.
     """
     if not score_graph.trainable:
+        operators = ", ".join(dict.fromkeys(node.op_type for node in score_graph.model.graph.node))
         raise NotTrainableError(
             "estimator: the model has no weight to train, no initializer of its ONNX graph that is an operand of "
-            "MatMul, Gemm, Conv or Add between its input and its output."
+            f"MatMul, Gemm, Conv or Add between its input and its output. Its operators are {operators}."
         )
     # Some rules depend on shapes, but none on the number of rows.
     obstacle = undifferentiable(score_graph.with_batch_size(2).graph, score_graph.trainable, gradient)

@@ -6,18 +6,31 @@ import onnx.checker
 import onnx.compose
 import onnx.inliner
 import onnx.version_converter
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from skort.exceptions import NotTrainableError
 from skort.graphs.score_graph import ScoreGraph, find_weights
-from skort.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype
+from skort.runtime.inference import InferenceModel
 
 __all__ = ["onnx_score_graph"]
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 _PROBABILITIES = ("Sigmoid", "Softmax", "LogSoftmax")
-# The difference of the scores of two classes, and the second of them.
-_DIFFERENCE, _SECOND = [[-1.0], [1.0]], [[0.0], [1.0]]
+# The score of two classes out of two columns. Without a number that would be a weight where the model is read again.
+_DIFFERENCE = """
+difference (scores) => (score) {
+    i = Constant <value = int64[1] {0}> ()
+    j = Constant <value = int64[1] {1}> ()
+    first = Gather <axis = 1> (scores, i)
+    second = Gather <axis = 1> (scores, j)
+    score = Sub (second, first)
+}"""
+_SECOND = """
+second (scores) => (score) {
+    j = Constant <value = int64[1] {1}> ()
+    score = Gather <axis = 1> (scores, j)
+}"""
 
 
 def onnx_score_graph(model, n_features, n_outputs, dtype, *, is_classifier):
@@ -44,7 +57,8 @@ def onnx_score_graph(model, n_features, n_outputs, dtype, *, is_classifier):
     Raises
     ------
     NotTrainableError
-        Where the model has other inputs or outputs, another type of numbers, or an opset that cannot be converted.
+        Where the model has other inputs or outputs, another type of numbers, or an opset that cannot be converted, and
+        where it does not run.
     """
     model = _plain(model)
     graph = model.graph
@@ -54,14 +68,15 @@ def onnx_score_graph(model, n_features, n_outputs, dtype, *, is_classifier):
     if is_classifier:
         score, probability = _raw_score(graph, score)
     _constants_to_initializers(graph)
+    _without_dropout(graph)
     _end_at(graph, score)
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     graph = model.graph
     weights = find_weights(graph)
     n_columns = _n_columns(graph.output[0])
     if is_classifier and n_outputs == 1 and n_columns == 2:
-        _add_product(graph, _SECOND if probability == "Sigmoid" else _DIFFERENCE, dtype)
-        n_columns = 1
+        model = _with_one_score(model, _SECOND if probability == "Sigmoid" else _DIFFERENCE, dtype)
+        graph, n_columns = model.graph, 1
     if n_columns not in (None, n_outputs):
         raise NotTrainableError(
             f"estimator: the ONNX model gives {n_columns} numbers a row where y asks for {n_outputs}."
@@ -72,6 +87,7 @@ def onnx_score_graph(model, n_features, n_outputs, dtype, *, is_classifier):
     del graph.value_info[:]
     # Its results get names of their own beside those that are added to it, such as "label"; its weights keep theirs.
     model = onnx.compose.add_prefix(model, "model/", rename_inputs=False, rename_initializers=False)
+    _check_runs(model, n_features, n_outputs, dtype)
     return ScoreGraph(model, weights.only(weights.coefficients + weights.intercepts))
 
 
@@ -142,12 +158,20 @@ def _raw_score(graph, output):
 
 
 def _constants_to_initializers(graph):
+    """Make initializers, which may be weights, of the constants that are floats."""
     for node in [node for node in graph.node if node.op_type == "Constant"]:
         (attribute,) = node.attribute
-        if attribute.name == "value":
+        if attribute.name == "value" and attribute.t.data_type in _FLOATS:
             graph.initializer.append(attribute.t)
             graph.initializer[-1].name = node.output[0]
             graph.node.remove(node)
+
+
+def _without_dropout(graph):
+    """Replace `Dropout`, which changes nothing in a prediction, by `Identity`."""
+    for node in graph.node:
+        if node.op_type == "Dropout":
+            node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output[:1], name=node.name))
 
 
 def _end_at(graph, output):
@@ -165,12 +189,32 @@ def _end_at(graph, output):
     graph.output.append(known.get(output, onnx.ValueInfoProto(name=output)))
 
 
-def _add_product(graph, matrix, dtype):
-    """Multiply the output by a constant matrix."""
-    graph.initializer.append(numpy_helper.from_array(np.array(matrix, dtype), "skort_columns_to_score"))
-    score = graph.output[0].name
-    graph.node.append(helper.make_node("MatMul", [score, "skort_columns_to_score"], ["skort_one_score"]))
-    graph.output[0].name = "skort_one_score"
+def _check_runs(model, n_features, n_outputs, dtype):
+    """Raise an error where the model is no function of any number of rows: a batch size may be part of its nodes."""
+    rows = np.zeros((3, n_features), dtype)
+    try:
+        score = InferenceModel(model).run(model.graph.output[0].name, {model.graph.input[0].name: rows})
+    except Exception as error:  # the runtime raises errors of many kinds
+        reason = str(error).strip().splitlines()[0].partition("Status Message")[0]
+        raise NotTrainableError(
+            f"estimator: ONNX Runtime does not run the ONNX model on {len(rows)} rows: {reason} If it was exported for "
+            "one number of rows, export it for any (dynamic_axes)."
+        ) from error
+    if score.shape != (len(rows), n_outputs):
+        raise NotTrainableError(
+            f"estimator: the ONNX model gives an array of shape {score.shape} for {len(rows)} rows, where y asks for "
+            f"{(len(rows), n_outputs)}."
+        )
+
+
+def _with_one_score(model, source, dtype):
+    """Return the model with its two columns made one by a function of ONNX text."""
+    (output,) = model.graph.output
+    end = Fragment(dtype)
+    end.call(source, [output.name], ["one_score"])
+    model.graph.node.extend(end.nodes)
+    output.name = "one_score"
+    return inlined(model, end)
 
 
 def _n_columns(value):

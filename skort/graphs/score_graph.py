@@ -173,12 +173,12 @@ def find_weights(graph):
     Returns
     -------
     weights : Weights
-        Initializers that do not meet what comes from the input in one of these operators, such as shapes, and those
-        of another type, are not weights.
+        Initializers that do not meet what comes from the input in one of these operators, such as shapes, those of
+        another type, and numbers without dimensions, such as the constants of an activation, are not weights.
     """
     element_type = graph.input[0].type.tensor_type.elem_type
     # The result that holds an initializer -> the name of the initializer.
-    constants = {i.name: i.name for i in graph.initializer if i.data_type == element_type}
+    constants = {i.name: i.name for i in graph.initializer if i.data_type == element_type and i.dims}
     reached, multiplied = {graph.input[0].name}, set()
     kinds: dict[str, str] = {}
     for node in graph.node:

@@ -10,7 +10,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 from skort.exceptions import NotTrainableError
-from skort.graphs.conversion import to_onnx
+from skort.graphs.conversion import rename_input, to_onnx
 from skort.graphs.differentiable import DIFFERENTIABLE
 from skort.graphs.families import FAMILY, score_model
 from skort.graphs.raw_inputs import RawInput
@@ -19,10 +19,9 @@ from skort.graphs.score_graph import find_weights, joined
 __all__ = ["check_trainable", "chosen"]
 
 # Options that change what is minimised or predicted: name, value that does not, what to do instead.
-_UNTRAINABLE = [
-    ("positive", False, "gradient steps do not keep the weights positive."),
-    ("class_weight", None, "give fit a sample_weight in place of class_weight."),
-]
+_UNTRAINABLE = [("positive", False, "gradient steps do not keep the weights positive.")]
+# Those that a fitted model has done with.
+_UNTRAINABLE_UNFITTED = [("class_weight", None, "give class_weight to OrtSGDClassifier around it.")]
 _OURS = {"regressor": "OrtSGDRegressor", "classifier": "OrtSGDClassifier"}
 # Operators around those that compute a prediction.
 _BOOKKEEPING = {"ArgMax", "ArrayFeatureExtractor", "ConstantOfShape", "Equal", "Less", "Not", "Shape"}
@@ -67,7 +66,7 @@ def check_trainable(model, *, is_fitted=False):
         )
     model._validate_params()
     parameters = score_model(model).get_params()
-    for option, value, cure in _UNTRAINABLE:
+    for option, value, cure in _UNTRAINABLE + ([] if is_fitted else _UNTRAINABLE_UNFITTED):
         if parameters.get(option) not in (value, None):
             raise NotTrainableError(
                 f"estimator={type(model).__name__}({option}={parameters[option]!r}) cannot be trained: {cure}"
@@ -103,9 +102,11 @@ def chosen(score_graph, steps, patterns):
     Raises
     ------
     ValueError
-        Where a pattern matches no weight.
+        Where a pattern matches no weight, or is none.
     """
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    if not all(isinstance(pattern, str) for pattern in patterns):
+        raise ValueError(f"trainable must be names or patterns of weights, got {patterns!r}.")
     graphs = [graph for _, graph in steps] + [score_graph]
     names = [name for graph in graphs for name in find_weights(graph.model.graph).names]
     matching = {pattern: set(fnmatch.filter(names, pattern)) for pattern in patterns}
@@ -116,6 +117,7 @@ def chosen(score_graph, steps, patterns):
     first = next((i for i, g in steps if matched & set(find_weights(g.model.graph).names)), None)
     if first is not None:
         score_graph = joined([graph for i, graph in steps if i >= first] + [score_graph])
+        rename_input(score_graph.model.graph, score_graph.model.graph.input[0], "X")
     return first, score_graph.training_only(matched)
 
 

@@ -174,12 +174,14 @@ def _joined_columns(transformers, inputs, dtype):
     if len(inputs) == 1 or _takes_columns(transformers) or len({i.is_text for i in inputs}) > 1:
         return to_onnx(transformers, inputs, dtype)
     width = sum(i.width for i in inputs)
-    model = to_onnx(transformers, (RawInput("skort_columns", inputs[0].is_text, width),), dtype)
-    element_type = model.graph.input[0].type.tensor_type.elem_type
+    model = to_onnx(transformers, (RawInput("X", inputs[0].is_text, width),), dtype)
+    # No column has the name of a result.
+    model = onnx.compose.add_prefix(model, "skort_")
+    joined, element_type = model.graph.input[0].name, model.graph.input[0].type.tensor_type.elem_type
     del model.graph.input[:]
     names = [i.name for i in inputs]
     model.graph.input.extend(helper.make_tensor_value_info(name, element_type, [None, 1]) for name in names)
-    model.graph.node.insert(0, helper.make_node("Concat", names, ["skort_columns"], axis=1))
+    model.graph.node.insert(0, helper.make_node("Concat", names, [joined], axis=1))
     return model
 
 

@@ -202,7 +202,7 @@ class ModifiedHuber(_ClassificationLoss):
     >>> model = OrtSGDClassifier(loss="modified_huber", alpha=0).fit([[-1.0], [1.0]], [0, 1])
     >>> model.predict_proba([[-2.0], [0.0]]).round(2)
     array([[1. , 0. ],
-           [0.5, 0.5]])
+           [0.5, 0.5]], dtype=float32)
     """
 
     # With m = max(0, 1 - z) and c = min(2, m), c (2 m - c) is m^2 up to m = 2 and 4 m - 4 from there on. Differentiated

@@ -26,8 +26,8 @@ class Loss(BaseEstimator):
         dtype of the training.
     gradient : str or onnx.FunctionProto, default=None
         The derivative of `value` by the score, a function of the same inputs with a result of the shape of `score`.
-        None: ONNX Runtime derives it, which needs a gradient of every operator on the way from the score. Solver
-        "session" always derives it.
+        None: it is derived, which needs a gradient of every operator on the way from the score. Solver "session"
+        always derives it.
     inverse_link : str or onnx.FunctionProto, default=None
         What a regressor predicts: ``(score) => (prediction)``, of the same shape; None: the score. A classifier with a
         loss of one's own predicts labels, without probabilities.

@@ -16,8 +16,7 @@ class PoissonLoss(RegressionLoss):
 
     .. math:: loss(y, s) = e^s - y s, \qquad \frac{\partial loss}{\partial s} = e^s - y, \qquad prediction = e^s
 
-    as `HalfPoissonLoss` in `sklearn._loss` and `sklearn.linear_model.PoissonRegressor`. y is not negative and not all
-    zero.
+    as `HalfPoissonLoss` in `sklearn._loss` and `sklearn.linear_model.PoissonRegressor`. y is not negative.
 
     Examples
     --------
@@ -45,9 +44,9 @@ poisson_gradient (score, target) => (gradient) {
         return _EXP
 
     def check_target(self, target):
-        """Raise a ValueError for a target that is negative, or zero in all rows."""
-        if (target < 0).any() or not target.any(axis=0).all():
-            raise ValueError('loss="poisson" takes y >= 0, not zero in all rows.')
+        """Raise a ValueError for a target that is negative."""
+        if (target < 0).any():
+            raise ValueError('loss="poisson" takes y >= 0.')
 
 
 class GammaLoss(RegressionLoss):

@@ -34,9 +34,10 @@ class Objective:
     r"""
     Weighted mean of the loss over one batch, plus the penalty.
 
-    .. math:: J(w) = \sum_i v_i \, loss(y_i, score_i) + penalty(w), \qquad v_i = \frac{s_i}{\sum_j s_j}
+    .. math:: J(w) = \sum_i v_i \, loss(y_i, score_i) + penalty(w), \qquad v_i = \frac{s_i}{\bar s \, m}
 
-    The batch brings :math:`v_i` times `sample_weight_scale`, so that the graph holds no division.
+    over a batch of m rows, with the mean weight :math:`\bar s` of all rows, see `Batches`. The batch brings
+    :math:`v_i` times `sample_weight_scale`, so that the graph holds no division.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ class Objective:
 
     @property
     def sample_weight_scale(self):
-        """What the sample weights of a batch sum to."""
+        """What the sample weights of a batch sum to where all rows count the same."""
         return self.loss.weight_scale(self.n_outputs)
 
     def inputs(self, batch_size):

@@ -65,9 +65,9 @@ class L1(_OneNorm):
 
     .. math:: penalty(w) = \alpha \sum_j |w_j|
 
-    as in `sklearn.linear_model.SGDRegressor(penalty="l1")`. With solver "agent" weights become exactly zero, by
-    `soft_threshold` after every update; solver "session" follows the subgradient :math:`\alpha \, sign(w)`, which$
-    small numbers instead.
+    as in `sklearn.linear_model.SGDRegressor(penalty="l1")`. Weights become exactly zero, by
+    `soft_threshold` after every update; solver "session" follows the subgradient :math:`\alpha \, sign(w)`, which
+    leaves small numbers instead.
 
     Parameters
     ----------

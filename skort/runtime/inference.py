@@ -5,8 +5,7 @@ import copy
 import onnx
 import onnx.helper
 
-from skort.runtime.installed import load
-from skort.runtime.sessions import PROVIDERS, session_options
+from skort.runtime.sessions import inference_session
 
 __all__ = ["InferenceModel"]
 
@@ -49,4 +48,5 @@ class InferenceModel:
             info = onnx.helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims)
             model.graph.input.append(info)
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in self.inner_results)
-        return load().InferenceSession(model.SerializeToString(), session_options(), providers=PROVIDERS)
+        float64 = any(i.data_type == onnx.TensorProto.DOUBLE for i in model.graph.initializer)
+        return inference_session(model.SerializeToString(), float64=float64)

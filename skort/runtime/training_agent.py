@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from skort.runtime.installed import load, require
-from skort.runtime.sessions import PROVIDERS, session_options
+from skort.runtime.installed import require
+from skort.runtime.sessions import inference_session
 from skort.runtime.values import borrow
 
 __all__ = ["BoundTrainingAgent", "gradient_graph"]
@@ -61,7 +61,8 @@ class BoundTrainingAgent:
         agent_class = require("TrainingAgent")
         from onnxruntime.capi import _pybind_state
 
-        self._session = load().InferenceSession(graph, session_options(), providers=PROVIDERS)
+        dtype = next(iter(outputs.values())).dtype
+        self._session = inference_session(graph, float64=dtype == np.float64)
         input_names = [i.name for i in self._session.get_inputs()]
         output_names = [o.name for o in self._session.get_outputs()]
         device = _pybind_state.OrtDevice(_pybind_state.OrtDevice.cpu(), _pybind_state.OrtDevice.default_memory(), 0)
@@ -69,7 +70,6 @@ class BoundTrainingAgent:
             self._session._sess, input_names, [device], output_names, [device] * len(output_names), 0
         )
         self._vector, self._state = _pybind_state.OrtValueVector, _pybind_state.PartialGraphExecutionState
-        dtype = next(iter(outputs.values())).dtype
         # The derivative of the yielded value by itself.
         self._borrowed = [inputs, outputs, np.ones((), dtype)]
 

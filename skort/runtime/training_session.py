@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
+from onnx import helper, numpy_helper
 
 from skort.runtime.installed import require
 from skort.runtime.sessions import PROVIDERS, session_options
@@ -16,6 +17,7 @@ __all__ = ["BoundTrainingSession", "SessionOptimizer", "adam_optimizer", "traini
 
 LEARNING_RATE = "Learning_Rate"
 GRADIENT_NORM = "global_gradient_norm"
+_ZERO = "skort_zero"
 
 
 @dataclass(frozen=True)
@@ -135,17 +137,32 @@ def _training_session(model, trainable, optimizer, graph_path=None):
     parameters.optimizer_int_attributes_map = dict.fromkeys(trainable, optimizer.int_attributes)
     if graph_path is not None:
         parameters.model_with_training_graph_path = graph_path
-    model = _with_overridable_weights(model, trainable)
+    model = _with_overridable(_with_copied(model, trainable), [*trainable, _ZERO])
     return session_class(model.SerializeToString(), parameters, session_options(), providers=PROVIDERS)
 
 
-def _with_overridable_weights(model, trainable):
-    # The session takes an initializer for a constant: it merges small ones, losing the weight, and pre-packs those of
-    # MatMul and Gemm, so that the forward pass never sees an update. It does neither to an initializer that is also
-    # listed as an input.
+def _with_copied(model, weights):
+    # The session updates a weight in place as soon as it has its gradient, which may be before the gradients of earlier
+    # weights have gone back through it: these would be those of the new weight. So the graph reads a copy, the weight
+    # plus a zero that the session does not know to be one.
+    model = copy.deepcopy(model)
+    copies = {name: f"skort_copy/{name}" for name in weights}
+    for node in model.graph.node:
+        node.input[:] = [copies.get(name, name) for name in node.input]
+    nodes = [helper.make_node("Add", [name, _ZERO], [copied]) for name, copied in copies.items()]
+    nodes.extend(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    model.graph.initializer.append(numpy_helper.from_array(np.zeros((), np.float32), _ZERO))
+    return model
+
+
+def _with_overridable(model, names):
+    # The session takes an initializer for a constant: it folds it, and merges small ones, losing the weight. It does
+    # neither to an initializer that is also listed as an input.
     listed = copy.deepcopy(model)
-    for weight in model.graph.initializer:
-        if weight.name in trainable:
-            info = onnx.helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims)
+    for initializer in model.graph.initializer:
+        if initializer.name in names:
+            info = helper.make_tensor_value_info(initializer.name, initializer.data_type, initializer.dims)
             listed.graph.input.append(info)
     return listed

@@ -12,6 +12,9 @@ __all__ = ["SOLVERS", "chosen", "usable"]
 #: The values of the estimators' parameter `solver`, beside "auto": the fastest first, by `python -m benchmarks`.
 SOLVERS = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
 
+# "graph" copies all weights and gradients once a step, which "agent" does not.
+_MANY_WEIGHTS = 500_000
+
 
 def usable(solver, dtype, optimizer, max_grad_norm=None):
     """
@@ -46,7 +49,7 @@ def usable(solver, dtype, optimizer, max_grad_norm=None):
 
 def chosen(names, score_graph, objective, batch_size):
     """
-    Return the first solver that differentiates a model and its loss.
+    Return the first solver that differentiates a model and its loss; of many weights "agent" comes first.
 
     Parameters
     ----------
@@ -62,6 +65,8 @@ def chosen(names, score_graph, objective, batch_size):
         Where none does: why the first one does not.
     """
     errors = []
+    if sum(score_graph.n_weights()) > _MANY_WEIGHTS:
+        names = sorted(names, key=lambda name: name != "agent")
     for name in names:
         try:
             SOLVERS[name].check_model(score_graph, objective, batch_size)

@@ -8,11 +8,11 @@ from onnx import helper, numpy_helper
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
-from skort.objective.nodes import SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.objective.nodes import SAMPLE_WEIGHT, TARGET
 from skort.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.runtime.training_agent import gradient_graph
 
-__all__ = ["add_derived_score_gradient", "check_loss", "derived_score_gradient"]
+__all__ = ["check_loss", "derived_score_gradient", "ruled_score_gradient"]
 
 _SCORE, _LOSS = "skort_score", "skort_loss_sum"
 
@@ -69,37 +69,36 @@ def derived_score_gradient(objective, batch_size):
     return helper.make_function(DOMAIN, "derived_gradient", inputs, [f"{_SCORE}_grad"], nodes, opsets)
 
 
-def add_derived_score_gradient(fragment, objective, batch_size, score):
+def ruled_score_gradient(objective, batch_size):
     """
-    Add the nodes that compute `SCORE_GRADIENT`, the derivative of the weighted sum of the loss by the score.
-
-    Other than `derived_score_gradient`, they come from skort's own rules: standard operators.
+    Differentiate the weighted sum of the loss over a batch by the score, as `derived_score_gradient`, by skort's rules.
 
     Parameters
     ----------
-    fragment : Fragment
     objective : Objective
     batch_size : int
-    score : str
-        The name of the result.
+
+    Returns
+    -------
+    gradient : onnx.FunctionProto
+        `(score, target, sample_weight) => (gradient)` of standard operators, for batches of `batch_size` rows.
 
     Raises
     ------
     NotTrainableError
-        Where an operator on the way from the score to the loss has no rule.
+        As for `check_loss`.
     """
     loss = _loss_model(objective, batch_size)
     _check(loss, rule_gradient)
-    derived = Fragment(objective.dtype)
+    fragment = Fragment(objective.dtype)
     one = numpy_helper.from_array(np.ones((), objective.dtype))
-    derived.nodes.extend([helper.make_node("Constant", [], ["one"], value=one), *loss.graph.node])
-    gradient = add_gradients(derived, loss.graph, "one", [_SCORE])[_SCORE]
+    fragment.nodes.extend([helper.make_node("Constant", [], ["one"], value=one), *loss.graph.node])
+    gradient = add_gradients(fragment, loss.graph, "one", [_SCORE])[_SCORE]
     del loss.graph.node[:]
-    loss.graph.node.extend(derived.nodes)
-    nodes = inlined(loss, derived).graph.node
+    loss.graph.node.extend(fragment.nodes)
+    nodes = inlined(loss, fragment).graph.node
     inputs, opsets = [_SCORE, TARGET, SAMPLE_WEIGHT], list(loss.opset_import)
-    function = helper.make_function(DOMAIN, "derived_gradient", inputs, [gradient], nodes, opsets)
-    fragment.call(function, [score, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
+    return helper.make_function(DOMAIN, "derived_gradient", inputs, [gradient], nodes, opsets)
 
 
 def _check(loss, gradient):

@@ -81,6 +81,11 @@ class SessionSolver:
                 f'solver="session" has no optimizer={optimizer!r}: TrainingSession makes the update itself. '
                 'Use solver="graph", or optimizer="sgd" or "adam" (without weight_decay).'
             )
+        if any(np.float32(getattr(optimizer, beta, 0)) == 1 for beta in ("beta_1", "beta_2")):
+            raise ValueError(
+                f'solver="session" needs beta_1 and beta_2 that are below 1 in float32, got optimizer={optimizer!r}. '
+                'Use smaller ones or solver="agent".'
+            )
         if max_grad_norm is not None:
             raise ValueError(
                 f'solver="session" cannot clip gradients (max_grad_norm={max_grad_norm}): TrainingSession makes the '

@@ -7,10 +7,10 @@ from onnx import helper, numpy_helper
 from skort.descent.clipping import clipped_text
 from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.reverse import add_gradients
-from skort.objective.nodes import LOSS, OBJECTIVE, SCORE_GRADIENT
+from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import l1_vector_text, l2_vector_text, soft_threshold_text
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, function, inlined, onnx_dtype
-from skort.solvers.derived import add_derived_score_gradient
+from skort.solvers.derived import ruled_score_gradient
 from skort.solvers.state import flat, strengths_vector
 
 __all__ = ["ETA", "GRADIENT", "WEIGHTS", "next_name", "start_graph", "state_name", "step_graph"]
@@ -63,12 +63,12 @@ def step_graph(score_graph, objective, optimizer, batch_size, memory, max_grad_n
     fragment.nodes.extend(model.graph.node)
     objective.add_loss(fragment, score_graph.score_name, LOSS)
     if objective.loss.gradient_function(objective.n_outputs) is None:
-        add_derived_score_gradient(fragment, objective, batch_size, score_graph.score_name)
+        gradient = ruled_score_gradient(objective, batch_size)
+        fragment.call(gradient, [score_graph.score_name, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
     else:
         objective.add_score_gradient(fragment, score_graph.score_name)
     gradients = add_gradients(fragment, model.graph, SCORE_GRADIENT, weights)
-    fragment.call(_packed(weights), [gradients[name] for name in weights], ["skort_loss_gradient"])
-    _add_smooth_penalty(fragment, objective, weights)
+    _add_penalty(fragment, objective, weights, [gradients[name] for name in weights])
     changed = _add_update(fragment, objective, optimizer, memory, max_grad_norm, weights)
     states = {WEIGHTS: flat(weights)} | {state_name(name): memory[name] for name in changed}
     initializers = [i for i in model.graph.initializer if i.name not in weights]
@@ -123,10 +123,11 @@ def _add_constant(fragment, name, array):
     fragment.nodes.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array)))
 
 
-def _add_smooth_penalty(fragment, objective, weights):
-    """Add the objective and its gradient, but for that of the l1 term."""
-    value, gradient = LOSS, "skort_loss_gradient"
+def _add_penalty(fragment, objective, weights, gradients):
+    """Add the objective, and its gradient from those of the loss, but for that of the l1 term."""
+    value = LOSS
     l1, l2 = (strengths_vector(objective, weights, norm) for norm in ("l1", "l2"))
+    fragment.call(_packed(weights), gradients, [GRADIENT if l2 is None else "skort_loss_gradient"])
     if l1 is not None:
         _add_constant(fragment, "skort_l1", l1)
         fragment.call(l1_vector_text(), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])
@@ -136,10 +137,8 @@ def _add_smooth_penalty(fragment, objective, weights):
         _add_constant(fragment, "skort_l2", l2)
         fragment.call(l2_vector_text(), [WEIGHTS, "skort_l2"], ["skort_l2_penalty", "skort_l2_gradient"])
         fragment.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
-        fragment.node("Add", [gradient, "skort_l2_gradient"], [GRADIENT])
+        fragment.node("Add", ["skort_loss_gradient", "skort_l2_gradient"], [GRADIENT])
         value = "skort_l2_objective"
-    else:
-        fragment.node("Identity", [gradient], [GRADIENT])
     fragment.node("Identity", [value], [OBJECTIVE])
 
 

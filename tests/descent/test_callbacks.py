@@ -7,7 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from skort.descent.callbacks import EarlyStopping, EpochLines, ProgressBar, check_callbacks
+from skort.descent.callbacks import EarlyStopping, EpochLines, EpochScoring, ProgressBar, check_callbacks
+from skort.descent.checkpoint import Checkpoint
 from skort.descent.history import History
 
 
@@ -123,6 +124,22 @@ def test_elsewhere_the_bar_shows_nothing(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     Scripted("objective", [3.0, 1.25]).run(ProgressBar())
     assert sys.stderr.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    "callback, message",
+    [
+        (EarlyStopping(patience=0), "'patience' parameter of EarlyStopping"),
+        (EarlyStopping(tol=-1.0), "'tol' parameter of EarlyStopping"),
+        (EarlyStopping(monitor=None), "'monitor' parameter of EarlyStopping"),
+        (EpochScoring([[1.0]], [1.0], scoring=3), "'scoring' parameter of EpochScoring"),
+        (Checkpoint("path", every=0), "'every' parameter of Checkpoint"),
+        (Checkpoint(3), "'path' parameter of Checkpoint"),
+    ],
+)
+def test_parameters_have_constraints(callback, message):
+    with pytest.raises(ValueError, match=message):
+        check_callbacks([callback])
 
 
 def test_what_is_no_callback_is_refused():

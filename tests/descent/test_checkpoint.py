@@ -27,7 +27,7 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best):
     random_state.normal()
     solver = {"weights": np.array([1.5, 2.5], np.float32), "n_updates": np.array([7])}
     history = History(objective=[3.0, math.nan, np.float32(0.1)], score=[1, 2, 3])
-    state = TrainingState(solver, 7, 2, random_state.get_state(legacy=False), history, best)
+    state = TrainingState(solver, 7, 2, True, random_state.get_state(legacy=False), history, best)
     save_state(state, tmp_path / "state")
     back = load_state(tmp_path / "state")
     for arrays, expected in ((back.solver, solver), (back.best or {}, best or {})):
@@ -35,7 +35,7 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best):
         for name, array in expected.items():
             np.testing.assert_array_equal(arrays[name], array)
             assert arrays[name].dtype == array.dtype
-    assert (back.n_updates, back.n_falls) == (7, 2)
+    assert (back.n_updates, back.n_falls, back.stopped) == (7, 2, True)
     np.testing.assert_array_equal(back.history["objective"], history["objective"])
     other = np.random.RandomState(getattr(np.random, generator)(4))
     other.set_state(back.random_state)
@@ -78,12 +78,21 @@ def test_a_fit_resumed_after_a_crash_ends_with_the_same_bytes(solver, estimator_
     assert load_state(path).history.n_epochs == whole.n_iter_ // every * every
 
 
-def test_a_checkpoint_of_a_finished_training_trains_no_more(tmp_path):
+@pytest.mark.parametrize(
+    "options, n_iter",
+    [
+        ({}, 8),
+        ({"tol": 1.0, "n_iter_no_change": 2}, 3),
+        ({"tol": 1.0, "n_iter_no_change": 2, "early_stopping": True}, 3),
+    ],
+)
+def test_a_checkpoint_of_a_finished_training_trains_no_more(options, n_iter, tmp_path):
     path = tmp_path / "training.npz"
-    whole = short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
-    again = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)], random_state=5).fit(X, Y)
+    whole = short(OrtSGDRegressor, callbacks=[Checkpoint(path)], **options).fit(X, Y)
+    again = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)], random_state=5, **options).fit(X, Y)
     assert again.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
-    assert again.n_iter_ == 8
+    assert again.history_ == whole.history_
+    assert again.n_iter_ == n_iter
 
 
 def test_partial_fit_goes_on_from_a_checkpoint_once(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 
 from skort.descent.batches import Batch, Batches
 from skort.descent.callbacks import EarlyStopping
+from skort.descent.history import History
 from skort.descent.loop import minimise
 from skort.descent.schedules import Adaptive, Constant, InvScaling
 from skort.descent.training import Training
@@ -156,6 +157,18 @@ def test_stop_ends_it_after_the_epoch(hook):
     assert descent.n_updates == (4 if hook == "on_batch_end" else 18)
 
 
+@pytest.mark.parametrize("max_iter, before, n_epochs", [(5, 0, 1), (5, 2, 2), (None, 0, 1), (None, 2, 3)])
+def test_the_first_epoch_and_that_of_partial_fit_are_made_whatever_stops_it(max_iter, before, n_epochs):
+    class AtOnce:
+        def on_train_begin(self, training):
+            training.stop()
+
+    history = History(objective=[1.0] * before)
+    descent = run(MeanSolver(1), batches([1.0]), max_iter=max_iter, callbacks=[AtOnce()], history=history)
+    assert descent.history.n_epochs == n_epochs
+    assert descent.stopped
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("mine")])
 @pytest.mark.parametrize("hook, n_updates", [("on_batch_end", 5), ("on_epoch_end", 4)])
 def test_an_interruption_leaves_the_last_whole_epoch(error, hook, n_updates):
@@ -217,6 +230,22 @@ def test_a_state_put_back_goes_on_to_the_same_numbers():
     assert resumed.weights == whole.weights
     assert resumed.n_updates == whole.n_updates
     assert resumed.history["objective"] == whole.history["objective"]
+
+
+def test_the_columns_of_the_history_have_one_length():
+    class First:
+        def on_epoch_end(self, training):
+            if training.n_epochs == 1:
+                training.history.record("score", 0.5)
+
+    descent = run(MeanSolver(1), batches([1.0]), max_iter=3, callbacks=[First()])
+    np.testing.assert_array_equal(descent.history["score"], [0.5, math.nan, math.nan])
+
+
+@pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf, None, np.array([0.1])])
+def test_a_rate_that_is_none_is_named_with_its_update(bad):
+    with pytest.raises(ValueError, match=r"learning_rate=.*finite number >= 0, gave .* for update 3"):
+        run(MeanSolver(1), batches([1.0, 2.0], 1), lambda t: bad if t == 3 else 0.1, max_iter=5)
 
 
 def test_the_kept_epoch_is_the_one_it_ends_with():

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.base import RegressorMixin, clone
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import RANSACRegressor, TweedieRegressor
+from sklearn.linear_model import RANSACRegressor, Ridge, TweedieRegressor
 from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
@@ -55,6 +56,16 @@ def test_regressors(model_class, solver):
         score = X @ estimator.coef_.T + estimator.intercept_
         expected = np.exp(score) if has_log_link(model_class()) else score
         np.testing.assert_allclose(prediction, expected.reshape(prediction.shape), rtol=1e-4, atol=1e-5)
+
+
+ONE_COLUMN = [Ridge(), PLSRegression(n_components=1), RANSACRegressor()]
+
+
+@pytest.mark.parametrize("model", ONE_COLUMN, ids=lambda model: type(model).__name__)
+def test_one_column_of_targets_stays_a_column(model):
+    estimator = OrtSGDRegressor(model, max_iter=20, tol=None).fit(X, Y[:, None])
+    assert estimator.predict(X).shape == (len(X), 1)
+    np.testing.assert_allclose(estimator.to_sklearn().predict(X), estimator.predict(X), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("y", [KINDS, NAMES, KINDS > 0], ids=["ints", "names", "two"])

@@ -81,6 +81,16 @@ PIPELINES = {
         FRAME[["city", "rooms", "garden"]].to_numpy(object),
         ColumnTransformer([("city", OneHotEncoder(), [0]), ("others", StandardScaler(), [1, 2])]),
     ),
+    "a mask": (
+        FRAME[["city", "rooms", "garden"]],
+        ColumnTransformer([("city", OneHotEncoder(), [True, False, False])], remainder=StandardScaler()),
+    ),
+    "a slice of names": (
+        FRAME[["city", "rooms", "garden"]],
+        ColumnTransformer(
+            [("city", OneHotEncoder(), ["city"]), ("others", StandardScaler(), slice("rooms", "garden"))]
+        ),
+    ),
     "union": (
         FRAME,
         FeatureUnion(
@@ -214,9 +224,11 @@ def test_another_dataframe_is_refused_by_name(X, message):
     np.testing.assert_array_equal(model.predict(FRAME), before)
 
 
-def test_a_column_named_like_a_part_of_the_model_is_refused():
-    X = FRAME[["rooms", "garden"]].rename(columns={"rooms": "intercept"})
-    with pytest.raises(ValueError, match="a column named 'intercept', which is a name inside the ONNX model"):
+@pytest.mark.parametrize("name", ["intercept", "variable", "skort_target"])
+def test_a_column_named_like_a_part_of_the_model_is_refused_before_the_training(name, monkeypatch):
+    X = FRAME[["rooms", "garden"]].rename(columns={"rooms": name})
+    monkeypatch.delattr("skort.estimators.base.descend")
+    with pytest.raises(ValueError, match=f"X has a column named '{name}', which is a name inside the ONNX model"):
         short(make_pipeline(StandardScaler(), LinearRegression())).fit(X, Y)
 
 

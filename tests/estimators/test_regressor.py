@@ -70,7 +70,8 @@ def test_mini_batches_follow_gradient_descent_in_numpy(solver):
 def test_the_limit_is_ridge_regression(n_outputs):
     X, y = problem(n_outputs)
     alpha = 0.05
-    model = OrtSGDRegressor(alpha=alpha, dtype="float64", eta0=0.3, tol=0.0, max_iter=3000).fit(X, y)
+    options = {"dtype": "float64", "eta0": 0.3, "tol": 0.0, "max_iter": 3000, "random_state": 0}
+    model = OrtSGDRegressor(alpha=alpha, **options).fit(X, y)
     # J is a mean over rows and outputs, scikit-learn's objective twice its sum over them.
     ridge = Ridge(alpha=alpha * len(X) * (n_outputs or 1)).fit(X, y)
     np.testing.assert_allclose(model.coef_, ridge.coef_.reshape(model.coef_.shape), rtol=1e-6)

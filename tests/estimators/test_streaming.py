@@ -135,6 +135,31 @@ BAD_CALLS = [
 ]
 
 
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"optimizer": "momentum"}, r'solver="session" has no optimizer=Momentum'),
+        ({"max_grad_norm": 1.0}, r'solver="session" cannot clip'),
+    ],
+)
+def test_a_solver_that_cannot_go_on_is_refused(options, message):
+    model = short(OrtSGDRegressor, **options).partial_fit(X, Y).set_params(solver="session")
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(X, Y)
+    assert_same(
+        model.set_params(solver="graph").partial_fit(X, Y),
+        short(OrtSGDRegressor, **options).partial_fit(X, Y).partial_fit(X, Y),
+    )
+
+
+def test_a_chunk_of_counts_may_be_all_zero():
+    model = short(OrtSGDRegressor, loss="poisson").partial_fit(X, 3 * Y)
+    before = model.predict(X)
+    # The gradient of every row is its prediction, positive.
+    after = model.partial_fit(X, 0 * Y).predict(X)
+    assert after.mean() < before.mean()
+
+
 @pytest.mark.parametrize("X, y, options, message", BAD_CALLS, ids=[case[-1] for case in BAD_CALLS])
 @pytest.mark.parametrize("estimator_class", [OrtSGDRegressor, OrtSGDClassifier])
 def test_a_call_that_fails_changes_nothing(estimator_class, X, y, options, message):

@@ -140,6 +140,21 @@ def test_scoring_by_name_or_callable(solver, scoring, metric):
     assert model.validation_scores_[-1] == pytest.approx(metric(model, X, y), abs=1e-6)
 
 
+def test_scores_that_are_no_numbers_leave_the_last_weights():
+    X, y = data()
+    scored = short(OrtSGDClassifier, early_stopping=True, scoring=lambda *_: math.nan).fit(X, y, X_val=X, y_val=y)
+    assert math.isnan(scored.best_validation_score_)
+    assert_same_weights(scored, short(OrtSGDClassifier).fit(X, y).weights_)
+
+
+def test_a_history_that_partial_fit_goes_on_with_is_a_table():
+    X, y = data()
+    model = short(OrtSGDClassifier, early_stopping=True).fit(X, y).set_params(early_stopping=False).partial_fit(X, y)
+    assert pd.DataFrame(model.history_).shape == (6, 6)
+    assert model.best_validation_score_ == max(model.validation_scores_[:5])
+    assert math.isnan(model.validation_scores_[5])
+
+
 def test_several_outputs_and_data_frames_are_scored():
     X, _ = data()
     X = pd.DataFrame(X, columns=list("abcde"))
@@ -190,6 +205,24 @@ BAD_VALIDATION = [
 def test_bad_validation_and_callbacks_are_named(estimator_class, options, validation, message):
     with pytest.raises(ValueError, match=message):
         short(estimator_class, **options).fit(X, Y, **validation)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (
+            {"loss": "hinge", "scoring": "neg_log_loss"},
+            "scoring='neg_log_loss' cannot score .*OrtSGDClassifier.*predict_proba",
+        ),
+        ({"scoring": lambda *_: {"f1": 1.0}}, "scoring=<function .* cannot score this model: .*dict"),
+    ],
+)
+def test_scoring_that_the_model_cannot_have_is_named(options, message):
+    X, y = data()
+    model = short(OrtSGDClassifier, **options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, X_val=X, y_val=y)
+    assert not hasattr(model, "n_iter_")
 
 
 def test_a_scorer_that_fails_does_so_before_the_training():

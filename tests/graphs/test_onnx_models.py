@@ -49,6 +49,21 @@ def test_weights_are_those_that_meet_the_input(rng, run_onnx):
     assert model.SerializeToString() == before
 
 
+def test_constants_of_an_activation_are_no_weights():
+    graph = onnx_score_graph(
+        parsed(
+            """
+            gelu (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}, float root = {1.4142135}, float one = {1}>
+            { a = MatMul (X, W) b = Div (a, root) c = Erf (b) d = Add (c, one) y = Mul (a, d) }"""
+        ),
+        2,
+        1,
+        "float32",
+        is_classifier=False,
+    )
+    assert graph.trained == Weights(("W",), ())
+
+
 def test_functions_are_inlined(rng, run_onnx):
     model = parsed(
         """
@@ -150,8 +165,18 @@ def test_two_scores_of_two_classes_become_their_difference(rng, run_onnx):
             "computes in float64, got dtype='float32'",
         ),
         ("m (float[N, 2] X) => (float[N, 1] y) { y = NoSuchOperator (X) }", "cannot be read as opset 17"),
+        (
+            "m (float[1, 2] X) => (float[1, 1] y) <float[2, 1] W = {1, 1}, int64[2] shape = {1, 1}>"
+            "{ a = MatMul (X, W) y = Reshape (a, shape) }",
+            "does not run the ONNX model on 3 rows: .*Reshape node.* export it for any",
+        ),
+        (
+            "m (float[N, 2] X) => (float[M, K] y) <float[2, 1] W = {1, 1}, int64[2] shape = {1, -1}>"
+            "{ a = MatMul (X, W) y = Reshape (a, shape) }",
+            r"gives an array of shape \(1, 3\) for 3 rows, where y asks for \(3, 1\)",
+        ),
     ],
-    ids=["outputs", "inputs", "integers", "columns", "rank", "dtype", "operator"],
+    ids=["outputs", "inputs", "integers", "columns", "rank", "dtype", "operator", "batch size", "shape"],
 )
 def test_models_that_cannot_be_trained(text, message):
     with pytest.raises(NotTrainableError, match=message):
@@ -169,6 +194,18 @@ def test_another_number_of_features():
     model = parsed(LAYERS)
     with pytest.raises(ValueError, match="X has 2 features, but the ONNX model is expecting 3 features"):
         onnx_score_graph(model, 2, 1, "float32", is_classifier=False)
+
+
+def test_dropout_is_passed_over(rng, run_onnx):
+    model = parsed("""
+        m (float[N, 3] X) => (float[N, 1] y) <float[3, 1] W = {1, 2, 3}, float ratio = {0.5}, bool training = {1}> {
+            a = Dropout (X, ratio, training)
+            y = MatMul (a, W)
+        }""")
+    graph = onnx_score_graph(model, 3, 1, "float32", is_classifier=False)
+    X = rng.normal(size=(5, 3)).astype(np.float32)
+    np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], X @ [[1], [2], [3]], rtol=1e-5)
+    assert graph.trained == Weights(("W",), ())
 
 
 def test_a_float64_model_of_a_network(rng, run_onnx):

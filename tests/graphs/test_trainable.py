@@ -40,13 +40,19 @@ class ExponentialRegression(LinearRegression):
         (LinearRegression(positive=True), r"LinearRegression\(positive=True\) cannot be trained"),
         (
             LogisticRegression(class_weight="balanced"),
-            r"LogisticRegression\(class_weight='balanced'\) .* give fit a sample_weight",
+            r"LogisticRegression\(class_weight='balanced'\) .* give class_weight to OrtSGDClassifier",
         ),
     ],
 )
 def test_models_that_cannot_be_trained_are_named(model, message):
     with pytest.raises(NotTrainableError, match=message):
         check_trainable(model)
+
+
+def test_a_fitted_model_may_have_had_class_weights():
+    check_trainable(LogisticRegression(class_weight="balanced"), is_fitted=True)
+    with pytest.raises(NotTrainableError, match="positive=True"):
+        check_trainable(LinearRegression(positive=True), is_fitted=True)
 
 
 @pytest.mark.parametrize("hidden", [(3, 0), (-1,), (5.0,), (True,), "5"])

@@ -296,8 +296,7 @@ def test_the_inverse_of_the_log_link(name, rng, run_function):
 @pytest.mark.parametrize(
     "name, target, message",
     [
-        ("poisson", [[0.0], [-1.0]], r"loss=\"poisson\" takes y >= 0, not zero in all rows"),
-        ("poisson", [[0.0, 1.0], [0.0, 2.0]], r"loss=\"poisson\" takes y >= 0, not zero in all rows"),
+        ("poisson", [[0.0], [-1.0]], r"loss=\"poisson\" takes y >= 0"),
         ("gamma", [[0.0], [1.0]], r"loss=\"gamma\" takes y > 0"),
     ],
 )

@@ -6,8 +6,12 @@ import weakref
 import numpy as np
 import onnx
 import onnx.parser
+import pytest
 
+from skort.runtime.installed import training_api
 from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
+
+pytestmark = pytest.mark.skipif("TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent")
 
 # J = sum(X W): the yielded value is a scalar, as BoundTrainingAgent needs it.
 MODEL = onnx.parser.parse_model("""

@@ -1,0 +1,59 @@
+"""Runs that go on from each other, against a recurrence on paper."""
+
+import gc
+import weakref
+
+import numpy as np
+import onnx.parser
+
+from skort.runtime.step_session import StepSession
+
+# a, b -> b, a + b x
+MODEL = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+fibonacci (double[2] a, double[2] b, double x) => (double[2] a_next, double[2] b_next, double sum)
+{
+    a_next = Identity (b)
+    scaled = Mul (b, x)
+    b_next = Add (a, scaled)
+    sum = ReduceSum <keepdims = 0> (b_next)
+}""").SerializeToString()
+NEXT = {"a": "a_next", "b": "b_next"}
+
+
+def make():
+    x, total = np.ones(()), np.zeros(())
+    start = {"a": np.zeros(2), "b": np.array([1.0, 2.0])}
+    return StepSession(MODEL, {"x": x}, {"sum": total}, start, NEXT), x, total, start
+
+
+def test_every_run_goes_on_from_the_one_before():
+    session, x, total, start = make()
+    for expected in (1, 2, 3, 5, 8):
+        session.run()
+        np.testing.assert_array_equal(session.state["b"], [expected, 2 * expected])
+        assert total == 3 * expected
+    x[...] = 10
+    session.run()
+    np.testing.assert_array_equal(session.state["b"], [5 + 80, 10 + 160])
+    np.testing.assert_array_equal(start["b"], [1, 2])
+
+
+def test_what_is_written_into_the_state_counts():
+    session, *_ = make()
+    session.run()
+    session.state["a"][...] = 100
+    session.run()
+    np.testing.assert_array_equal(session.state["b"], [101, 102])
+
+
+def test_the_arrays_are_kept_alive():
+    def kept():
+        session, x, total, _ = make()
+        return session, [weakref.ref(x), weakref.ref(total)]
+
+    session, arrays = kept()
+    gc.collect()
+    assert all(array() is not None for array in arrays)
+    session.run()
+    np.testing.assert_array_equal(session.state["b"], [1, 2])

@@ -1,0 +1,107 @@
+"""Which solver "auto" stands for."""
+
+import numpy as np
+import onnx.parser
+import pytest
+from sklearn.base import BaseEstimator
+
+from skort import OrtSGDRegressor
+from skort.descent.optimizers import OPTIMIZERS, SGD, Adam
+from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
+from skort.objective import Loss
+from skort.solvers import agent as agent_module
+from skort.solvers import available_solvers, usable
+from skort.solvers import session as session_module
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+y = X[:, 0]
+needs_agent = pytest.mark.skipif("agent" not in available_solvers(), reason="this runtime has no TrainingAgent")
+
+
+class OwnOptimizer(BaseEstimator):
+    """Without ONNX text."""
+
+    def start(self, n_coefficients, n_others, dtype):
+        return {}
+
+    def update(self, weights, gradient, eta, state, scratch):
+        weights -= eta * gradient
+
+    def step_length(self, eta, state):
+        return eta
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("optimizer", [*(cls() for cls in OPTIMIZERS.values()), Adam(weight_decay=0.1)], ids=repr)
+def test_graph_can_do_everything_and_comes_first(optimizer, dtype):
+    assert usable("auto", np.dtype(dtype), optimizer, 1.0)[0] == "graph"
+
+
+def test_what_is_asked_for_is_what_is_used(solver):
+    model = OrtSGDRegressor(solver=solver, max_iter=2, tol=None).fit(X, y)
+    assert model.solver_ == solver
+    assert OrtSGDRegressor(max_iter=2, tol=None).fit(X, y).solver_ == "graph"
+
+
+@needs_agent
+def test_an_optimizer_without_onnx_needs_the_agent():
+    options = {"optimizer": OwnOptimizer(), "max_iter": 3, "tol": None, "random_state": 0}
+    own = OrtSGDRegressor(**options).fit(X, y)
+    assert own.solver_ == "agent"
+    sgd = OrtSGDRegressor(**options | {"optimizer": "sgd"}).fit(X, y)
+    np.testing.assert_allclose(own.coef_, sgd.coef_, rtol=1e-5)
+    with pytest.raises(ValueError, match=r'solver="graph" needs an optimizer with a method onnx_update, got .*OwnOpti'):
+        OrtSGDRegressor(solver="graph", **options).fit(X, y)
+
+
+@needs_agent
+def test_many_weights_go_to_the_agent():
+    wide = np.zeros((2, 500_001), np.float32)
+    options = {"max_iter": 1, "tol": None}
+    assert OrtSGDRegressor(**options).fit(wide, [0.0, 1.0]).solver_ == "agent"
+    assert OrtSGDRegressor(solver="graph", **options).fit(wide, [0.0, 1.0]).solver_ == "graph"
+
+
+CONVOLUTION = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+convolution (float[n, 3] X) => (float[n, 1] score)
+<float[1, 1, 3] w = {0.1, 0.2, 0.3}, int64[1] axis = {1}>
+{
+    signal = Unsqueeze (X, axis)
+    filtered = Conv (signal, w)
+    score = Squeeze (filtered, axis)
+}""")
+
+
+def test_an_operator_without_rule_is_named():
+    with pytest.raises(NotTrainableError, match=r"operator Conv .* has no gradient in float32 with solver='graph'"):
+        OrtSGDRegressor(CONVOLUTION, solver="graph").fit(X, y)
+
+
+@needs_agent
+def test_a_model_without_rule_goes_to_the_agent():
+    assert OrtSGDRegressor(CONVOLUTION, max_iter=2, tol=None).fit(X, y).solver_ == "agent"
+
+
+@needs_agent
+def test_a_loss_without_rule_goes_to_the_agent():
+    trilu = Loss("trilu (score, target) => (loss) { r = Sub (score, target)  s = Trilu (r)  loss = Mul (s, r) }")
+    assert OrtSGDRegressor(loss=trilu, max_iter=2, tol=None).fit(X, y).solver_ == "agent"
+    with pytest.raises(NotTrainableError, match="loss: no gradient goes through the operator Trilu"):
+        OrtSGDRegressor(loss=trilu, solver="graph", max_iter=2).fit(X, y)
+
+
+def test_where_no_solver_can_the_first_says_why(monkeypatch):
+    for module in (agent_module, session_module):
+        monkeypatch.setattr(module, "training_api", dict)
+    assert usable("auto", np.dtype("float32"), SGD()) == ["graph"]
+    with pytest.raises(ValueError, match='solver="graph" needs an optimizer with a method onnx_update'):
+        OrtSGDRegressor(optimizer=OwnOptimizer()).fit(X, y)
+    with pytest.raises(RuntimeNotAvailableError, match='solver="agent" needs TrainingAgent; solver="graph" works here'):
+        OrtSGDRegressor(solver="agent").fit(X, y)
+
+
+def test_an_l1_penalty_makes_exact_zeros_by_the_default_solver():
+    model = OrtSGDRegressor(penalty="l1", alpha=0.3, max_iter=300, tol=None, random_state=0).fit(X, y)
+    assert model.coef_[0] > 0.1
+    np.testing.assert_array_equal(model.coef_[1:], [0, 0])
