@@ -35,7 +35,7 @@ def quickstart(session):
     run_readme_command(session, "pip install . &&")
     # The extra `bench` without torch, which only tests and comparisons with it need.
     session.install("pandas>=2", "threadpoolctl>=3.1")
-    session.run("python", "benchmarks/speed.py")
+    session.run("python", "-m", "benchmarks", "--quick")
     session.run("python", "benchmarks/solvers.py")
     session.run("python", "benchmarks/defaults.py")
     session.run("python", "benchmarks/models.py")

@@ -16,8 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from speed import in_turn, show
-from threadpoolctl import threadpool_limits
+from timing import in_turn, show, threads
 
 from skort import OrtSGDClassifier
 
@@ -46,14 +45,14 @@ def compare(X, y, *, sparse):
     transformed = columns.fit_transform(X)
     array = (transformed.toarray() if sparse else transformed).astype(np.float32)
     print(f"{'Sparse' if sparse else 'Dense'} output of the transformers, {array.shape[1]} columns")
-    times = in_turn(
+    times, _ = in_turn(
         {
             "fit, pipeline inside": lambda: whole.fit(X, y),
             "fit_transform alone": lambda: columns.fit_transform(X),
             "fit on the array": lambda: alone.fit(array, y),
         }
     )
-    show(times, "ms")
+    show(times)
     together, transforming, training = map(statistics.median, times.values())
     print(f"  ratio {together / (transforming + training):.2f}")
 
@@ -61,6 +60,6 @@ def compare(X, y, *, sparse):
 if __name__ == "__main__":
     warnings.simplefilter("ignore", ConvergenceWarning)
     X, y = data()
-    with threadpool_limits(1):
+    with threads():
         compare(X, y, sparse=False)
         compare(X, y, sparse=True)

@@ -162,6 +162,34 @@ def inlined(model, fragment):
     return plain
 
 
+def rewritten(model, functions, dtype):
+    """
+    Return a copy of a model whose operators of some types are written otherwise.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    functions : dict of str to str
+        Type of an operator -> a function as for `function`, of the same inputs and outputs.
+    dtype : dtype-like
+        float32 or float64, of the constants in the functions.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+    """
+    fragment = Fragment(dtype)
+    for node in model.graph.node:
+        if node.op_type in functions:
+            fragment.call(functions[node.op_type], node.input, node.output)
+        else:
+            fragment.nodes.append(node)
+    copied = copy.deepcopy(model)
+    del copied.graph.node[:]
+    copied.graph.node.extend(fragment.nodes)
+    return inlined(copied, fragment)
+
+
 def import_each_domain_once(model):
     """Drop repeated opset imports, and that of skort's own functions, in place."""
     versions = {o.domain: o.version for o in model.opset_import if o.domain != DOMAIN}

@@ -26,13 +26,14 @@ FLOAT32 = [
 ]
 FLOAT64 = [
     *[OrtSGDRegressor(estimator, dtype="float64") for estimator in REGRESSORS],
-    *[OrtSGDClassifier(estimator, dtype="float64") for estimator in CLASSIFIERS],
+    *[OrtSGDClassifier(estimator, dtype="float64", eta0=0.01) for estimator in CLASSIFIERS[:1]],
+    *[OrtSGDClassifier(estimator, dtype="float64") for estimator in CLASSIFIERS[1:]],
 ]
 
 
 def expected_failures(estimator):
     failures = sample_weight_failures(estimator)
-    if isinstance(estimator, OrtSGDClassifier) and estimator.estimator is None:
+    if isinstance(estimator, OrtSGDClassifier) and estimator.estimator is None and estimator.eta0 > 0.01:
         failures["check_class_weight_classifiers"] = "features of standard deviation 20 need eta0=0.01, see below"
     return failures
 

@@ -81,6 +81,7 @@ class Batches:
         # The numerators of v, with their factor.
         self.sample_weight = sample_weight * (sample_weight_scale / np.mean(sample_weight[self.rows]))
         self.batch_size = min(int(batch_size), len(self.rows))
+        self._full_weight = (self.sample_weight / self.batch_size).astype(X.dtype)[:, None]
 
     def order(self):
         """Return the rows in the order of one more epoch."""
@@ -95,23 +96,22 @@ class Batches:
         share : float
             The batch's part of the rows: the shares of an epoch sum to one.
         """
-        rows = self.order()
-        n_batches = -(-len(rows) // self.batch_size)
-        missing = n_batches * self.batch_size - len(rows)
-        sizes = np.full(n_batches, self.batch_size)
-        sizes[-1] -= missing
-        shares = (sizes / len(rows)).tolist()
-        weights = np.zeros((n_batches, self.batch_size, 1))
-        weights.flat[: len(rows)] = self.sample_weight[rows]
-        weights = (weights / sizes[:, None, None]).astype(batch.X.dtype)
-        rows = np.concatenate([rows, rows[:missing]])
-        fill_X, fill_target = _filler(self.X, batch.X), _filler(self.target, batch.target)
-        sample_weight = batch.sample_weight
-        for i, indices in enumerate(rows.reshape(n_batches, self.batch_size)):
-            fill_X(indices)
-            fill_target(indices)
-            sample_weight[...] = weights[i]
-            yield shares[i]
+        rows, size = self.order(), self.batch_size
+        sources = (self.X, batch.X), (self.target, batch.target), (self._full_weight, batch.sample_weight)
+        fillers = [_filler(source, out) for source, out in sources]
+        n_last = len(rows) % size
+        share = size / len(rows)
+        for indices in rows[: len(rows) - n_last].reshape(-1, size):
+            for fill in fillers:
+                fill(indices)
+            yield share
+        if n_last:
+            last = rows[-n_last:]
+            for fill in fillers:
+                fill(np.concatenate([last, rows[: size - n_last]]))
+            batch.sample_weight[:n_last, 0] = self.sample_weight[last] / n_last
+            batch.sample_weight[n_last:] = 0
+            yield n_last / len(rows)
 
 
 def _filler(rows, out):

@@ -17,7 +17,16 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import LabelBinarizer
 
-__all__ = ["FAMILY", "fitted_stand_in", "has_log_link", "initial_stand_in", "score_model", "trained_model"]
+__all__ = [
+    "FAMILY",
+    "any_stand_in",
+    "fitted_stand_in",
+    "has_log_link",
+    "initial_stand_in",
+    "layers",
+    "score_model",
+    "trained_model",
+]
 
 _LINEAR_REGRESSORS = """
 ARDRegression BayesianRidge ElasticNet ElasticNetCV GammaRegressor HuberRegressor Lars LarsCV Lasso LassoCV LassoLars
@@ -118,6 +127,36 @@ def fitted_stand_in(model):
     if isinstance(model, _PLS):
         intercept = intercept - coef @ model._x_mean
     return _linear(coef, intercept, getattr(model, "fit_intercept", True))
+
+
+def any_stand_in(sizes, activation):
+    """
+    Return a stand-in with some weights, all different from each other.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Numbers of columns of X, of each hidden layer and of the raw score.
+    activation : str or None
+        That of a neural network. None: a linear model.
+
+    Returns
+    -------
+    stand_in : LinearRegression or MLPRegressor
+    """
+    random_state = np.random.RandomState(0)
+    coefs = [random_state.uniform(size=shape) for shape in itertools.pairwise(sizes)]
+    intercepts = [random_state.uniform(size=size) for size in sizes[1:]]
+    return (
+        _linear(coefs[0].T, *intercepts, True) if activation is None else _neural_network(coefs, intercepts, activation)
+    )
+
+
+def layers(stand_in):
+    """Return the weights of a stand-in: lists of arrays of shapes (fan_in, fan_out) and (fan_out,)."""
+    if hasattr(stand_in, "coefs_"):
+        return stand_in.coefs_, stand_in.intercepts_
+    return [stand_in.coef_.T], [stand_in.intercept_]
 
 
 def trained_model(model, coefs, intercepts, classes=None, *, single_output=True):

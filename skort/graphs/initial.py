@@ -1,5 +1,7 @@
 """The score graph that training starts from: of a model at its initial weights, or at those it was fitted to."""
 
+import functools
+
 import numpy as np
 import onnx
 from onnx import helper
@@ -8,7 +10,15 @@ from sklearn.base import is_classifier as is_sklearn_classifier
 from skort.exceptions import NotTrainableError
 from skort.graphs.conversion import to_onnx
 from skort.graphs.differentiable import undifferentiable
-from skort.graphs.families import FAMILY, fitted_stand_in, has_log_link, initial_stand_in, score_model
+from skort.graphs.families import (
+    FAMILY,
+    any_stand_in,
+    fitted_stand_in,
+    has_log_link,
+    initial_stand_in,
+    layers,
+    score_model,
+)
 from skort.graphs.onnx_models import onnx_score_graph
 from skort.graphs.raw_inputs import RawInput
 from skort.graphs.score_graph import ScoreGraph, find_weights
@@ -76,10 +86,10 @@ def initial_score_graph(
     if stand_in.predict(np.zeros((1, n_features))).size != n_outputs:
         raise ValueError(f"y asks for {n_outputs} outputs, which the fitted {name} does not have.")
     log_link = own_link and not is_sklearn_classifier(model) and has_log_link(model)
-    return stand_in_graph(stand_in, n_outputs, dtype, log_link=log_link)
+    return stand_in_graph(stand_in, dtype, log_link=log_link)
 
 
-def stand_in_graph(stand_in, n_outputs, dtype, *, log_link=False):
+def stand_in_graph(stand_in, dtype, *, log_link=False):
     """
     Convert a stand-in to ONNX.
 
@@ -87,7 +97,6 @@ def stand_in_graph(stand_in, n_outputs, dtype, *, log_link=False):
     ----------
     stand_in : LinearRegression or MLPRegressor
         As from `skort.graphs.families`.
-    n_outputs : int
     dtype : dtype
         float32 or float64.
     log_link : bool, default=False
@@ -97,11 +106,23 @@ def stand_in_graph(stand_in, n_outputs, dtype, *, log_link=False):
     -------
     score_graph : ScoreGraph
     """
-    model = to_onnx(stand_in, (RawInput("X", False, stand_in.n_features_in_),), dtype)
+    coefs, intercepts = layers(stand_in)
+    sizes = (stand_in.n_features_in_, *(coef.shape[1] for coef in coefs))
+    options = getattr(stand_in, "activation", None), getattr(stand_in, "fit_intercept", True)
+    template = _template(sizes, *options, np.dtype(dtype), log_link)
+    # No intercepts in the graph where the model has none.
+    values = zip(template.weights().items(), [*coefs, *intercepts], strict=False)
+    return template.with_weights({name: w.astype(dtype).reshape(like.shape) for (name, like), w in values})
+
+
+@functools.lru_cache(maxsize=8)
+def _template(sizes, activation, fit_intercept, dtype, log_link):
+    """Return the graph of all stand-ins of one structure, at some weights: a conversion takes longer than a copy."""
+    model = to_onnx(any_stand_in(sizes, activation), (RawInput("X", False, sizes[0]),), dtype)
     graph = model.graph
-    _drop_ends(graph, n_outputs)
-    if not getattr(stand_in, "fit_intercept", True):
-        # The Add of zeros.
+    _drop_ends(graph, sizes[-1])
+    if not fit_intercept:
+        # The Add.
         graph.output[0].name = graph.node.pop().input[0]
         graph.initializer.pop()
     if log_link:

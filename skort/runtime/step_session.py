@@ -31,9 +31,11 @@ class StepSession:
         The inputs that the next run takes from the outputs of this one, with their first values.
     next_names : dict of str to str
         The names of those outputs.
+    parts : callable, optional
+        Arrays of the state, by name -> further inputs, name -> views of them.
     """
 
-    def __init__(self, graph, inputs, outputs, state, next_names):
+    def __init__(self, graph, inputs, outputs, state, next_names, parts=lambda arrays: {}):
         options = session_options()
         # Constant folding, common subexpressions, MatMul + Add as Gemm. More makes a slower start and no faster step.
         options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
@@ -43,7 +45,7 @@ class StepSession:
         bindings = []
         for before, after in (buffers, buffers[::-1]):
             binding = self._session.io_binding()
-            for name, array in {**inputs, **before}.items():
+            for name, array in {**inputs, **before, **parts(before)}.items():
                 binding.bind_ortvalue_input(name, borrow(array))
             for name, array in {**outputs, **{next_names[k]: a for k, a in after.items()}}.items():
                 binding.bind_ortvalue_output(name, borrow(array))

@@ -9,7 +9,7 @@ from skort.solvers.session import SessionSolver
 
 __all__ = ["SOLVERS", "chosen", "usable"]
 
-#: The values of the estimators' parameter `solver`, beside "auto": the fastest first, by `benchmarks/solvers.py`.
+#: The values of the estimators' parameter `solver`, beside "auto": the fastest first, by `python -m benchmarks`.
 SOLVERS = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
 
 # "graph" copies all weights and gradients once a step, which "agent" does not.

@@ -1,5 +1,7 @@
 """The whole step as one graph on any ONNX Runtime."""
 
+import functools
+
 import numpy as np
 
 from skort.descent.averaging import Average
@@ -65,7 +67,8 @@ class GraphSolver:
         weights = flat(self._initial)
         self._memory = optimizer.start(*score_graph.n_weights(), objective.dtype)
         self._average = Average(average, len(weights))
-        self._model = step_graph(score_graph, objective, optimizer, batch_size, self._memory, max_grad_norm)
+        arguments = score_graph, objective, optimizer, batch_size, self._memory, max_grad_norm
+        self._graph = functools.partial(step_graph, *arguments)
         self._eta, self._objective, loss = (np.zeros((), objective.dtype) for _ in range(3))
         self._gradient = np.zeros_like(weights)
         self.loss = loss.item
@@ -77,12 +80,17 @@ class GraphSolver:
         }
         outputs = {LOSS: loss, OBJECTIVE: self._objective, GRADIENT: self._gradient}
         states = {WEIGHTS: weights, **{state_name(name): array for name, array in self._memory.items()}}
-        given = {i.name for i in self._model.graph.input}
+        # The session reads every weight where it is in the vector.
+        model = self._graph(unpack=False)
+        given = {i.name for i in model.graph.input}
         states = {name: array for name, array in states.items() if name in given}
         next_names = {name: next_name(name) for name in states}
-        self._session = StepSession(self._model.SerializeToString(), inputs, outputs, states, next_names)
+        self._session = StepSession(model.SerializeToString(), inputs, outputs, states, next_names, self._parts)
         if state is not None:
             self.restore(state)
+
+    def _parts(self, states):
+        return views(states[WEIGHTS], self._initial)
 
     def step(self, eta):
         """Make one update with learning rate `eta`; return the objective on the batch before it."""
@@ -115,7 +123,7 @@ class GraphSolver:
 
     def training_graphs(self):
         """Return the graph of the whole step, and one that gives what the next step goes on from."""
-        return {"step": self._model, "start": start_graph(self._session.state)}
+        return {"step": self._graph(), "start": start_graph(self._session.state)}
 
 
 def _is_onnx(optimizer):

@@ -30,7 +30,7 @@ def next_name(name):
     return f"{name}_next"
 
 
-def step_graph(score_graph, objective, optimizer, batch_size, memory, max_grad_norm=None):
+def step_graph(score_graph, objective, optimizer, batch_size, memory, max_grad_norm=None, *, unpack=True):
     r"""
     Return one step of a training as a model.
 
@@ -51,6 +51,8 @@ def step_graph(score_graph, objective, optimizer, batch_size, memory, max_grad_n
     memory : dict of str to ndarray
         The state of the optimizer. Arrays that it does not change become constants.
     max_grad_norm : float or None
+    unpack : bool, default=True
+        Whether the step takes the vector of weights apart. Otherwise its parts are inputs, too, by their names.
 
     Returns
     -------
@@ -59,7 +61,8 @@ def step_graph(score_graph, objective, optimizer, batch_size, memory, max_grad_n
     model = score_graph.with_batch_size(batch_size)
     weights = score_graph.weights()
     fragment = Fragment(objective.dtype)
-    fragment.call(_unpacked(weights), [WEIGHTS], list(weights))
+    if unpack:
+        fragment.call(_unpacked(weights), [WEIGHTS], list(weights))
     fragment.nodes.extend(model.graph.node)
     objective.add_loss(fragment, score_graph.score_name, LOSS)
     if objective.loss.gradient_function(objective.n_outputs) is None:
@@ -74,7 +77,8 @@ def step_graph(score_graph, objective, optimizer, batch_size, memory, max_grad_n
     initializers = [i for i in model.graph.initializer if i.name not in weights]
     initializers += [numpy_helper.from_array(a, state_name(n)) for n, a in memory.items() if n not in changed]
     scalar, vector = np.zeros((), objective.dtype), states[WEIGHTS]
-    inputs = [model.graph.input[0], *objective.inputs(batch_size), *_infos({ETA: scalar, **states})]
+    parts = {} if unpack else weights
+    inputs = [model.graph.input[0], *objective.inputs(batch_size), *_infos({ETA: scalar, **states, **parts})]
     outputs = {LOSS: scalar, OBJECTIVE: scalar, GRADIENT: vector, **{next_name(n): a for n, a in states.items()}}
     graph = helper.make_graph(fragment.nodes, "step", inputs, _infos(outputs), initializers)
     opsets = [o for o in model.opset_import if o.domain != ""] + [helper.make_opsetid("", OPSET)]

@@ -49,3 +49,16 @@ def test_weights_of_a_neural_network_by_name():
 def test_only_nodes_that_a_step_needs():
     graph = initial_score_graph(MLPRegressor(hidden_layer_sizes=(6,)), 5, 2, "float32", np.random.RandomState(3))
     assert [node.op_type for node in graph.model.graph.node] == ["MatMul", "Add", "Relu", "MatMul", "Add"]
+
+
+def test_graphs_of_one_structure_have_their_own_weights():
+    first, second = (
+        initial_score_graph(MLPRegressor(hidden_layer_sizes=(6,)), 5, 2, "float32", np.random.RandomState(seed))
+        for seed in (0, 1)
+    )
+    for graph, seed in ((first, 0), (second, 1)):
+        template = initial_stand_in(MLPRegressor(hidden_layer_sizes=(6,)), 5, 2, np.random.RandomState(seed))
+        np.testing.assert_array_equal(graph.weights()["coefficient"], template.coefs_[0].astype(np.float32))
+        np.testing.assert_array_equal(
+            graph.weights()["intercepts1"].ravel(), template.intercepts_[1].astype(np.float32)
+        )

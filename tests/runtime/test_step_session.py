@@ -57,3 +57,17 @@ def test_the_arrays_are_kept_alive():
     assert all(array() is not None for array in arrays)
     session.run()
     np.testing.assert_array_equal(session.state["b"], [1, 2])
+
+
+def test_parts_of_the_state_are_read_where_they_are():
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+shift (double[2] a, double[1] last) => (double[2] a_next)
+{
+    a_next = Add (a, last)
+}""").SerializeToString()
+    start = {"a": np.array([0.0, 1.0])}
+    session = StepSession(model, {}, {}, start, {"a": "a_next"}, parts=lambda state: {"last": state["a"][1:]})
+    for expected in ([1, 2], [3, 4], [7, 8]):
+        session.run()
+        np.testing.assert_array_equal(session.state["a"], expected)

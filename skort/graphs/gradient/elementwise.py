@@ -134,7 +134,8 @@ pow_gradient (a, b, dy) => (da) {
     # y = max(0, x): dx = dy where y > 0
     "Relu": each("""
 relu_gradient (y, dy) => (dx) {
-    slope = Sign (y)
+    positive = Cast <to = 9> (y)
+    slope = CastLike (positive, y)
     dx = Mul (dy, slope)
 }"""),
     # y = x where x > 0, otherwise alpha x: dx = dy, otherwise alpha dy

@@ -1,0 +1,1 @@
+"""skort side by side with its peers: `python -m benchmarks`."""

@@ -1,0 +1,95 @@
+"""Run all benchmarks: `python -m benchmarks`, or a quick look at them: `python -m benchmarks --quick`."""
+
+import argparse
+import dataclasses
+import importlib.util
+import warnings
+from pathlib import Path
+
+from sklearn.exceptions import ConvergenceWarning
+
+from benchmarks.cases import all_races
+from benchmarks.contenders import TAKES_N_JOBS
+from benchmarks.figures import all_figures, growth
+from benchmarks.report import (
+    LOSS_TOLERANCE,
+    Outcome,
+    figures_table,
+    growth_table,
+    machine,
+    plot_growth,
+    plot_races,
+    race_table,
+)
+from benchmarks.timing import in_turn, threads
+
+HERE = Path(__file__).parent
+
+PAGE = """\
+# Speed
+
+Written by `python -m benchmarks`; `python -m benchmarks --quick` is a quick look at smaller sizes.
+
+{machine}
+
+All contenders of a table ran in one process, in turn, {repeats} times after a first run that was not measured: medians
+and ranges of a whole `fit`, divided by its epochs. All start from the same weights and make the same updates in float32
+on the same batches (scikit-learn's neural networks draw another order from the second epoch on, its linear models stop
+by themselves). `numpy` is a loop by hand over BLAS, in place: the floor. A column `/ graph` is the time of that
+contender over the time of `solver="graph"`, and the goal; where the floor has a goal, the other way round. A time does
+not count where the loss at the end is worse by more than {tolerance:.0%}.
+
+{tables}
+
+## Fixed costs and memory
+
+{figures}
+
+## Growth
+
+Nanoseconds per row and epoch of a linear model with 20 features, batches of 200; more than 1,000,000 rows are read from
+a memory map.
+
+{growth}
+"""
+
+
+def run(race, repeats):
+    """Return what a race ends with; its lines are printed."""
+    times, results = in_turn(race.contenders, repeats)
+    milliseconds = {name: [1e3 * t / race.n_units for t in values] for name, values in times.items()}
+    losses = {name: race.loss(result) for name, result in results.items()}
+    outcome = Outcome(dataclasses.replace(race, contenders={}, loss=None), milliseconds, losses)
+    print("\n".join([*race_table(outcome), ""]), flush=True)
+    return outcome
+
+
+def main(*, quick, output):
+    repeats = 3 if quick else 5
+    tables, outcomes = [], []
+    for n_jobs in [None, -1] if TAKES_N_JOBS else [None]:
+        with threads(n_jobs):
+            raced = [run(race, repeats) for race in all_races(quick=quick, n_jobs=n_jobs)]
+        tables.append("## One thread" if n_jobs is None else "## All cores")
+        tables += ["\n".join(race_table(outcome)) for outcome in raced]
+        outcomes.append(raced)
+    with threads():
+        figures, growing = all_figures(quick=quick), growth(quick=quick)
+    lines = {"machine": machine(), "figures": figures_table(figures), "growth": growth_table(growing)}
+    print("\n".join([*lines["figures"], "", *lines["growth"], "", *lines["machine"]]))
+    if output is not None:
+        texts = {name: "\n".join(value) for name, value in lines.items()}
+        page = PAGE.format(tables="\n\n".join(tables), repeats=repeats, tolerance=LOSS_TOLERANCE, **texts)
+        (output / "RESULTS.md").write_text(page)
+        if importlib.util.find_spec("matplotlib"):
+            plot_races(outcomes[0], output / "speed.png")
+            plot_growth(growing, output / "growth.png")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, two minutes; writes nothing by default")
+    parser.add_argument("--output", type=Path, help="folder of RESULTS.md and its plots; default: benchmarks/")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    main(quick=arguments.quick, output=arguments.output or (None if arguments.quick else HERE))

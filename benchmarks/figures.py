@@ -1,0 +1,148 @@
+"""What is measured of skort alone: fixed costs, memory, growth; and the limits to be kept."""
+
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from sklearn.neural_network import MLPRegressor
+
+from benchmarks.contenders import SOLVERS
+from benchmarks.timing import in_turn
+from skort import OrtSGDRegressor
+
+__all__ = ["Figure", "Growth", "all_figures", "growth"]
+
+_MEGABYTES = 1e-6
+
+
+@dataclass(frozen=True)
+class Figure:
+    """
+    A number that is to be at most `limit`.
+
+    Parameters
+    ----------
+    name : str
+    solver : str
+        Empty where it is the same for all.
+    unit : str
+    values : list of float
+        Of repeated measurements.
+    limit : float
+    """
+
+    name: str
+    solver: str
+    unit: str
+    values: list[float]
+    limit: float
+
+
+@dataclass(frozen=True)
+class Growth:
+    """
+    The time per row and epoch for growing numbers of rows.
+
+    Parameters
+    ----------
+    n_rows : list of int
+    nanoseconds : dict of str to list of float
+        Solver -> median over epochs, one a number of rows.
+    limit : float
+        Of the longest time over the shortest one.
+    """
+
+    n_rows: list[int]
+    nanoseconds: dict[str, list[float]] = field(default_factory=dict)
+    limit: float = 1.25
+
+
+def all_figures(*, quick=False):
+    """Return the figures; memory on Linux only."""
+    n_processes = 1 if quick else 5
+    figures = [*_fixed_costs(20), *_import_times(n_processes)]
+    return figures + (_memory(10**5 if quick else 10**6, n_processes) if sys.platform == "linux" else [])
+
+
+def _fixed_costs(repeats):
+    X = np.random.default_rng(0).normal(size=(100, 5))
+    inner = {"linear": None, "MLP 5-10-1": MLPRegressor(hidden_layer_sizes=(10,))}
+    figures = []
+    for name, model in inner.items():
+        models = {solver: OrtSGDRegressor(model, solver=solver, max_iter=1) for solver in SOLVERS}
+        times, _ = in_turn({s: lambda model=model: model.fit(X, X[:, 0]) for s, model in models.items()}, repeats)
+        for solver, values in times.items():
+            figures.append(Figure(f"fit of 100 x 5, {name}, one epoch", solver, "ms", [1e3 * t for t in values], 10))
+    return figures
+
+
+def _import_times(n_processes):
+    code = "import time, {}; start = time.perf_counter(); import skort; print(time.perf_counter() - start)"
+    figures = []
+    for before in ("sklearn", "sklearn.neural_network"):
+        values = [1e3 * float(_process("-c", code.format(before))) for _ in range(n_processes)]
+        figures.append(Figure(f"import skort after import {before}", "", "ms", values, 50))
+    return figures
+
+
+def _memory(n_rows, n_processes):
+    limit = 0.05 * n_rows * 100 * 4 * _MEGABYTES + 50
+    name = f"peak memory of fit on {n_rows:,} x 100 float32, beyond X and y"
+    return [
+        Figure(name, s, "MB", [float(_process("-m", __name__, s, str(n_rows))) for _ in range(n_processes)], limit)
+        for s in SOLVERS
+    ]
+
+
+def _process(*arguments):
+    """Return what a fresh Python process prints."""
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def _peak_megabytes():
+    # Not ru_maxrss, which a process inherits from the one that started it.
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) * 1024 * _MEGABYTES
+
+
+def _print_memory(solver, n_rows):
+    """Print by how much a fit raises the peak memory of a process that has made a small one."""
+    X = np.empty((n_rows, 100), np.float32)
+    np.random.default_rng(0).standard_normal(dtype=np.float32, out=X)
+    y = X[:, 0].copy()
+    model = OrtSGDRegressor(solver=solver, max_iter=1, tol=None)
+    model.fit(X[:1000], y[:1000])
+    before = _peak_megabytes()
+    model.fit(X, y)
+    print(_peak_megabytes() - before)
+
+
+def growth(*, quick=False):
+    """Return the growth up to 10,000,000 rows of 20 features, more than 1,000,000 of them in a memory map."""
+    n_rows = [10**k for k in range(3, 6 if quick else 8)]
+    measured = Growth(n_rows, {solver: [] for solver in SOLVERS})
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
+        for n in n_rows:
+            X, y = _rows(n, Path(folder))
+            for solver, nanoseconds in measured.nanoseconds.items():
+                n_epochs = max(3, 10**6 // n)
+                fitted = OrtSGDRegressor(solver=solver, max_iter=n_epochs, tol=None, random_state=0).fit(X, y)
+                nanoseconds.append(1e9 * statistics.median(fitted.history_["seconds"]) / n)
+    return measured
+
+
+def _rows(n, folder):
+    shape = n, 20
+    X = np.empty(shape, np.float32) if n <= 10**6 else np.memmap(folder / "X", np.float32, "w+", shape=shape)
+    np.random.default_rng(0).standard_normal(dtype=np.float32, out=X)
+    return X, X[:, 0] + X[:, 1] ** 2
+
+
+if __name__ == "__main__":
+    _print_memory(sys.argv[1], int(sys.argv[2]))
