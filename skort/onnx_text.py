@@ -97,17 +97,18 @@ class Fragment:
         self.nodes = []
         self.functions = {}
 
-    def call(self, source, inputs, outputs, dtype=None):
-        """Add a call to a function (`source`, `dtype` as for `function`; None: that of the fragment)."""
-        dtype = np.dtype(self.dtype if dtype is None else dtype)
-        key = (source if isinstance(source, str) else source.SerializeToString(), dtype)
+    def call(self, source, inputs, outputs):
+        """Add a call to a function (`source` as for `function`) on the results named `inputs`."""
+        self.call_as_is(function(source, self.dtype), inputs, outputs)
+
+    def call_as_is(self, called, inputs, outputs):
+        """Add a call to a function as from `function`, whose constants have their dtypes already."""
+        key = called.SerializeToString()
         if key not in self.functions:
-            called = function(source, dtype)
             # Two sources are two functions, also where they have the same name.
-            called.name = f"{called.name}_{len(self.functions)}"
-            self.functions[key] = called
-        called = self.functions[key]
-        self.nodes.append(onnx.helper.make_node(called.name, inputs, outputs, domain=DOMAIN))
+            self.functions[key] = copy.deepcopy(called)
+            self.functions[key].name = f"{called.name}_{len(self.functions)}"
+        self.nodes.append(onnx.helper.make_node(self.functions[key].name, inputs, outputs, domain=DOMAIN))
 
     def node(self, op_type, inputs, outputs):
         """Add a node of a standard operator without attributes."""

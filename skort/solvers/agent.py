@@ -180,6 +180,6 @@ def _gradient_graph(score_graph, objective, batch_size):
 def _add_score_gradient(fragment, objective, score, batch_size):
     if objective.loss.gradient_function(objective.n_outputs) is None:
         gradient = derived_score_gradient(objective, batch_size)
-        fragment.call(gradient, [score, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
+        fragment.call_as_is(gradient, [score, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
     else:
         objective.add_score_gradient(fragment, score)

@@ -67,7 +67,7 @@ def step_graph(score_graph, objective, optimizer, batch_size, memory, max_grad_n
     objective.add_loss(fragment, score_graph.score_name, LOSS)
     if objective.loss.gradient_function(objective.n_outputs) is None:
         gradient = ruled_score_gradient(objective, batch_size)
-        fragment.call(gradient, [score_graph.score_name, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
+        fragment.call_as_is(gradient, [score_graph.score_name, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
     else:
         objective.add_score_gradient(fragment, score_graph.score_name)
     gradients = add_gradients(fragment, model.graph, SCORE_GRADIENT, weights)

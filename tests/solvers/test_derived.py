@@ -4,8 +4,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from sklearn.linear_model import LinearRegression
 
-from skort import objective
+from skort import OrtSGDRegressor, objective
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.reverse import rule_gradient
@@ -36,7 +37,7 @@ def derived(derive, loss, dtype, score, target, weight):
     n, k = score.shape
     function = derive(Objective(loss, None, (), k, np.dtype(dtype)), n)
     fragment = Fragment(dtype)
-    fragment.call(function, ["score", "target", "weight"], ["gradient"])
+    fragment.call_as_is(function, ["score", "target", "weight"], ["gradient"])
     arrays = {"score": score, "target": target, "weight": weight}
     inputs = [helper.make_tensor_value_info(name, onnx_dtype(dtype), a.shape) for name, a in arrays.items()]
     gradient = helper.make_tensor_value_info("gradient", onnx_dtype(dtype), score.shape)
@@ -123,3 +124,19 @@ def test_what_is_derived_is_a_function_of_score_target_and_weight(derive, gradie
     function = derive(Objective(LOSSES["hinge"], None, (), 2, np.dtype("float32")), 5)
     assert isinstance(function, onnx.FunctionProto)
     assert list(function.input) == ["skort_score", "skort_target", "skort_sample_weight"]
+
+
+def test_a_loss_in_float64_inside_has_its_gradient_there(solver):
+    text = """wide (score, target) => (loss) {
+        residual = Sub (score, target)
+        wide = Cast <to = 11> (residual)
+        tanh = Tanh (wide)
+        product = Mul (tanh, wide)
+        loss = Cast <to = 1> (product)
+    }"""
+    X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 0.5, 2.0])
+    options = {"penalty": None, "eta0": 0.5, "max_iter": 1, "tol": None, "batch_size": 3}
+    model = OrtSGDRegressor(LinearRegression(fit_intercept=False), loss=Loss(text), solver=solver, **options).fit(X, y)
+    # From w = 0 the residual is -y; d(r tanh r)/dr = tanh r + r (1 - tanh(r)^2)
+    slope = np.tanh(-y) - y * (1 - np.tanh(y) ** 2)
+    np.testing.assert_allclose(model.coef_, -0.5 * np.mean(slope * X[:, 0]), rtol=1e-5)

@@ -150,11 +150,10 @@ def _add_partial(fragment, known, node, i, gradients, result):
     values |= {f"x{k}": name for k, name in enumerate(node.input)}
     values |= {f"dy{k}": gradient for k, gradient in enumerate(gradients)}
     # Inside a Cast to the other type and back the numbers are of that type.
-    dtype = known.dtypes[node.output[0]]
-    rule = function(text, dtype)
+    rule = function(text, known.dtypes[node.output[0]])
     shape, given = applied.shape(i), applied.gradient_shape(i)
     partial = result if shape == given else f"{result}_broadcast"
-    fragment.call(text, [values[name] for name in rule.input], [partial], dtype)
+    fragment.call_as_is(rule, [values[name] for name in rule.input], [partial])
     if shape != given:
         fragment.call(sum_to(shape, given), [partial], [result])
 
