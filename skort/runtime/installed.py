@@ -63,7 +63,7 @@ def load():
         with _logging_as_it_was():
             onnxruntime = importlib.import_module("onnxruntime")
     except ImportError as error:
-        advice = mixed or "Install it: pip install onnxruntime."
+        advice = mixed or _needs_numpy_1() or "Install it: pip install onnxruntime."
         raise RuntimeNotAvailableError(f"onnxruntime cannot be imported ({error}). {advice}") from error
     if mixed:
         warnings.warn(mixed, RuntimeWarning, stacklevel=2)
@@ -124,6 +124,19 @@ def _mixed():
     return (
         f"{' and '.join(found)} are installed over each other and share the import name onnxruntime. "
         f"Mend it with: pip uninstall -y {' '.join(found)} && pip install {keep}=={found[keep]}"
+    )
+
+
+def _needs_numpy_1():
+    """Return a sentence about a numpy too new for onnxruntime-training, with the cure; None where that is not so."""
+    training = installed_distributions().get("onnxruntime-training")
+    numpy = importlib.metadata.version("numpy")
+    if training is None or numpy.startswith("1."):
+        return None
+    return (
+        f"onnxruntime-training {training} was built for numpy 1, and numpy {numpy} is installed, brought perhaps by a "
+        "package installed after skort. Mend it with: pip install 'numpy<2', and install other packages together "
+        "with skort, so that pip takes versions of them that agree."
     )
 
 

@@ -67,6 +67,22 @@ def test_a_runtime_that_cannot_be_imported(distributions, advice, pretend, monke
         installed.load.cache_clear()
 
 
+def test_a_numpy_too_new_for_the_runtime_is_named_with_its_cure(pretend, monkeypatch):
+    def broken(name):
+        raise ImportError("numpy.core.multiarray failed to import")
+
+    pretend({"onnxruntime-training": "1.16.3"})
+    monkeypatch.setattr(installed.importlib, "import_module", broken)
+    monkeypatch.setattr(installed.importlib.metadata, "version", {"numpy": "2.4.6"}.__getitem__)
+    installed.load.cache_clear()
+    try:
+        with pytest.raises(RuntimeNotAvailableError, match=r"1\.16\.3 was built for numpy 1, and numpy 2\.4\.6") as error:
+            installed.load()
+    finally:
+        installed.load.cache_clear()
+    assert "Mend it with: pip install 'numpy<2'" in str(error.value)
+
+
 def test_import_leaves_the_root_logger_alone(monkeypatch):
     def noisy(name):
         logging.getLogger().setLevel(logging.DEBUG)
