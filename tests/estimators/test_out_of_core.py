@@ -23,8 +23,7 @@ MODELS = [
 
 def data(n=90, n_features=12, density=0.2):
     """Return sparse X and a y that both estimators take."""
-    rng = np.random.default_rng(0)
-    X = scipy.sparse.random_array((n, n_features), density=density, rng=rng, format="csr")
+    X = scipy.sparse.csr_array(scipy.sparse.random(n, n_features, density=density, random_state=0))
     return X, (np.asarray(X.sum(axis=1)).ravel() > X.sum() / n).astype(int)
 
 
@@ -69,9 +68,7 @@ def test_sparse_rows_are_streamed():
 @pytest.mark.parametrize("method", ["fit", "partial_fit", "predict"])
 def test_sparse_data_is_never_dense_as_a_whole(solver, method):
     n, n_features = 20_000, 2_000
-    X = scipy.sparse.random_array(
-        (n, n_features), density=0.001, rng=np.random.default_rng(0), dtype=np.float32
-    ).tocsr()
+    X = scipy.sparse.csr_array(scipy.sparse.random(n, n_features, density=0.001, random_state=0, dtype=np.float32))
     y = np.zeros(n)
     model = OrtSGDRegressor(solver=solver, max_iter=1, tol=None).fit(X[:300], y[:300])
     tracemalloc.start()

@@ -76,7 +76,7 @@ def test_a_numpy_too_new_for_the_runtime_is_named_with_its_cure(pretend, monkeyp
     monkeypatch.setattr(installed.importlib.metadata, "version", {"numpy": "2.4.6"}.__getitem__)
     installed.load.cache_clear()
     try:
-        with pytest.raises(RuntimeNotAvailableError, match=r"1\.16\.3 was built for numpy 1, and numpy 2\.4\.6") as error:
+        with pytest.raises(RuntimeNotAvailableError, match="was built for numpy 1, and numpy 2") as error:
             installed.load()
     finally:
         installed.load.cache_clear()
