@@ -138,7 +138,8 @@ def test_windows_use_every_row_of_positive_weight_once(small_windows, data, n, b
         total, n_batches = np.zeros(n), 0
         for rows, values, share in epoch(n, batch_size, sample_weight, seed=seed):
             n_real = np.count_nonzero(values)
-            np.testing.assert_allclose(values[:n_real, None], used[rows[:n_real], None] / used[used > 0].mean() / n_real)
+            real = rows[:n_real]
+            np.testing.assert_allclose(values[:n_real], used[real] / (used[used > 0].mean() * n_real))
             np.add.at(total, rows, share * values)
             n_batches += 1
         np.testing.assert_allclose(total, used / used.sum())
