@@ -52,18 +52,20 @@ class Batches:
     All batches have `batch_size` rows, so that a solver's graph has fixed shapes. The last one of an epoch is filled up
     with rows of weight zero, which change neither the objective nor its gradient.
 
-    The order of an epoch is a permutation of all rows. More than 131,072 rows are shuffled in windows of about 2^20
-    values of X (4 MB in float32), which are copied one after the other, so that an epoch reads blocks of consecutive
-    rows: a row by itself costs a cache miss, and a page of a memory map. All blocks are divided among the windows at
-    random, and the rows of a window are permuted. A window has a block from every region of X, as many as a batch has
-    rows or 256, whichever is more. The mean over a batch of m rows then has the variance
+    The order of an epoch is a permutation of all rows: of up to 131,072 rows, that of `RandomState.permutation`. A row
+    by itself costs a cache miss, and a page of a memory map, so more rows are taken in windows of about 2^20 values of
+    X (4 MB in float32), which are copied one after the other by blocks of consecutive rows. A window has K blocks: as
+    many as a batch has rows, or 256, whichever is more, one at random of every of K regions of X. Its rows are dealt
+    out like cards, one of each block, then another one of each, so that the rows of a batch are of different blocks.
+    The variance of the mean over a batch of m rows is about
 
-    .. math:: \frac{\sigma^2}{m} \left(1 + \rho \, (m - 1) \, \frac{B - 1}{W - 1}\right)
+    .. math:: \frac{\sigma^2}{m} \left(1 - (1 - f) \frac{m}{K}\right)
 
-    for windows of W rows and blocks of B, where :math:`\rho` is the correlation of two rows of a block [1]_ beyond what
-    rows of the same region have in common: at most twice that of a permutation, where all rows of a block are alike and
-    those of its neighbours are not; for rows sorted by 10 classes 1.02 times. That so shuffled rows train as well as
-    permuted ones is shown in [2]_, for blocks that are drawn without regions.
+    where the part f of the variance :math:`\sigma^2` is within the regions: that of two-stage sampling [1]_, at most
+    that of a permutation, and less where the rows of a region are alike, as in sorted data. But all batches of a window
+    share its blocks, and the mean over them has a variance of up to :math:`f \sigma^2 / K`. That rows which are
+    shuffled in blocks and windows train as well as permuted ones is shown in [2]_, where there are no regions, and the
+    rows of a window are permuted.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ class Batches:
 
     References
     ----------
-    .. [1] L. Kish, Survey Sampling, Wiley, 1965: the design effect of clusters.
+    .. [1] W. G. Cochran, Sampling Techniques, Wiley, 1977: subsampling with units of equal size.
     .. [2] L. Xu et al., In-Database Machine Learning with CorgiPile: Stochastic Gradient Descent without Full Data
        Shuffle, SIGMOD 2022.
     """
@@ -91,7 +93,8 @@ class Batches:
     def __init__(self, X, target, sample_weight, *, batch_size, shuffle, random_state, sample_weight_scale=1.0):
         self.random_state = random_state
         self.shuffle = shuffle
-        if sample_weight is None:
+        self._weighted = sample_weight is not None
+        if not self._weighted:
             self.sample_weight = np.broadcast_to(float(sample_weight_scale), X.shape[0])
         else:
             # Relative to the largest one, so that no sum overflows.
@@ -101,7 +104,7 @@ class Batches:
         self.n_rows = np.count_nonzero(self.sample_weight)
         self.batch_size = min(int(batch_size), self.n_rows)
         self._data = [X, target]
-        if sample_weight is not None:
+        if self._weighted:
             self._data.append((self.sample_weight / self.batch_size).astype(X.dtype)[:, None])
         self._windows = WindowShape.of(X.shape[1], self.batch_size)
         self._in_windows = shuffle and self.n_rows > MANY_ROWS and self._windows.length > 1
@@ -130,7 +133,9 @@ class Batches:
         copiers = [] if self._in_place else [windows.copier(rows, max(size, windows.length)) for rows in self._data]
         for blocks in windows.draw(self._blocks, random_state):
             rows = np.concatenate([rest, windows.rows(blocks)])
-            order = random_state.permutation(np.flatnonzero(self.sample_weight[rows] > 0))
+            order = windows.deal(len(rest), len(blocks), random_state)
+            if self._weighted:
+                order = order[self.sample_weight[rows[order]] > 0]
             order, left = np.split(order, [len(order) - len(order) % size])
             yield (self._data, rows[order]) if self._in_place else ([copy(rest, blocks) for copy in copiers], order)
             rest = rows[left]

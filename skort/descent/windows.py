@@ -86,6 +86,30 @@ class WindowShape:
         for window in places.T:
             yield blocks[window[window < len(blocks)]]
 
+    def deal(self, n_more, n_blocks, random_state):
+        """
+        Return a random order of some rows, and the rows of blocks after them.
+
+        The blocks are dealt out like cards: one row of each, in random order, then another one of each. The rows that
+        are in no block are put in at random.
+
+        Parameters
+        ----------
+        n_more, n_blocks : int
+        random_state : numpy.random.RandomState
+
+        Returns
+        -------
+        order : ndarray of shape (n_more + n_blocks * length,)
+            Numbers of rows as in the copies of `copier`.
+        """
+        turns = np.tile(random_state.permutation(self.length), 2)
+        first_turns = random_state.randint(self.length, size=n_blocks)
+        order = turns.take(np.arange(self.length)[:, None] + first_turns)
+        order += n_more + self.length * random_state.permutation(n_blocks)
+        places = random_state.randint(order.size + 1, size=n_more)
+        return np.insert(order.ravel(), places, np.arange(n_more))
+
     def copier(self, rows, n_more):
         """
         Return the function that copies some rows, and the blocks of a window after them.

@@ -191,31 +191,29 @@ def test_a_window_reads_few_blocks(n_features, batch_size):
         assert len(np.unique(rows // shape.length)) <= shape.n_blocks + batch_size < n // shape.length / 4
 
 
-def deviations(label, batch_size):
-    """Return how many standard deviations of a permutation's batches (hypergeometric) each class of each is off."""
-    n = len(label)
-    rows = np.concatenate(order(n, 20, batch_size))[: n // batch_size * batch_size]
-    classes = np.arange(10)
-    counts = (label[rows].reshape(-1, batch_size, 1) == classes).sum(axis=1)
-    p = (label[:, None] == classes).mean(axis=0)
-    return (counts - batch_size * p) / np.sqrt(batch_size * p * (1 - p) * (n - batch_size) / (n - 1))
+@pytest.mark.parametrize("batch_size", [200, 1000])
+@pytest.mark.parametrize("run", [100_000, 2000, 20])
+def test_the_composition_of_batches_is_that_of_two_stage_sampling(rng, run, batch_size):
+    # Ten classes: sorted, or in runs of one class.
+    n, classes = 10**6, np.arange(10)
+    label = np.repeat(classes if run == 100_000 else rng.integers(0, 10, n // run), run)[:, None] == classes
+    p = label.mean(axis=0)
+    # In standard deviations of a permutation's batches, which are hypergeometric.
+    deviation = np.sqrt(batch_size * p * (1 - p) * (n - batch_size) / (n - 1))
+    variances = []
+    for seed in range(5):
+        rows = np.concatenate(order(n, 20, batch_size, seed))
+        z = (label[rows].reshape(-1, batch_size, 10).sum(axis=1) - batch_size * p) / deviation
+        assert np.abs(z).max() < 5
+        variances.append(np.mean(z**2))
 
-
-@pytest.mark.parametrize("batch_size", [10, 200, 1000])
-def test_batches_of_rows_sorted_by_class_have_the_composition_of_a_permutation(batch_size):
-    z = deviations(np.repeat(np.arange(10), 100_000), batch_size)
-    assert np.mean(z**2) == pytest.approx(1, abs=0.03)
-    assert np.abs(z).max() < (8 if batch_size == 10 else 5)
-
-
-@pytest.mark.parametrize("batch_size", [10, 200, 1000])
-def test_the_variance_of_alike_blocks_follows_the_design_effect(rng, batch_size):
-    n, shape = 10**6, WindowShape.of(20, batch_size)
-    label = np.repeat(rng.integers(0, 10, n // shape.length + 1), shape.length)[:n]
-    window = shape.length * shape.n_blocks
-    expected = 1 + (batch_size - 1) * (shape.length - 1) / (window - 1)
-    assert np.mean(deviations(label, batch_size) ** 2) == pytest.approx(expected, rel=0.05)
-    assert expected < 2
+    shape = WindowShape.of(20, batch_size)
+    region = int(np.ceil(n // shape.length / shape.n_blocks)) * shape.length
+    n_regions = n // region
+    p_region = label[: n_regions * region].reshape(n_regions, region, 10).mean(axis=1)
+    within = np.mean(p_region * (1 - p_region)) / np.mean(p * (1 - p))
+    expected = 1 - (1 - within) * min(1, batch_size / n_regions)
+    assert np.mean(variances) == pytest.approx(expected, abs=0.07)
 
 
 @pytest.mark.parametrize("n", [100, MANY_ROWS + 100])

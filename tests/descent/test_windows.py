@@ -53,6 +53,24 @@ def test_rows_are_divided_among_blocks_that_have_some_of_positive_weight():
     assert (blocks.tolist(), rest.tolist()) == ([0], [4, 5, 6])
 
 
+@given(n_more=st.integers(0, 9), n_blocks=st.integers(1, 9), length=st.integers(1, 9), seed=st.integers(0, 99))
+@settings(deadline=None)
+def test_each_round_deals_a_row_of_every_block(n_more, n_blocks, length, seed):
+    order = WindowShape(9, length).deal(n_more, n_blocks, np.random.RandomState(seed))
+    assert sorted(order) == list(range(n_more + n_blocks * length))
+    for dealt in (order[order >= n_more] - n_more).reshape(length, n_blocks):
+        assert sorted(dealt // length) == list(range(n_blocks))
+
+
+def test_every_place_of_an_order_is_as_likely_for_every_row():
+    random_state, shape = np.random.RandomState(0), WindowShape(4, 3)
+    orders = np.array([shape.deal(2, 4, random_state) for _ in range(20_000)])
+    counts = (orders[:, :, None] == np.arange(14)).sum(axis=0)
+    # Standard deviation 36.
+    np.testing.assert_allclose(counts[:, :2], 20_000 / 14, atol=180)
+    np.testing.assert_allclose(counts[:, 2:], 20_000 / 14, atol=180)
+
+
 @pytest.mark.parametrize("n_columns", [1, 3])
 def test_copies_are_rows_and_then_blocks(rng, n_columns):
     rows, shape = rng.normal(size=(11, n_columns)), WindowShape(4, 2)
