@@ -187,11 +187,11 @@ def _filler(rows, out):
 
 def _sparse_filler(rows, out):
     """Return the same for a CSR matrix, by the functions behind `rows[indices].toarray()`, whose checks take longer."""
-    lengths = np.diff(rows.indptr)
+    begins, ends = rows.indptr[:-1], rows.indptr[1:]
     indptr = np.zeros(len(out) + 1, rows.indptr.dtype)
 
     def fill(indices):
-        np.cumsum(lengths[indices], out=indptr[1:])
+        np.cumsum(ends[indices] - begins[indices], out=indptr[1:])
         columns, values = (np.empty(indptr[-1], part.dtype) for part in (rows.indices, rows.data))
         indices = indices.astype(indptr.dtype)
         csr_row_index(len(out), indices, rows.indptr, rows.indices, rows.data, columns, values)

@@ -179,6 +179,17 @@ def test_an_array_a_memory_map_and_a_sparse_matrix_make_the_same_batches(rng, tm
     assert sorted(seen) == list(range(n))
 
 
+@pytest.mark.parametrize("n", [50, MANY_ROWS + 50])
+def test_equal_weights_are_no_weights(n):
+    X = scipy.sparse.csr_array((n, 20), dtype=np.float32)
+    made = [batches(X, sample_weight=weight, batch_size=2000) for weight in (None, np.full(n, 3.0))]
+    filled = [Batch.empty(b.batch_size, 20, 1, np.float32) for b in made]
+    for shares in zip(*(b.epoch(batch) for b, batch in zip(made, filled, strict=True)), strict=True):
+        assert len(set(shares)) == 1
+        np.testing.assert_array_equal(filled[0].target, filled[1].target)
+        np.testing.assert_array_equal(filled[0].sample_weight, filled[1].sample_weight)
+
+
 @pytest.mark.parametrize("n_features, batch_size", [(20, 200), (20, 1000), (100, 10)])
 def test_a_window_reads_few_blocks(n_features, batch_size):
     n, shape = 10**6, WindowShape.of(n_features, batch_size)
