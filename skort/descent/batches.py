@@ -113,9 +113,14 @@ class Batches:
         else:
             self._rows = np.nonzero(self.sample_weight)[0]
 
-    def order(self):
+    def order(self, *, in_place=False):
         """
         Draw the order of one more epoch.
+
+        Parameters
+        ----------
+        in_place : bool, default=False
+            Whether windows are not copied.
 
         Returns
         -------
@@ -123,28 +128,23 @@ class Batches:
             The data, or copies of a window of it, and the order of their rows: whole batches, but for the last part.
         """
         if self._in_windows:
-            return self._parts(self.random_state.randint(2**32, dtype=np.uint32))
+            return self._parts(self.random_state.randint(2**32, dtype=np.uint32), in_place)
         return [(self._data, self.random_state.permutation(self._rows) if self.shuffle else self._rows)]
 
-    def _parts(self, seed):
+    def _parts(self, seed, in_place):
         """Yield the parts window by window, whose rows that do not fill a batch go to the next one."""
         random_state = np.random.RandomState(seed)
         windows, size, rest = self._windows, self.batch_size, self._rest
-        copiers = [] if self._in_place else [windows.copier(rows, max(size, windows.length)) for rows in self._data]
+        copiers = [] if in_place else [windows.copier(rows, max(size, windows.length)) for rows in self._data]
         for blocks in windows.draw(self._blocks, random_state):
             rows = np.concatenate([rest, windows.rows(blocks)])
             order = windows.deal(len(rest), len(blocks), random_state)
             if self._weighted:
                 order = order[self.sample_weight[rows[order]] > 0]
             order, left = np.split(order, [len(order) - len(order) % size])
-            yield (self._data, rows[order]) if self._in_place else ([copy(rest, blocks) for copy in copiers], order)
+            yield (self._data, rows[order]) if in_place else ([copy(rest, blocks) for copy in copiers], order)
             rest = rows[left]
         yield self._data, rest
-
-    @property
-    def _in_place(self):
-        """Whether windows are not copied: to copy rows of a CSR matrix takes as long as to make them dense."""
-        return scipy.sparse.issparse(self._data[0])
 
     def epoch(self, batch):
         """
@@ -160,7 +160,8 @@ class Batches:
         # Where all weights are equal, there are none in the data.
         batch.sample_weight[...] = self.sample_weight[0] / size
         outs = batch.X, batch.target, batch.sample_weight
-        for data, order in self.order():
+        # To copy the rows of a sparse matrix takes as long as to make them dense.
+        for data, order in self.order(in_place=scipy.sparse.issparse(self._data[0])):
             fillers = [_filler(rows, out) for rows, out in zip(data, outs, strict=False)]
             n_last = len(order) % size
             for indices in order[: len(order) - n_last].reshape(-1, size):

@@ -126,7 +126,7 @@ def batches(X, target=None, sample_weight=None, *, batch_size=200, seed=0):
 def order(n, n_features, batch_size, seed=0):
     """Return the rows in the order of an epoch over n rows: [an array for each window]."""
     X = scipy.sparse.csr_array((n, n_features), dtype=np.float32)
-    return [rows for _, rows in batches(X, batch_size=batch_size, seed=seed).order()]
+    return [rows for _, rows in batches(X, batch_size=batch_size, seed=seed).order(in_place=True)]
 
 
 @given(data=st.data(), n=st.integers(3, 150), batch_size=st.integers(1, 160), seed=st.integers(0, 99))
