@@ -220,6 +220,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         shuffle: bool = True,
         trainable: str | list[str] | None = None,
         dtype: str = "float32",
+        device: str = "cpu",
+        n_jobs: int | None = None,
         average: bool | int = False,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
@@ -239,7 +241,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         self.class_weight = class_weight
         self.shuffle = shuffle
         self.trainable = trainable
-        self.dtype = dtype
+        self.dtype, self.device, self.n_jobs = dtype, device, n_jobs
         self.average = average
         self.random_state = random_state
         self.warm_start, self.callbacks, self.verbose = warm_start, callbacks, verbose

@@ -5,6 +5,7 @@ import copy
 import onnx
 import onnx.helper
 
+from skort.runtime.device import CPU
 from skort.runtime.sessions import inference_session
 
 __all__ = ["InferenceModel"]
@@ -14,7 +15,8 @@ class InferenceModel:
     """
     An ONNX model and the session that runs it.
 
-    The session is made at the first run, and again in every copy: pickle, deepcopy and joblib see the model only.
+    The session is made at the first run, and again for another device and in every copy: pickle, deepcopy and joblib
+    see the model only.
 
     Parameters
     ----------
@@ -30,14 +32,15 @@ class InferenceModel:
         self.model = model
         self.inner_results = inner_results
         self.weights = weights or {}
-        self._session = None
+        self._session = self._device = None
 
     def __getstate__(self):
         return {**vars(self), "_session": None}
 
-    def run(self, output, inputs):
+    def run(self, output, inputs, device=CPU):
         """Return the output, or inner result, of that name for `inputs`, name -> array."""
-        if self._session is None:
+        if self._session is None or device != self._device:
+            self._device = device
             self._session = self._make_session()
         return self._session.run([output], {**inputs, **self.weights})[0]
 
@@ -49,4 +52,4 @@ class InferenceModel:
             model.graph.input.append(info)
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in self.inner_results)
         float64 = any(i.data_type == onnx.TensorProto.DOUBLE for i in model.graph.initializer)
-        return inference_session(model.SerializeToString(), float64=float64)
+        return inference_session(model.SerializeToString(), float64=float64, device=self._device)
