@@ -172,8 +172,10 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         RuntimeNotAvailableError
             Where the installed ONNX Runtime lacks the API that the solver needs.
         """
+        from skort.runtime.device import CPU
+
         check_is_fitted(self)
-        return self._make_solver(self._score_graph).training_graphs()
+        return self._make_solver(self._score_graph, device=CPU).training_graphs()
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -347,10 +349,11 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         optimizer = self._resolve_optimizer()
         return usable(self.solver, np.dtype(self.dtype), optimizer, self.max_grad_norm, training_device(self))
 
-    def _make_solver(self, score_graph, state=None):
-        from skort.solvers import SOLVERS
+    def _make_solver(self, score_graph, **options):
+        from skort.solvers import solver_class
 
-        return SOLVERS[self.solver_](score_graph, **self._solver_arguments, state=state)
+        arguments = self._solver_arguments | options
+        return solver_class(self.solver_, arguments["device"])(score_graph, **arguments)
 
     def _run(self, output, X):
         """Return a result of the deployable model."""

@@ -74,6 +74,6 @@ def _is_here(device):
     try:
         device.check()
     except RuntimeNotAvailableError as error:
-        warnings.warn(f"Predictions run on the CPU. {error}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"Predictions run on the CPU. {error}", RuntimeWarning, stacklevel=5)
         return False
     return True

@@ -239,11 +239,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.batch_size, self.max_iter = batch_size, max_iter
         self.tol, self.n_iter_no_change = tol, n_iter_no_change
         self.early_stopping, self.validation_fraction, self.scoring = early_stopping, validation_fraction, scoring
-        self.shuffle = shuffle
-        self.trainable = trainable
+        self.shuffle, self.trainable = shuffle, trainable
         self.dtype, self.device, self.n_jobs = dtype, device, n_jobs
-        self.average = average
-        self.random_state = random_state
+        self.average, self.random_state = average, random_state
         self.warm_start, self.callbacks, self.verbose = warm_start, callbacks, verbose
 
     # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.

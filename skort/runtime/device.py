@@ -54,6 +54,11 @@ class Device:
     n_threads: int = 1
     is_remote: bool = False
 
+    @property
+    def name(self):
+        """The name, as in the estimators' parameter `device`."""
+        return f"{self.kind}:{self.index}" if self.index else self.kind
+
     def providers(self):
         """Return the execution providers of a session: of the device, and of the CPU for what it cannot run."""
         own = [] if self.kind == "cpu" else [(_PROVIDERS[self.kind], {"device_id": self.index})]
@@ -69,13 +74,13 @@ class Device:
             Where the installed ONNX Runtime has no such provider, or that does not load: names what is missing.
         """
         if self.kind != "cpu":
-            _load_provider(self.kind, self.index)
+            _load_provider(self)
 
     def check_session(self, session):
         """Raise the same error where the runtime made a session without the provider that it was given."""
         if _PROVIDERS[self.kind] not in session.get_providers():
             self.check()
-            raise RuntimeNotAvailableError(_unavailable(self.kind, "It made a session without it."))
+            raise RuntimeNotAvailableError(_unavailable(self, "A session was made without it."))
 
     def put(self, array):
         """Return an array of the device with the values of an ndarray, as a copy."""
@@ -135,22 +140,22 @@ def device_named(name, n_threads=1):
 
 
 @functools.cache
-def _load_provider(kind, index):
+def _load_provider(device):
     """Load a provider and use its memory once; raise an error that says what is missing."""
     onnxruntime = load()
-    if _PROVIDERS[kind] not in onnxruntime.get_available_providers():
+    if _PROVIDERS[device.kind] not in onnxruntime.get_available_providers():
         raise RuntimeNotAvailableError(
-            f'device="{kind}" needs the {_PROVIDERS[kind]}, which {_installed()} does not have. Install onnxruntime-gpu '
-            "or onnxruntime-training 1.16.3 (Linux x86-64, Python 3.10 and 3.11) in its place. Or use "
+            f'device="{device.name}" needs the {_PROVIDERS[device.kind]}, which {_installed()} does not have. In its place, install '
+            "onnxruntime-gpu, or onnxruntime-training 1.16.3 (Linux x86-64, Python 3.10 and 3.11). Or use "
             'device="cpu".'
         )
     # The runtime would write the loader's message to stderr; what it raises says less.
     onnxruntime.set_default_logger_severity(_SILENT)
     try:
         _preload(onnxruntime)
-        onnxruntime.OrtValue.ortvalue_from_shape_and_type([1], np.float32, kind, index)
+        device.empty((1,), np.float32)
     except RuntimeError as error:
-        raise RuntimeNotAvailableError(_unavailable(kind, _loader_message(kind) or str(error))) from error
+        raise RuntimeNotAvailableError(_unavailable(device, _loader_message(device.kind) or str(error))) from error
     finally:
         onnxruntime.set_default_logger_severity(_WARNINGS)
 
@@ -174,14 +179,15 @@ def _loader_message(kind):
     return None
 
 
-def _unavailable(kind, reason):
+def _unavailable(device, reason):
     from onnxruntime.capi import build_and_package_info
 
+    kind = device.kind
     version = getattr(build_and_package_info, f"{kind}_version", "")
     return (
-        f'device="{kind}": the {_PROVIDERS[kind]} of {_installed()} does not load. {reason} It wants NVIDIA\'s driver, '
-        f"cuDNN and the libraries of {kind.upper()} {version}: pip install 'onnxruntime-gpu[cuda,cudnn]' brings those of "
-        'onnxruntime-gpu. Or use device="cpu".'
+        f'device="{device.name}": the {_PROVIDERS[kind]} of {_installed()} does not load. {reason} It wants NVIDIA\'s driver, '
+        f"and the libraries of {kind.upper()} {version} and cuDNN: for onnxruntime-gpu they come with pip install "
+        "'onnxruntime-gpu[cuda,cudnn]'. Or use device=\"cpu\"."
     )
 
 

@@ -60,9 +60,10 @@ class StepSession:
 
     def replace(self, name, array):
         """Read another array of the device in place of the input of that name, which no run changes."""
-        self._inputs[name] = array
-        for binding in self._bindings:
-            binding.bind_ortvalue_input(name, self._device.value(array))
+        if array is not self._inputs[name]:
+            self._inputs[name] = array
+            for binding in self._bindings:
+                binding.bind_ortvalue_input(name, self._device.value(array))
 
     def run(self):
         """Run once."""

@@ -6,9 +6,10 @@ from skort.exceptions import NotTrainableError
 from skort.runtime.device import CPU
 from skort.solvers.agent import AgentSolver
 from skort.solvers.graph import GraphSolver
+from skort.solvers.resident import ResidentSolver
 from skort.solvers.session import SessionSolver
 
-__all__ = ["SOLVERS", "chosen", "usable"]
+__all__ = ["SOLVERS", "chosen", "solver_class", "usable"]
 
 #: The values of the estimators' parameter `solver`, beside "auto": the fastest first, by `python -m benchmarks`.
 SOLVERS = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
@@ -49,10 +50,15 @@ def usable(solver, dtype, optimizer, max_grad_norm=None, device=CPU):
     return names or usable(next(iter(SOLVERS)), dtype, optimizer, max_grad_norm, device)
 
 
+def solver_class(name, device):
+    """Return the class of a solver on a device."""
+    return ResidentSolver if device.is_remote else SOLVERS[name]
+
+
 def _check_device(solver, device):
     if device.is_remote and solver != "graph":
         raise ValueError(
-            f'solver="{solver}" trains with device="cpu" only, got device="{device.kind}". Use solver="graph" or '
+            f'solver="{solver}" trains with device="cpu" only, got device="{device.name}". Use solver="graph" or '
             'device="cpu".'
         )
     device.check()
