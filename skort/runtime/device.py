@@ -145,9 +145,9 @@ def _load_provider(device):
     onnxruntime = load()
     if _PROVIDERS[device.kind] not in onnxruntime.get_available_providers():
         raise RuntimeNotAvailableError(
-            f'device="{device.name}" needs the {_PROVIDERS[device.kind]}, which {_installed()} does not have. In its place, install '
-            "onnxruntime-gpu, or onnxruntime-training 1.16.3 (Linux x86-64, Python 3.10 and 3.11). Or use "
-            'device="cpu".'
+            f'device="{device.name}" needs the {_PROVIDERS[device.kind]}, which {_installed()} does not have. In its '
+            "place, install onnxruntime-gpu, or onnxruntime-training 1.16.3 (Linux x86-64, Python 3.10 and 3.11). Or "
+            'use device="cpu".'
         )
     # The runtime would write the loader's message to stderr; what it raises says less.
     onnxruntime.set_default_logger_severity(_SILENT)
@@ -185,9 +185,9 @@ def _unavailable(device, reason):
     kind = device.kind
     version = getattr(build_and_package_info, f"{kind}_version", "")
     return (
-        f'device="{device.name}": the {_PROVIDERS[kind]} of {_installed()} does not load. {reason} It wants NVIDIA\'s driver, '
-        f"and the libraries of {kind.upper()} {version} and cuDNN: for onnxruntime-gpu they come with pip install "
-        "'onnxruntime-gpu[cuda,cudnn]'. Or use device=\"cpu\"."
+        f'device="{device.name}": the {_PROVIDERS[kind]} of {_installed()} does not load. {reason} It wants NVIDIA\'s '
+        f"driver, and the libraries of {kind.upper()} {version} and cuDNN: for onnxruntime-gpu they come with "
+        'pip install "onnxruntime-gpu[cuda,cudnn]". Or use device="cpu".'
     )
 
 
