@@ -132,24 +132,19 @@ def test_data_of_any_form_may_follow_other_data():
     assert_equal(far.state(), near.state(), 2e-6)
 
 
-@pytest.mark.parametrize(
-    "sample_weight, etas, n_copies", [(None, [0.1], 1), (None, [0.1, 0.2], 2), (WEIGHTS, [0.1], 2)]
-)
+@pytest.mark.parametrize("sample_weight, etas, n_copies", [(None, [1], 1), (None, [1, 2], 2), (WEIGHTS + 1, [1], 2)])
 def test_a_step_copies_the_numbers_of_its_rows_and_what_changed(sample_weight, etas, n_copies, monkeypatch):
-    copied = []
-    rows = np.concatenate([X, X])[:100]
-    options = {"batch_size": 10, "shuffle": True, "random_state": np.random.RandomState(0)}
-    target, weights = np.ones((100, 2), np.float32), None if sample_weight is None else np.resize(WEIGHTS, 100) + 0.1
-    data = Batches(rows.astype(np.float32), target, weights, **options)
-    solver = remote()
-    eta = itertools.cycle(etas)
-    for i, share in enumerate(data.epoch(solver.batch)):
-        solver.launch(next(eta), share)
-        if i == 1:
-            fill = Device.fill
-            monkeypatch.setattr(Device, "fill", lambda *args: copied.append(args[2].nbytes) or fill(*args))
-            monkeypatch.setattr(Device, "get", lambda *args: pytest.fail("a step reads nothing"))
-    assert len(copied) == 8 * n_copies
+    solver, data = remote(), batches(sample_weight=sample_weight)
+    shares, etas = data.epoch(solver.batch), itertools.cycle(etas)
+    for _ in range(2):
+        solver.launch(next(etas), next(shares))
+    copied, fill = [], Device.fill
+    monkeypatch.setattr(Device, "fill", lambda *args: copied.append(args[2].nbytes) or fill(*args))
+    monkeypatch.setattr(Device, "get", lambda *args: pytest.fail("a step reads nothing"))
+    for _ in range(3):
+        solver.launch(next(etas), next(shares))
+    assert len(copied) == 3 * n_copies
+    # The numbers of ten rows, in 64 bits.
     assert max(copied) == 10 * 8
 
 
