@@ -35,12 +35,20 @@ def inference_session(graph, *, float64=False, device=CPU, options=None):
     return session
 
 
-def session_options(device=CPU):
-    """Return options of a session that logs nothing: its errors are exceptions."""
+def session_options(device=CPU, *, spinning=False):
+    """
+    Return options of a session that logs nothing: its errors are exceptions.
+
+    Parameters
+    ----------
+    device : Device, default=CPU
+    spinning : bool, default=False
+        Whether several threads wait for work awake. It pays where runs follow each other at once: to wake a thread
+        takes as long as a small product of matrices. It takes their cores from other processes.
+    """
     options = load().SessionOptions()
     options.intra_op_num_threads = device.n_threads
     options.inter_op_num_threads = 1
-    # Threads that wait for work by spinning take the cores from other processes, and from each other.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
     options.log_severity_level = _FATAL
     return options

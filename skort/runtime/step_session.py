@@ -37,7 +37,7 @@ class StepSession:
     """
 
     def __init__(self, graph, inputs, outputs, state, next_names, parts=lambda arrays: {}, device=CPU):
-        options = session_options(device)
+        options = session_options(device, spinning=True)
         # Constant folding, common subexpressions, MatMul + Add as Gemm. More makes a slower start and no faster step.
         options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
         self._session = inference_session(graph, device=device, options=options)

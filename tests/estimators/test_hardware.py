@@ -46,11 +46,11 @@ def threads(monkeypatch):
     made = []
     options = skort.runtime.sessions.session_options
 
-    def watched(*args):
-        made.append(options(*args).intra_op_num_threads)
-        return options(*args)
+    def watched(*args, **kwargs):
+        made.append(options(*args, **kwargs).intra_op_num_threads)
+        return options(*args, **kwargs)
 
-    for module in ("sessions", "step_session", "training_session"):
+    for module in ("sessions", "step_session", "training_agent", "training_session"):
         monkeypatch.setattr(f"skort.runtime.{module}.session_options", watched)
     return made
 
