@@ -359,7 +359,7 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         """Return a result of the deployable model."""
         check_is_fitted(self)
         X = self._prepared(X)
-        name, device = self._score_graph.input_name, predicting_device(self)
+        name, device = self._score_graph.input_name, predicting_device(self, X.shape[0])
         if not scipy.sparse.issparse(X):
             return self._inference.run(output, {name: X}, device)
         return np.concatenate([self._inference.run(output, {name: rows}, device) for rows in _dense_blocks(X)])

@@ -25,12 +25,33 @@ def training_device(estimator):
     return device_named(estimator.device, n_threads(estimator.n_jobs))
 
 
-def predicting_device(estimator):
-    """Return the device that an estimator predicts on: the CPU, with a warning, where its own is not there."""
+# Of fewer rows a prediction does not take as long as it takes to wake a thread, or to ask how many there are to be.
+_MANY_ROWS = 1000
+
+
+def predicting_device(estimator, n_rows):
+    """
+    Return the device that an estimator predicts so many rows on, few of them in one thread.
+
+    Warns
+    -----
+    RuntimeWarning
+        Once, where its own device is not there: then it is the CPU.
+    """
+    return _predicting_device(estimator.device, 1 if n_rows < _MANY_ROWS else n_threads(estimator.n_jobs))
+
+
+@functools.cache
+def _predicting_device(name, n_threads):
     from skort.runtime.device import device_named
 
-    device = training_device(estimator)
-    return device if not device.is_remote or _is_here(device) else device_named("cpu", device.n_threads)
+    device = device_named(name, n_threads)
+    try:
+        device.check()
+    except RuntimeNotAvailableError as error:
+        warnings.warn(f"Predictions run on the CPU. {error}", RuntimeWarning, stacklevel=5)
+        return device_named("cpu", n_threads)
+    return device
 
 
 def n_threads(n_jobs):
@@ -66,14 +87,3 @@ def n_threads(n_jobs):
 
 # To count takes as long as a prediction.
 _n_cores = functools.cache(cpu_count)
-
-
-@functools.cache
-def _is_here(device):
-    """Return whether a device is there; warn once where it is not."""
-    try:
-        device.check()
-    except RuntimeNotAvailableError as error:
-        warnings.warn(f"Predictions run on the CPU. {error}", RuntimeWarning, stacklevel=5)
-        return False
-    return True

@@ -113,9 +113,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         "graph". The rows, the weights and what the optimizer remembers stay on the GPU for the whole fit. Where the GPU
         is missing, `fit` raises an error and predictions are made on the CPU, with a warning.
     n_jobs : int, default=None
-        Number of threads of each operator on the CPU, in `fit` and in predictions. None means 1 unless in a
-        `joblib.parallel_config` context. -1 means using all processors, -2 all but one. All of these are 1 in a worker
-        of joblib, as in `GridSearchCV(n_jobs=2)`. It pays in large batches: see "Threads and devices".
+        Number of threads of each operator on the CPU, in `fit` and in predictions of 1000 rows and more. None means 1
+        unless in a `joblib.parallel_config` context. -1 means using all processors, -2 all but one. All of these are 1
+        in a worker of joblib, as in `GridSearchCV(n_jobs=2)`. It pays in large batches: see "Threads and devices".
     average : bool or int, default=False
         The fitted weights are the mean of the weights after each update: True from the first update on, an int n from
         the n-th on, once there are so many.

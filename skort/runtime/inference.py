@@ -13,10 +13,10 @@ __all__ = ["InferenceModel"]
 
 class InferenceModel:
     """
-    An ONNX model and the session that runs it.
+    An ONNX model and the sessions that run it, one a device.
 
-    The session is made at the first run, and again for another device and in every copy: pickle, deepcopy and joblib
-    see the model only.
+    A session is made at the first run on its device, and again in every copy: pickle, deepcopy and joblib see the model
+    only.
 
     Parameters
     ----------
@@ -32,17 +32,18 @@ class InferenceModel:
         self.model = model
         self.inner_results = inner_results
         self.weights = weights or {}
-        self._session = self._device = None
+        self._device, self._sessions = CPU, {}
 
     def __getstate__(self):
-        return {**vars(self), "_session": None}
+        return {**vars(self), "_sessions": {}}
 
     def run(self, output, inputs, device=CPU):
         """Return the output, or inner result, of that name for `inputs`, name -> array."""
-        if self._session is None or device != self._device:
+        session = self._sessions.get(device)
+        if session is None:
             self._device = device
-            self._session = self._make_session()
-        return self._session.run([output], {**inputs, **self.weights})[0]
+            session = self._sessions[device] = self._make_session()
+        return session.run([output], {**inputs, **self.weights})[0]
 
     def _make_session(self):
         model = copy.deepcopy(self.model)

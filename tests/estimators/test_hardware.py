@@ -22,6 +22,7 @@ from skort.runtime.device import Device
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 5)).astype(np.float32)
 Y = (X[:, 0] + 0.3 * RNG.normal(size=120) > 0).astype(int)
+MANY = np.tile(X, (9, 1))
 MODELS = [
     OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(6,))),
     OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(6,))),
@@ -57,22 +58,23 @@ def threads(monkeypatch):
 
 @pytest.mark.parametrize("n_jobs, n", [(None, 1), (1, 1), (3, 3), (-1, joblib.cpu_count())])
 def test_every_session_has_so_many_threads(solver, n_jobs, n, threads):
-    model = short(solver=solver, n_jobs=n_jobs).fit(X, Y, X_val=X, y_val=Y)
-    model.predict(X)
+    model = short(solver=solver, n_jobs=n_jobs).fit(X, Y, X_val=MANY, y_val=MANY[:, 0] > 0)
+    model.predict(MANY)
     # Of the training, the validation and the prediction; some solvers differentiate with sessions of their own.
     assert len(threads) >= 3
     assert set(threads) == {n}
 
 
 def test_n_jobs_counts_where_the_estimator_runs(threads):
-    model = pickle.loads(pickle.dumps(short(n_jobs=-1).fit(X, Y)))
+    model = pickle.loads(pickle.dumps(short().fit(X, Y)))
     del threads[:]
     with joblib.parallel_config(n_jobs=2):
-        model.set_params(n_jobs=None).predict(X)
-    model.predict(X)
-    model.predict(X)
+        model.predict(MANY)
+        model.predict(MANY[:10])
+    for _ in range(2):
+        model.predict(MANY)
     # In a worker it is one thread, for which there is a session.
-    joblib.Parallel(n_jobs=2, backend="threading")([joblib.delayed(model.set_params(n_jobs=-1).predict)(X)])
+    joblib.Parallel(n_jobs=2, backend="threading")([joblib.delayed(model.set_params(n_jobs=-1).predict)(MANY)])
     assert threads == [2, 1]
 
 
@@ -133,9 +135,9 @@ def no_cuda(monkeypatch):
             raise RuntimeNotAvailableError(f"no {device.name}")
 
     monkeypatch.setattr(Device, "check", check)
-    hardware._is_here.cache_clear()
+    hardware._predicting_device.cache_clear()
     yield
-    hardware._is_here.cache_clear()
+    hardware._predicting_device.cache_clear()
 
 
 @pytest.mark.parametrize("solver", ["auto", "graph"])
@@ -164,7 +166,9 @@ def remote(monkeypatch):
     named = skort.runtime.device.device_named
     devices = {"cpu": named, "cuda": lambda name, n: Device(n_threads=n, is_remote=True)}
     monkeypatch.setattr("skort.runtime.device.device_named", lambda name, n=1: devices[name](name, n))
-    return {"device": "cuda"}
+    hardware._predicting_device.cache_clear()
+    yield {"device": "cuda"}
+    hardware._predicting_device.cache_clear()
 
 
 def assert_alike(far, near, rtol=1e-5):
