@@ -9,7 +9,6 @@ from skort.descent.batches import Batches
 from skort.descent.history import History
 from skort.descent.loop import minimise
 from skort.descent.training import Training
-from skort.estimators.hardware import training_device
 from skort.estimators.preview import Preview
 from skort.estimators.state import last_weights, settings
 from skort.estimators.watching import VALIDATION_SCORE
@@ -70,7 +69,7 @@ def descend(estimator, X, target, weights, random_state, callbacks, *, one_epoch
         random_state=random_state,
         sample_weight_scale=objective.sample_weight_scale,
     )
-    made_for = [batches.batch_size, training_device(estimator), *settings(estimator)]
+    made_for = [batches.batch_size, *settings(estimator)]
     kept = estimator._kept_solver.take()
     if kept is None or kept[0] != made_for:
         solvers, score_graph = estimator._usable_solvers(), estimator._score_graph

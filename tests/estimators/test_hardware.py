@@ -81,8 +81,10 @@ def test_n_jobs_counts_where_the_estimator_runs(threads):
 def test_a_stream_goes_on_with_other_threads(threads):
     model = short(n_jobs=1).partial_fit(X, Y)
     model.set_params(n_jobs=2).partial_fit(X, Y)
-    assert threads == [1, 2]
-    same(model, short().partial_fit(X, Y).partial_fit(X, Y))
+    with joblib.parallel_config(n_jobs=3):
+        model.set_params(n_jobs=None).partial_fit(X, Y)
+    assert threads == [1, 2, 3]
+    same(model, short().partial_fit(X, Y).partial_fit(X, Y).partial_fit(X, Y))
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
