@@ -155,7 +155,8 @@ def _load_provider(device):
         _preload(onnxruntime)
         device.empty((1,), np.float32)
     except RuntimeError as error:
-        raise RuntimeNotAvailableError(_unavailable(device, _loader_message(device.kind) or str(error))) from error
+        reason = _loader_message(device.kind) or _driver_message(error)
+        raise RuntimeNotAvailableError(_unavailable(device, reason)) from error
     finally:
         onnxruntime.set_default_logger_severity(_WARNINGS)
 
@@ -177,6 +178,12 @@ def _loader_message(kind):
         except OSError as error:
             return f"{error}."
     return None
+
+
+def _driver_message(error):
+    """Return what the driver said, out of the C++ around it."""
+    said = re.search(r"failure \d+: [^;]*\b", str(error))
+    return f"The driver says: {said[0]}." if said else str(error)
 
 
 def _unavailable(device, reason):

@@ -75,6 +75,16 @@ def test_a_provider_that_does_not_load_says_which_library_it_wants(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_what_the_driver_says_is_told_without_the_code_around_it():
+    error = RuntimeError(
+        "cuda_call.cc:154 onnxruntime::CudaCall(ERRTYPE, const char*) [with ERRTYPE = cudaError; bool THRW = true] "
+        "CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version ; GPU=-1 ; hostname=vm ; "
+    )
+    expected = "The driver says: failure 35: CUDA driver version is insufficient for CUDA runtime version."
+    assert device_module._driver_message(error) == expected
+    assert device_module._driver_message(RuntimeError("no device")) == "no device"
+
+
 def test_a_session_that_fell_back_to_the_cpu_is_an_error(monkeypatch):
     session = types.SimpleNamespace(get_providers=lambda: ["CPUExecutionProvider"])
     CPU.check_session(session)
