@@ -123,6 +123,7 @@ class ResidentSolver:
         load(self._host, state)
         for name, host_name in self._names.items():
             self._device.fill(self._session.state[name], self._host[host_name])
+        self._device.fill(self._session.state[SUMS], np.zeros(2))
 
     def _read(self):
         """Return everything that training goes on from, as it is on the device."""

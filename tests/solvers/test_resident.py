@@ -97,6 +97,10 @@ def test_a_state_goes_from_one_to_the_other(average):
 def test_means_of_an_epoch_are_added_up_on_the_device():
     near, far = make(GraphSolver, penalty=L2(0.1)), remote(penalty=L2(0.1))
     near_data, far_data = batches(), batches()
+    # An epoch that was given up.
+    before = far.state()
+    far.launch(0.05, next(batches().epoch(far.batch)))
+    far.restore(before)
     for _ in range(2):
         steps = np.array(
             [(share * objective, share * loss) for share, objective, loss, _ in epochs(near, near_data, 1)]
