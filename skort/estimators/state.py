@@ -4,6 +4,8 @@ import contextlib
 
 import numpy as np
 
+from skort.estimators.hardware import training_device
+
 __all__ = ["last_weights", "refitting", "settings", "unchanged_by_errors"]
 
 
@@ -60,7 +62,8 @@ def last_weights(estimator, before):
 
 
 def settings(estimator):
-    """Return the parameters of an estimator, and theirs: a solver that was made with the same is still right."""
+    """Return the parameters of an estimator, theirs, and its device: a solver made with the same is still right."""
     parameters = estimator.get_params(deep=False)
     del parameters["estimator"], parameters["callbacks"]
-    return parameters, {name: value.get_params() for name, value in parameters.items() if hasattr(value, "get_params")}
+    theirs = {name: value.get_params() for name, value in parameters.items() if hasattr(value, "get_params")}
+    return parameters, theirs, training_device(estimator)

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from skort.runtime.device import CPU
 from skort.runtime.installed import require
-from skort.runtime.sessions import inference_session
+from skort.runtime.sessions import inference_session, session_options
 from skort.runtime.values import borrow
 
 __all__ = ["BoundTrainingAgent", "gradient_graph"]
@@ -55,19 +56,22 @@ class BoundTrainingAgent:
         C-contiguous arrays, one for every input of the graph.
     outputs : dict of str to ndarray
         C-contiguous arrays, one for every output of the graph.
+    device : Device, default=CPU
+        Its threads count.
     """
 
-    def __init__(self, graph, inputs, outputs):
+    def __init__(self, graph, inputs, outputs, device=CPU):
         agent_class = require("TrainingAgent")
         from onnxruntime.capi import _pybind_state
 
         dtype = next(iter(outputs.values())).dtype
-        self._session = inference_session(graph, float64=dtype == np.float64)
+        options = session_options(device, spinning=True)
+        self._session = inference_session(graph, float64=dtype == np.float64, device=device, options=options)
         input_names = [i.name for i in self._session.get_inputs()]
         output_names = [o.name for o in self._session.get_outputs()]
-        device = _pybind_state.OrtDevice(_pybind_state.OrtDevice.cpu(), _pybind_state.OrtDevice.default_memory(), 0)
+        memory = _pybind_state.OrtDevice(_pybind_state.OrtDevice.cpu(), _pybind_state.OrtDevice.default_memory(), 0)
         self._agent = agent_class(
-            self._session._sess, input_names, [device], output_names, [device] * len(output_names), 0
+            self._session._sess, input_names, [memory], output_names, [memory] * len(output_names), 0
         )
         self._vector, self._state = _pybind_state.OrtValueVector, _pybind_state.PartialGraphExecutionState
         # The derivative of the yielded value by itself.

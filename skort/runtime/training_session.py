@@ -9,8 +9,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from skort.runtime.device import CPU
 from skort.runtime.installed import require
-from skort.runtime.sessions import PROVIDERS, session_options
+from skort.runtime.sessions import session_options
 from skort.runtime.values import borrow
 
 __all__ = ["BoundTrainingSession", "SessionOptimizer", "adam_optimizer", "training_graph"]
@@ -70,10 +71,12 @@ class BoundTrainingSession:
         C-contiguous float32 arrays, one for every input of the model. A run reads them where they are. The arrays
         are kept.
     optimizer : SessionOptimizer
+    device : Device, default=CPU
+        Its threads count.
     """
 
-    def __init__(self, model, trainable, inputs, optimizer):
-        self._session = _training_session(model, trainable, optimizer)
+    def __init__(self, model, trainable, inputs, optimizer, device=CPU):
+        self._session = _training_session(model, trainable, optimizer, device)
         self._trainable = list(trainable)
         self._prefixes = {"weights": "", **optimizer.memory}
         self._eta = np.zeros(1, np.float32)
@@ -119,11 +122,11 @@ def training_graph(model, trainable, optimizer):
     """Return the graph that TrainingSession makes of `model`: forward, backward and update (an `onnx.ModelProto`)."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "training.onnx")
-        _training_session(model, trainable, optimizer, str(path))
+        _training_session(model, trainable, optimizer, graph_path=str(path))
         return onnx.load(path)
 
 
-def _training_session(model, trainable, optimizer, graph_path=None):
+def _training_session(model, trainable, optimizer, device=CPU, graph_path=None):
     session_class = require("TrainingSession")
     from onnxruntime.capi import _pybind_state
 
@@ -138,7 +141,8 @@ def _training_session(model, trainable, optimizer, graph_path=None):
     if graph_path is not None:
         parameters.model_with_training_graph_path = graph_path
     model = _with_overridable(_with_copied(model, trainable), [*trainable, _ZERO])
-    return session_class(model.SerializeToString(), parameters, session_options(), providers=PROVIDERS)
+    options = session_options(device, spinning=True)
+    return session_class(model.SerializeToString(), parameters, options, providers=device.providers())
 
 
 def _with_copied(model, weights):

@@ -12,6 +12,7 @@ from skort.graphs.initial import check_differentiable
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import soft_threshold
 from skort.onnx_text import Fragment, inlined, rewritten
+from skort.runtime.device import CPU
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
 from skort.solvers.derived import check_loss, derived_score_gradient
@@ -49,7 +50,7 @@ class AgentSolver:
     objective : Objective
     optimizer : Optimizer
     batch_size : int
-    max_grad_norm, average, state
+    max_grad_norm, average, device, state
         As for `Solver`.
 
     Raises
@@ -75,7 +76,18 @@ class AgentSolver:
         if objective.loss.gradient_function(objective.n_outputs) is None:
             check_loss(objective, batch_size, runtime_gradient)
 
-    def __init__(self, score_graph, objective, optimizer, batch_size, *, max_grad_norm=None, average=False, state=None):
+    def __init__(
+        self,
+        score_graph,
+        objective,
+        optimizer,
+        batch_size,
+        *,
+        max_grad_norm=None,
+        average=False,
+        device=CPU,
+        state=None,
+    ):
         self._optimizer = optimizer
         self._max_grad_norm = max_grad_norm
         self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)
@@ -97,7 +109,7 @@ class AgentSolver:
         outputs = {_gradient_of(name): gradient for name, gradient in views(self._gradient, initial).items()}
         outputs[_RETURNED_LOSS] = loss = np.zeros((), objective.dtype)
         self.loss = loss.item
-        self._agent = BoundTrainingAgent(self._model.SerializeToString(), inputs, outputs)
+        self._agent = BoundTrainingAgent(self._model.SerializeToString(), inputs, outputs, device)
         self._l1 = strengths_vector(objective, initial, "l1")
 
     def step(self, eta):
