@@ -162,8 +162,9 @@ class Batches:
         # Where all weights are equal, there are none in the data.
         batch.sample_weight[...] = self.sample_weight[0] / size
         outs = batch.X, batch.target, batch.sample_weight
-        # To copy the rows of a sparse matrix takes as long as to make them dense.
-        for data, order in self.order(in_place=scipy.sparse.issparse(self._data[0])):
+        # To copy the rows of a sparse matrix takes as long as to make them dense, and a device has all rows already.
+        in_place = scipy.sparse.issparse(self._data[0]) or not isinstance(batch.X, np.ndarray)
+        for data, order in self.order(in_place=in_place):
             fillers = [_filler(rows, out) for rows, out in zip(data, outs, strict=False)]
             n_last = len(order) % size
             for indices in order[: len(order) - n_last].reshape(-1, size):

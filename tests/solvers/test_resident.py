@@ -10,6 +10,7 @@ from sklearn.neural_network import MLPRegressor
 
 from skort.descent.batches import Batches
 from skort.descent.optimizers import OPTIMIZERS, SGD, Adam
+from skort.descent.windows import WindowShape
 from skort.graphs.initial import initial_score_graph
 from skort.objective import L1, L2, Huber, SquaredError
 from skort.objective.nodes import Objective
@@ -150,6 +151,16 @@ def test_a_step_copies_the_numbers_of_its_rows_and_what_changed(sample_weight, e
     assert len(copied) == 3 * n_copies
     # The numbers of ten rows, in 64 bits.
     assert max(copied) == 10 * 8
+
+
+def test_windows_of_many_rows_are_taken_on_the_device(monkeypatch):
+    monkeypatch.setattr("skort.descent.batches.MANY_ROWS", 0)
+    monkeypatch.setattr(WindowShape, "of", classmethod(lambda cls, n_features, batch_size: cls(10, 2)))
+    near, far = make(GraphSolver), remote()
+    for solver in (near, far):
+        list(epochs(solver, batches()))
+    assert_equal(far.state(), near.state(), 2e-6)
+    assert len(REMOTE.get(far.batch.X.array)) == len(X)
 
 
 def test_which_class_a_solver_is_on_a_device():
