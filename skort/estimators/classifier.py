@@ -1,5 +1,6 @@
 """OrtSGDClassifier."""
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -337,7 +338,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     def _keep_linear(self, coef, intercept):
         self.coef_, self.intercept_ = coef, intercept
 
-    def _deployable(self, transformers):
+    def _deployable(self):
         from skort.graphs.export import classifier_model
 
-        return classifier_model(self._score_graph, self.classes_, transformers, self._inverse_link())
+        return functools.partial(classifier_model, self._score_graph, self.classes_, inverse_link=self._inverse_link())

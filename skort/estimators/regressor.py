@@ -1,5 +1,6 @@
 """OrtSGDRegressor."""
 
+import functools
 from collections.abc import Callable
 from numbers import Real
 
@@ -14,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD, can_partial_fit
+from skort.estimators.rows import is_plain
 from skort.objective.base import ScoreLoss
 from skort.objective.losses import REGRESSION_LOSSES
 from skort.objective.penalties import Penalty
@@ -321,7 +323,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
     def _encode(self, y, classes):
         """Return y as numbers, and as columns of the dtype of the training."""
-        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
+        if is_plain(y) and y.dtype.kind != "U":
+            y = y.astype(np.float64, copy=False)
+        else:
+            y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
         self._single_output = y.ndim == 1
         with np.errstate(over="ignore"):
             target = y.reshape(len(y), -1).astype(self.dtype)
@@ -333,10 +338,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.coef_ = coef[0] if self._single_output else coef
         self.intercept_ = intercept
 
-    def _deployable(self, transformers):
+    def _deployable(self):
         from skort.graphs.export import regressor_model
 
-        return regressor_model(self._score_graph, transformers, self._inverse_link())
+        return functools.partial(regressor_model, self._score_graph, inverse_link=self._inverse_link())
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """

@@ -4,6 +4,8 @@ import contextlib
 
 import numpy as np
 
+from skort.estimators.components import parameter_names
+
 __all__ = ["last_weights", "refitting", "settings", "unchanged_by_errors"]
 
 
@@ -61,6 +63,6 @@ def last_weights(estimator, before):
 
 def settings(estimator):
     """Return the parameters of an estimator, and theirs: a solver that was made with the same is still right."""
-    parameters = estimator.get_params(deep=False)
+    parameters = {name: getattr(estimator, name) for name in parameter_names(type(estimator))}
     del parameters["estimator"], parameters["callbacks"]
     return parameters, {name: value.get_params() for name, value in parameters.items() if hasattr(value, "get_params")}
