@@ -42,8 +42,8 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
     """
     Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
 
-    They bring the table `_losses`, the model `_default` to train where `estimator` is None, and three steps of the fit:
-    `_encode`, `_keep_linear` and `_deployable`.
+    They bring the table `_losses`, the model `_default()` to train where `estimator` is None, and three steps of the
+    fit: `_encode`, `_keep_linear` and `_deployable`.
     """
 
     _parameter_constraints = {
@@ -195,7 +195,7 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
 
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
         with refitting(self) as before:
-            parts = split(self._default if self.estimator is None else self.estimator)
+            parts = split(self._default() if self.estimator is None else self.estimator)
             check_trainable(parts.model, is_fitted=parts.is_fitted)
             _check_kind(self, parts.model)
             check_callbacks(self.callbacks)

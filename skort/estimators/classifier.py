@@ -6,7 +6,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 
@@ -189,7 +188,6 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     """
 
     _losses = CLASSIFICATION_LOSSES
-    _default = LogisticRegression()
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
         "loss": [StrOptions(set(_losses)), HasMethods(["value_function", "gradient_function"])],
@@ -323,6 +321,12 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         self : object
         """
         return self._partial_fit(X, y, sample_weight, streamed_classes(self, classes))
+
+    def _default(self):
+        # scikit-learn's models take most of the time of `import skort`.
+        from sklearn.linear_model import LogisticRegression
+
+        return LogisticRegression()
 
     def _encode(self, y, classes):
         """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""

@@ -7,7 +7,6 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
-from sklearn.linear_model import LinearRegression
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
@@ -187,7 +186,6 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     """
 
     _losses = REGRESSION_LOSSES
-    _default = LinearRegression()
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
         "loss": [StrOptions(set(_losses)), HasMethods(["value_function", "gradient_function"])],
@@ -320,6 +318,12 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self : object
         """
         return self._partial_fit(X, y, sample_weight)
+
+    def _default(self):
+        # scikit-learn's models take most of the time of `import skort`.
+        from sklearn.linear_model import LinearRegression
+
+        return LinearRegression()
 
     def _encode(self, y, classes):
         """Return y as numbers, and as columns of the dtype of the training."""
