@@ -1,5 +1,6 @@
 """A plain InferenceSession whose every run goes on from what the one before made."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -9,6 +10,9 @@ from skort.runtime.sessions import PROVIDERS, session_options
 from skort.runtime.values import borrow
 
 __all__ = ["StepSession"]
+
+# Bytes of inputs and state: the memory that a session holds on to is a few times as much at most.
+_SMALL = 2**20
 
 
 class StepSession:
@@ -36,10 +40,9 @@ class StepSession:
     """
 
     def __init__(self, graph, inputs, outputs, state, next_names, parts=lambda arrays: {}):
-        options = session_options()
-        # Constant folding, common subexpressions, MatMul + Add as Gemm. More makes a slower start and no faster step.
-        options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
-        self._session = load().InferenceSession(graph, options, providers=PROVIDERS)
+        is_small = sum(array.nbytes for array in [*inputs.values(), *state.values()]) < _SMALL
+        # To make a session takes as long as hundreds of small steps.
+        self._session = _shared_session(graph) if is_small else _session(graph)
         buffers = [{name: array.copy() for name, array in state.items()} for _ in range(2)]
         self._borrowed = [inputs, outputs, buffers]
         bindings = []
@@ -62,3 +65,15 @@ class StepSession:
         binding, after = next(self._turns)
         self._run(binding, None)
         self.state = after
+
+
+def _session(graph):
+    options = session_options()
+    # Constant folding, common subexpressions, MatMul + Add as Gemm. More makes a slower start and no faster step.
+    options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
+    return load().InferenceSession(graph, options, providers=PROVIDERS)
+
+
+# The fits of a search mostly have the same graph. All that a run reads and writes is bound by who runs it, so that
+# sessions are shared, by threads too.
+_shared_session = functools.lru_cache(maxsize=4)(_session)
