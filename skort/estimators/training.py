@@ -1,6 +1,7 @@
 """From an estimator's parameters and validated data to a training, and to what is said about it at the end."""
 
 import copy
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -166,7 +167,9 @@ def keep(estimator, descent):
     estimator._n_falls, estimator.t_, estimator.history_ = descent.n_falls, descent.n_updates, descent.history
     estimator.loss_curve_ = estimator.history_["objective"]
     estimator.loss_ = estimator.loss_curve_[-1]
-    estimator.best_loss_ = min(estimator.loss_curve_)
+    known = vars(estimator)
+    new_losses = estimator.loss_curve_[known.get("n_iter_", 0) :]
+    estimator.best_loss_ = min([*new_losses, known.get("best_loss_", math.inf)])
     estimator.n_iter_ = len(estimator.loss_curve_)
     scores = estimator.history_.get(VALIDATION_SCORE)
     estimator.validation_scores_ = scores

@@ -77,6 +77,15 @@ def test_partial_fit_goes_on_from_fit(solver, options):
     assert model.loss_curve_ == model.history_["objective"]
 
 
+def test_the_best_loss_is_that_of_all_epochs():
+    X, y = data()
+    model = short(OrtSGDRegressor).fit(X, y)
+    for call in (model.partial_fit, model.partial_fit, model.fit, model.partial_fit):
+        for scale in (1, 3):
+            call(X, scale * y)
+            assert model.best_loss_ == min(model.loss_curve_)
+
+
 @pytest.mark.parametrize("sizes", [[20] * 6, [20, 7, 20, 7, 1, 33]])
 def test_a_stream_that_was_pickled_is_the_stream(solver, sizes):
     X, y = data(sum(sizes))
