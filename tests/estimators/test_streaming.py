@@ -81,8 +81,8 @@ def test_the_best_loss_is_that_of_all_epochs():
     X, y = data()
     model = short(OrtSGDRegressor).fit(X, y)
     for call in (model.partial_fit, model.partial_fit, model.fit, model.partial_fit):
-        for scale in (1, 3):
-            call(X, scale * y)
+        for factor in (1, 3):
+            call(X, factor * y)
             assert model.best_loss_ == min(model.loss_curve_)
 
 
