@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPRegressor
 
 from benchmarks.contenders import SOLVERS
 from benchmarks.timing import in_turn
-from skort import OrtSGDRegressor
+from skort import OrtSGDClassifier, OrtSGDRegressor
 
 __all__ = ["Figure", "Growth", "all_figures", "growth"]
 
@@ -92,12 +92,21 @@ def _import_times(n_processes):
 
 
 def _memory(n_rows, n_processes):
-    limit = 0.05 * n_rows * 100 * 4 * _MEGABYTES + 50
+    X = n_rows * 100 * 4 * _MEGABYTES
+    limit = 0.05 * X + 50
     name = f"peak memory of fit on {n_rows:,} x 100 float32, beyond X and y"
-    return [
-        Figure(name, s, "MB", [float(_process("-m", __name__, s, str(n_rows))) for _ in range(n_processes)], limit)
-        for s in SOLVERS
+    cases = [
+        *((name, solver, "plain", limit) for solver in SOLVERS),
+        ("the same with sample_weight", "", "sample_weight", limit),
+        ("the same with labels that are text", "", "text", limit),
+        ("the same with early_stopping, which copies a tenth of X", "", "early_stopping", limit + X / 10),
+        ("the same with X in float64, which is copied to float32", "", "float64", limit + X),
     ]
+    figures = []
+    for name, solver, case, most in cases:
+        arguments = "-m", __name__, solver or "auto", str(n_rows), case
+        figures.append(Figure(name, solver, "MB", [float(_process(*arguments)) for _ in range(n_processes)], most))
+    return figures
 
 
 def _process(*arguments):
@@ -111,15 +120,20 @@ def _peak_megabytes():
     return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) * 1024 * _MEGABYTES
 
 
-def _print_memory(solver, n_rows):
+def _print_memory(solver, n_rows, case):
     """Print by how much a fit raises the peak memory of a process that has made a small one."""
-    X = np.empty((n_rows, 100), np.float32)
-    np.random.default_rng(0).standard_normal(dtype=np.float32, out=X)
-    y = X[:, 0].copy()
-    model = OrtSGDRegressor(solver=solver, max_iter=1, tol=None)
-    model.fit(X[:1000], y[:1000])
+    dtype = np.float64 if case == "float64" else np.float32
+    X = np.empty((n_rows, 100), dtype)
+    np.random.default_rng(0).standard_normal(dtype=dtype, out=X)
+    y = np.where(X[:, 0] > 0, "yes", "no") if case == "text" else X[:, 0].copy()
+    sample_weight = np.linspace(1, 2, n_rows) if case == "sample_weight" else None
+    estimator_class = OrtSGDClassifier if case == "text" else OrtSGDRegressor
+    model = estimator_class(solver=solver, max_iter=1, tol=None, early_stopping=case == "early_stopping")
+    model.fit(X[:1000], y[:1000], None if sample_weight is None else sample_weight[:1000])
+    # From what is there now on.
+    Path("/proc/self/clear_refs").write_text("5")
     before = _peak_megabytes()
-    model.fit(X, y)
+    model.fit(X, y, sample_weight)
     print(_peak_megabytes() - before)
 
 
@@ -147,4 +161,4 @@ def _rows(n, folder):
 
 
 if __name__ == "__main__":
-    _print_memory(sys.argv[1], int(sys.argv[2]))
+    _print_memory(sys.argv[1], int(sys.argv[2]), sys.argv[3])

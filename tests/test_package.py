@@ -50,6 +50,12 @@ def test_import_loads_neither_onnx_nor_onnxruntime():
     assert loaded.stdout.strip() == "[]"
 
 
+def test_import_loads_none_of_scikit_learns_models():
+    models = {"sklearn.linear_model", "sklearn.neural_network", "sklearn.metrics", "sklearn.model_selection"}
+    loaded = run(f"import sys, skort; print(sorted({models} & set(sys.modules)))")
+    assert loaded.stdout.strip() == "[]"
+
+
 def test_fit_leaves_the_users_logging_as_it_was():
     fit = run(
         "import logging, numpy as np, skort; X = np.eye(4);"

@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Protocol
 
 from sklearn.base import BaseEstimator
-from sklearn.metrics import check_scoring
 from sklearn.utils._param_validation import Interval
 
 from skort.descent.training import Training
@@ -242,6 +241,8 @@ class EpochScoring(BaseEstimator):
 
     def on_train_begin(self, training):
         """Prepare X, and score once, so that a scorer that fails does so before the training."""
+        from sklearn.metrics import check_scoring
+
         self._X = training.prepare(self.X)
         self._scorer = check_scoring(training.model, self.scoring)
         try:

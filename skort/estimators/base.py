@@ -1,13 +1,13 @@
 """What the regressor and the classifier share: parameters, one fit, the fitted model."""
 
 import copy
+import functools
 import os
 import pathlib
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state, get_tags
@@ -17,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skort.descent.callbacks import check_callbacks
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES
-from skort.estimators.components import checked_schedule, resolved
+from skort.estimators.components import checked_schedule, named, resolved
+from skort.estimators.deployed import Deployed
 from skort.estimators.hardware import predicting_device, training_device
 from skort.estimators.parts import as_rows, check_columns, input_tags, known_classes, plain, prepare, split
+from skort.estimators.rows import blocks, is_plain, plain_rows
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
 from skort.estimators.state import refitting, unchanged_by_errors
-from skort.estimators.training import begin, descend, keep, report
+from skort.estimators.training import begin, descend, keep, kept, report
 from skort.estimators.watching import validation_scoring, watchers
 from skort.estimators.weights import validated_sample_weight
 from skort.exceptions import NotTrainableError
@@ -41,8 +43,8 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
     """
     Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
 
-    They bring the table `_losses`, the model `_default` to train where `estimator` is None, and three steps of the fit:
-    `_encode`, `_keep_linear` and `_deployable`.
+    They bring the table `_losses`, the model `_default()` to train where `estimator` is None, and three steps of the
+    fit: `_encode`, `_keep_linear` and `_deployable`.
     """
 
     _parameter_constraints = {
@@ -96,6 +98,12 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         for graph in [*graphs, self._score_graph]:
             weights.update(graph.weights(find_weights(graph.model.graph).names))
         return weights
+
+    @property
+    def onnx_(self) -> "onnx.ModelProto":
+        """The deployable model."""
+        check_is_fitted(self)
+        return self._deployed.model
 
     def to_onnx(self, target_opset: int | None = None) -> "onnx.ModelProto":
         """
@@ -179,7 +187,7 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        if "onnx_" in state:
+        if "_deployed" in state:
             self._register()
 
     def _register(self):
@@ -193,7 +201,7 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
 
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
         with refitting(self) as before:
-            parts = split(self._default if self.estimator is None else self.estimator)
+            parts = split(self._default() if self.estimator is None else self.estimator)
             check_trainable(parts.model, is_fitted=parts.is_fitted)
             _check_kind(self, parts.model)
             check_callbacks(self.callbacks)
@@ -225,11 +233,13 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
             return self._fit(X, y, sample_weight, classes=classes, one_epoch=True)
         with unchanged_by_errors(self):
             check_callbacks(self.callbacks)
-            self._usable_solvers()
-            if self.dtype != self._score_graph.dtype:
-                raise ValueError(f"dtype={self.dtype!r}, but earlier calls had dtype='{self._score_graph.dtype}'.")
+            left = kept(self)
+            if left is None:
+                self._usable_solvers()
+                if self.dtype != self._score_graph.dtype:
+                    raise ValueError(f"dtype={self.dtype!r}, but earlier calls had dtype='{self._score_graph.dtype}'.")
+                self._loss = self._resolve_loss()
             X, y = self._validate(X, y, has_steps=self._preprocessing.transformers is not None, reset=False)
-            self._loss = self._resolve_loss()
             y, target = self._encode(y, classes)
             self._loss.check_target(target)
             weights = self._row_weights(sample_weight, X, y)
@@ -237,7 +247,7 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
                 raise ValueError(f"y has {target.shape[1]} outputs, earlier calls had {self._score_graph.n_outputs}.")
             X = self._preprocessing.transform(X)
             callbacks = watchers(self, one_epoch=True)
-            descent = descend(self, X, target, weights, self._random_state, callbacks, one_epoch=True)
+            descent = descend(self, X, target, weights, self._random_state, callbacks, left, one_epoch=True)
             self._keep(descent)
         report(self, descent, one_epoch=True)
         return self
@@ -248,16 +258,22 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
             X, y = validate_data(self, as_rows(X), y, reset=reset, skip_check_array=True)
             y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=self)
         else:
-            checks = ({"dtype": self.dtype, **_ROWS}, {"dtype": None, "ensure_2d": False})
-            X, y = validate_data(self, X, y, reset=reset, validate_separately=checks)
+            rows = None if reset or not is_plain(y) else plain_rows(self, X, self.dtype)
+            if rows is None:
+                checks = ({"dtype": self.dtype, **_ROWS}, {"dtype": None, "ensure_2d": False})
+                X, y = validate_data(self, X, y, reset=reset, validate_separately=checks)
+            else:
+                X = rows
         check_consistent_length(X, y)
         return X, y
 
     def _prepared(self, X):
         """Return X as the model takes it: validated, and after the steps before the model."""
-        if self._preprocessing.transformers is None:
-            return validate_data(self, X, reset=False, dtype=self._score_graph.dtype, **_ROWS)
-        return self._preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
+        if self._preprocessing.transformers is not None:
+            return self._preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
+        dtype = self._preprocessing.dtype
+        rows = plain_rows(self, X, dtype)
+        return validate_data(self, X, reset=False, dtype=dtype, **_ROWS) if rows is None else rows
 
     def _row_weights(self, sample_weight, X, y):
         """Return the weight of each row, or None where all are equal."""
@@ -289,9 +305,7 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         linear = self._score_graph.linear_weights()
         if linear is not None:
             self._keep_linear(*linear)
-        self.onnx_ = self._deployable(self._preprocessing.graph)
-        # scikit-learn transforms X for predictions, as it did for the training.
-        self._inference = self._runner(self.onnx_ if self._preprocessing.graph is None else self._deployable(None))
+        self._deployed = Deployed(self._deployable(), self._preprocessing.graph, self._runner())
 
     def _with_weights(self, weights):
         """Return the attributes of this estimator with other weights."""
@@ -300,18 +314,16 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         model._keep_models()
         return vars(model)
 
-    def _runner(self, model, weights=None):
-        """Return what runs a deployable model; `weights` are its values in place of initializers."""
+    def _runner(self, **options):
+        """Return the class of what runs a deployable model, and what it is told besides the model."""
         from skort.graphs.export import SCORE
         from skort.runtime.inference import InferenceModel
 
-        return InferenceModel(model, (SCORE,) if is_classifier(self) else (), weights)
+        return functools.partial(InferenceModel, inner_results=(SCORE,) if is_classifier(self) else (), **options)
 
     def _resolve(self, table, value):
         """Return what `value`, a name or an instance, stands for; by name it gets the parameters of this estimator."""
-        if isinstance(value, str):
-            value = table[value](**{key: getattr(self, key) for key in table[value]().get_params()})
-        return resolved(value)
+        return named(table[value], self) if isinstance(value, str) else resolved(value)
 
     def _resolve_optimizer(self):
         # By name it has its own defaults: its epsilon is not that of a loss.
@@ -357,19 +369,12 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
 
     def _run(self, output, X):
         """Return a result of the deployable model."""
-        check_is_fitted(self)
-        X = self._prepared(X)
-        name, device = self._score_graph.input_name, predicting_device(self, X.shape[0])
-        if not scipy.sparse.issparse(X):
-            return self._inference.run(output, {name: X}, device)
-        return np.concatenate([self._inference.run(output, {name: rows}, device) for rows in _dense_blocks(X)])
-
-
-def _dense_blocks(X):
-    """Yield the rows of a sparse matrix as arrays of a few MB."""
-    n_rows = max(1, 2**20 // X.shape[1])
-    for start in range(0, X.shape[0], n_rows):
-        yield X[start : start + n_rows].toarray()
+        if not hasattr(self, "_preprocessing"):
+            check_is_fitted(self)
+        X, name = self._prepared(X), self._score_graph.input_name
+        run, device = self._deployed.inference.run, predicting_device(self, X.shape[0])
+        parts = [run(output, {name: rows}, device) for rows in blocks(X)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def can_partial_fit(estimator):

@@ -1,11 +1,11 @@
 """OrtSGDClassifier."""
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 
@@ -197,7 +197,6 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     """
 
     _losses = CLASSIFICATION_LOSSES
-    _default = LogisticRegression()
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
         "loss": [StrOptions(set(_losses)), HasMethods(["value_function", "gradient_function"])],
@@ -333,6 +332,12 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         """
         return self._partial_fit(X, y, sample_weight, streamed_classes(self, classes))
 
+    def _default(self):
+        # scikit-learn's models take most of the time of `import skort`.
+        from sklearn.linear_model import LogisticRegression
+
+        return LogisticRegression()
+
     def _encode(self, y, classes):
         """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""
         y, target, self.classes_ = encoded(y, classes, self.dtype)
@@ -347,7 +352,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     def _keep_linear(self, coef, intercept):
         self.coef_, self.intercept_ = coef, intercept
 
-    def _deployable(self, transformers):
+    def _deployable(self):
         from skort.graphs.export import classifier_model
 
-        return classifier_model(self._score_graph, self.classes_, transformers, self._inverse_link())
+        return functools.partial(classifier_model, self._score_graph, self.classes_, inverse_link=self._inverse_link())

@@ -6,6 +6,8 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 
+from skort.estimators.rows import is_plain
+
 __all__ = ["encoded", "streamed_classes"]
 
 
@@ -45,13 +47,16 @@ def encoded(y, classes, dtype):
     """
     from skort.graphs.export import label_tensor
 
-    y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
+    # One dimension of ints, bools or text can be nothing but labels.
+    if classes is None or not is_plain(y) or y.ndim > 1 or y.dtype.kind == "f":
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
     classes = np.unique(y) if classes is None else classes
-    unknown = np.setdiff1d(y, classes)
-    if len(unknown):
-        raise ValueError(f"y contains labels that are not among the known classes: {unknown.tolist()}.")
     codes = np.searchsorted(classes, y)
+    is_unknown = classes.take(codes, mode="clip") != y
+    if is_unknown.any():
+        unknown = np.unique(y[is_unknown]).tolist()
+        raise ValueError(f"y contains labels that are not among the known classes: {unknown}.")
     if len(classes) < 2:
         raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class.")
     # Labels that cannot be exported are refused now, not after the training.

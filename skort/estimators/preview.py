@@ -3,6 +3,8 @@
 import copy
 import dataclasses
 
+from skort.estimators.deployed import Deployed
+
 __all__ = ["Preview"]
 
 
@@ -30,7 +32,7 @@ class Preview:
         """Return the estimator with other weights. It holds until the next call."""
         if self._model is None:
             self._model = self._without_steps(weights)
-        self._model._inference.weights = weights
+        self._model._deployed.inference.weights = weights
         return self._model
 
     def _without_steps(self, weights):
@@ -38,5 +40,5 @@ class Preview:
         vars(model).pop("feature_names_in_", None)
         model._preprocessing = dataclasses.replace(model._preprocessing, transformers=None, graph=None)
         model.n_features_in_ = model._score_graph.n_features
-        model._inference = model._runner(model._deployable(None), weights)
+        model._deployed = Deployed(model._deployable(), None, model._runner(weights=weights))
         return model

@@ -1,12 +1,12 @@
 """OrtSGDRegressor."""
 
+import functools
 from collections.abc import Callable
 from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
-from sklearn.linear_model import LinearRegression
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD, can_partial_fit
+from skort.estimators.rows import is_plain
 from skort.objective.base import ScoreLoss
 from skort.objective.losses import REGRESSION_LOSSES
 from skort.objective.penalties import Penalty
@@ -194,7 +195,6 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     """
 
     _losses = REGRESSION_LOSSES
-    _default = LinearRegression()
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
         "loss": [StrOptions(set(_losses)), HasMethods(["value_function", "gradient_function"])],
@@ -329,9 +329,18 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         """
         return self._partial_fit(X, y, sample_weight)
 
+    def _default(self):
+        # scikit-learn's models take most of the time of `import skort`.
+        from sklearn.linear_model import LinearRegression
+
+        return LinearRegression()
+
     def _encode(self, y, classes):
         """Return y as numbers, and as columns of the dtype of the training."""
-        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
+        if is_plain(y) and y.dtype.kind != "U":
+            y = y.astype(np.float64, copy=False)
+        else:
+            y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
         self._single_output = y.ndim == 1
         with np.errstate(over="ignore"):
             target = y.reshape(len(y), -1).astype(self.dtype)
@@ -343,10 +352,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.coef_ = coef[0] if self._single_output else coef
         self.intercept_ = intercept
 
-    def _deployable(self, transformers):
+    def _deployable(self):
         from skort.graphs.export import regressor_model
 
-        return regressor_model(self._score_graph, transformers, self._inverse_link())
+        return functools.partial(regressor_model, self._score_graph, inverse_link=self._inverse_link())
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """

@@ -1,8 +1,14 @@
 """From an estimator's parameters and validated data to a training, and to what is said about it at the end."""
 
+import copy
+import math
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from skort.descent.batches import Batches
@@ -14,7 +20,42 @@ from skort.estimators.state import last_weights, settings
 from skort.estimators.watching import VALIDATION_SCORE
 from skort.objective.penalties import PENALTIES
 
-__all__ = ["begin", "descend", "keep", "report"]
+if TYPE_CHECKING:
+    from skort.objective.nodes import Objective
+    from skort.solvers.base import Solver
+
+__all__ = ["begin", "descend", "keep", "kept", "report"]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """
+    What an epoch of a stream leaves to the next one, which goes on with it while all parameters are the same.
+
+    Parameters
+    ----------
+    settings : tuple
+        As from `settings`.
+    objective : Objective
+    schedule : callable
+        As before its first update.
+    solver : Solver
+    state : dict of str to ndarray
+        What the estimator goes on from: where it is another one, the solver is not that of this estimator any more.
+    """
+
+    settings: Any
+    objective: "Objective"
+    schedule: Callable[[int], float]
+    solver: "Solver"
+    state: dict[str, np.ndarray]
+
+
+def kept(estimator):
+    """Return what the last `partial_fit` of an estimator left to this one, a `Kept`, or None."""
+    left = estimator._kept_solver.look()
+    goes_on = left is not None and left.state is estimator._solver_state and left.settings == settings(estimator)
+    return left if goes_on else None
 
 
 def begin(estimator, before):
@@ -36,7 +77,7 @@ def begin(estimator, before):
     estimator._n_falls, estimator.t_, estimator.history_ = 0, 0, History()
 
 
-def descend(estimator, X, target, weights, random_state, callbacks, *, one_epoch):
+def descend(estimator, X, target, weights, random_state, callbacks, left=None, *, one_epoch):
     """
     Train on validated data, from where the last training ended.
 
@@ -50,6 +91,8 @@ def descend(estimator, X, target, weights, random_state, callbacks, *, one_epoch
     weights : ndarray of shape (n_samples,) or None
     random_state : numpy.random.RandomState
     callbacks : list of Callback
+    left : Kept or None, default=None
+        As from `kept`.
     one_epoch : bool
         Whether to make one epoch more, and to keep the solver for the next one.
 
@@ -57,9 +100,12 @@ def descend(estimator, X, target, weights, random_state, callbacks, *, one_epoch
     -------
     descent : Descent
     """
-    from skort.solvers import chosen
-
-    objective = _objective(estimator)
+    # A training that fails keeps no solver.
+    estimator._kept_solver.take()
+    if left is None:
+        made_for, objective, schedule = settings(estimator), _objective(estimator), estimator._resolve_schedule()
+    else:
+        made_for, objective, schedule = left.settings, left.objective, left.schedule
     batches = Batches(
         X,
         target,
@@ -69,19 +115,16 @@ def descend(estimator, X, target, weights, random_state, callbacks, *, one_epoch
         random_state=random_state,
         sample_weight_scale=objective.sample_weight_scale,
     )
-    made_for = [batches.batch_size, *settings(estimator)]
-    kept = estimator._kept_solver.take()
-    if kept is None or kept[0] != made_for:
-        solvers, score_graph = estimator._usable_solvers(), estimator._score_graph
-        estimator.solver_ = chosen(solvers, score_graph, objective, batches.batch_size)
-        options = {"objective": objective, "batch_size": batches.batch_size, **estimator._update_options()}
-        estimator._solver_arguments = options
-        kept = made_for, estimator._make_solver(score_graph, state=estimator._solver_state)
+    if left is None or len(left.solver.batch.X) != batches.batch_size:
+        solver = _solver(estimator, objective, batches.batch_size)
+    else:
+        solver = left.solver
     descent = minimise(
         Training(
-            kept[1],
+            solver,
             batches,
-            estimator._resolve_schedule(),
+            # Its rate may fall.
+            copy.deepcopy(schedule) if isinstance(schedule, BaseEstimator) else schedule,
             max_iter=None if one_epoch else estimator.max_iter,
             callbacks=callbacks,
             preview=Preview(estimator),
@@ -91,8 +134,18 @@ def descend(estimator, X, target, weights, random_state, callbacks, *, one_epoch
         )
     )
     if one_epoch:
-        estimator._kept_solver.put(kept)
+        estimator._kept_solver.put(Kept(made_for, objective, schedule, solver, descent.solver_state))
     return descent
+
+
+def _solver(estimator, objective, batch_size):
+    """Return a solver that goes on from where the last training ended."""
+    from skort.solvers import chosen
+
+    score_graph = estimator._score_graph
+    estimator.solver_ = chosen(estimator._usable_solvers(), score_graph, objective, batch_size)
+    estimator._solver_arguments = {"objective": objective, "batch_size": batch_size, **estimator._update_options()}
+    return estimator._make_solver(score_graph, state=estimator._solver_state)
 
 
 def _objective(estimator):
@@ -114,7 +167,9 @@ def keep(estimator, descent):
     estimator._n_falls, estimator.t_, estimator.history_ = descent.n_falls, descent.n_updates, descent.history
     estimator.loss_curve_ = estimator.history_["objective"]
     estimator.loss_ = estimator.loss_curve_[-1]
-    estimator.best_loss_ = min(estimator.loss_curve_)
+    known = vars(estimator)
+    new_losses = estimator.loss_curve_[known.get("n_iter_", 0) :]
+    estimator.best_loss_ = min([*new_losses, known.get("best_loss_", math.inf)])
     estimator.n_iter_ = len(estimator.loss_curve_)
     scores = estimator.history_.get(VALIDATION_SCORE)
     estimator.validation_scores_ = scores

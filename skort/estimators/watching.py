@@ -3,7 +3,6 @@
 import numpy as np
 import scipy.sparse
 from sklearn.base import is_classifier
-from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
 from skort.descent.callbacks import EarlyStopping, EpochLines, EpochScoring, ProgressBar
@@ -90,6 +89,8 @@ def validation_scoring(estimator, X, y, sample_weight, weights, random_state, X_
 
 def _held_out(estimator, y, rows, random_state):
     """Return a random part of the rows, of each class the same part."""
+    from sklearn.model_selection import train_test_split
+
     fraction = estimator.validation_fraction
     stratify = y[rows] if is_classifier(estimator) else None
     try:

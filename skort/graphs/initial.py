@@ -83,7 +83,7 @@ def initial_score_graph(
                 f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
             ) from error
         return onnx_score_graph(graph, n_features, n_outputs, dtype, is_classifier=is_classifier)
-    if stand_in.predict(np.zeros((1, n_features))).size != n_outputs:
+    if layers(stand_in)[0][-1].shape[1] != n_outputs:
         raise ValueError(f"y asks for {n_outputs} outputs, which the fitted {name} does not have.")
     log_link = own_link and not is_sklearn_classifier(model) and has_log_link(model)
     return stand_in_graph(stand_in, dtype, log_link=log_link)

@@ -1,5 +1,6 @@
 """A plain InferenceSession whose every run goes on from what the one before made."""
 
+import functools
 import itertools
 from typing import Any
 
@@ -8,6 +9,9 @@ from skort.runtime.installed import load
 from skort.runtime.sessions import inference_session, session_options
 
 __all__ = ["StepSession"]
+
+# Bytes of inputs and state: the memory that a session holds on to is a few times as much at most.
+_SMALL = 2**20
 
 
 class StepSession:
@@ -37,11 +41,8 @@ class StepSession:
     """
 
     def __init__(self, graph, inputs, outputs, state, next_names, parts=lambda arrays: {}, device=CPU):
-        options = session_options(device, spinning=True)
-        # Constant folding, common subexpressions, MatMul + Add as Gemm. More makes a slower start and no faster step.
-        options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
-        self._session = inference_session(graph, device=device, options=options)
         self._device = device
+        self._session = _shared_session(graph) if _is_small(device, inputs, state) else _session(graph, device)
         buffers = [{name: device.put(array) for name, array in state.items()} for _ in range(2)]
         self._inputs, self._borrowed = dict(inputs), [outputs, buffers]
         self._bindings = bindings = []
@@ -70,3 +71,20 @@ class StepSession:
         binding, after = next(self._turns)
         self._run(binding, None)
         self.state = after
+
+
+def _is_small(device, inputs, state):
+    """Return whether a session holds on to little, and to no threads, which a process that is forked has not."""
+    return device == CPU and sum(array.nbytes for array in [*inputs.values(), *state.values()]) < _SMALL
+
+
+def _session(graph, device=CPU):
+    options = session_options(device, spinning=True)
+    # Constant folding, common subexpressions, MatMul + Add as Gemm. More makes a slower start and no faster step.
+    options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
+    return inference_session(graph, device=device, options=options)
+
+
+# To make a session takes as long as hundreds of small steps, and the fits of a search mostly have the same graph. All
+# that a run reads and writes is bound by who runs it, so that sessions are shared, by threads too.
+_shared_session = functools.lru_cache(maxsize=4)(_session)

@@ -29,6 +29,10 @@ class Transient:
         """Put a value in place of what is there."""
         self._value = value
 
+    def look(self):
+        """Return what is there, or None, and leave it there."""
+        return self._value
+
     def take(self):
         """Return what is there, or None, and leave the box empty."""
         value, self._value = self._value, None

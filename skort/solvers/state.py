@@ -12,9 +12,11 @@ def flat(arrays):
 
 def views(vector, arrays):
     """Return the parts of a vector, by the names and shapes of `arrays`: the inverse of `flat`, without a copy."""
-    ends = np.cumsum([a.size for a in arrays.values()])
-    parts = np.split(vector, ends[:-1])
-    return {name: part.reshape(a.shape) for (name, a), part in zip(arrays.items(), parts, strict=True)}
+    parts, start = {}, 0
+    for name, array in arrays.items():
+        parts[name] = vector[start : start + array.size].reshape(array.shape)
+        start += array.size
+    return parts
 
 
 def strengths_vector(objective, weights, norm):

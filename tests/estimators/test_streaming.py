@@ -13,6 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler, scale
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.descent.schedules import Adaptive, Constant
+from skort.objective import ElasticPenalty
 from skort.solvers import SOLVERS
 
 MODELS = [
@@ -75,6 +77,15 @@ def test_partial_fit_goes_on_from_fit(solver, options):
     assert model.loss_curve_ == model.history_["objective"]
 
 
+def test_the_best_loss_is_that_of_all_epochs():
+    X, y = data()
+    model = short(OrtSGDRegressor).fit(X, y)
+    for call in (model.partial_fit, model.partial_fit, model.fit, model.partial_fit):
+        for factor in (1, 3):
+            call(X, factor * y)
+            assert model.best_loss_ == min(model.loss_curve_)
+
+
 @pytest.mark.parametrize("sizes", [[20] * 6, [20, 7, 20, 7, 1, 33]])
 def test_a_stream_that_was_pickled_is_the_stream(solver, sizes):
     X, y = data(sum(sizes))
@@ -117,6 +128,60 @@ def test_a_solver_is_made_once_for_chunks_of_one_size(solver, monkeypatch):
     assert len(made) == 2
     model.partial_fit(X[:7], y[:7])
     assert len(made) == 3
+
+
+def test_shallow_copies_do_not_share_a_solver(solver):
+    X, y = data()
+    model, alone = (short(OrtSGDRegressor, solver=solver, shuffle=False).partial_fit(X, y) for _ in range(2))
+    copied = copy.copy(model)
+    for each in (copied, model, copied):
+        each.partial_fit(X, y)
+    assert_same(model, alone.partial_fit(X, y))
+    assert_same(copied, alone.partial_fit(X, y))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"loss": "hinge"},
+        {"class_weight": {0: 1, 1: 9}},
+        {"alpha": 0.5},
+        {"penalty": ElasticPenalty(0.5)},
+        {"learning_rate": Constant(0.5)},
+        {"learning_rate": lambda t: 0.5},
+        {"eta0": 0.5},
+        {"batch_size": 7},
+        {"shuffle": False},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_changed_parameters_are_those_of_a_copy_that_was_made_with_them(changed):
+    X, y = data()
+    model = short(OrtSGDClassifier).partial_fit(X, y, classes=[0, 1])
+    # Nothing that was made before is in a pickle.
+    fresh = pickle.loads(pickle.dumps(model)).set_params(**changed).partial_fit(X, y)
+    assert_same(model.set_params(**changed).partial_fit(X, y), fresh)
+    assert fresh.loss_ != model.set_params(loss="log_loss").partial_fit(X, y).loss_
+
+
+def test_a_learning_rate_falls_anew_in_every_call():
+    X, y = data()
+    rates = []
+
+    class Falling(Adaptive):
+        def __call__(self, t):
+            rates.append(super().__call__(t))
+            return rates[-1]
+
+    class Bad:
+        def on_epoch_end(self, training):
+            training.no_improvement()
+
+    model = short(OrtSGDRegressor, learning_rate=Falling(1.0), batch_size=80, callbacks=[Bad()])
+    for _ in range(4):
+        rates.clear()
+        model.partial_fit(X, y)
+    np.testing.assert_allclose(rates[-1], 1 / 5**3)
 
 
 def test_parameters_count_from_the_next_call_on():

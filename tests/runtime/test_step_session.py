@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import onnx.parser
@@ -38,6 +39,25 @@ def test_every_run_goes_on_from_the_one_before():
     session.run()
     np.testing.assert_array_equal(session.state["b"], [5 + 80, 10 + 160])
     np.testing.assert_array_equal(start["b"], [1, 2])
+
+
+def test_sessions_of_one_graph_go_on_by_themselves_in_threads_too():
+    made = [make() for _ in range(20)]
+
+    def run(i):
+        session, x, *_ = made[i]
+        x[...] = i
+        for _ in range(3):
+            session.run()
+        return session.state["b"]
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(run, range(20)))
+    for x, result in enumerate(results):
+        a, b = 0, np.array([1, 2])
+        for _ in range(3):
+            a, b = b, a + x * b
+        np.testing.assert_array_equal(result, b)
 
 
 def test_what_is_written_into_the_state_counts():

@@ -15,6 +15,8 @@ def test_copies_are_empty_and_the_original_is_not(copied):
     # A lock can neither be copied nor pickled.
     lock = threading.Lock()
     box.put(lock)
+    assert copied(box).look() is None
     assert copied(box).take() is None
+    assert box.look() is lock
     assert box.take() is lock
     assert box.take() is None

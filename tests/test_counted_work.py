@@ -1,0 +1,244 @@
+"""
+How much work is done, counted: runs of ONNX Runtime, calls, arrays, nodes, sessions, passes over X.
+
+What a step or a call costs is too noisy to be tested by time. These are upper bounds: who does the same with less
+lowers them.
+"""
+
+import collections
+import gc
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import sklearn.utils.validation
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+import skort
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.graphs import initial
+from skort.runtime.installed import load
+
+MODELS = {"linear": None, "MLP": MLPRegressor(hidden_layer_sizes=(8,))}
+MANY = np.random.default_rng(0).normal(size=(2000, 100)).astype(np.float32)
+X, Y = MANY[:200, :5].copy(), MANY[:200, 0].astype(np.float64)
+SKORT = str(Path(skort.__file__).parent)
+
+# Methods of the runtime's own classes that run a graph, and that make a session.
+RUNS = {
+    "InferenceSession": ("run", "run_with_iobinding", "run_with_ort_values", "run_with_ortvaluevector"),
+    "TrainingAgent": ("run_forward", "run_backward"),
+}
+RUNS_OF_A_STEP = {
+    "graph": {"run_with_iobinding"},
+    "session": {"run_with_iobinding"},
+    "agent": {"run_forward", "run_backward"},
+}
+SESSIONS = {"InferenceSession": ("initialize_session",), "TrainingSession": ("read_bytes", "load_model")}
+
+
+@pytest.fixture(params=MODELS)
+def inner(request):
+    return MODELS[request.param]
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Count the calls of functions, (owner, name), in a Counter of names."""
+
+    def count(functions, counts=lambda *args: True):
+        calls = collections.Counter()
+        for owner, name in functions:
+            function = getattr(owner, name)
+
+            def counting(*args, _function=function, _name=name, **kwargs):
+                calls[_name] += counts(*args)
+                return _function(*args, **kwargs)
+
+            monkeypatch.setattr(owner, name, counting)
+        return calls
+
+    return count
+
+
+def of_the_runtime(methods):
+    """Return the methods, (class, name), that the classes of the installed runtime have."""
+    load()
+    from onnxruntime.capi import _pybind_state
+
+    classes = {cls: vars(_pybind_state).get(cls) for cls in methods}
+    return [(classes[cls], name) for cls, names in methods.items() for name in names if hasattr(classes[cls], name)]
+
+
+def python_calls(call, folder=""):
+    """Return how many functions in the files of a folder, and in those below it, a call calls."""
+    n_calls = 0
+
+    def profile(frame, event, arg):
+        nonlocal n_calls
+        n_calls += event == "call" and frame.f_code.co_filename.startswith(folder)
+
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return n_calls
+
+
+def of_one_step(work, model):
+    """Return the work of a step: what an epoch of 20 of them takes beyond one of 10."""
+    chunks = [(X[:n], Y[:n]) for n in (100, 200)]
+    counts = []
+    for chunk in chunks:
+        # The first call makes the solver.
+        model.partial_fit(*chunk)
+        counts.append(work(lambda chunk=chunk: model.partial_fit(*chunk)))
+    return (counts[1] - counts[0]) / 10
+
+
+# --- a step
+
+
+def test_a_step_is_one_run_of_the_runtime(solver, inner, counted):
+    calls = counted(of_the_runtime(RUNS))
+
+    def work(call):
+        before = calls.total()
+        call()
+        return calls.total() - before
+
+    assert of_one_step(work, OrtSGDRegressor(inner, solver=solver, batch_size=10)) == len(RUNS_OF_A_STEP[solver])
+    assert {name for name, n in calls.items() if n} == RUNS_OF_A_STEP[solver]
+
+
+def test_a_step_is_few_calls(solver, inner):
+    assert of_one_step(python_calls, OrtSGDRegressor(inner, solver=solver, batch_size=10)) <= 9
+
+
+def test_steps_make_no_arrays_and_leave_nothing_behind(solver, inner):
+    big = None if inner is None else MLPRegressor(hidden_layer_sizes=(500,))
+    model = OrtSGDRegressor(big, solver=solver, batch_size=500).partial_fit(MANY, MANY[:, 0])
+    stepper = model._kept_solver.look().solver
+    for _ in range(100):
+        stepper.step(1e-6)
+    tracemalloc.start()
+    for _ in range(100):
+        stepper.step(1e-6)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # A batch and the weights of the network are 200 KB each.
+    assert peak < 2000
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(1000):
+        stepper.step(1e-6)
+    assert sys.getallocatedblocks() - before < 100
+
+
+def test_an_epoch_makes_the_order_of_the_rows_and_no_copy_of_them(solver):
+    model = OrtSGDRegressor(solver=solver).partial_fit(MANY, MANY[:, 0])
+    tracemalloc.start()
+    model.partial_fit(MANY, MANY[:, 0])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # A row is 400 bytes of X; y, its weight, its place in the order and in the batches are numbers of 8 bytes.
+    assert peak < 60 * len(MANY)
+
+
+@pytest.mark.parametrize(
+    "estimator_class, inner, n_classes, n_nodes",
+    [
+        (OrtSGDRegressor, None, 0, 20),
+        (OrtSGDRegressor, MLPRegressor(hidden_layer_sizes=(8,)), 0, 30),
+        (OrtSGDClassifier, None, 2, 29),
+        (OrtSGDClassifier, MLPClassifier(hidden_layer_sizes=(8,)), 2, 39),
+        (OrtSGDClassifier, None, 3, 23),
+        (OrtSGDClassifier, MLPClassifier(hidden_layer_sizes=(8,)), 3, 33),
+    ],
+)
+def test_the_step_of_solver_graph_has_few_nodes(estimator_class, inner, n_classes, n_nodes, monkeypatch, tmp_path):
+    make, path = load().InferenceSession, tmp_path / "optimised.onnx"
+
+    def saving(graph, options, **kwargs):
+        options.optimized_model_filepath = str(path)
+        return make(graph, options, **kwargs)
+
+    monkeypatch.setattr(load(), "InferenceSession", saving)
+    y = np.arange(200) % n_classes if n_classes else Y
+    estimator_class(inner, solver="graph", max_iter=1, tol=None).fit(X, y)
+    assert len(onnx.load(path).graph.node) <= n_nodes
+
+
+# --- a fit, a partial_fit, a prediction
+
+
+def test_a_fit_makes_one_session_and_predictions_one_more(solver, inner, counted):
+    sessions = counted(of_the_runtime(SESSIONS))
+    # No other test has this alpha: sessions of the same graph are shared.
+    model = OrtSGDRegressor(inner, solver=solver, alpha=0.0123, max_iter=2, tol=None).fit(X, Y)
+    assert sessions.total() == 1
+    for _ in range(3):
+        model.predict(X)
+    assert sessions.total() == 2
+    for _ in range(3):
+        model.partial_fit(X, Y)
+    assert sessions.total() <= 3
+
+
+def test_fits_with_the_same_step_share_a_session(inner, counted):
+    model = OrtSGDRegressor(inner, solver="graph", max_iter=2, tol=None).fit(X, Y)
+    sessions = counted(of_the_runtime(SESSIONS))
+    for parameters in ({"eta0": 0.02}, {"max_iter": 3}, {"learning_rate": "invscaling"}):
+        model.set_params(**parameters).fit(X + 1, Y)
+    assert sessions.total() == 0
+    # Much memory is not held on to.
+    model.set_params(batch_size=3000)
+    for _ in range(2):
+        model.fit(np.tile(MANY, (2, 1)), np.tile(MANY[:, 0], 2))
+    assert sessions.total() == 2
+
+
+def test_a_structure_is_converted_once(solver, inner, counted):
+    model = OrtSGDRegressor(inner, solver=solver, max_iter=1, tol=None).fit(X, Y)
+    conversions = counted([(initial, "to_onnx")])
+    for alpha in (0.0, 0.1):
+        model.set_params(alpha=alpha).fit(X, Y).predict(X)
+    assert conversions.total() == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_X_is_validated_once_in_a_fit_and_never_twice(solver, dtype, counted):
+    rows = X.astype(dtype)
+    passes = counted([(sklearn.utils.validation, "_assert_all_finite")], lambda X, *_: np.size(X) == rows.size)
+    model = OrtSGDRegressor(solver=solver, max_iter=2, tol=None).fit(rows, Y)
+    assert passes.total() == 1
+    looks = counted([(np, "vdot")], lambda X, *_: np.size(X) == rows.size)
+    model.predict(rows)
+    assert (passes.total(), looks.total()) == (1, 1)
+    model.partial_fit(rows, Y)
+    assert (passes.total(), looks.total()) == (1, 2)
+
+
+def test_calls_of_one_row_are_few(solver, inner):
+    model = OrtSGDRegressor(inner, solver=solver, max_iter=1, tol=None).fit(X, Y)
+    model.predict(X[:1])
+    # Those of scikit-learn and onnx, too.
+    assert python_calls(lambda: model.predict(X[:1])) <= 20
+
+
+def test_calls_of_a_partial_fit_are_few_and_do_not_grow(solver, inner):
+    model = OrtSGDRegressor(inner, solver=solver).partial_fit(X, Y)
+    second, third = (python_calls(lambda: model.partial_fit(X, Y), SKORT) for _ in range(2))
+    assert second == third <= 200
+    for _ in range(100):
+        model.partial_fit(X, Y)
+    assert python_calls(lambda: model.partial_fit(X, Y), SKORT) == second
+
+
+def test_calls_of_a_fit_are_few(solver, inner):
+    model = OrtSGDRegressor(inner, solver=solver, max_iter=1, tol=None).fit(X, Y)
+    assert python_calls(lambda: model.fit(X, Y), SKORT) <= 1200
