@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from skort.runtime.installed import require
+from skort.runtime.installed import load, require
 from skort.runtime.sessions import PROVIDERS, session_options
 from skort.runtime.values import borrow
 
@@ -87,13 +87,14 @@ class BoundTrainingSession:
         for name, array in self._outputs.items():
             binding.bind_ortvalue_output(name, borrow(array))
         binding.bind_ortvalue_output(GRADIENT_NORM, borrow(self._gradient_norm))
-        # The wrapper's own run_with_iobinding costs a quarter of a small step.
-        self._run, self._binding = self._session._sess.run_with_iobinding, binding._iobinding
+        # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without options makes its own.
+        self._run, self._options = self._session._sess.run_with_iobinding, load().RunOptions()
+        self._binding = binding._iobinding
 
     def run(self, eta):
         """Make one update of every trained weight; return the objective before it, a float."""
         self._eta[0] = eta
-        self._run(self._binding, None)
+        self._run(self._binding, self._options)
         return float(self._objective)
 
     def value(self, output):
