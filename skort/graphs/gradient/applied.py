@@ -93,6 +93,14 @@ def broadcast_axes(shape, given):
 def sum_to(shape, given):
     """Return the function `(dy) => (dx)` that sums an array of shape `given` to `shape`, which was broadcast to it."""
     axes, same_rank = broadcast_axes(shape, given), len(shape) == len(given)
+    if axes == [0] and len(given) == 2:
+        # The same sums as a product, which takes half the time of ReduceSum, or less.
+        return f"""
+sum_of_rows (dy) => (dx) {{
+    size = Constant <value = {int64s([1, given[0]] if same_rank else given[:1])}> ()
+    ones = ConstantOfShape <value = float[1] {{1}}> (size)
+    dx = MatMul (ones, dy)
+}}"""
     # Without the sizes of 1 that are repeated as well as new, the sum has the shape.
     is_shaped = same_rank or len(axes) == len(given) - len(shape)
     return f"""
