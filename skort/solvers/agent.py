@@ -8,6 +8,7 @@ from skort.descent.batches import Batch
 from skort.descent.clipping import clipped, norm
 from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
+from skort.graphs.gradient.elementwise import relu_gradient
 from skort.graphs.initial import check_differentiable
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import soft_threshold
@@ -18,17 +19,6 @@ from skort.solvers.derived import check_loss, derived_score_gradient
 from skort.solvers.state import everything, flat, load, saved, strengths_vector, views
 
 __all__ = ["AgentSolver"]
-
-# In place of kernels that do not exist in float64, and take longer than the products of matrices in float32.
-_GRADIENTS = {
-    "ReluGrad": """
-relu_gradient (output_gradient, output) => (input_gradient) {
-    positive = Cast <to = 9> (output)
-    slope = CastLike (positive, output)
-    input_gradient = Mul (output_gradient, slope)
-}"""
-}
-
 
 _RETURNED_LOSS = f"{LOSS}_returned"
 
@@ -174,7 +164,8 @@ def _gradient_graph(score_graph, objective, batch_size):
     model.graph.node.extend(fragment.nodes)
     model.graph.input.extend(objective.inputs(batch_size))
     model.graph.output.append(objective.output(_RETURNED_LOSS))
-    return rewritten(inlined(model, fragment), _GRADIENTS, objective.dtype)
+    # ReluGrad does not exist in float64, and takes longer than the products of matrices in float32.
+    return rewritten(inlined(model, fragment), {"ReluGrad": relu_gradient(objective.dtype)}, objective.dtype)
 
 
 def _add_score_gradient(fragment, objective, score, batch_size):

@@ -25,11 +25,14 @@ class Applied:
         Of all results that have a known shape.
     constants : dict of str to ndarray
         The values that are known.
+    dtype : dtype or None
+        Of the first output, where it is float32 or float64.
     """
 
     node: onnx.NodeProto
     shapes: dict[str, tuple[int, ...]]
     constants: dict[str, np.ndarray]
+    dtype: np.dtype | None
 
     def shape(self, i):
         """Return the shape of input `i`."""
