@@ -147,7 +147,7 @@ def _with_copied(model, weights):
     # weights have gone back through it: these would be those of the new weight. So the graph reads a copy, the weight
     # plus a zero that the session does not know to be one.
     model = copy.deepcopy(model)
-    copies = {name: f"skort_copy/{name}" for name in weights}
+    copies = {name: f"skort_copy/{name}" for name in _read_late(model.graph, weights)}
     for node in model.graph.node:
         node.input[:] = [copies.get(name, name) for name in node.input]
     nodes = [helper.make_node("Add", [name, _ZERO], [copied]) for name, copied in copies.items()]
@@ -156,6 +156,22 @@ def _with_copied(model, weights):
     model.graph.node.extend(nodes)
     model.graph.initializer.append(numpy_helper.from_array(np.zeros((), np.float32), _ZERO))
     return model
+
+
+def _read_late(graph, weights):
+    """Return the weights that may be read when their gradients are there: other gradients may go through them."""
+    reached = set(weights)
+    for node in graph.node:
+        if not reached.isdisjoint(node.input):
+            reached.update(node.output)
+    late = []
+    for name in weights:
+        readers = [node for node in graph.node if name in node.input]
+        others = {other for node in readers for other in node.input if other != name}
+        # The derivatives by the others of a sum do not read the weight; those by what holds no weight are not computed.
+        if not (len(readers) == 1 and (readers[0].op_type == "Add" or reached.isdisjoint(others))):
+            late.append(name)
+    return late
 
 
 def _with_overridable(model, names):
