@@ -6,11 +6,27 @@ from onnx import helper
 
 __all__ = ["repeated_constants"]
 
+_UNARY = frozenset(
+    [
+        "Abs",
+        "Cos",
+        "Exp",
+        "Identity",
+        "Log",
+        "Neg",
+        "Not",
+        "Reciprocal",
+        "Relu",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Sqrt",
+        "Tanh",
+    ]
+)
 # Without Pow, which is faster with one exponent.
-_ELEMENTWISE = frozenset(
-    ["Abs", "Add", "And", "Constant", "Cos", "Div", "Equal", "Exp", "Greater", "GreaterOrEqual", "Identity", "Less"]
-    + ["LessOrEqual", "Log", "Max", "Min", "Mul", "Neg", "Not", "Or", "Reciprocal", "Relu", "Sigmoid", "Sign", "Sin"]
-    + ["Softplus", "Sqrt", "Sub", "Sum", "Tanh", "Where"]
+_BROADCASTING = frozenset(
+    ["Add", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mul", "Sub", "Where"]
 )
 
 
@@ -31,7 +47,7 @@ def repeated_constants(function):
         The same one where an operator is not elementwise, or there is no constant.
     """
     operators = {node.op_type for node in function.node}
-    if "Constant" not in operators or not operators <= _ELEMENTWISE:
+    if "Constant" not in operators or not operators <= {"Constant", *_UNARY, *_BROADCASTING}:
         return function
     repeated, shape = copy.deepcopy(function), "shape_of_first_input"
     del repeated.node[:]
