@@ -103,14 +103,14 @@ class Objective:
         if not terms:
             fragment.node("Identity", [LOSS], [OBJECTIVE])
 
-    def add_score_gradient(self, fragment, score):
+    def add_score_gradient(self, fragment, score, sample_weight=SAMPLE_WEIGHT):
         """Add the nodes that compute `SCORE_GRADIENT`, the derivative of the weighted sum of the loss by the score."""
         gradient = self.loss.gradient_function(self.n_outputs)
         if self.loss.takes_weight:
-            self._call(fragment, gradient, [score, TARGET, SAMPLE_WEIGHT], SCORE_GRADIENT)
+            self._call(fragment, gradient, [score, TARGET, sample_weight], SCORE_GRADIENT)
         else:
             self._call(fragment, gradient, [score, TARGET], "skort_gradient")
-            fragment.node("Mul", ["skort_gradient", SAMPLE_WEIGHT], [SCORE_GRADIENT])
+            fragment.node("Mul", ["skort_gradient", sample_weight], [SCORE_GRADIENT])
 
     def _call(self, fragment, source, inputs, result):
         fragment.call_as_is(repeated_constants(function(source, self.dtype)), inputs, [result])

@@ -20,7 +20,7 @@ from skort.solvers.state import everything, flat, load, saved, strengths_vector,
 
 __all__ = ["AgentSolver"]
 
-_RETURNED_LOSS = f"{LOSS}_returned"
+_RETURNED_LOSS, _RETURNED_WEIGHT = f"{LOSS}_returned", f"{SAMPLE_WEIGHT}_returned"
 
 
 class AgentSolver:
@@ -87,7 +87,7 @@ class AgentSolver:
         outputs = {_gradient_of(name): gradient for name, gradient in views(self._gradient, initial).items()}
         outputs[_RETURNED_LOSS] = loss = np.zeros((), objective.dtype)
         self.loss = loss.item
-        self._agent = BoundTrainingAgent(self._model.SerializeToString(), inputs, outputs)
+        self._agent = BoundTrainingAgent(self._model.SerializeToString(), inputs, outputs, [self.batch.sample_weight])
         self._l1 = strengths_vector(objective, initial, "l1")
 
     def step(self, eta):
@@ -136,9 +136,10 @@ def _gradient_graph(score_graph, objective, batch_size):
     """
     Return the runtime's gradient graph of the score, with the objective written into it.
 
-    The runtime yields the score to its caller, who is to bring back the gradient by the score. Here that gradient is
-    computed in the forward part and used by the backward part, and what is yielded is the objective: one call less a
-    step, no copy, and memory that the runtime plans itself.
+    The runtime yields the score to its caller, who is to bring back the gradient by the score. Here the backward part
+    computes that gradient, and what is yielded is the objective: one call less a step, no copy, and memory that the
+    runtime plans itself. The sample weights are yielded, too, and come back as they are: all that is computed from them
+    then belongs to the backward part, without a product with one that says so.
     """
     model = score_graph.with_batch_size(batch_size)
     model = onnx.load_from_string(gradient_graph(model.SerializeToString(), score_graph.trainable))
@@ -148,13 +149,16 @@ def _gradient_graph(score_graph, objective, batch_size):
     for node in model.graph.node:
         node.output[:] = [data_gradients.get(name, name) for name in node.output]
         if node.op_type == "YieldOp":
+            (score_gradient,) = node.output
             objective.add_value(fragment, score_graph.score_name)
-            _add_score_gradient(fragment, objective, score_graph.score_name, batch_size)
             fragment.nodes.append(node)
-            fragment.node("Mul", [SCORE_GRADIENT, _gradient_of(OBJECTIVE)], node.output)
-            # Times one, too: what forward computes is an output only where backward computes with it.
+            node.input[:] = [OBJECTIVE, SAMPLE_WEIGHT]
+            node.output[:] = [_gradient_of(OBJECTIVE), _RETURNED_WEIGHT]
+            node.attribute[0].ints[:] = [0, 1]
+            # Times one: what forward computes is an output only where backward computes with it.
             fragment.node("Mul", [LOSS, _gradient_of(OBJECTIVE)], [_RETURNED_LOSS])
-            node.input[:], node.output[:] = [OBJECTIVE], [_gradient_of(OBJECTIVE)]
+            _add_score_gradient(fragment, objective, score_graph.score_name, batch_size)
+            fragment.node("Identity", [SCORE_GRADIENT], [score_gradient])
         else:
             fragment.nodes.append(node)
     for name in smooth:
@@ -171,6 +175,6 @@ def _gradient_graph(score_graph, objective, batch_size):
 def _add_score_gradient(fragment, objective, score, batch_size):
     if objective.loss.gradient_function(objective.n_outputs) is None:
         gradient = derived_score_gradient(objective, batch_size)
-        fragment.call_as_is(gradient, [score, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
+        fragment.call_as_is(gradient, [score, TARGET, _RETURNED_WEIGHT], [SCORE_GRADIENT])
     else:
-        objective.add_score_gradient(fragment, score)
+        objective.add_score_gradient(fragment, score, _RETURNED_WEIGHT)
