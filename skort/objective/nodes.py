@@ -118,5 +118,5 @@ class Objective:
     def add_weight_gradient(self, fragment, weight, data_gradient, gradient):
         """Add the nodes that compute `gradient`: `data_gradient` plus the l2 term's derivative by `weight`."""
         penalty_gradient = f"skort_{weight}_penalty_gradient"
-        fragment.call(l2_gradient_text(self.strengths[weight].l2), [weight], [penalty_gradient])
+        self._call(fragment, l2_gradient_text(self.strengths[weight].l2), [weight], penalty_gradient)
         fragment.node("Add", [data_gradient, penalty_gradient], [gradient])

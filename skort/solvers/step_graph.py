@@ -114,8 +114,9 @@ unpacked (weights) => ({", ".join(f"weight{i}" for i in range(len(weights)))}) {
 
 def _packed(weights):
     """Return the function that puts the gradients by all weights together."""
-    vectors = [f"{'gradient' if w.ndim == 1 else 'part'}{i}" for i, w in enumerate(weights.values())]
-    parts = "\n".join(f"    part{i} = Reshape (gradient{i}, flat)" for i, w in enumerate(weights.values()) if w.ndim != 1)
+    matrices = [i for i, w in enumerate(weights.values()) if w.ndim != 1]
+    vectors = [f"part{i}" if i in matrices else f"gradient{i}" for i in range(len(weights))]
+    parts = "\n".join(f"    part{i} = Reshape (gradient{i}, flat)" for i in matrices)
     return f"""
 packed ({", ".join(f"gradient{i}" for i in range(len(weights)))}) => (gradient) {{
     flat = Constant <value = int64[1] {{-1}}> ()
