@@ -19,8 +19,10 @@ from benchmarks.report import (
     machine,
     plot_growth,
     plot_races,
+    profile_table,
     race_table,
 )
+from benchmarks.step_profile import step_profiles
 from benchmarks.timing import in_turn, threads
 
 HERE = Path(__file__).parent
@@ -40,6 +42,14 @@ contender over the time of `solver="graph"`, and the goal; where the floor has a
 not count where the loss at the end is worse by more than {tolerance:.0%}.
 
 {tables}
+
+## Where the time of a step goes
+
+One thread, solver "graph": the step inside a whole `fit` (with the check of X, the gathering of rows and, in the last
+case, one epoch's share of what a fit costs once), the run of its graph, and the matrix products of the graph alone. The
+last column is how many times as long as those products a step of scikit-learn takes: no solver can be faster than that.
+
+{profiles}
 
 ## Fixed costs and memory
 
@@ -75,8 +85,14 @@ def main(*, quick, output):
         outcomes.append(raced)
     with threads():
         figures, growing = all_figures(quick=quick), growth(quick=quick)
-    lines = {"machine": machine(), "figures": figures_table(figures), "growth": growth_table(growing)}
-    print("\n".join([*lines["figures"], "", *lines["growth"], "", *lines["machine"]]))
+        profiles = step_profiles(quick=quick)
+    lines = {
+        "machine": machine(),
+        "profiles": profile_table(profiles),
+        "figures": figures_table(figures),
+        "growth": growth_table(growing),
+    }
+    print("\n".join([*lines["profiles"], "", *lines["figures"], "", *lines["growth"], "", *lines["machine"]]))
     if output is not None:
         texts = {name: "\n".join(value) for name, value in lines.items()}
         page = PAGE.format(tables="\n\n".join(tables), repeats=repeats, tolerance=LOSS_TOLERANCE, **texts)

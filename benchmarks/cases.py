@@ -142,7 +142,7 @@ CASES = [
         n_quick=10_000,
         goals={
             "scikit-learn": _by_solver(5, 3.5, 6),
-            "torch": _by_solver(3, 2.5, 4),
+            "torch": _by_solver(3.5, 2.5, 4),
             "skorch": _by_solver(15, 10, 18),
         },
     ),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks.cases import Race
 from benchmarks.contenders import FLOOR, missing_peers
+from benchmarks.step_profile import profile_cells
 
 __all__ = [
     "LOSS_TOLERANCE",
@@ -19,6 +20,7 @@ __all__ = [
     "machine",
     "plot_growth",
     "plot_races",
+    "profile_table",
     "race_table",
 ]
 
@@ -95,6 +97,11 @@ def figures_table(figures):
         reached = "reached" if statistics.median(figure.values) <= figure.limit else "MISSED"
         rows.append([figure.name, figure.solver, f"{middle} {figure.unit}", span, f"<= {figure.limit:g}: {reached}"])
     return _table(["figure", "solver", "median", "range", "limit"], rows)
+
+
+def profile_table(profiles):
+    """Return the table of where the time of a step goes as lines."""
+    return _table(*profile_cells(profiles))
 
 
 def growth_table(growth):

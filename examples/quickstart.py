@@ -2,7 +2,8 @@
 Quickstart
 ==========
 
-Train three real data sets with every solver, compare with scikit-learn, save ONNX files and serve them.
+Train three real data sets with every solver of the installed ONNX Runtime, compare with scikit-learn, save ONNX files
+and serve them.
 """
 
 import tempfile
@@ -20,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.exceptions import RuntimeNotAvailableError
+from skort.solvers import available_solvers
 
 CASES = [
     ("diabetes", load_diabetes, LinearRegression(), OrtSGDRegressor()),
@@ -58,15 +59,11 @@ def main(folder):
         X_test = split[1]
         seconds, score = fit_and_score(make_pipeline(StandardScaler(), reference), *split)
         print(f"{name:<24} {'scikit-learn':<14} {score:7.3f} {seconds:8.2f}")
-        for solver in ("graph", "agent", "session"):
+        for solver in available_solvers():
             # The scaler goes inside the estimator, and so into its ONNX file.
             inner = estimator.estimator or reference
             model = type(estimator)(make_pipeline(StandardScaler(), inner), solver=solver, random_state=0)
-            try:
-                seconds, score = fit_and_score(model, *split)
-            except RuntimeNotAvailableError as error:
-                print(f"{name:<24} {solver:<14} {error}")
-                continue
+            seconds, score = fit_and_score(model, *split)
             path = Path(folder, f"{name}-{solver}.onnx")
             model.save_onnx(path)
             served = serve(path, X_test).ravel()

@@ -49,3 +49,12 @@ def test_a_time_at_a_worse_loss_does_not_count(benchmarks):
     *_, agent, graph, _ = lines[-1].split("|")
     assert agent.strip() == "3.00 (>= 4: MISSED)"
     assert graph.strip() == "3.00, at a worse loss"
+
+
+def test_the_products_of_a_step_are_those_of_its_gradient(benchmarks):
+    problem = benchmarks("problems").regression(50, 4, (3,), batch_size=10, n_epochs=1, eta=0.1)
+    step = benchmarks("contenders").estimator(problem, "graph").fit(problem.X, problem.y).training_graphs()["step"]
+    alone, flops = benchmarks("step_profile").products(step)
+    assert {node.op_type for node in alone.graph.node} <= {"Gemm", "MatMul"}
+    # Forward X W and H V; backward X' dH, H' d and d V'.
+    assert flops == 2 * 10 * (4 * 3 + 3 * 1) * 2 + 2 * 10 * 3

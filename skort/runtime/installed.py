@@ -8,6 +8,8 @@ import logging
 import sys
 import warnings
 
+import numpy as np
+
 from skort.exceptions import RuntimeNotAvailableError
 
 __all__ = ["installed_distributions", "load", "require", "training_api", "why_missing"]
@@ -51,19 +53,21 @@ def load():
     Raises
     ------
     RuntimeNotAvailableError
-        Where it is not installed, or broken by a second distribution over it.
+        Where it is not installed, broken by a second distribution over it, or built for another numpy.
 
     Warns
     -----
     RuntimeWarning
         Once, where several distributions of it are installed over each other.
     """
+    if advice := _needs_numpy_1():
+        raise RuntimeNotAvailableError(advice)
     mixed = _mixed()
     try:
         with _logging_as_it_was():
             onnxruntime = importlib.import_module("onnxruntime")
     except ImportError as error:
-        advice = mixed or _needs_numpy_1() or "Install it: pip install onnxruntime."
+        advice = mixed or "Install it: pip install onnxruntime."
         raise RuntimeNotAvailableError(f"onnxruntime cannot be imported ({error}). {advice}") from error
     if mixed:
         warnings.warn(mixed, RuntimeWarning, stacklevel=2)
@@ -129,14 +133,13 @@ def _mixed():
 
 def _needs_numpy_1():
     """Return a sentence about a numpy too new for onnxruntime-training, with the cure; None where that is not so."""
-    training = installed_distributions().get("onnxruntime-training")
-    numpy = importlib.metadata.version("numpy")
-    if training is None or numpy.startswith("1."):
+    found = installed_distributions()
+    if list(found) != ["onnxruntime-training"] or np.__version__.startswith("1."):
         return None
     return (
-        f"onnxruntime-training {training} was built for numpy 1, and numpy {numpy} is installed, brought perhaps by a "
-        "package installed after skort. Mend it with: pip install 'numpy<2', and install other packages together "
-        "with skort, so that pip takes versions of them that agree."
+        f"onnxruntime-training {found['onnxruntime-training']} was built for numpy 1, and numpy {np.__version__} is "
+        "installed, perhaps by a package installed after skort. Mend it with: pip install 'numpy<2', and install other "
+        "packages together with skort, so that pip takes versions of them that agree."
     )
 
 

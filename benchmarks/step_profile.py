@@ -1,0 +1,177 @@
+"""Where the time of a step of solver "graph" goes."""
+
+import math
+import statistics
+import tempfile
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from benchmarks.cases import CASES
+from benchmarks.contenders import estimator, scikit_learn_model
+from benchmarks.timing import in_turn
+from skort.runtime.installed import load
+
+__all__ = ["StepProfile", "products", "profile", "profile_cells", "step_profiles"]
+
+_PRODUCTS = ("Gemm", "MatMul")
+
+
+@dataclass(frozen=True)
+class StepProfile:
+    """
+    Medians of the time of a step, in microseconds.
+
+    Parameters
+    ----------
+    name : str
+    step : float
+        A step inside `fit`, with the gathering of its rows.
+    run : float
+        The run of its graph alone.
+    products : float
+        Its matrix products alone, as one graph.
+    n_nodes : int
+        The nodes that ONNX Runtime runs.
+    gigaflops : float
+        What the matrix products compute, in 10^9 operations on floats a second.
+    peer : float
+        A step of scikit-learn.
+    """
+
+    name: str
+    step: float
+    run: float
+    products: float
+    n_nodes: int
+    gigaflops: float
+    peer: float
+
+
+def profile(name, problem, repeats=5):
+    """Return where the time of the steps of a problem goes."""
+    model = estimator(problem, "graph").fit(problem.X, problem.y)
+    graph = _optimised(model.training_graphs()["step"])
+    alone, flops = products(graph)
+    n_steps = problem.n_epochs * -(-len(problem.X) // problem.batch_size)
+    n_runs = max(1, n_steps // problem.n_epochs)
+    contenders = {
+        "step": lambda: model.fit(problem.X, problem.y),
+        "run": partial(_runner(graph), n_runs),
+        "products": partial(_runner(alone), n_runs),
+        "peer": lambda: scikit_learn_model(problem).fit(problem.X, problem.y),
+    }
+    times, _ = in_turn(contenders, repeats)
+    of = {"step": n_steps, "run": n_runs, "products": n_runs, "peer": n_steps}
+    microseconds = {what: 1e6 * statistics.median(values) / of[what] for what, values in times.items()}
+    gigaflops = 1e-3 * flops / microseconds["products"]
+    return StepProfile(name, **microseconds, n_nodes=len(graph.graph.node), gigaflops=gigaflops)
+
+
+def products(model):
+    """
+    Return the matrix products of a model, each of its own inputs, and how many operations on floats they take.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        With fixed shapes.
+
+    Returns
+    -------
+    alone : onnx.ModelProto
+    flops : int
+    """
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    shapes = {v.name: _shape(v) for v in [*inferred.input, *inferred.value_info, *inferred.output]}
+    shapes |= {i.name: list(i.dims) for i in inferred.initializer}
+    nodes, inputs, outputs, flops = [], [], [], 0
+    for i, node in enumerate(n for n in inferred.node if n.op_type in _PRODUCTS):
+        alone = onnx.NodeProto()
+        alone.CopyFrom(node)
+        alone.input[:] = [f"{name}_{i}" for name in node.input]
+        inputs += [_info(new, shapes[old]) for new, old in zip(alone.input, node.input, strict=True)]
+        outputs.append(_info(node.output[0], shapes[node.output[0]]))
+        nodes.append(alone)
+        # Every number of the first factor meets every column of the second: a product and a sum.
+        flops += 2 * math.prod(shapes[node.input[0]]) * [1, *shapes[node.output[0]]][-1]
+    graph = helper.make_graph(nodes, "products", inputs, outputs)
+    return helper.make_model(graph, ir_version=model.ir_version, opset_imports=model.opset_import), flops
+
+
+def _shape(value_info):
+    return [d.dim_value for d in value_info.type.tensor_type.shape.dim]
+
+
+def _info(name, shape):
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+def _options(path=None):
+    options = load().SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    # As skort's own session.
+    options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
+    if path is not None:
+        options.optimized_model_filepath = str(path)
+    return options
+
+
+def _session(model, path=None):
+    return load().InferenceSession(model.SerializeToString(), _options(path), providers=["CPUExecutionProvider"])
+
+
+def _optimised(model):
+    """Return what ONNX Runtime makes of a model before it runs it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.onnx")
+        _session(model, path)
+        return onnx.load(path)
+
+
+def _runner(model):
+    """Return the function that runs a model once, on arrays that stay where they are."""
+    session = _session(model)
+    binding = session.io_binding()
+    # Numbers that no product makes zero or denormal, which would be another time.
+    arrays = {value.name: np.full(value.shape, 0.01, np.float32) for value in session.get_inputs()}
+    outputs = {value.name: np.zeros(value.shape, np.float32) for value in session.get_outputs()}
+    for name, array in arrays.items():
+        binding.bind_ortvalue_input(name, load().OrtValue.ortvalue_from_numpy(array))
+    for name, array in outputs.items():
+        binding.bind_ortvalue_output(name, load().OrtValue.ortvalue_from_numpy(array))
+
+    def run(n_runs, borrowed=(arrays, outputs)):
+        for _ in range(n_runs):
+            session.run_with_iobinding(binding)
+
+    return run
+
+
+def profile_cells(profiles):
+    """Return a header, and the profiles as rows of text."""
+    header = ["case", "us / step", "its graph", "matrix products alone", "nodes", "GFLOP/s", "scikit-learn / products"]
+    rows = [
+        [
+            p.name,
+            f"{p.step:.1f}",
+            f"{p.run:.1f}",
+            f"{p.products:.1f} ({p.products / p.step:.0%})",
+            str(p.n_nodes),
+            f"{p.gigaflops:.0f}",
+            f"{p.peer / p.products:.1f}",
+        ]
+        for p in profiles
+    ]
+    return header, rows
+
+
+def step_profiles(*, quick=False):
+    """Return the profiles of the neural networks among the cases."""
+    problems = {case.name: case.make(case.n_quick if quick else case.n_rows) for case in CASES}
+    return [profile(name, problem) for name, problem in problems.items() if not problem.is_linear]
