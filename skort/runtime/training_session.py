@@ -95,7 +95,7 @@ class BoundTrainingSession:
         """Make one update of every trained weight; return the objective before it, a float."""
         self._eta[0] = eta
         self._run(self._binding, self._options)
-        return float(self._objective)
+        return self._objective.item()
 
     def value(self, output):
         """Return the function that gives an output of the last run, a float."""
