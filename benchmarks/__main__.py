@@ -105,7 +105,12 @@ def main(*, quick, output):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller sizes, two minutes; writes nothing by default")
+    parser.add_argument("--growth", action="store_true", help="print the growth with the number of rows only")
     parser.add_argument("--output", type=Path, help="folder of RESULTS.md and its plots; default: benchmarks/")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
+    if arguments.growth:
+        with threads():
+            print("\n".join(growth_table(growth(quick=arguments.quick))))
+        parser.exit()
     main(quick=arguments.quick, output=arguments.output or (None if arguments.quick else HERE))

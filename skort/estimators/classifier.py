@@ -101,7 +101,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         Weights of the classes, label -> weight, which the sample weights are multiplied with; a label that is not
         there has weight 1. "balanced" gives all classes the same total weight. None: all 1.
     shuffle : bool, default=True
-        Whether every epoch takes the rows in a new random order.
+        Whether every epoch takes the rows in a new random order. More than 131,072 rows are shuffled in windows, each
+        of random blocks of consecutive rows, whose rows are dealt out like cards.
     trainable : str, list of str or None, default=None
         Names of the weights to train, or patterns with `*`, `?` and `[...]`; all others stay as they are, bit for bit.
         `weights_` shows the names, also those of the steps of a pipeline, such as "standardscaler/offset". None: the

@@ -100,7 +100,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     scoring : str, callable or None, default=None
         How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by `score`.
     shuffle : bool, default=True
-        Whether every epoch takes the rows in a new random order.
+        Whether every epoch takes the rows in a new random order. More than 131,072 rows are shuffled in windows, each
+        of random blocks of consecutive rows, whose rows are dealt out like cards.
     trainable : str, list of str or None, default=None
         Names of the weights to train, or patterns with `*`, `?` and `[...]`; all others stay as they are, bit for bit.
         `weights_` shows the names, also those of the steps of a pipeline, such as "standardscaler/offset". None: the

@@ -1,12 +1,15 @@
 """Batches: every row once an epoch, weights as they are defined."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skort.descent.batches import Batch, Batches
+from skort.descent.windows import MANY_ROWS, WindowShape
 
 
 def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0):
@@ -107,3 +110,144 @@ def test_sparse_rows_make_the_same_batches(rng, container):
         batch = Batch.empty(10, 4, 4, np.float32)
         seen.append([batch.X.copy() for _ in batches.epoch(batch)])
     np.testing.assert_array_equal(*seen)
+
+
+def batches(X, target=None, sample_weight=None, *, batch_size=200, seed=0):
+    return Batches(
+        X,
+        np.arange(float(X.shape[0]))[:, None] if target is None else target,
+        sample_weight,
+        batch_size=batch_size,
+        shuffle=True,
+        random_state=np.random.RandomState(seed),
+    )
+
+
+def order(n, n_features, batch_size, seed=0):
+    """Return the rows in the order of an epoch over n rows: [an array for each window]."""
+    X = scipy.sparse.csr_array((n, n_features), dtype=np.float32)
+    return [rows for _, rows in batches(X, batch_size=batch_size, seed=seed).order(in_place=True)]
+
+
+@given(data=st.data(), n=st.integers(3, 150), batch_size=st.integers(1, 160), seed=st.integers(0, 99))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_windows_use_every_row_of_positive_weight_once(small_windows, data, n, batch_size, seed):
+    weight = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.0, 2.0]), min_size=n, max_size=n)))
+    weight[0] = 1.0
+    for sample_weight, used in ((None, np.ones(n)), (weight, weight)):
+        total, n_batches = np.zeros(n), 0
+        for rows, values, share in epoch(n, batch_size, sample_weight, seed=seed):
+            n_real = np.count_nonzero(values)
+            real = rows[:n_real]
+            np.testing.assert_allclose(values[:n_real], used[real] / (used[used > 0].mean() * n_real))
+            np.add.at(total, rows, share * values)
+            n_batches += 1
+        np.testing.assert_allclose(total, used / used.sum())
+        assert n_batches == np.ceil(np.count_nonzero(used) / batch_size)
+
+
+def test_up_to_131072_rows_have_the_order_of_a_permutation():
+    random_state = np.random.RandomState(7)
+    many = batches(scipy.sparse.csr_array((MANY_ROWS, 1)), seed=7)
+    for _ in range(2):
+        ((_, rows),) = many.order()
+        np.testing.assert_array_equal(rows, random_state.permutation(2**17))
+    assert len(order(MANY_ROWS + 1, 20, 200)) > 1
+
+
+def test_rows_as_long_as_a_block_have_the_order_of_a_permutation():
+    (rows,) = order(MANY_ROWS + 1, 2**12, 200)
+    np.testing.assert_array_equal(rows, np.random.RandomState(0).permutation(MANY_ROWS + 1))
+
+
+def test_an_array_a_memory_map_and_a_sparse_matrix_make_the_same_batches(rng, tmp_path):
+    n, n_features = MANY_ROWS + 1000, 20
+    X = rng.normal(size=(n, n_features)).astype(np.float32) * (rng.random((n, n_features)) < 0.2)
+    np.save(tmp_path / "X.npy", X)
+    forms = [X, np.load(tmp_path / "X.npy", mmap_mode="r"), scipy.sparse.csr_array(X)]
+    made = [batches(form, batch_size=1000) for form in forms]
+    filled = [Batch.empty(1000, n_features, 1, np.float32) for _ in forms]
+    seen = []
+    for shares in zip(*(b.epoch(batch) for b, batch in zip(made, filled, strict=True)), strict=True):
+        assert len(set(shares)) == 1
+        rows = filled[0].target.ravel().astype(int)
+        for batch in filled:
+            np.testing.assert_array_equal(batch.X, X[rows])
+            np.testing.assert_array_equal(batch.target, filled[0].target)
+            np.testing.assert_array_equal(batch.sample_weight, filled[0].sample_weight)
+        seen += rows[filled[0].sample_weight.ravel() > 0].tolist()
+    assert sorted(seen) == list(range(n))
+
+
+@pytest.mark.parametrize("n", [50, MANY_ROWS + 50])
+def test_equal_weights_are_no_weights(n):
+    X = scipy.sparse.csr_array((n, 20), dtype=np.float32)
+    made = [batches(X, sample_weight=weight, batch_size=2000) for weight in (None, np.full(n, 3.0))]
+    filled = [Batch.empty(b.batch_size, 20, 1, np.float32) for b in made]
+    for shares in zip(*(b.epoch(batch) for b, batch in zip(made, filled, strict=True)), strict=True):
+        assert len(set(shares)) == 1
+        np.testing.assert_array_equal(filled[0].target, filled[1].target)
+        np.testing.assert_array_equal(filled[0].sample_weight, filled[1].sample_weight)
+
+
+@pytest.mark.parametrize("n_features, batch_size", [(20, 200), (20, 1000), (100, 10)])
+def test_a_window_reads_few_blocks(n_features, batch_size):
+    n, shape = 10**6, WindowShape.of(n_features, batch_size)
+    *windows, last = order(n, n_features, batch_size)
+    assert len(windows) == np.ceil(n // shape.length / shape.n_blocks)
+    assert len(last) == n % batch_size
+    for rows in windows:
+        assert len(rows) % batch_size == 0
+        # Its own blocks, and less than a batch of rows that the window before left. A permutation would be all over X.
+        assert len(np.unique(rows // shape.length)) <= shape.n_blocks + batch_size < n // shape.length / 4
+
+
+@pytest.mark.parametrize("batch_size", [200, 1000])
+@pytest.mark.parametrize("run", [100_000, 2000, 20])
+def test_the_composition_of_batches_is_that_of_two_stage_sampling(rng, run, batch_size):
+    # Ten classes: sorted, or in runs of one class.
+    n, classes = 10**6, np.arange(10)
+    label = np.repeat(classes if run == 100_000 else rng.integers(0, 10, n // run), run)[:, None] == classes
+    p = label.mean(axis=0)
+    # In standard deviations of a permutation's batches, which are hypergeometric.
+    deviation = np.sqrt(batch_size * p * (1 - p) * (n - batch_size) / (n - 1))
+    variances = []
+    for seed in range(5):
+        rows = np.concatenate(order(n, 20, batch_size, seed))
+        z = (label[rows].reshape(-1, batch_size, 10).sum(axis=1) - batch_size * p) / deviation
+        assert np.abs(z).max() < 5
+        variances.append(np.mean(z**2))
+
+    shape = WindowShape.of(20, batch_size)
+    region = int(np.ceil(n // shape.length / shape.n_blocks)) * shape.length
+    n_regions = n // region
+    p_region = label[: n_regions * region].reshape(n_regions, region, 10).mean(axis=1)
+    within = np.mean(p_region * (1 - p_region)) / np.mean(p * (1 - p))
+    expected = 1 - (1 - within) * min(1, batch_size / n_regions)
+    assert np.mean(variances) == pytest.approx(expected, abs=0.07)
+
+
+@pytest.mark.parametrize("n", [100, MANY_ROWS + 100])
+def test_an_order_draws_what_an_epoch_draws(n):
+    made = [batches(scipy.sparse.csr_array((n, 20), dtype=np.float32)) for _ in range(2)]
+    made[0].order()
+    batch = Batch.empty(made[1].batch_size, 20, 1, np.float32)
+    for i, _ in enumerate(made[1].epoch(batch)):
+        if i == 0:
+            # In the middle of an epoch, too.
+            state = made[1].random_state.get_state(legacy=False)["state"]
+            np.testing.assert_array_equal(state["key"], made[0].random_state.get_state(legacy=False)["state"]["key"])
+    assert made[0].random_state.randint(10**6) == made[1].random_state.randint(10**6)
+
+
+def test_no_order_of_all_rows_is_held():
+    n = 2_000_000
+    X, target = np.zeros((n, 20), np.float32), np.zeros((n, 1), np.float32)
+    batch = Batch.empty(200, 20, 1, np.float32)
+    tracemalloc.start()
+    for _ in batches(X, target).epoch(batch):
+        pass
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # A permutation would be 16 MB.
+    assert peak < 10 * 2**20

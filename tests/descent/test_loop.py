@@ -188,6 +188,19 @@ def test_an_interruption_leaves_the_last_whole_epoch(error, hook, n_updates):
     assert len(recorder.seen) - recorder.seen.count(None) == 0
 
 
+def test_an_interruption_between_windows_goes_back_to_the_order_of_the_last_whole_epoch(small_windows):
+    def act(name, training):
+        if name == "on_batch_end" and training.n_updates == n_updates:
+            raise KeyboardInterrupt
+
+    data = np.arange(100.0)
+    two_epochs = run(MeanSolver(7), batches(data, 7, shuffle=True), max_iter=2)
+    n_updates = two_epochs.n_updates + 8
+    interrupted = run(MeanSolver(7), batches(data, 7, shuffle=True), max_iter=9, callbacks=[Recorder(act)])
+    assert interrupted.weights == two_epochs.weights
+    assert interrupted.random_state.randint(10**9) == two_epochs.random_state.randint(10**9)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("mine")])
 @pytest.mark.parametrize("hook", ["on_train_begin", "on_batch_end"])
 def test_an_interruption_of_the_first_epoch_is_passed_on(error, hook):

@@ -116,6 +116,16 @@ def test_a_memory_map_trains_what_its_array_trains(solver, tmp_path):
         mapped[0] = 0
 
 
+def test_many_rows_train_the_same_in_every_container(rng, tmp_path, solver):
+    X = rng.normal(size=(140_000, 20)).astype(np.float32) * (rng.random((140_000, 20)) < 0.2)
+    y = (X.sum(axis=1) > 0).astype(int)
+    np.save(tmp_path / "X.npy", X)
+    model = OrtSGDClassifier(solver=solver, max_iter=2, tol=None, random_state=0)
+    coef = model.fit(X, y).coef_
+    for form in (np.load(tmp_path / "X.npy", mmap_mode="r"), scipy.sparse.csr_array(X)):
+        np.testing.assert_array_equal(model.fit(form, y).coef_, coef)
+
+
 def test_dask_ml_streams_chunks():
     Incremental = pytest.importorskip("dask_ml.wrappers").Incremental
     dask_array = pytest.importorskip("dask.array")
