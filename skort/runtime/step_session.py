@@ -53,8 +53,8 @@ class StepSession:
             for name, array in {**outputs, **{next_names[k]: a for k, a in after.items()}}.items():
                 binding.bind_ortvalue_output(name, device.value(array))
             bindings.append(binding)
-        # The wrapper's own run_with_iobinding costs a quarter of a small step.
-        self._run = self._session._sess.run_with_iobinding
+        # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without options makes its own.
+        self._run, self._options = self._session._sess.run_with_iobinding, load().RunOptions()
         self._turns = itertools.cycle([(bindings[0]._iobinding, buffers[1]), (bindings[1]._iobinding, buffers[0])])
         #: The arrays that the next run reads, by the names of the inputs; what is written into them counts.
         self.state: dict[str, Any] = buffers[0]
@@ -69,7 +69,7 @@ class StepSession:
     def run(self):
         """Run once."""
         binding, after = next(self._turns)
-        self._run(binding, None)
+        self._run(binding, self._options)
         self.state = after
 
 

@@ -10,7 +10,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from skort.runtime.device import CPU
-from skort.runtime.installed import require
+from skort.runtime.installed import load, require
 from skort.runtime.sessions import session_options
 from skort.runtime.values import borrow
 
@@ -90,14 +90,15 @@ class BoundTrainingSession:
         for name, array in self._outputs.items():
             binding.bind_ortvalue_output(name, borrow(array))
         binding.bind_ortvalue_output(GRADIENT_NORM, borrow(self._gradient_norm))
-        # The wrapper's own run_with_iobinding costs a quarter of a small step.
-        self._run, self._binding = self._session._sess.run_with_iobinding, binding._iobinding
+        # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without options makes its own.
+        self._run, self._options = self._session._sess.run_with_iobinding, load().RunOptions()
+        self._binding = binding._iobinding
 
     def run(self, eta):
         """Make one update of every trained weight; return the objective before it, a float."""
         self._eta[0] = eta
-        self._run(self._binding, None)
-        return float(self._objective)
+        self._run(self._binding, self._options)
+        return self._objective.item()
 
     def value(self, output):
         """Return the function that gives an output of the last run, a float."""
@@ -150,7 +151,7 @@ def _with_copied(model, weights):
     # weights have gone back through it: these would be those of the new weight. So the graph reads a copy, the weight
     # plus a zero that the session does not know to be one.
     model = copy.deepcopy(model)
-    copies = {name: f"skort_copy/{name}" for name in weights}
+    copies = {name: f"skort_copy/{name}" for name in _read_late(model.graph, weights)}
     for node in model.graph.node:
         node.input[:] = [copies.get(name, name) for name in node.input]
     nodes = [helper.make_node("Add", [name, _ZERO], [copied]) for name, copied in copies.items()]
@@ -159,6 +160,22 @@ def _with_copied(model, weights):
     model.graph.node.extend(nodes)
     model.graph.initializer.append(numpy_helper.from_array(np.zeros((), np.float32), _ZERO))
     return model
+
+
+def _read_late(graph, weights):
+    """Return the weights that may be read when their gradients are there: other gradients may go through them."""
+    reached = set(weights)
+    for node in graph.node:
+        if not reached.isdisjoint(node.input):
+            reached.update(node.output)
+    late = []
+    for name in weights:
+        readers = [node for node in graph.node if name in node.input]
+        others = {other for node in readers for other in node.input if other != name}
+        # The derivatives by the others of a sum do not read the weight; those by what holds no weight are not computed.
+        if not (len(readers) == 1 and (readers[0].op_type == "Add" or reached.isdisjoint(others))):
+            late.append(name)
+    return late
 
 
 def _with_overridable(model, names):
