@@ -103,7 +103,7 @@ class Batches:
             sample_weight = np.asarray(sample_weight, dtype=np.float64) / np.max(sample_weight)
             # The numerators of v, with their factor.
             self.sample_weight = sample_weight * (sample_weight_scale / np.mean(sample_weight[sample_weight > 0]))
-        self.n_rows = np.count_nonzero(self.sample_weight)
+        self.n_rows = int(np.count_nonzero(self.sample_weight))
         self.batch_size = min(int(batch_size), self.n_rows)
         self._data = [X, target]
         if self._weighted:

@@ -53,6 +53,8 @@ def threads(monkeypatch):
 
     for module in ("sessions", "step_session", "training_agent", "training_session"):
         monkeypatch.setattr(f"skort.runtime.{module}.session_options", watched)
+    # Small trainings share their sessions.
+    skort.runtime.step_session._shared_session.cache_clear()
     return made
 
 
