@@ -9,7 +9,6 @@ from pathlib import Path
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.cases import all_races
-from benchmarks.contenders import TAKES_N_JOBS
 from benchmarks.figures import all_figures, growth
 from benchmarks.report import (
     LOSS_TOLERANCE,
@@ -77,7 +76,7 @@ def run(race, repeats):
 def main(*, quick, output):
     repeats = 3 if quick else 5
     tables, outcomes = [], []
-    for n_jobs in [None, -1] if TAKES_N_JOBS else [None]:
+    for n_jobs in (None, -1):
         with threads(n_jobs):
             raced = [run(race, repeats) for race in all_races(quick=quick, n_jobs=n_jobs)]
         tables.append("## One thread" if n_jobs is None else "## All cores")

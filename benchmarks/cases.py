@@ -57,6 +57,8 @@ class Case:
         Numbers of rows, the second one for a quick look.
     goals, floors
         As for `Race`.
+    all_cores : bool, default=False
+        Whether its batches are so large that it is measured on all cores, too.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Case:
     n_quick: int
     goals: dict[str, dict[str, float]]
     floors: dict[str, float] = field(default_factory=dict)
+    all_cores: bool = False
 
     def race(self, *, quick=False, n_jobs=None):
         """Return the contenders' race."""
@@ -92,6 +95,8 @@ class Prediction:
     n_rows, n_calls, n_quick_calls : int
     goal : float
         How many times as long scikit-learn is to take.
+    all_cores : bool, default=False
+        As for `Case`.
     """
 
     name: str
@@ -99,6 +104,7 @@ class Prediction:
     n_calls: int
     n_quick_calls: int
     goal: float
+    all_cores: bool = False
 
     def race(self, *, quick=False, n_jobs=None):
         """Return the contenders' race."""
@@ -157,6 +163,7 @@ CASES = [
             "skorch": _by_solver(10, 8, 15),
         },
         floors=_FLOORS,
+        all_cores=True,
     ),
     Case(
         "The gallery of onnxcustom, regression: 1000 x 100, hidden layers (50, 10), batches of 15, 100 epochs",
@@ -195,16 +202,18 @@ CASES = [
         n_quick=10_000,
         goals={"scikit-learn": _by_solver(1.4, 1.3, 1.5), "torch": _by_solver(1.2, 1.1, 1.3)},
         floors=_FLOORS,
+        all_cores=True,
     ),
 ]
 
 PREDICTIONS = [
     Prediction("predict of MLP 100-100-1, 1 row", 1, 2000, 200, goal=1.5),
-    Prediction("predict of MLP 100-100-1, 100,000 rows", 100_000, 5, 1, goal=1.2),
+    Prediction("predict of MLP 100-100-1, 100,000 rows", 100_000, 5, 1, goal=1.2, all_cores=True),
 ]
 
 
-def all_races(**options):
+def all_races(*, n_jobs=None, **options):
     """Yield the races, each made when its turn comes."""
     for case in [*CASES, *PREDICTIONS]:
-        yield case.race(**options)
+        if n_jobs is None or case.all_cores:
+            yield case.race(n_jobs=n_jobs, **options)

@@ -10,15 +10,13 @@ from benchmarks.numpy_loop import raw_score, train
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.solvers import available_solvers
 
-__all__ = ["FLOOR", "SOLVERS", "TAKES_N_JOBS", "contenders", "estimator", "missing_peers", "scikit_learn_model"]
+__all__ = ["FLOOR", "SOLVERS", "contenders", "estimator", "missing_peers", "scikit_learn_model"]
 
 #: skort's contenders, in the order of the columns of a report.
 SOLVERS = [solver for solver in ("session", "agent", "graph") if solver in available_solvers()]
 
 #: By hand, with BLAS: what the hardware does.
 FLOOR = "numpy"
-
-TAKES_N_JOBS = "n_jobs" in OrtSGDRegressor().get_params()
 
 _NEEDS = {"torch": "torch", "skorch": "skorch"}
 
@@ -39,8 +37,7 @@ def contenders(problem, n_jobs=None):
 
 def estimator(problem, solver, n_jobs=None):
     """Return the unfitted estimator of skort."""
-    options = {"n_jobs": n_jobs} if TAKES_N_JOBS else {}
-    options |= {"eta0": problem.eta, "batch_size": problem.batch_size, "max_iter": problem.n_epochs}
+    options = {"eta0": problem.eta, "batch_size": problem.batch_size, "max_iter": problem.n_epochs, "n_jobs": n_jobs}
     if problem.momentum:
         from skort.descent.optimizers import Nesterov
 

@@ -19,6 +19,7 @@ from skort.runtime.installed import load
 __all__ = ["StepProfile", "products", "profile", "profile_cells", "step_profiles"]
 
 _PRODUCTS = ("Gemm", "MatMul")
+_CONSTANT = ("Constant", "ConstantOfShape")
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ def products(model):
     """
     Return the matrix products of a model, each of its own inputs, and how many operations on floats they take.
 
+    Those with constants are sums: they are left out.
+
     Parameters
     ----------
     model : onnx.ModelProto
@@ -89,8 +92,11 @@ def products(model):
     inferred = onnx.shape_inference.infer_shapes(model).graph
     shapes = {v.name: _shape(v) for v in [*inferred.input, *inferred.value_info, *inferred.output]}
     shapes |= {i.name: list(i.dims) for i in inferred.initializer}
+    constants = {i.name for i in inferred.initializer}
+    constants |= {node.output[0] for node in inferred.node if node.op_type in _CONSTANT}
     nodes, inputs, outputs, flops = [], [], [], 0
-    for i, node in enumerate(n for n in inferred.node if n.op_type in _PRODUCTS):
+    of_results = [n for n in inferred.node if n.op_type in _PRODUCTS and constants.isdisjoint(n.input)]
+    for i, node in enumerate(of_results):
         alone = onnx.NodeProto()
         alone.CopyFrom(node)
         alone.input[:] = [f"{name}_{i}" for name in node.input]

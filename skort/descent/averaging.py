@@ -37,9 +37,11 @@ class Average:
         self._sum = np.zeros(n_weights if first else 0)
 
     def count(self):
-        """Count one more update; return whether its weights are to be added."""
+        """Count one more update, where there is a mean; return whether its weights are to be added."""
+        if not self._first:
+            return False
         self._n_updates[0] += 1
-        return 0 < self._first <= self._n_updates[0]
+        return self._first <= self._n_updates[0]
 
     def add(self, weights):
         """Add the weights after an update."""

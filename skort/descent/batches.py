@@ -16,10 +16,12 @@ class Batch:
     """
     The arrays that a solver's next step reads; filled anew for every step, never replaced.
 
+    X and target may be elsewhere than in memory: then they have a method `filler`.
+
     Parameters
     ----------
-    X : ndarray of shape (batch_size, n_features)
-    target : ndarray of shape (batch_size, n_outputs)
+    X : ndarray or Table of shape (batch_size, n_features)
+    target : ndarray or Table of shape (batch_size, n_outputs)
     sample_weight : ndarray of shape (batch_size, 1)
         What the loss of each row is multiplied with; zero for rows that only fill the batch up.
     """
@@ -160,8 +162,9 @@ class Batches:
         # Where all weights are equal, there are none in the data.
         batch.sample_weight[...] = self.sample_weight[0] / size
         outs = batch.X, batch.target, batch.sample_weight
-        # To copy the rows of a sparse matrix takes as long as to make them dense.
-        for data, order in self.order(in_place=scipy.sparse.issparse(self._data[0])):
+        # To copy the rows of a sparse matrix takes as long as to make them dense, and a device has all rows already.
+        in_place = scipy.sparse.issparse(self._data[0]) or not isinstance(batch.X, np.ndarray)
+        for data, order in self.order(in_place=in_place):
             fillers = [_filler(rows, out) for rows, out in zip(data, outs, strict=False)]
             n_last = len(order) % size
             for indices in order[: len(order) - n_last].reshape(-1, size):
@@ -178,7 +181,9 @@ class Batches:
 
 
 def _filler(rows, out):
-    """Return the function that writes the rows of some indices into `out`."""
+    """Return the function that writes the rows of some indices into `out`, which may be elsewhere than in memory."""
+    if not isinstance(out, np.ndarray):
+        return out.filler(rows, _filler)
     if scipy.sparse.issparse(rows):
         return _sparse_filler(rows, out)
     # mode="clip" writes straight into `out`; the default mode goes through a buffer. functools.partial takes longer.

@@ -115,34 +115,57 @@ def _run(training, hooks):
 
 def _make_epoch(training, hooks, on_batch_end):
     """Make the updates of one epoch and write it down."""
-    solver, schedule, t = training.solver, training.schedule, training.n_updates
-    epoch = training.n_epochs + 1
+    solver = training.solver
     begin = time.perf_counter()
-    loss = mean = 0.0
     # A diverging descent overflows; that is reported by the error below, not by numpy's warnings.
     with np.errstate(over="ignore", invalid="ignore"):
-        for share in training.batches.epoch(solver.batch):
-            t += 1
-            eta = rate(schedule, t)
-            objective = solver.step(eta)
-            if not math.isfinite(objective):
-                raise _diverged("loss", epoch, eta)
-            mean += share * objective
-            loss += share * solver.loss()
-            if on_batch_end:
-                training.n_updates, training.eta, training.objective = t, eta, objective
-                hooks.call(on_batch_end)
+        if hasattr(solver, "launch") and not on_batch_end:
+            mean, loss = _launch_steps(training)
+        else:
+            mean, loss = _make_steps(training, hooks, on_batch_end)
         if not all(np.isfinite(w).all() for w in solver.weights().values()):
-            raise _diverged("weights", epoch, eta)
+            raise _diverged("weights", training, training.eta)
         gradient_norm = solver.gradient_norm()
-    training.n_updates, training.eta, training.objective = t, eta, objective
     training.history.next_epoch(
-        loss=loss, objective=mean, eta=eta, gradient_norm=gradient_norm, seconds=time.perf_counter() - begin
+        loss=loss, objective=mean, eta=training.eta, gradient_norm=gradient_norm, seconds=time.perf_counter() - begin
     )
 
 
-def _diverged(what, epoch, eta):
+def _make_steps(training, hooks, on_batch_end):
+    """Make the updates of one epoch; return the means of the objective and of the loss."""
+    solver, schedule, t = training.solver, training.schedule, training.n_updates
+    mean = loss = 0.0
+    for share in training.batches.epoch(solver.batch):
+        t += 1
+        eta = rate(schedule, t)
+        objective = solver.step(eta)
+        if not math.isfinite(objective):
+            raise _diverged("loss", training, eta)
+        mean += share * objective
+        loss += share * solver.loss()
+        if on_batch_end:
+            training.n_updates, training.eta, training.objective = t, eta, objective
+            hooks.call(on_batch_end)
+    training.n_updates, training.eta, training.objective = t, eta, objective
+    return mean, loss
+
+
+def _launch_steps(training):
+    """Do the same with a `RemoteStepper`, whose results are read at the end of the epoch."""
+    solver, schedule, t = training.solver, training.schedule, training.n_updates
+    for share in training.batches.epoch(solver.batch):
+        t += 1
+        eta = rate(schedule, t)
+        solver.launch(eta, share)
+    mean, loss = solver.means()
+    if not math.isfinite(mean):
+        raise _diverged("loss", training, eta)
+    training.n_updates, training.eta, training.objective = t, eta, solver.objective()
+    return mean, loss
+
+
+def _diverged(what, training, eta):
     return ValueError(
-        f"Training diverged: the {what} became infinite or NaN in epoch {epoch}, at a learning rate of {eta:.3g}. "
-        "Scale the data, for instance with StandardScaler, or lower eta0."
+        f"Training diverged: the {what} became infinite or NaN in epoch {training.n_epochs + 1}, at a learning rate of "
+        f"{eta:.3g}. Scale the data, for instance with StandardScaler, or lower eta0."
     )

@@ -38,7 +38,8 @@ def rate(schedule, t):
         Where `schedule` gives no finite number, or a negative one.
     """
     eta = schedule(t)
-    if not (isinstance(eta, Real) and 0 <= eta < math.inf):
+    # A float first: whether it is a Real takes longer to say, and this is asked before every update.
+    if not (isinstance(eta, (float, Real)) and 0 <= eta < math.inf):
         raise ValueError(f"learning_rate={schedule!r} has to give a finite number >= 0, gave {eta!r} for update {t}.")
     # A Python float: numpy's would make float64 arithmetic of float32 weights.
     return float(eta)

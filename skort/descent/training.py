@@ -8,7 +8,7 @@ import numpy as np
 from skort.descent.batches import Batch
 from skort.descent.history import History
 
-__all__ = ["Preview", "Stepper", "Training", "TrainingState"]
+__all__ = ["Preview", "RemoteStepper", "Stepper", "Training", "TrainingState"]
 
 
 class Stepper(Protocol):
@@ -38,6 +38,19 @@ class Stepper(Protocol):
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from a state as from `state`."""
+
+
+class RemoteStepper(Stepper, Protocol):
+    """A solver whose results are elsewhere, and take longer to be read than a step takes."""
+
+    def launch(self, eta: float, share: float) -> None:
+        """Make one update with learning rate `eta`, of a batch that is this part of the epoch; read nothing."""
+
+    def means(self) -> tuple[float, float]:
+        """Return the objective and the loss, each the mean over all launches since the last call."""
+
+    def objective(self) -> float:
+        """Return the objective on the last step's batch before its update."""
 
 
 class Preview(Protocol):

@@ -19,6 +19,7 @@ from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES
 from skort.estimators.components import checked_schedule, named, resolved
 from skort.estimators.deployed import Deployed
+from skort.estimators.hardware import predicting_device, training_device
 from skort.estimators.parts import as_rows, check_columns, input_tags, known_classes, plain, prepare, split
 from skort.estimators.rows import blocks, is_plain, plain_rows
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
@@ -68,6 +69,9 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         "shuffle": ["boolean"],
         "trainable": [str, list, tuple, None],
         "dtype": [StrOptions({"float32", "float64"})],
+        # Which ones there are is known to the runtime: the name is checked in fit.
+        "device": [str],
+        "n_jobs": [Interval(Integral, 1, None, closed="left"), Interval(Integral, None, -1, closed="right"), None],
         "average": ["boolean", Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
@@ -176,8 +180,10 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         RuntimeNotAvailableError
             Where the installed ONNX Runtime lacks the API that the solver needs.
         """
+        from skort.runtime.device import CPU
+
         check_is_fitted(self)
-        return self._make_solver(self._score_graph).training_graphs()
+        return self._make_solver(self._score_graph, device=CPU).training_graphs()
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -326,7 +332,8 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
     def _update_options(self):
         """Return what a solver is told about its updates."""
         optimizer = self._resolve_optimizer()
-        return {"optimizer": optimizer, "max_grad_norm": self.max_grad_norm, "average": self.average}
+        options = {"max_grad_norm": self.max_grad_norm, "average": self.average}
+        return {"optimizer": optimizer, "device": training_device(self), **options}
 
     def _resolve_loss(self):
         loss = self._resolve(self._losses, self.loss)
@@ -351,20 +358,22 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         """Return the names of the solvers that can do what the parameters ask for."""
         from skort.solvers import usable
 
-        return usable(self.solver, np.dtype(self.dtype), self._resolve_optimizer(), self.max_grad_norm)
+        optimizer = self._resolve_optimizer()
+        return usable(self.solver, np.dtype(self.dtype), optimizer, self.max_grad_norm, training_device(self))
 
-    def _make_solver(self, score_graph, state=None):
-        from skort.solvers import SOLVERS
+    def _make_solver(self, score_graph, **options):
+        from skort.solvers import solver_class
 
-        return SOLVERS[self.solver_](score_graph, **self._solver_arguments, state=state)
+        arguments = self._solver_arguments | options
+        return solver_class(self.solver_, arguments["device"])(score_graph, **arguments)
 
     def _run(self, output, X):
         """Return a result of the deployable model."""
         if not hasattr(self, "_preprocessing"):
             check_is_fitted(self)
-        name = self._score_graph.input_name
-        run = self._deployed.inference.run
-        parts = [run(output, {name: rows}) for rows in blocks(self._prepared(X))]
+        X, name = self._prepared(X), self._score_graph.input_name
+        run, device = self._deployed.inference.run, predicting_device(self, X.shape[0])
+        parts = [run(output, {name: rows}, device) for rows in blocks(X)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

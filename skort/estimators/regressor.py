@@ -110,6 +110,14 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     dtype : {"float32", "float64"}, default="float32"
         Type of the weights, of the arithmetic, and of the exported model's input. "float64" is not for solver
         "session".
+    device : str, default="cpu"
+        What trains and predicts: "cpu"; "cuda" or "cuda:1" for a GPU of NVIDIA's, the first or second one, by solver
+        "graph". The rows, the weights and what the optimizer remembers stay on the GPU for the whole fit. Where the GPU
+        is missing, `fit` raises an error and predictions are made on the CPU, with a warning.
+    n_jobs : int, default=None
+        Number of threads of each operator on the CPU, in `fit` and in predictions of 1000 rows and more. None means 1
+        unless in a `joblib.parallel_config` context. -1 means using all processors, -2 all but one. All of these are 1
+        in a worker of joblib, as in `GridSearchCV(n_jobs=2)`. It pays in large batches: see "Threads and devices".
     average : bool or int, default=False
         The fitted weights are the mean of the weights after each update: True from the first update on, an int n from
         the n-th on, once there are so many.
@@ -220,6 +228,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         shuffle: bool = True,
         trainable: str | list[str] | None = None,
         dtype: str = "float32",
+        device: str = "cpu",
+        n_jobs: int | None = None,
         average: bool | int = False,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
@@ -238,11 +248,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.batch_size, self.max_iter = batch_size, max_iter
         self.tol, self.n_iter_no_change = tol, n_iter_no_change
         self.early_stopping, self.validation_fraction, self.scoring = early_stopping, validation_fraction, scoring
-        self.shuffle = shuffle
-        self.trainable = trainable
-        self.dtype = dtype
-        self.average = average
-        self.random_state = random_state
+        self.shuffle, self.trainable = shuffle, trainable
+        self.dtype, self.device, self.n_jobs = dtype, device, n_jobs
+        self.average, self.random_state = average, random_state
         self.warm_start, self.callbacks, self.verbose = warm_start, callbacks, verbose
 
     # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
@@ -284,7 +292,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         NotTrainableError
             Where `estimator` is not a model that can be trained; a `ValueError`.
         RuntimeNotAvailableError
-            Where the installed ONNX Runtime lacks the API that `solver` needs; an `ImportError`.
+            Where the installed ONNX Runtime lacks the API that `solver` needs, or cannot use `device`; an
+            `ImportError`.
 
         Warns
         -----

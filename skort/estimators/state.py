@@ -5,6 +5,7 @@ import contextlib
 import numpy as np
 
 from skort.estimators.components import parameter_names
+from skort.estimators.hardware import training_device
 
 __all__ = ["last_weights", "refitting", "settings", "unchanged_by_errors"]
 
@@ -62,7 +63,8 @@ def last_weights(estimator, before):
 
 
 def settings(estimator):
-    """Return the parameters of an estimator, and theirs: a solver that was made with the same is still right."""
+    """Return the parameters of an estimator, theirs, and its device: a solver made with the same is still right."""
     parameters = {name: getattr(estimator, name) for name in parameter_names(type(estimator))}
     del parameters["estimator"], parameters["callbacks"]
-    return parameters, {name: value.get_params() for name, value in parameters.items() if hasattr(value, "get_params")}
+    theirs = {name: value.get_params() for name, value in parameters.items() if hasattr(value, "get_params")}
+    return parameters, theirs, training_device(estimator)

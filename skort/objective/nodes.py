@@ -7,7 +7,8 @@ from onnx.helper import make_tensor_value_info
 
 from skort.objective.base import ScoreLoss
 from skort.objective.penalties import Penalty, l1_text, l2_gradient_text, l2_text
-from skort.onnx_text import onnx_dtype
+from skort.objective.repeated import repeated_constants
+from skort.onnx_text import function, onnx_dtype
 
 __all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "TARGET", "Objective"]
 
@@ -83,10 +84,10 @@ class Objective:
         """Add the nodes that compute `result`, the weighted sum of the loss over the batch, from `score`."""
         value = self.loss.value_function(self.n_outputs)
         if self.loss.takes_weight:
-            fragment.call(value, [score, TARGET, SAMPLE_WEIGHT], ["skort_losses"])
+            self._call(fragment, value, [score, TARGET, SAMPLE_WEIGHT], "skort_losses")
             fragment.call(_SUM, ["skort_losses"], [result])
         else:
-            fragment.call(value, [score, TARGET], ["skort_losses"])
+            self._call(fragment, value, [score, TARGET], "skort_losses")
             fragment.call(_WEIGHTED_SUM, ["skort_losses", SAMPLE_WEIGHT], [result])
 
     def add_value(self, fragment, score):
@@ -102,17 +103,20 @@ class Objective:
         if not terms:
             fragment.node("Identity", [LOSS], [OBJECTIVE])
 
-    def add_score_gradient(self, fragment, score):
+    def add_score_gradient(self, fragment, score, sample_weight=SAMPLE_WEIGHT):
         """Add the nodes that compute `SCORE_GRADIENT`, the derivative of the weighted sum of the loss by the score."""
         gradient = self.loss.gradient_function(self.n_outputs)
         if self.loss.takes_weight:
-            fragment.call(gradient, [score, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
+            self._call(fragment, gradient, [score, TARGET, sample_weight], SCORE_GRADIENT)
         else:
-            fragment.call(gradient, [score, TARGET], ["skort_gradient"])
-            fragment.node("Mul", ["skort_gradient", SAMPLE_WEIGHT], [SCORE_GRADIENT])
+            self._call(fragment, gradient, [score, TARGET], "skort_gradient")
+            fragment.node("Mul", ["skort_gradient", sample_weight], [SCORE_GRADIENT])
+
+    def _call(self, fragment, source, inputs, result):
+        fragment.call_as_is(repeated_constants(function(source, self.dtype)), inputs, [result])
 
     def add_weight_gradient(self, fragment, weight, data_gradient, gradient):
         """Add the nodes that compute `gradient`: `data_gradient` plus the l2 term's derivative by `weight`."""
         penalty_gradient = f"skort_{weight}_penalty_gradient"
-        fragment.call(l2_gradient_text(self.strengths[weight].l2), [weight], [penalty_gradient])
+        self._call(fragment, l2_gradient_text(self.strengths[weight].l2), [weight], penalty_gradient)
         fragment.node("Add", [data_gradient, penalty_gradient], [gradient])

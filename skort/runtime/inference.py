@@ -5,6 +5,7 @@ import copy
 import onnx
 import onnx.helper
 
+from skort.runtime.device import CPU
 from skort.runtime.sessions import inference_session
 
 __all__ = ["InferenceModel"]
@@ -12,9 +13,10 @@ __all__ = ["InferenceModel"]
 
 class InferenceModel:
     """
-    An ONNX model and the session that runs it.
+    An ONNX model and the sessions that run it, one a device.
 
-    The session is made at the first run, and again in every copy: pickle, deepcopy and joblib see the model only.
+    A session is made at the first run on its device, and again in every copy: pickle, deepcopy and joblib see the model
+    only.
 
     Parameters
     ----------
@@ -30,16 +32,18 @@ class InferenceModel:
         self.model = model
         self.inner_results = inner_results
         self.weights = weights or {}
-        self._session = None
+        self._device, self._sessions = CPU, {}
 
     def __getstate__(self):
-        return {**vars(self), "_session": None}
+        return {**vars(self), "_sessions": {}}
 
-    def run(self, output, inputs):
+    def run(self, output, inputs, device=CPU):
         """Return the output, or inner result, of that name for `inputs`, name -> array."""
-        if self._session is None:
-            self._session = self._make_session()
-        return self._session.run([output], {**inputs, **self.weights})[0]
+        session = self._sessions.get(device)
+        if session is None:
+            self._device = device
+            session = self._sessions[device] = self._make_session()
+        return session.run([output], {**inputs, **self.weights})[0]
 
     def _make_session(self):
         model = copy.deepcopy(self.model)
@@ -49,4 +53,4 @@ class InferenceModel:
             model.graph.input.append(info)
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in self.inner_results)
         float64 = any(i.data_type == onnx.TensorProto.DOUBLE for i in model.graph.initializer)
-        return inference_session(model.SerializeToString(), float64=float64)
+        return inference_session(model.SerializeToString(), float64=float64, device=self._device)

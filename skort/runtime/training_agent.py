@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from skort.runtime.device import CPU
 from skort.runtime.installed import require
-from skort.runtime.sessions import inference_session
+from skort.runtime.sessions import inference_session, session_options
 from skort.runtime.values import borrow
 
 __all__ = ["BoundTrainingAgent", "gradient_graph"]
@@ -50,28 +51,33 @@ class BoundTrainingAgent:
     Parameters
     ----------
     graph : bytes
-        As from `gradient_graph`, with a `YieldOp` of one scalar.
+        As from `gradient_graph`, with a `YieldOp` whose first value is a scalar.
     inputs : dict of str to ndarray
         C-contiguous arrays, one for every input of the graph.
     outputs : dict of str to ndarray
         C-contiguous arrays, one for every output of the graph.
+    returned : sequence of ndarray, default=()
+        What the `YieldOp` gives the backward part for each value that is yielded after the first one.
+    device : Device, default=CPU
+        Its threads count.
     """
 
-    def __init__(self, graph, inputs, outputs):
+    def __init__(self, graph, inputs, outputs, returned=(), device=CPU):
         agent_class = require("TrainingAgent")
         from onnxruntime.capi import _pybind_state
 
         dtype = next(iter(outputs.values())).dtype
-        self._session = inference_session(graph, float64=dtype == np.float64)
+        options = session_options(device, spinning=True)
+        self._session = inference_session(graph, float64=dtype == np.float64, device=device, options=options)
         input_names = [i.name for i in self._session.get_inputs()]
         output_names = [o.name for o in self._session.get_outputs()]
-        device = _pybind_state.OrtDevice(_pybind_state.OrtDevice.cpu(), _pybind_state.OrtDevice.default_memory(), 0)
-        self._agent = agent_class(
-            self._session._sess, input_names, [device], output_names, [device] * len(output_names), 0
-        )
+        memory = _pybind_state.OrtDevice(_pybind_state.OrtDevice.cpu(), _pybind_state.OrtDevice.default_memory(), 0)
+        # First, the derivative of the scalar by itself.
+        returned = [np.ones((), dtype), *returned]
+        memories = [memory] * len(returned), [memory] * len(output_names)
+        self._agent = agent_class(self._session._sess, input_names, memories[0], output_names, memories[1], 0)
         self._vector, self._state = _pybind_state.OrtValueVector, _pybind_state.PartialGraphExecutionState
-        # The derivative of the yielded value by itself.
-        self._borrowed = [inputs, outputs, np.ones((), dtype)]
+        self._borrowed = [inputs, outputs, returned]
 
         def values(arrays):
             vector = self._vector()
@@ -81,13 +87,13 @@ class BoundTrainingAgent:
 
         self._inputs = values(inputs[name] for name in input_names)
         self._outputs = values(outputs[name] for name in output_names)
-        self._one = values(self._borrowed[-1:])
+        self._returned = values(returned)
 
     def run(self):
-        """Run forward and backward; return the yielded value, a float."""
+        """Run forward and backward; return the scalar that is yielded, a float."""
         state, yielded = self._state(), self._vector()
         self._agent.run_forward(self._inputs, yielded, state, None)
         # Read before the backward run, which may reuse its memory.
         value = float(yielded[0].numpy())
-        self._agent.run_backward(self._one, self._outputs, state)
+        self._agent.run_backward(self._returned, self._outputs, state)
         return value

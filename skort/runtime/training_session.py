@@ -9,8 +9,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from skort.runtime.installed import require
-from skort.runtime.sessions import PROVIDERS, session_options
+from skort.runtime.device import CPU
+from skort.runtime.installed import load, require
+from skort.runtime.sessions import session_options
 from skort.runtime.values import borrow
 
 __all__ = ["BoundTrainingSession", "SessionOptimizer", "adam_optimizer", "training_graph"]
@@ -70,10 +71,12 @@ class BoundTrainingSession:
         C-contiguous float32 arrays, one for every input of the model. A run reads them where they are. The arrays
         are kept.
     optimizer : SessionOptimizer
+    device : Device, default=CPU
+        Its threads count.
     """
 
-    def __init__(self, model, trainable, inputs, optimizer):
-        self._session = _training_session(model, trainable, optimizer)
+    def __init__(self, model, trainable, inputs, optimizer, device=CPU):
+        self._session = _training_session(model, trainable, optimizer, device)
         self._trainable = list(trainable)
         self._prefixes = {"weights": "", **optimizer.memory}
         self._eta = np.zeros(1, np.float32)
@@ -87,14 +90,15 @@ class BoundTrainingSession:
         for name, array in self._outputs.items():
             binding.bind_ortvalue_output(name, borrow(array))
         binding.bind_ortvalue_output(GRADIENT_NORM, borrow(self._gradient_norm))
-        # The wrapper's own run_with_iobinding costs a quarter of a small step.
-        self._run, self._binding = self._session._sess.run_with_iobinding, binding._iobinding
+        # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without options makes its own.
+        self._run, self._options = self._session._sess.run_with_iobinding, load().RunOptions()
+        self._binding = binding._iobinding
 
     def run(self, eta):
         """Make one update of every trained weight; return the objective before it, a float."""
         self._eta[0] = eta
-        self._run(self._binding, None)
-        return float(self._objective)
+        self._run(self._binding, self._options)
+        return self._objective.item()
 
     def value(self, output):
         """Return the function that gives an output of the last run, a float."""
@@ -119,11 +123,11 @@ def training_graph(model, trainable, optimizer):
     """Return the graph that TrainingSession makes of `model`: forward, backward and update (an `onnx.ModelProto`)."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "training.onnx")
-        _training_session(model, trainable, optimizer, str(path))
+        _training_session(model, trainable, optimizer, graph_path=str(path))
         return onnx.load(path)
 
 
-def _training_session(model, trainable, optimizer, graph_path=None):
+def _training_session(model, trainable, optimizer, device=CPU, graph_path=None):
     session_class = require("TrainingSession")
     from onnxruntime.capi import _pybind_state
 
@@ -138,7 +142,8 @@ def _training_session(model, trainable, optimizer, graph_path=None):
     if graph_path is not None:
         parameters.model_with_training_graph_path = graph_path
     model = _with_overridable(_with_copied(model, trainable), [*trainable, _ZERO])
-    return session_class(model.SerializeToString(), parameters, session_options(), providers=PROVIDERS)
+    options = session_options(device, spinning=True)
+    return session_class(model.SerializeToString(), parameters, options, providers=device.providers())
 
 
 def _with_copied(model, weights):
@@ -146,7 +151,7 @@ def _with_copied(model, weights):
     # weights have gone back through it: these would be those of the new weight. So the graph reads a copy, the weight
     # plus a zero that the session does not know to be one.
     model = copy.deepcopy(model)
-    copies = {name: f"skort_copy/{name}" for name in weights}
+    copies = {name: f"skort_copy/{name}" for name in _read_late(model.graph, weights)}
     for node in model.graph.node:
         node.input[:] = [copies.get(name, name) for name in node.input]
     nodes = [helper.make_node("Add", [name, _ZERO], [copied]) for name, copied in copies.items()]
@@ -155,6 +160,22 @@ def _with_copied(model, weights):
     model.graph.node.extend(nodes)
     model.graph.initializer.append(numpy_helper.from_array(np.zeros((), np.float32), _ZERO))
     return model
+
+
+def _read_late(graph, weights):
+    """Return the weights that may be read when their gradients are there: other gradients may go through them."""
+    reached = set(weights)
+    for node in graph.node:
+        if not reached.isdisjoint(node.input):
+            reached.update(node.output)
+    late = []
+    for name in weights:
+        readers = [node for node in graph.node if name in node.input]
+        others = {other for node in readers for other in node.input if other != name}
+        # The derivatives by the others of a sum do not read the weight; those by what holds no weight are not computed.
+        if not (len(readers) == 1 and (readers[0].op_type == "Add" or reached.isdisjoint(others))):
+            late.append(name)
+    return late
 
 
 def _with_overridable(model, names):

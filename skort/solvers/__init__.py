@@ -4,9 +4,9 @@ import numpy as np
 
 from skort.descent.optimizers import SGD
 from skort.exceptions import RuntimeNotAvailableError
-from skort.solvers.choice import SOLVERS, chosen, usable
+from skort.solvers.choice import SOLVERS, chosen, solver_class, usable
 
-__all__ = ["SOLVERS", "available_solvers", "chosen", "usable"]
+__all__ = ["SOLVERS", "available_solvers", "chosen", "solver_class", "usable"]
 
 
 def available_solvers():

@@ -8,10 +8,12 @@ from skort.descent.batches import Batch
 from skort.descent.clipping import clipped, norm
 from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
+from skort.graphs.gradient.elementwise import relu_gradient
 from skort.graphs.initial import check_differentiable
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import soft_threshold
 from skort.onnx_text import Fragment, inlined, rewritten
+from skort.runtime.device import CPU
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
 from skort.solvers.derived import check_loss, derived_score_gradient
@@ -19,18 +21,7 @@ from skort.solvers.state import everything, flat, load, saved, strengths_vector,
 
 __all__ = ["AgentSolver"]
 
-# In place of kernels that do not exist in float64, and take longer than the products of matrices in float32.
-_GRADIENTS = {
-    "ReluGrad": """
-relu_gradient (output_gradient, output) => (input_gradient) {
-    positive = Cast <to = 9> (output)
-    slope = CastLike (positive, output)
-    input_gradient = Mul (output_gradient, slope)
-}"""
-}
-
-
-_RETURNED_LOSS = f"{LOSS}_returned"
+_RETURNED_LOSS, _RETURNED_WEIGHT = f"{LOSS}_returned", f"{SAMPLE_WEIGHT}_returned"
 
 
 class AgentSolver:
@@ -49,7 +40,7 @@ class AgentSolver:
     objective : Objective
     optimizer : Optimizer
     batch_size : int
-    max_grad_norm, average, state
+    max_grad_norm, average, device, state
         As for `Solver`.
 
     Raises
@@ -75,7 +66,18 @@ class AgentSolver:
         if objective.loss.gradient_function(objective.n_outputs) is None:
             check_loss(objective, batch_size, runtime_gradient)
 
-    def __init__(self, score_graph, objective, optimizer, batch_size, *, max_grad_norm=None, average=False, state=None):
+    def __init__(
+        self,
+        score_graph,
+        objective,
+        optimizer,
+        batch_size,
+        *,
+        max_grad_norm=None,
+        average=False,
+        device=CPU,
+        state=None,
+    ):
         self._optimizer = optimizer
         self._max_grad_norm = max_grad_norm
         self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)
@@ -97,7 +99,8 @@ class AgentSolver:
         outputs = {_gradient_of(name): gradient for name, gradient in views(self._gradient, initial).items()}
         outputs[_RETURNED_LOSS] = loss = np.zeros((), objective.dtype)
         self.loss = loss.item
-        self._agent = BoundTrainingAgent(self._model.SerializeToString(), inputs, outputs)
+        returned = [self.batch.sample_weight]
+        self._agent = BoundTrainingAgent(self._model.SerializeToString(), inputs, outputs, returned, device)
         self._l1 = strengths_vector(objective, initial, "l1")
 
     def step(self, eta):
@@ -146,9 +149,10 @@ def _gradient_graph(score_graph, objective, batch_size):
     """
     Return the runtime's gradient graph of the score, with the objective written into it.
 
-    The runtime yields the score to its caller, who is to bring back the gradient by the score. Here that gradient is
-    computed in the forward part and used by the backward part, and what is yielded is the objective: one call less a
-    step, no copy, and memory that the runtime plans itself.
+    The runtime yields the score to its caller, who is to bring back the gradient by the score. Here the backward part
+    computes that gradient, and what is yielded is the objective: one call less a step, no copy, and memory that the
+    runtime plans itself. The sample weights are yielded, too, and come back as they are: all that is computed from them
+    then belongs to the backward part, without a product with one that says so.
     """
     model = score_graph.with_batch_size(batch_size)
     model = onnx.load_from_string(gradient_graph(model.SerializeToString(), score_graph.trainable))
@@ -158,13 +162,16 @@ def _gradient_graph(score_graph, objective, batch_size):
     for node in model.graph.node:
         node.output[:] = [data_gradients.get(name, name) for name in node.output]
         if node.op_type == "YieldOp":
+            (score_gradient,) = node.output
             objective.add_value(fragment, score_graph.score_name)
-            _add_score_gradient(fragment, objective, score_graph.score_name, batch_size)
             fragment.nodes.append(node)
-            fragment.node("Mul", [SCORE_GRADIENT, _gradient_of(OBJECTIVE)], node.output)
-            # Times one, too: what forward computes is an output only where backward computes with it.
+            node.input[:] = [OBJECTIVE, SAMPLE_WEIGHT]
+            node.output[:] = [_gradient_of(OBJECTIVE), _RETURNED_WEIGHT]
+            node.attribute[0].ints[:] = [0, 1]
+            # Times one: what forward computes is an output only where backward computes with it.
             fragment.node("Mul", [LOSS, _gradient_of(OBJECTIVE)], [_RETURNED_LOSS])
-            node.input[:], node.output[:] = [OBJECTIVE], [_gradient_of(OBJECTIVE)]
+            _add_score_gradient(fragment, objective, score_graph.score_name, batch_size)
+            fragment.node("Identity", [SCORE_GRADIENT], [score_gradient])
         else:
             fragment.nodes.append(node)
     for name in smooth:
@@ -174,12 +181,13 @@ def _gradient_graph(score_graph, objective, batch_size):
     model.graph.node.extend(fragment.nodes)
     model.graph.input.extend(objective.inputs(batch_size))
     model.graph.output.append(objective.output(_RETURNED_LOSS))
-    return rewritten(inlined(model, fragment), _GRADIENTS, objective.dtype)
+    # ReluGrad does not exist in float64, and takes longer than the products of matrices in float32.
+    return rewritten(inlined(model, fragment), {"ReluGrad": relu_gradient(objective.dtype)}, objective.dtype)
 
 
 def _add_score_gradient(fragment, objective, score, batch_size):
     if objective.loss.gradient_function(objective.n_outputs) is None:
         gradient = derived_score_gradient(objective, batch_size)
-        fragment.call_as_is(gradient, [score, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
+        fragment.call_as_is(gradient, [score, TARGET, _RETURNED_WEIGHT], [SCORE_GRADIENT])
     else:
-        objective.add_score_gradient(fragment, score)
+        objective.add_score_gradient(fragment, score, _RETURNED_WEIGHT)

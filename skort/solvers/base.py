@@ -9,6 +9,7 @@ from skort.descent.optimizers import Optimizer
 from skort.descent.training import Stepper
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import Objective
+from skort.runtime.device import CPU, Device
 
 __all__ = ["Solver"]
 
@@ -30,6 +31,8 @@ class Solver(Stepper, Protocol):
         A longer gradient is shortened to this Euclidean norm.
     average : bool or int, default=False
         From which update on the mean of the weights takes the place of the weights, see `Average`.
+    device : Device, default=CPU
+        What the steps run on.
     state : dict of str to ndarray, default=None
         As from `state`: what to go on from. None: the initial weights.
     """
@@ -43,6 +46,7 @@ class Solver(Stepper, Protocol):
         *,
         max_grad_norm: float | None = None,
         average: bool | int = False,
+        device: Device = CPU,
         state: dict[str, np.ndarray] | None = None,
     ): ...
 

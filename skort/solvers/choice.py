@@ -3,11 +3,13 @@
 import contextlib
 
 from skort.exceptions import NotTrainableError
+from skort.runtime.device import CPU
 from skort.solvers.agent import AgentSolver
 from skort.solvers.graph import GraphSolver
+from skort.solvers.resident import ResidentSolver
 from skort.solvers.session import SessionSolver
 
-__all__ = ["SOLVERS", "chosen", "usable"]
+__all__ = ["SOLVERS", "chosen", "solver_class", "usable"]
 
 #: The values of the estimators' parameter `solver`, beside "auto": the fastest first, by `python -m benchmarks`.
 SOLVERS = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
@@ -16,7 +18,7 @@ SOLVERS = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
 _MANY_WEIGHTS = 500_000
 
 
-def usable(solver, dtype, optimizer, max_grad_norm=None):
+def usable(solver, dtype, optimizer, max_grad_norm=None, device=CPU):
     """
     Return the names of the solvers that come into question, the fastest first.
 
@@ -27,6 +29,7 @@ def usable(solver, dtype, optimizer, max_grad_norm=None):
         float32 or float64.
     optimizer : Optimizer
     max_grad_norm : float or None, default=None
+    device : Device, default=CPU
 
     Raises
     ------
@@ -36,15 +39,29 @@ def usable(solver, dtype, optimizer, max_grad_norm=None):
         Where the installed ONNX Runtime lacks what it needs.
     """
     if solver != "auto":
+        _check_device(solver, device)
         SOLVERS[solver].check(dtype, optimizer, max_grad_norm)
         return [solver]
     names = []
-    for name, solver_class in SOLVERS.items():
+    for name in SOLVERS:
         with contextlib.suppress(ValueError, ImportError):
-            solver_class.check(dtype, optimizer, max_grad_norm)
-            names.append(name)
+            names += usable(name, dtype, optimizer, max_grad_norm, device)
     # Where none can, the first one says why.
-    return names or usable(next(iter(SOLVERS)), dtype, optimizer, max_grad_norm)
+    return names or usable(next(iter(SOLVERS)), dtype, optimizer, max_grad_norm, device)
+
+
+def solver_class(name, device):
+    """Return the class of a solver on a device."""
+    return ResidentSolver if device.is_remote else SOLVERS[name]
+
+
+def _check_device(solver, device):
+    if device.is_remote and solver != "graph":
+        raise ValueError(
+            f'solver="{solver}" trains with device="cpu" only, got device="{device.name}". Use solver="graph" or '
+            'device="cpu".'
+        )
+    device.check()
 
 
 def chosen(names, score_graph, objective, batch_size):

@@ -121,4 +121,4 @@ def _loss_model(objective, batch_size):
     output = helper.make_tensor_value_info(_LOSS, element_type, [])
     graph = helper.make_graph(fragment.nodes, "loss", objective.inputs(batch_size), [output], [score])
     model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
-    return onnx.shape_inference.infer_shapes(inlined(model, fragment))
+    return onnx.shape_inference.infer_shapes(inlined(model, fragment), data_prop=True)

@@ -10,6 +10,7 @@ from skort.descent.clipping import norm
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initial import check_differentiable
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
+from skort.runtime.device import CPU
 from skort.runtime.installed import load as load_onnxruntime
 from skort.runtime.step_session import StepSession
 from skort.solvers.derived import check_loss
@@ -33,7 +34,7 @@ class GraphSolver:
     objective : Objective
     optimizer : OnnxOptimizer
     batch_size : int
-    max_grad_norm, average, state
+    max_grad_norm, average, device, state
         As for `Solver`.
 
     Raises
@@ -61,7 +62,18 @@ class GraphSolver:
         if objective.loss.gradient_function(objective.n_outputs) is None:
             check_loss(objective, batch_size, rule_gradient)
 
-    def __init__(self, score_graph, objective, optimizer, batch_size, *, max_grad_norm=None, average=False, state=None):
+    def __init__(
+        self,
+        score_graph,
+        objective,
+        optimizer,
+        batch_size,
+        *,
+        max_grad_norm=None,
+        average=False,
+        device=CPU,
+        state=None,
+    ):
         self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)
         self._initial = score_graph.weights()
         weights = flat(self._initial)
@@ -85,7 +97,7 @@ class GraphSolver:
         given = {i.name for i in model.graph.input}
         states = {name: array for name, array in states.items() if name in given}
         next_names = {name: next_name(name) for name in states}
-        self._session = StepSession(model.SerializeToString(), inputs, outputs, states, next_names, self._parts)
+        self._session = StepSession(model.SerializeToString(), inputs, outputs, states, next_names, self._parts, device)
         if state is not None:
             self.restore(state)
 

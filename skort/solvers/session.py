@@ -10,6 +10,7 @@ from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.initial import check_differentiable
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.onnx_text import Fragment, inlined, rewritten
+from skort.runtime.device import CPU
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer, adam_optimizer, training_graph
 from skort.solvers.derived import check_loss
@@ -58,7 +59,7 @@ class SessionSolver:
     objective : Objective
     optimizer : SGD or Adam
     batch_size : int
-    max_grad_norm, average, state
+    max_grad_norm, average, device, state
         As for `Solver`; gradients cannot be clipped.
 
     Raises
@@ -102,7 +103,18 @@ class SessionSolver:
         check_differentiable(score_graph, "session", runtime_gradient)
         check_loss(objective, batch_size, runtime_gradient)
 
-    def __init__(self, score_graph, objective, optimizer, batch_size, *, max_grad_norm=None, average=False, state=None):
+    def __init__(
+        self,
+        score_graph,
+        objective,
+        optimizer,
+        batch_size,
+        *,
+        max_grad_norm=None,
+        average=False,
+        device=CPU,
+        state=None,
+    ):
         check_loss(objective, batch_size, runtime_gradient)
         self._trainable = score_graph.trainable
         self._model = _objective_graph(score_graph, objective, batch_size)
@@ -115,7 +127,7 @@ class SessionSolver:
         self._initial = score_graph.weights()
         self._memory = optimizer.start(*score_graph.n_weights(), objective.dtype)
         self._optimizer, self._eta = _OPTIMIZERS[type(optimizer)](optimizer, self._memory)
-        self._session = BoundTrainingSession(self._model, self._trainable, inputs, self._optimizer)
+        self._session = BoundTrainingSession(self._model, self._trainable, inputs, self._optimizer, device)
         self.gradient_norm = self._session.gradient_norm
         self.loss = self._session.value(LOSS)
         self._average = Average(average, sum(score_graph.n_weights()))

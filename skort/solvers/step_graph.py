@@ -114,12 +114,14 @@ unpacked (weights) => ({", ".join(f"weight{i}" for i in range(len(weights)))}) {
 
 def _packed(weights):
     """Return the function that puts the gradients by all weights together."""
-    parts = "\n".join(f"    part{i} = Reshape (gradient{i}, flat)" for i in range(len(weights)))
+    matrices = [i for i, w in enumerate(weights.values()) if w.ndim != 1]
+    vectors = [f"part{i}" if i in matrices else f"gradient{i}" for i in range(len(weights))]
+    parts = "\n".join(f"    part{i} = Reshape (gradient{i}, flat)" for i in matrices)
     return f"""
 packed ({", ".join(f"gradient{i}" for i in range(len(weights)))}) => (gradient) {{
     flat = Constant <value = int64[1] {{-1}}> ()
 {parts}
-    gradient = Concat <axis = 0> ({", ".join(f"part{i}" for i in range(len(weights)))})
+    gradient = Concat <axis = 0> ({", ".join(vectors)})
 }}"""
 
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import onnx.parser
 
+from skort.runtime.device import Device
 from skort.runtime.step_session import StepSession
 
 # a, b -> b, a + b x
@@ -91,3 +92,19 @@ shift (double[2] a, double[1] last) => (double[2] a_next)
     for expected in ([1, 2], [3, 4], [7, 8]):
         session.run()
         np.testing.assert_array_equal(session.state["a"], expected)
+
+
+def test_the_same_runs_on_a_device_with_memory_of_its_own():
+    device = Device(is_remote=True)
+    x, total = device.put(np.ones(())), device.put(np.zeros(()))
+    start = {"a": np.zeros(2), "b": np.array([1.0, 2.0])}
+    session = StepSession(MODEL, {"x": x}, {"sum": total}, start, NEXT, device=device)
+    for expected in (1, 2, 3):
+        session.run()
+        np.testing.assert_array_equal(device.get(session.state["b"]), [expected, 2 * expected])
+        assert device.get(total) == 3 * expected
+    session.replace("x", device.put(np.array(10.0)))
+    for expected in (2 + 30, 3 + 320):
+        session.run()
+        np.testing.assert_array_equal(device.get(session.state["b"]), [expected, 2 * expected])
+    np.testing.assert_array_equal(start["b"], [1, 2])

@@ -39,6 +39,36 @@ def test_every_step_sees_the_weights_of_the_step_before():
     np.testing.assert_allclose(session.state()["weights"]["b"], b, rtol=1e-4, atol=1e-6)
 
 
+# J = sum((X W W + b)^2) / 2: the gradient that comes to the first W goes through the second one.
+TIED = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+half_square (float[3, 2] X) => (float J) <float[2, 2] W = {1, 2, -1, 0.5}, float[1, 2] b = {0.5, -1}>
+{
+    hidden = MatMul (X, W)
+    product = MatMul (hidden, W)
+    score = Add (product, b)
+    square = Mul (score, score)
+    sum = ReduceSum <keepdims = 0> (square)
+    half = Constant <value = float {0.5}> ()
+    J = Mul (half, sum)
+}""")
+
+
+def test_gradients_go_through_weights_as_they_were_before_the_step():
+    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer
+
+    X = np.array([[1, 0], [0.5, 1], [-1, 2]], dtype=np.float32)
+    session = BoundTrainingSession(TIED, ["W", "b"], {"X": X}, SessionOptimizer())
+    W, b, eta = np.array([[1.0, 2.0], [-1.0, 0.5]]), np.array([[0.5, -1.0]]), 0.01
+    for _ in range(10):
+        hidden = X @ W
+        score = hidden @ W + b
+        assert session.run(eta) == pytest.approx(0.5 * (score**2).sum(), rel=1e-5)
+        W, b = W - eta * (hidden.T @ score + X.T @ (score @ W.T)), b - eta * score.sum(axis=0)
+    np.testing.assert_allclose(session.state()["weights"]["W"], W, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(session.state()["weights"]["b"], b, rtol=1e-4, atol=1e-6)
+
+
 def test_the_arrays_are_kept_alive():
     from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer
 

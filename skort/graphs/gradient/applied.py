@@ -1,5 +1,6 @@
 """One node of a graph, as the rules see it."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,11 +26,14 @@ class Applied:
         Of all results that have a known shape.
     constants : dict of str to ndarray
         The values that are known.
+    dtype : dtype or None
+        Of the first output, where it is float32 or float64.
     """
 
     node: onnx.NodeProto
     shapes: dict[str, tuple[int, ...]]
     constants: dict[str, np.ndarray]
+    dtype: np.dtype | None
 
     def shape(self, i):
         """Return the shape of input `i`."""
@@ -92,7 +96,17 @@ def broadcast_axes(shape, given):
 
 def sum_to(shape, given):
     """Return the function `(dy) => (dx)` that sums an array of shape `given` to `shape`, which was broadcast to it."""
-    axes, same_rank = broadcast_axes(shape, given), len(shape) == len(given)
+    same_rank, is_number = len(shape) == len(given), math.prod(shape) == 1
+    # The sum over all axes takes less time than that over all but those of size 1.
+    axes = list(range(len(given))) if is_number else broadcast_axes(shape, given)
+    if axes == [0] and len(given) == 2:
+        # The same sums as a product, which takes half the time of ReduceSum, or less.
+        return f"""
+sum_of_rows (dy) => (dx) {{
+    size = Constant <value = {int64s([1, given[0]] if same_rank else given[:1])}> ()
+    ones = ConstantOfShape <value = float[1] {{1}}> (size)
+    dx = MatMul (ones, dy)
+}}"""
     # Without the sizes of 1 that are repeated as well as new, the sum has the shape.
     is_shaped = same_rank or len(axes) == len(given) - len(shape)
     return f"""

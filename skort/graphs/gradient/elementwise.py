@@ -1,10 +1,11 @@
 """The gradients of operators whose output has one element for each of their inputs', and of softmax."""
 
+import numpy as np
 import onnx
 
 from skort.graphs.gradient.applied import Rule, each, texts
 
-__all__ = ["ELEMENTWISE"]
+__all__ = ["ELEMENTWISE", "relu_gradient"]
 
 
 def _formatted(text, **defaults):
@@ -31,6 +32,27 @@ def _softmax(text):
         return text % {"axis": applied.axis(-1)}
 
     return rule
+
+
+def relu_gradient(dtype):
+    """
+    Return the function `(dy, y) => (dx)` of Relu: dx = dy where y > 0, otherwise 0.
+
+    The slope is y times the largest number of float32, at most 1, which takes half the time of a comparison and a Cast.
+    In float32 one operator clips a line so.
+    """
+    if dtype == np.float32:
+        slope = "slope = HardSigmoid <alpha = 3.4028234e38, beta = 0.0> (y)"
+    else:
+        slope = """largest = Constant <value = float {3.4028234e38}> ()
+    one = Constant <value = float {1}> ()
+    steep = Mul (largest, y)
+    slope = Min (steep, one)"""
+    return f"""
+relu_gradient (dy, y) => (dx) {{
+    {slope}
+    dx = Mul (dy, slope)
+}}"""
 
 
 def _extreme(applied, i):
@@ -132,12 +154,7 @@ pow_gradient (a, b, dy) => (da) {
     da = Mul (dy, finite)
 }"""),
     # y = max(0, x): dx = dy where y > 0
-    "Relu": each("""
-relu_gradient (y, dy) => (dx) {
-    positive = Cast <to = 9> (y)
-    slope = CastLike (positive, y)
-    dx = Mul (dy, slope)
-}"""),
+    "Relu": lambda applied, i: relu_gradient(applied.dtype),
     # y = x where x > 0, otherwise alpha x: dx = dy, otherwise alpha dy
     "LeakyRelu": _formatted(
         """

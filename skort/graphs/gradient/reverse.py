@@ -83,11 +83,12 @@ def rule_gradient(graph):
     known = _Known(graph)
 
     def has_gradient(node, reached):
-        if node.op_type in FLOAT32_ONLY and known.dtypes.get(node.output[0]) == np.float64:
+        applied = known.applied(node)
+        if node.op_type in FLOAT32_ONLY and applied.dtype == np.float64:
             return False
         wanted = [i for i, name in enumerate(node.input) if name in reached]
         # What only a subgraph reads has no position.
-        return bool(wanted) and all(_text(known.applied(node), i) for i in wanted)
+        return bool(wanted) and all(_text(applied, i) for i in wanted)
 
     return has_gradient
 
@@ -119,7 +120,7 @@ class _Known:
                 self.dtypes[info.name] = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
 
     def applied(self, node):
-        return Applied(node, self.shapes, self.constants)
+        return Applied(node, self.shapes, self.constants, self.dtypes.get(node.output[0]))
 
 
 def _reached(known, names):
@@ -150,7 +151,7 @@ def _add_partial(fragment, known, node, i, gradients, result):
     values |= {f"x{k}": name for k, name in enumerate(node.input)}
     values |= {f"dy{k}": gradient for k, gradient in enumerate(gradients)}
     # Inside a Cast to the other type and back the numbers are of that type.
-    rule = function(text, known.dtypes[node.output[0]])
+    rule = function(text, applied.dtype)
     shape, given = applied.shape(i), applied.gradient_shape(i)
     partial = result if shape == given else f"{result}_broadcast"
     fragment.call_as_is(rule, [values[name] for name in rule.input], [partial])

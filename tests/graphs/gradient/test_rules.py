@@ -230,3 +230,12 @@ def test_kinks_are_those_of_the_runtime(name, arrays, expected, run_onnx):
     alone, w = model((name, arrays, 0, {}), np.float32)
     whole, dy = with_gradient(alone, "float32")
     np.testing.assert_array_equal(next(iter(run_onnx(whole, w=w, dy=np.ones_like(dy)).values())), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_slope_of_relu_is_one_or_zero_whatever_the_size(dtype, run_onnx):
+    sizes = np.array([1.2e-38, 1e-20, 1.0, 1e20, 3e38, np.inf])
+    alone, w = model(("Relu", [np.concatenate([-sizes, sizes])], 0, {}), np.dtype(dtype))
+    gradient, dy = with_gradient(alone, dtype)
+    (got,) = run_onnx(gradient, w=w, dy=dy).values()
+    np.testing.assert_array_equal(got, [0.0] * 6 + dy[6:].tolist())
