@@ -153,11 +153,11 @@ def test_an_epoch_makes_the_order_of_the_rows_and_no_copy_of_them(solver):
     "estimator_class, inner, n_classes, n_nodes",
     [
         (OrtSGDRegressor, None, 0, 20),
-        (OrtSGDRegressor, MLPRegressor(hidden_layer_sizes=(8,)), 0, 30),
+        (OrtSGDRegressor, MLPRegressor(hidden_layer_sizes=(8,)), 0, 29),
         (OrtSGDClassifier, None, 2, 29),
-        (OrtSGDClassifier, MLPClassifier(hidden_layer_sizes=(8,)), 2, 39),
-        (OrtSGDClassifier, None, 3, 23),
-        (OrtSGDClassifier, MLPClassifier(hidden_layer_sizes=(8,)), 3, 33),
+        (OrtSGDClassifier, MLPClassifier(hidden_layer_sizes=(8,)), 2, 38),
+        (OrtSGDClassifier, None, 3, 22),
+        (OrtSGDClassifier, MLPClassifier(hidden_layer_sizes=(8,)), 3, 32),
     ],
 )
 def test_the_step_of_solver_graph_has_few_nodes(estimator_class, inner, n_classes, n_nodes, monkeypatch, tmp_path):
