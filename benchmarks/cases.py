@@ -163,7 +163,6 @@ CASES = [
             "skorch": _by_solver(10, 8, 15),
         },
         floors=_FLOORS,
-        all_cores=True,
     ),
     Case(
         "The gallery of onnxcustom, regression: 1000 x 100, hidden layers (50, 10), batches of 15, 100 epochs",

@@ -152,9 +152,11 @@ def _runner(model):
     for name, array in outputs.items():
         binding.bind_ortvalue_output(name, load().OrtValue.ortvalue_from_numpy(array))
 
+    options = load().RunOptions()
+
     def run(n_runs, borrowed=(arrays, outputs)):
         for _ in range(n_runs):
-            session.run_with_iobinding(binding)
+            session.run_with_iobinding(binding, options)
 
     return run
 

@@ -35,20 +35,17 @@ def inference_session(graph, *, float64=False, device=CPU, options=None):
     return session
 
 
-def session_options(device=CPU, *, spinning=False):
+def session_options(device=CPU):
     """
     Return options of a session that logs nothing: its errors are exceptions.
 
-    Parameters
-    ----------
-    device : Device, default=CPU
-    spinning : bool, default=False
-        Whether several threads wait for work awake. It pays where runs follow each other at once: to wake a thread
-        takes as long as a small product of matrices. It takes their cores from other processes.
+    Several threads wait for the next operator of a run awake, as to wake one takes as long as a small product of
+    matrices; between runs they sleep: awake they would take the core that the caller goes on with.
     """
     options = load().SessionOptions()
     options.intra_op_num_threads = device.n_threads
     options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
+    options.add_session_config_entry("session.intra_op.allow_spinning", "1")
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     options.log_severity_level = _FATAL
     return options

@@ -79,7 +79,7 @@ def _is_small(device, inputs, state):
 
 
 def _session(graph, device=CPU):
-    options = session_options(device, spinning=True)
+    options = session_options(device)
     # Constant folding, common subexpressions, MatMul + Add as Gemm. More makes a slower start and no faster step.
     options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
     return inference_session(graph, device=device, options=options)

@@ -4,7 +4,7 @@ import numpy as np
 
 from skort.runtime.device import CPU
 from skort.runtime.installed import require
-from skort.runtime.sessions import inference_session, session_options
+from skort.runtime.sessions import inference_session
 from skort.runtime.values import borrow
 
 __all__ = ["BoundTrainingAgent", "gradient_graph"]
@@ -67,8 +67,7 @@ class BoundTrainingAgent:
         from onnxruntime.capi import _pybind_state
 
         dtype = next(iter(outputs.values())).dtype
-        options = session_options(device, spinning=True)
-        self._session = inference_session(graph, float64=dtype == np.float64, device=device, options=options)
+        self._session = inference_session(graph, float64=dtype == np.float64, device=device)
         input_names = [i.name for i in self._session.get_inputs()]
         output_names = [o.name for o in self._session.get_outputs()]
         memory = _pybind_state.OrtDevice(_pybind_state.OrtDevice.cpu(), _pybind_state.OrtDevice.default_memory(), 0)

@@ -142,7 +142,7 @@ def _training_session(model, trainable, optimizer, device=CPU, graph_path=None):
     if graph_path is not None:
         parameters.model_with_training_graph_path = graph_path
     model = _with_overridable(_with_copied(model, trainable), [*trainable, _ZERO])
-    options = session_options(device, spinning=True)
+    options = session_options(device)
     return session_class(model.SerializeToString(), parameters, options, providers=device.providers())
 
 

@@ -51,7 +51,7 @@ def threads(monkeypatch):
         made.append(options(*args, **kwargs).intra_op_num_threads)
         return options(*args, **kwargs)
 
-    for module in ("sessions", "step_session", "training_agent", "training_session"):
+    for module in ("sessions", "step_session", "training_session"):
         monkeypatch.setattr(f"skort.runtime.{module}.session_options", watched)
     # Small trainings share their sessions.
     skort.runtime.step_session._shared_session.cache_clear()
