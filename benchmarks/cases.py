@@ -8,9 +8,12 @@ from typing import Any
 from benchmarks.contenders import contenders, estimator
 from benchmarks.problems import Problem, blobs, classification, regression
 
-__all__ = ["CASES", "PREDICTIONS", "Case", "Prediction", "Race", "all_races"]
+__all__ = ["CASES", "OURS", "PREDICTIONS", "Case", "Prediction", "Race", "all_races"]
 
 SESSION, AGENT, GRAPH, PREDICT = "session", "agent", "graph", "skort"
+
+#: The names of skort among the contenders.
+OURS = [SESSION, AGENT, GRAPH, PREDICT]
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Case:
     goals, floors
         As for `Race`.
     all_cores : bool, default=False
-        Whether its batches are so large that it is measured on all cores, too.
+        Whether its goals are those of all cores, too. The others are of one thread.
     """
 
     name: str
@@ -79,8 +82,7 @@ class Case:
             n_units,
             contenders(problem, n_jobs),
             lambda score: problem.loss(score(problem.X)),
-            self.goals,
-            self.floors,
+            *((self.goals, self.floors) if n_jobs is None or self.all_cores else ({}, {})),
         )
 
 
@@ -119,7 +121,8 @@ class Prediction:
 
         models = {PREDICT: model, "scikit-learn": model.to_sklearn()}
         runs = {name: partial(predictions, fitted.predict) for name, fitted in models.items()}
-        return Race(self.name, "call", n_calls, runs, problem.loss, {"scikit-learn": {PREDICT: self.goal}})
+        goals = {"scikit-learn": {PREDICT: self.goal}} if n_jobs is None or self.all_cores else {}
+        return Race(self.name, "call", n_calls, runs, problem.loss, goals)
 
 
 def _by_solver(session, agent, graph):
@@ -211,8 +214,7 @@ PREDICTIONS = [
 ]
 
 
-def all_races(*, n_jobs=None, **options):
+def all_races(**options):
     """Yield the races, each made when its turn comes."""
     for case in [*CASES, *PREDICTIONS]:
-        if n_jobs is None or case.all_cores:
-            yield case.race(n_jobs=n_jobs, **options)
+        yield case.race(**options)

@@ -8,7 +8,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cases import Race
+from benchmarks.cases import OURS, Race
 from benchmarks.contenders import FLOOR, missing_peers
 from benchmarks.step_profile import profile_cells
 
@@ -53,8 +53,7 @@ class Outcome:
     @property
     def ours(self):
         """The names of skort's contenders."""
-        asked = {ours for goals in [*self.race.goals.values(), self.race.floors] for ours in goals}
-        return [name for name in self.milliseconds if name in asked]
+        return [name for name in self.milliseconds if name in OURS]
 
     def ratio(self, peer, ours):
         """Return the median time of a peer over that of a contender of skort."""

@@ -16,6 +16,7 @@ from benchmarks.contenders import estimator, scikit_learn_model
 from benchmarks.timing import in_turn
 from skort.runtime.installed import load
 from skort.runtime.sessions import inference_session, session_options
+from skort.runtime.step_session import StepSession
 
 __all__ = ["StepProfile", "products", "profile", "profile_cells", "step_profiles"]
 
@@ -118,39 +119,28 @@ def _info(name, shape):
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
 
-def _session(model, path=None):
+def _optimised(model):
+    """Return what ONNX Runtime makes of a model before it runs it."""
     options = session_options()
     # As the session of a fit.
     options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
-    if path is not None:
-        options.optimized_model_filepath = str(path)
-    return inference_session(model.SerializeToString(), options=options)
-
-
-def _optimised(model):
-    """Return what ONNX Runtime makes of a model before it runs it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
-        _session(model, path)
+        options.optimized_model_filepath = str(path)
+        inference_session(model.SerializeToString(), options=options)
         return onnx.load(path)
 
 
 def _runner(model):
     """Return the function that runs a model so many times, on arrays that stay where they are."""
-    session = _session(model)
-    binding = session.io_binding()
     # Numbers that no product makes zero or denormal, which would be another time.
-    arrays = {value.name: np.full(value.shape, 0.01, np.float32) for value in session.get_inputs()}
-    outputs = {value.name: np.zeros(value.shape, np.float32) for value in session.get_outputs()}
-    for name, array in arrays.items():
-        binding.bind_ortvalue_input(name, load().OrtValue.ortvalue_from_numpy(array))
-    for name, array in outputs.items():
-        binding.bind_ortvalue_output(name, load().OrtValue.ortvalue_from_numpy(array))
-    options = load().RunOptions()
+    inputs = {value.name: np.full(_shape(value), 0.01, np.float32) for value in model.graph.input}
+    outputs = {value.name: np.zeros(_shape(value), np.float32) for value in model.graph.output}
+    session = StepSession(model.SerializeToString(), inputs, outputs, {}, {})
 
-    def run(n_runs, borrowed=(arrays, outputs)):
+    def run(n_runs):
         for _ in range(n_runs):
-            session.run_with_iobinding(binding, options)
+            session.run()
 
     return run
 
