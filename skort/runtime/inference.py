@@ -32,7 +32,7 @@ class InferenceModel:
         self.model = model
         self.inner_results = inner_results
         self.weights = weights or {}
-        self._device, self._sessions = CPU, {}
+        self._sessions = {}
 
     def __getstate__(self):
         return {**vars(self), "_sessions": {}}
@@ -41,11 +41,10 @@ class InferenceModel:
         """Return the output, or inner result, of that name for `inputs`, name -> array."""
         session = self._sessions.get(device)
         if session is None:
-            self._device = device
-            session = self._sessions[device] = self._make_session()
+            session = self._sessions[device] = self._make_session(device)
         return session.run([output], {**inputs, **self.weights})[0]
 
-    def _make_session(self):
+    def _make_session(self, device):
         model = copy.deepcopy(self.model)
         for weight in [i for i in model.graph.initializer if i.name in self.weights]:
             model.graph.initializer.remove(weight)
@@ -53,4 +52,4 @@ class InferenceModel:
             model.graph.input.append(info)
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in self.inner_results)
         float64 = any(i.data_type == onnx.TensorProto.DOUBLE for i in model.graph.initializer)
-        return inference_session(model.SerializeToString(), float64=float64, device=self._device)
+        return inference_session(model.SerializeToString(), float64=float64, device=device)
