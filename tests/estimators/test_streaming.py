@@ -214,6 +214,17 @@ def test_parameters_count_from_the_next_call_on():
     np.testing.assert_allclose(model.coef_, short(OrtSGDRegressor).partial_fit(X, y).coef_, rtol=1e-6)
 
 
+@pytest.mark.parametrize("changed", [{"batch_size": 0}, {"n_jobs": 0}, {"loss": "nope"}, {"eta0": -1.0}])
+def test_parameters_are_validated_again_where_they_changed(changed):
+    X, y = data()
+    model, undisturbed = (short(OrtSGDRegressor).partial_fit(X, y) for _ in range(2))
+    (name,) = changed
+    before = getattr(model, name)
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of OrtSGDRegressor must be"):
+        model.set_params(**changed).partial_fit(X, y)
+    assert_same(model.set_params(**{name: before}).partial_fit(X, y), undisturbed.partial_fit(X, y))
+
+
 X, Y = data()
 BAD_CALLS = [
     (X[:, :4], Y, {}, "X has 4 features, but .* is expecting 5 features"),
