@@ -14,7 +14,6 @@ import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
-import onnxruntime
 from sklearn.base import is_classifier
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -26,6 +25,7 @@ from sklearn.utils import all_estimators
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.exceptions import NotTrainableError
 from skort.graphs.trainable import check_trainable
+from skort.runtime.installed import load
 from skort.solvers import available_solvers
 
 
@@ -82,7 +82,7 @@ def _data(model):
 
 
 def _served(trained, X):
-    session = onnxruntime.InferenceSession(trained.onnx_.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = load().InferenceSession(trained.onnx_.SerializeToString(), providers=["CPUExecutionProvider"])
     return session.run(None, {"X": X.astype(np.float32)})[-1]
 
 

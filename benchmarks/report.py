@@ -164,10 +164,10 @@ def plot_races(outcomes, path):
         names = list(outcome.milliseconds)
         medians = [statistics.median(values) for values in outcome.milliseconds.values()]
         bars = panel.barh(names, medians, color=["C0" if name in outcome.ours else "C7" for name in names])
-        panel.bar_label(bars, fmt="%.3g", padding=2)
-        panel.margins(x=0.15)
+        panel.bar_label(bars, fmt=lambda value: f"{value:,.0f}" if value >= 100 else f"{value:.3g}", padding=2)
+        panel.margins(x=0.2)
         panel.invert_yaxis()
-        panel.set_title(textwrap.fill(f"{outcome.race.name}: ms / {outcome.race.unit}", 60), fontsize="medium")
+        panel.set_title(textwrap.fill(f"{outcome.race.name}: ms / {outcome.race.unit}", 52), fontsize="medium")
     figure.savefig(path, dpi=100)
 
 

@@ -15,6 +15,7 @@ from benchmarks.cases import CASES
 from benchmarks.contenders import estimator, scikit_learn_model
 from benchmarks.timing import in_turn
 from skort.runtime.installed import load
+from skort.runtime.sessions import inference_session, session_options
 
 __all__ = ["StepProfile", "products", "profile", "profile_cells", "step_profiles"]
 
@@ -58,8 +59,8 @@ def profile(name, problem, repeats=5):
     model = estimator(problem, "graph").fit(problem.X, problem.y)
     graph = _optimised(model.training_graphs()["step"])
     alone, flops = products(graph)
-    n_steps = problem.n_epochs * -(-len(problem.X) // problem.batch_size)
-    n_runs = max(1, n_steps // problem.n_epochs)
+    n_runs = -(-len(problem.X) // problem.batch_size)
+    n_steps = problem.n_epochs * n_runs
     contenders = {
         "step": lambda: model.fit(problem.X, problem.y),
         "run": partial(_runner(graph), n_runs),
@@ -117,19 +118,13 @@ def _info(name, shape):
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
 
-def _options(path=None):
-    options = load().SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    # As skort's own session.
+def _session(model, path=None):
+    options = session_options()
+    # As the session of a fit.
     options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
     if path is not None:
         options.optimized_model_filepath = str(path)
-    return options
-
-
-def _session(model, path=None):
-    return load().InferenceSession(model.SerializeToString(), _options(path), providers=["CPUExecutionProvider"])
+    return inference_session(model.SerializeToString(), options=options)
 
 
 def _optimised(model):
@@ -141,7 +136,7 @@ def _optimised(model):
 
 
 def _runner(model):
-    """Return the function that runs a model once, on arrays that stay where they are."""
+    """Return the function that runs a model so many times, on arrays that stay where they are."""
     session = _session(model)
     binding = session.io_binding()
     # Numbers that no product makes zero or denormal, which would be another time.
@@ -151,7 +146,6 @@ def _runner(model):
         binding.bind_ortvalue_input(name, load().OrtValue.ortvalue_from_numpy(array))
     for name, array in outputs.items():
         binding.bind_ortvalue_output(name, load().OrtValue.ortvalue_from_numpy(array))
-
     options = load().RunOptions()
 
     def run(n_runs, borrowed=(arrays, outputs)):

@@ -12,6 +12,8 @@ release = __version__
 
 extensions = [
     "sphinx.ext.autodoc",
+    # benchmarks/RESULTS.md
+    "myst_parser",
     # MathJax from the pages themselves: they can be read without a network.
     "sphinx-mathjax-offline",
     "numpydoc",
@@ -20,6 +22,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build"]
+# The page that includes benchmarks/RESULTS.md has a title of its own.
+suppress_warnings = ["myst.header"]
 html_theme = "furo"
 html_title = f"skort {release}"
 

@@ -58,8 +58,8 @@ class Batches:
     by itself costs a cache miss, and a page of a memory map, so more rows are taken in windows of about 2^20 values of
     X (4 MB in float32), which are copied one after the other by blocks of consecutive rows. A window has K blocks: as
     many as a batch has rows, or 256, whichever is more, one at random of every of K regions of X. Its rows are dealt
-    out like cards, one of each block, then another one of each, so that the rows of a batch are of different blocks.
-    The variance of the mean over a batch of m rows is about
+    out like cards, one of each block, then another one of each, so that nearly all rows of a batch are of different
+    blocks. The variance of the mean over a batch of m rows is about
 
     .. math:: \frac{\sigma^2}{m} \left(1 - (1 - f) \frac{m}{K}\right)
 
@@ -87,8 +87,8 @@ class Batches:
 
     References
     ----------
-    .. [1] W. G. Cochran, Sampling Techniques, Wiley, 1977: subsampling with units of equal size.
-    .. [2] L. Xu et al., In-Database Machine Learning with CorgiPile: Stochastic Gradient Descent without Full Data
+    .. [1] Cochran, W. G., Sampling Techniques, Wiley, 1977: subsampling with units of equal size.
+    .. [2] Xu, L. et al., In-Database Machine Learning with CorgiPile: Stochastic Gradient Descent without Full Data
        Shuffle, SIGMOD 2022.
     """
 
@@ -173,8 +173,9 @@ class Batches:
                 yield share
             if n_last:
                 last = order[-n_last:]
+                indices = np.resize(np.concatenate([last, order]), size)
                 for fill in fillers:
-                    fill(np.resize(np.concatenate([last, order]), size))
+                    fill(indices)
                 batch.sample_weight[:n_last, 0] = self.sample_weight[last] / n_last
                 batch.sample_weight[n_last:] = 0
                 yield n_last / self.n_rows

@@ -10,6 +10,11 @@ from skort.exceptions import RuntimeNotAvailableError
 
 __all__ = ["n_threads", "predicting_device", "training_device"]
 
+# Of fewer rows a prediction does not take as long as it takes to wake a thread, or to ask how many there are to be.
+_MANY_ROWS = 1000
+# To count takes as long as a prediction.
+_n_cores = functools.cache(cpu_count)
+
 
 def training_device(estimator):
     """
@@ -23,10 +28,6 @@ def training_device(estimator):
     from skort.runtime.device import device_named
 
     return device_named(estimator.device, n_threads(estimator.n_jobs))
-
-
-# Of fewer rows a prediction does not take as long as it takes to wake a thread, or to ask how many there are to be.
-_MANY_ROWS = 1000
 
 
 def predicting_device(estimator, n_rows):
@@ -45,13 +46,19 @@ def predicting_device(estimator, n_rows):
 def _predicting_device(name, n_threads):
     from skort.runtime.device import device_named
 
-    device = device_named(name, n_threads)
+    return device_named(_name_to_predict_on(name), n_threads)
+
+
+@functools.cache
+def _name_to_predict_on(name):
+    from skort.runtime.device import device_named
+
     try:
-        device.check()
+        device_named(name).check()
     except RuntimeNotAvailableError as error:
-        warnings.warn(f"Predictions run on the CPU. {error}", RuntimeWarning, stacklevel=5)
-        return device_named("cpu", n_threads)
-    return device
+        warnings.warn(f"Predictions run on the CPU. {error}", RuntimeWarning, stacklevel=6)
+        return "cpu"
+    return name
 
 
 def n_threads(n_jobs):
@@ -83,7 +90,3 @@ def n_threads(n_jobs):
         return n_jobs
     # joblib's own `effective_n_jobs` is all cores in the first level of workers.
     return 1 if backend.nesting_level else max(_n_cores() + 1 + n_jobs, 1)
-
-
-# To count takes as long as a prediction.
-_n_cores = functools.cache(cpu_count)

@@ -45,8 +45,8 @@ class BoundTrainingAgent:
     """
     A TrainingAgent over arrays that stay where they are.
 
-    A run reads `inputs` and writes `outputs` in place, and makes no other array than the yielded value's. The arrays
-    are kept.
+    A run reads `inputs` and writes `outputs` in place, and makes no other array than those of the yielded values. The
+    arrays are kept.
 
     Parameters
     ----------

@@ -133,15 +133,23 @@ def test_what_cannot_work_is_refused_in_fit(parameters, message):
 
 
 @pytest.fixture
-def no_cuda(monkeypatch):
+def devices_anew():
+    """Forget before and after a test which devices there are."""
+    caches = hardware._predicting_device, hardware._name_to_predict_on
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.fixture
+def no_cuda(monkeypatch, devices_anew):
     def check(device):
         if device.kind == "cuda":
             raise RuntimeNotAvailableError(f"no {device.name}")
 
     monkeypatch.setattr(Device, "check", check)
-    hardware._predicting_device.cache_clear()
-    yield
-    hardware._predicting_device.cache_clear()
 
 
 @pytest.mark.parametrize("solver", ["auto", "graph"])
@@ -155,24 +163,23 @@ def test_training_without_the_device_is_an_error(solver, no_cuda):
 @pytest.mark.parametrize("model", MODELS)
 def test_predictions_without_the_device_are_made_on_the_cpu_with_one_warning(model, no_cuda):
     fitted = short(model).fit(X, Y)
-    elsewhere = pickle.loads(pickle.dumps(fitted.set_params(device="cuda")))
+    elsewhere = pickle.loads(pickle.dumps(fitted.set_params(device="cuda", n_jobs=2)))
     with pytest.warns(RuntimeWarning, match="Predictions run on the CPU. no cuda") as warnings:
-        predictions = [elsewhere.predict(X) for _ in range(2)]
+        # In one thread, and in two.
+        predictions = [elsewhere.predict(rows) for rows in (X, MANY, X)]
     assert len(warnings) == 1
     assert warnings[0].filename == __file__
-    for prediction in predictions:
-        np.testing.assert_array_equal(prediction, fitted.set_params(device="cpu").predict(X))
+    for prediction, rows in zip(predictions, (X, MANY, X), strict=True):
+        np.testing.assert_array_equal(prediction, fitted.set_params(device="cpu").predict(rows))
 
 
 @pytest.fixture
-def remote(monkeypatch):
+def remote(monkeypatch, devices_anew):
     """Let device="cuda" be the CPU, with copies of everything, as it would be on a GPU."""
     named = skort.runtime.device.device_named
     devices = {"cpu": named, "cuda": lambda name, n: Device(n_threads=n, is_remote=True)}
     monkeypatch.setattr("skort.runtime.device.device_named", lambda name, n=1: devices[name](name, n))
-    hardware._predicting_device.cache_clear()
-    yield {"device": "cuda"}
-    hardware._predicting_device.cache_clear()
+    return {"device": "cuda"}
 
 
 def assert_alike(far, near, rtol=1e-5):

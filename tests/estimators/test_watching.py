@@ -172,7 +172,7 @@ def test_scores_make_one_session(monkeypatch):
     made = []
     make = skort.runtime.inference.InferenceModel._make_session
     monkeypatch.setattr(
-        skort.runtime.inference.InferenceModel, "_make_session", lambda self: made.append(self) or make(self)
+        skort.runtime.inference.InferenceModel, "_make_session", lambda *args: made.append(args[0]) or make(*args)
     )
     X, y = data()
     short(OrtSGDClassifier, early_stopping=True, scoring="roc_auc", max_iter=20).fit(X, y)
