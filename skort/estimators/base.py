@@ -235,6 +235,8 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
             check_callbacks(self.callbacks)
             left = kept(self)
             if left is None:
+                # scikit-learn validates them before the first call only.
+                self._validate_params()
                 self._usable_solvers()
                 if self.dtype != self._score_graph.dtype:
                     raise ValueError(f"dtype={self.dtype!r}, but earlier calls had dtype='{self._score_graph.dtype}'.")

@@ -66,5 +66,14 @@ def settings(estimator):
     """Return the parameters of an estimator, theirs, and its device: a solver made with the same is still right."""
     parameters = {name: getattr(estimator, name) for name in parameter_names(type(estimator))}
     del parameters["estimator"], parameters["callbacks"]
-    theirs = {name: value.get_params() for name, value in parameters.items() if hasattr(value, "get_params")}
+    theirs = {n: _snapshot(value.get_params()) for n, value in parameters.items() if hasattr(value, "get_params")}
     return parameters, theirs, training_device(estimator)
+
+
+def _snapshot(value):
+    """Return what is equal to a later snapshot where the value, which may be changed in place, still is the same."""
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype.str, value.tobytes()
+    if isinstance(value, dict):
+        return {key: _snapshot(part) for key, part in value.items()}
+    return [_snapshot(part) for part in value] if isinstance(value, (list, tuple)) else value

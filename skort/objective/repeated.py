@@ -49,13 +49,14 @@ def repeated_constants(function):
     operators = {node.op_type for node in function.node}
     if "Constant" not in operators or not operators <= {"Constant", *_UNARY, *_BROADCASTING}:
         return function
-    repeated, shape = copy.deepcopy(function), "shape_of_first_input"
+    # With a slash, which is in no name that somebody writes.
+    repeated, shape = copy.deepcopy(function), "shape/of_first_input"
     del repeated.node[:]
     repeated.node.append(helper.make_node("Shape", function.input[:1], [shape]))
     for node in function.node:
         repeated.node.append(node)
         if node.op_type == "Constant":
-            single = f"{node.output[0]}_single"
+            single = f"{node.output[0]}/single"
             repeated.node[-1].output[0] = single
             repeated.node.append(helper.make_node("Expand", [single, shape], node.output))
     return repeated

@@ -10,7 +10,7 @@ from skort.runtime.sessions import inference_session, session_options
 
 __all__ = ["StepSession"]
 
-# Bytes of inputs and state: the memory that a session holds on to is a few times as much at most.
+# Bytes of graph, inputs and state: the memory that a session holds on to is a few times as much at most.
 _SMALL = 2**20
 
 
@@ -42,7 +42,7 @@ class StepSession:
 
     def __init__(self, graph, inputs, outputs, state, next_names, parts=lambda arrays: {}, device=CPU):
         self._device = device
-        self._session = _shared_session(graph) if _is_small(device, inputs, state) else _session(graph, device)
+        self._session = _shared_session(graph) if _is_small(graph, device, inputs, state) else _session(graph, device)
         buffers = [{name: device.put(array) for name, array in state.items()} for _ in range(2)]
         self._inputs, self._borrowed = dict(inputs), [outputs, buffers]
         self._bindings = bindings = []
@@ -73,9 +73,9 @@ class StepSession:
         self.state = after
 
 
-def _is_small(device, inputs, state):
+def _is_small(graph, device, inputs, state):
     """Return whether a session holds on to little, and to no threads, which a process that is forked has not."""
-    return device == CPU and sum(array.nbytes for array in [*inputs.values(), *state.values()]) < _SMALL
+    return device == CPU and len(graph) + sum(array.nbytes for array in [*inputs.values(), *state.values()]) < _SMALL
 
 
 def _session(graph, device=CPU):

@@ -172,8 +172,11 @@ def _read_late(graph, weights):
     for name in weights:
         readers = [node for node in graph.node if name in node.input]
         others = {other for node in readers for other in node.input if other != name}
+        operators = [node.op_type for node in readers]
         # The derivatives by the others of a sum do not read the weight; those by what holds no weight are not computed.
-        if not (len(readers) == 1 and (readers[0].op_type == "Add" or reached.isdisjoint(others))):
+        # Of other operators, such as Identity, the result may be the weight itself, which nodes after them read.
+        is_first = operators in (["MatMul"], ["Gemm"]) and reached.isdisjoint(others)
+        if operators != ["Add"] and not is_first:
             late.append(name)
     return late
 

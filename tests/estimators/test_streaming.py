@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.datasets import load_breast_cancer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -164,6 +165,29 @@ def test_changed_parameters_are_those_of_a_copy_that_was_made_with_them(changed)
     assert fresh.loss_ != model.set_params(loss="log_loss").partial_fit(X, y).loss_
 
 
+class Rates(BaseEstimator):
+    """A learning rate for every update."""
+
+    def __init__(self, rates=None):
+        self.rates = rates
+
+    def __call__(self, t):
+        return float(self.rates[t])
+
+
+def test_parameters_that_changed_in_place_count():
+    X, y = data()
+    penalty = ElasticPenalty({"coef": 0.1})
+    rates = np.full(9, 0.1)
+    model = short(OrtSGDRegressor, penalty=penalty, learning_rate=Rates(rates), batch_size=80).partial_fit(X, y)
+    penalty.alpha["coef"], rates[:] = 5.0, 0.01
+    fresh = pickle.loads(pickle.dumps(model)).partial_fit(X, y)
+    assert_same(model.partial_fit(X, y), fresh)
+    assert model.history_["eta"] == [0.1, 0.01]
+    model.set_params(learning_rate__rates=np.full(9, 0.02)).partial_fit(X, y)
+    assert model.history_["eta"] == [0.1, 0.01, 0.02]
+
+
 def test_a_learning_rate_falls_anew_in_every_call():
     X, y = data()
     rates = []
@@ -188,6 +212,17 @@ def test_parameters_count_from_the_next_call_on():
     X, y = data()
     model = short(OrtSGDRegressor).partial_fit(X, y).set_params(eta0=1e-12).partial_fit(X, y)
     np.testing.assert_allclose(model.coef_, short(OrtSGDRegressor).partial_fit(X, y).coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("changed", [{"batch_size": 0}, {"n_jobs": 0}, {"loss": "nope"}, {"eta0": -1.0}])
+def test_parameters_are_validated_again_where_they_changed(changed):
+    X, y = data()
+    model, undisturbed = (short(OrtSGDRegressor).partial_fit(X, y) for _ in range(2))
+    (name,) = changed
+    before = getattr(model, name)
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of OrtSGDRegressor must be"):
+        model.set_params(**changed).partial_fit(X, y)
+    assert_same(model.set_params(**{name: before}).partial_fit(X, y), undisturbed.partial_fit(X, y))
 
 
 X, Y = data()

@@ -52,3 +52,19 @@ mean_loss (score, target) => (loss) {
 def test_a_function_without_constants_stays_as_it_is():
     residual = function("residual (score, target) => (loss) { loss = Sub (score, target) }", "float32")
     assert repeated_constants(residual) is residual
+
+
+def test_names_of_the_function_are_not_taken(rng):
+    mine = function(
+        """
+twice_square (score, target) => (loss) {
+    a = Constant <value = float {2}> ()
+    a_single = Sub (score, target)
+    shape_of_first_input = Mul (a_single, a)
+    loss = Mul (shape_of_first_input, a_single)
+}""",
+        "float32",
+    )
+    score, target = rng.normal(size=(2, 5, 1)).astype("float32")
+    (loss,) = ReferenceEvaluator(repeated_constants(mine)).run(None, {"score": score, "target": target}, {})
+    np.testing.assert_allclose(loss, 2 * (score - target) ** 2, rtol=1e-6)

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import joblib
@@ -9,6 +10,7 @@ import numpy as np
 import onnx.parser
 import pytest
 
+from skort.runtime.device import Device
 from skort.runtime.inference import InferenceModel
 
 DOUBLE = onnx.parser.parse_model("""
@@ -69,3 +71,20 @@ def test_threads_share_a_model(model):
     with ThreadPoolExecutor(8) as pool:
         for X, result in zip(inputs, pool.map(lambda X: model.run("twice", {"X": X}), inputs), strict=True):
             np.testing.assert_array_equal(result, 2 * X)
+
+
+def test_threads_make_the_sessions_of_their_own_devices(model, monkeypatch):
+    both = threading.Barrier(2, timeout=10)
+
+    def copied(model):
+        both.wait()
+        return onnx.ModelProto.FromString(model.SerializeToString())
+
+    monkeypatch.setattr("skort.runtime.inference.copy.deepcopy", copied)
+    X = np.ones((3, 2), np.float32)
+    devices = [Device(n_threads=n) for n in (1, 2)]
+    with ThreadPoolExecutor(2) as pool:
+        for result in pool.map(lambda device: model.run("twice", {"X": X}, device), devices):
+            np.testing.assert_array_equal(result, 2 * X)
+    n_threads = [model._sessions[device].get_session_options().intra_op_num_threads for device in devices]
+    assert n_threads == [1, 2]

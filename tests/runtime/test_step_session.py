@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import onnx.parser
+import pytest
+from onnx import numpy_helper
 
 from skort.runtime.device import Device
 from skort.runtime.step_session import StepSession
@@ -58,6 +60,25 @@ def test_sessions_of_one_graph_go_on_by_themselves_in_threads_too():
         for _ in range(3):
             a, b = b, a + x * b
         np.testing.assert_array_equal(result, b)
+
+
+@pytest.mark.parametrize(("n_frozen", "is_kept"), [(10, True), (2**18, False)])
+def test_a_session_is_kept_for_other_trainings_where_it_holds_little(n_frozen, is_kept):
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+add_frozen (float a) => (float a_next)
+{
+    sum = ReduceSum <keepdims = 0> (frozen)
+    a_next = Add (a, sum)
+}""")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(n_frozen, np.float32), "frozen"))
+    session = StepSession(model.SerializeToString(), {}, {}, {"a": np.array(0.5, np.float32)}, {"a": "a_next"})
+    session.run()
+    assert session.state["a"] == n_frozen + 0.5
+    made = weakref.ref(session._session)
+    del session
+    gc.collect()
+    assert (made() is not None) == is_kept
 
 
 def test_what_is_written_into_the_state_counts():

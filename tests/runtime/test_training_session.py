@@ -69,6 +69,37 @@ def test_gradients_go_through_weights_as_they_were_before_the_step():
     np.testing.assert_allclose(session.state()["weights"]["b"], b, rtol=1e-4, atol=1e-6)
 
 
+# J = sum((X U V)^2) / 2, where V is W under another name, or in another shape.
+RENAMED = """
+<ir_version: 8, opset_import: ["" : 17]>
+half_square (float[3, 2] X) => (float J) <float[2, 2] U = {1, 2, -1, 0.5}, float[2, 2] W = {0.5, -1, 1, 1}>
+{
+    hidden = MatMul (X, U)
+    V = %s
+    score = MatMul (hidden, V)
+    square = Mul (score, score)
+    sum = ReduceSum <keepdims = 0> (square)
+    half = Constant <value = float {0.5}> ()
+    J = Mul (half, sum)
+}"""
+
+
+@pytest.mark.parametrize("same", ["Identity (W)", "Flatten (W)"])
+def test_gradients_go_through_weights_under_other_names_as_they_were_before_the_step(same):
+    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer
+
+    X = np.array([[1, 0], [0.5, 1], [-1, 2]], dtype=np.float32)
+    session = BoundTrainingSession(onnx.parser.parse_model(RENAMED % same), ["W", "U"], {"X": X}, SessionOptimizer())
+    U, W, eta = np.array([[1.0, 2.0], [-1.0, 0.5]]), np.array([[0.5, -1.0], [1.0, 1.0]]), 0.01
+    for _ in range(10):
+        hidden = X @ U
+        score = hidden @ W
+        assert session.run(eta) == pytest.approx(0.5 * (score**2).sum(), rel=1e-5)
+        U, W = U - eta * X.T @ (score @ W.T), W - eta * hidden.T @ score
+    np.testing.assert_allclose(session.state()["weights"]["U"], U, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(session.state()["weights"]["W"], W, rtol=1e-4, atol=1e-6)
+
+
 def test_the_arrays_are_kept_alive():
     from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer
 
