@@ -11,9 +11,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from skort.descent.history import History
-from skort.descent.training import TrainingState
+from skort.descent.progress import Progress
 
-__all__ = ["Checkpoint", "load_state", "save_state"]
+__all__ = ["Checkpoint", "load_progress", "save_progress"]
+
+# What stands before the names of the arrays in the file.
+_SOLVER, _BEST = "solver/", "best/"
 
 
 class Checkpoint(BaseEstimator):
@@ -63,36 +66,43 @@ class Checkpoint(BaseEstimator):
     def on_train_begin(self, training):
         """Go on from `resume_from`, unless this goes on from an earlier `partial_fit` already."""
         if self.resume_from is not None and training.n_epochs == 0:
-            training.restore(load_state(self.resume_from))
+            training.restore(load_progress(self.resume_from))
 
     def on_epoch_end(self, training):
         """Save, every `every` epochs."""
         if self.path is not None and training.n_epochs % self.every == 0:
-            save_state(training.state(), self.path)
+            save_progress(training.progress(), self.path)
 
 
-def save_state(state, path):
+def save_progress(progress: Progress, path: str | os.PathLike) -> None:
     """
-    Write a state to a file, in place of what is there.
+    Write a progress to a file, in place of what is there.
 
     Parameters
     ----------
-    state : TrainingState
+    progress : Progress
+        Of a training that has begun.
     path : str or path-like
     """
     path = pathlib.Path(path)
-    arrays = {f"solver/{name}": array for name, array in state.solver.items()}
-    arrays |= {f"best/{name}": array for name, array in (state.best or {}).items()}
-    others = {name: getattr(state, name) for name in ("n_updates", "n_falls", "stopped", "random_state", "history")}
+    arrays = {f"{_SOLVER}{name}": array for name, array in (progress.solver or {}).items()}
+    arrays |= {f"{_BEST}{name}": array for name, array in (progress.best or {}).items()}
+    others = {
+        "n_updates": progress.n_updates,
+        "n_falls": progress.n_falls,
+        "stopped": progress.stopped,
+        "random_state": progress.random_state,
+        "history": progress.rows(),
+    }
     unfinished = path.with_name(path.name + ".tmp")
     with unfinished.open("wb") as file:
         np.savez(file, json=json.dumps(others, default=lambda value: value.tolist()), **arrays)
     unfinished.replace(path)
 
 
-def load_state(path):
+def load_progress(path: str | os.PathLike) -> Progress:
     """
-    Read a state from a file of `save_state`.
+    Read a progress from a file of `save_progress`.
 
     Parameters
     ----------
@@ -100,7 +110,7 @@ def load_state(path):
 
     Returns
     -------
-    state : TrainingState
+    progress : Progress
 
     Raises
     ------
@@ -113,9 +123,10 @@ def load_state(path):
             others = json.loads(str(arrays["json"]))
             solver, best = (
                 {name.removeprefix(part): arrays[name] for name in arrays.files if name.startswith(part)}
-                for part in ("solver/", "best/")
+                for part in (_SOLVER, _BEST)
             )
-            history = History(others.pop("history"))
-            return TrainingState(solver=solver, best=best or None, history=history, **others)
+        history = History(others.pop("history"))
+        table = {"history": history, "n_epochs": history.n_epochs, "columns": tuple(history)}
+        return Progress(solver=solver, best=best or None, **table, **others)
     except (AttributeError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(f"resume_from={str(path)!r} is no checkpoint of a training.") from error

@@ -1,15 +1,17 @@
 """What is written down of every epoch."""
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
 __all__ = ["History"]
 
 
 class History(dict):
     """
-    A column of one value an epoch for everything that is watched: name -> list.
+    The table of a training: a column for every value that is watched, a row for every epoch.
 
-    `pandas.DataFrame(history)` is the table. A column that begins late has NaN before.
+    `pandas.DataFrame(history)` is the same table. A column that begins late has NaN before its first value.
 
     Examples
     --------
@@ -23,18 +25,18 @@ class History(dict):
     """
 
     @property
-    def n_epochs(self):
+    def n_epochs(self) -> int:
         """Number of epochs."""
         return max(map(len, self.values()), default=0)
 
-    def next_epoch(self, **values):
+    def next_epoch(self, **values: float) -> None:
         """Begin the row of one more epoch."""
         n = self.n_epochs
         self.truncate(n)
         for name, value in values.items():
             self.setdefault(name, [math.nan] * n).append(value)
 
-    def record(self, name, value):
+    def record(self, name: str, value: Any) -> None:
         """Add a value to the row of the last epoch; raise a ValueError where there is one of that name already."""
         column = self.setdefault(name, [])
         if len(column) >= self.n_epochs:
@@ -42,12 +44,14 @@ class History(dict):
         column += [math.nan] * (self.n_epochs - 1 - len(column))
         column.append(value)
 
-    def truncate(self, n_epochs):
+    def truncate(self, n_epochs: int) -> None:
         """Keep the first `n_epochs`, with NaN where a column ends before."""
         for column in self.values():
             if len(column) != n_epochs:
                 column[n_epochs:] = [math.nan] * (n_epochs - len(column))
 
-    def copy(self):
-        """Return a copy, of the columns too."""
-        return History({name: list(column) for name, column in self.items()})
+    def head(self, n_epochs: int, columns: Iterable[str]) -> "History":
+        """Return a copy of the first `n_epochs` rows of some columns."""
+        copied = History({name: self[name][:n_epochs] for name in columns})
+        copied.truncate(n_epochs)
+        return copied

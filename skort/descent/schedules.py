@@ -48,6 +48,9 @@ def rate(schedule, t):
 class Schedule(BaseEstimator):
     """A learning rate, called with the number of the update."""
 
+    #: Parameters that the estimators have, too: a schedule that is given by its name gets theirs.
+    shared_parameters: tuple[str, ...] = ()
+
     def simulate(self, n_updates):
         """
         Return the learning rates of the first updates.
@@ -85,6 +88,7 @@ class Constant(Schedule):
     >>> _ = plt.plot(Constant().simulate(1000))  # doctest: +SKIP
     """
 
+    shared_parameters = ("eta0",)
     _parameter_constraints = {"eta0": _POSITIVE}
 
     def __init__(self, eta0=0.01):
@@ -118,6 +122,7 @@ class InvScaling(Schedule):
     >>> _ = plt.plot(InvScaling().simulate(1000))  # doctest: +SKIP
     """
 
+    shared_parameters = ("eta0", "power_t")
     _parameter_constraints = {"eta0": _POSITIVE, "power_t": _NOT_NEGATIVE}
 
     def __init__(self, eta0=0.01, power_t=0.25):
@@ -153,6 +158,7 @@ class Optimal(Schedule):
     >>> _ = plt.plot(Optimal().simulate(1000))  # doctest: +SKIP
     """
 
+    shared_parameters = ("alpha",)
     _parameter_constraints = {"alpha": _POSITIVE}
 
     def __init__(self, alpha=1e-4):
@@ -169,8 +175,7 @@ class Adaptive(Schedule):
 
     .. math:: \eta(t) = \frac{\eta_0}{5^k}
 
-    after it came k times to epochs without improvement, `n_iter_no_change` in a row; training ends where that happens
-    at a rate of 1e-6 or less, as in `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")`.
+    after k plateaus of `n_iter_no_change` epochs. Training ends at the first plateau whose rate is 1e-6 or less, as in `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")`.
 
     Parameters
     ----------
@@ -190,6 +195,7 @@ class Adaptive(Schedule):
     >>> _ = plt.semilogy(etas, "o")  # doctest: +SKIP
     """
 
+    shared_parameters = ("eta0",)
     _parameter_constraints = {"eta0": _POSITIVE}
 
     #: k: how often the rate fell. A clone begins anew; a copy, or a pickle, goes on.

@@ -1,27 +1,39 @@
-"""A training while it runs: what the loop goes on from and what callbacks see."""
+"""A training while it runs: what the loop changes and what callbacks see."""
 
-from dataclasses import dataclass
+import dataclasses
 from typing import Any, Protocol
 
 import numpy as np
 
 from skort.descent.batches import Batch
-from skort.descent.history import History
+from skort.descent.progress import Progress
 
-__all__ = ["Preview", "RemoteStepper", "Stepper", "Training", "TrainingState"]
+__all__ = ["ModelView", "Stepper", "Training"]
 
 
 class Stepper(Protocol):
     """What the loop needs of a solver."""
 
-    #: The arrays that the next step reads.
+    #: What the next step reads its rows from.
     batch: Batch
 
-    def step(self, eta: float) -> float:
-        """Make one update with learning rate `eta`; return the objective on the batch before it."""
+    def step(self, eta: float, share: float) -> None:
+        """
+        Make one update on the batch.
 
-    def loss(self) -> float:
-        """Return the loss on the last step's batch before its update: the objective without the penalty."""
+        Parameters
+        ----------
+        eta : float
+            Learning rate.
+        share : float
+            The batch's part of the epoch, between 0 and 1: its weight in `means`.
+        """
+
+    def objective(self) -> float:
+        """Return the objective on the last step's batch before its update."""
+
+    def means(self) -> tuple[float, float]:
+        """Return the objective and the loss, each the mean over all steps since the last call."""
 
     def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
@@ -31,66 +43,26 @@ class Stepper(Protocol):
 
     def state(self) -> dict[str, np.ndarray]:
         """
-        Return a copy of everything that training goes on from, by name.
+        Return a copy of everything that the solver goes on from, by name.
 
-        A solver that is made with it as `state` makes the same steps, to the last bit, as this one would.
+        Another solver of the same problem makes the same steps after `restore`, to the last bit.
         """
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from a state as from `state`."""
 
 
-class RemoteStepper(Stepper, Protocol):
-    """A solver whose results are elsewhere, and take longer to be read than a step takes."""
-
-    def launch(self, eta: float, share: float) -> None:
-        """Make one update with learning rate `eta`, of a batch that is this part of the epoch; read nothing."""
-
-    def means(self) -> tuple[float, float]:
-        """Return the objective and the loss, each the mean over all launches since the last call."""
-
-    def objective(self) -> float:
-        """Return the objective on the last step's batch before its update."""
-
-
-class Preview(Protocol):
-    """The model as it would be if the training ended now."""
+class ModelView(Protocol):
+    """Shows the fitted model as it would be if the training ended now."""
 
     def prepare(self, X) -> Any:
         """Return data in the form that models from `at` take, so that it is brought there once."""
 
     def at(self, weights: dict[str, np.ndarray]) -> Any:
-        """Return the fitted estimator with other weights. It holds until the next call."""
+        """Return the fitted estimator with other weights, for prepared data. It holds until the next call."""
 
-
-@dataclass(frozen=True)
-class TrainingState:
-    """
-    Everything that a training goes on from, to the last bit.
-
-    Parameters
-    ----------
-    solver : dict of str to ndarray
-        Weights, the optimizer's memory and averages.
-    n_updates : int
-    n_falls : int
-        How often the learning rate fell for want of improvement.
-    random_state : dict
-        As from `numpy.random.RandomState.get_state(legacy=False)`.
-    stopped : bool
-        Whether the training ended there for want of improvement, or because a callback stopped it.
-    history : History
-    best : dict of str to ndarray or None
-        As `solver`, of the epoch to be restored at the end.
-    """
-
-    solver: dict[str, np.ndarray]
-    n_updates: int
-    n_falls: int
-    stopped: bool
-    random_state: dict[str, Any]
-    history: History
-    best: dict[str, np.ndarray] | None
+    def fitted(self, weights: dict[str, np.ndarray]) -> Any:
+        """Return the fitted estimator with other weights, for data as `fit` takes it, to be kept."""
 
 
 class Training:
@@ -100,20 +72,18 @@ class Training:
     Parameters
     ----------
     solver : Stepper
+        At the state of `progress`.
     batches : Batches
+        Its random generator is the training's own.
     schedule : callable
         Number of the update, from 1 -> learning rate. Where it has a method `on_bad_epochs`, that lowers its rate and
         returns True, or False where the training is to end.
+    progress : Progress
+        What the training goes on from.
     max_iter : int or None
         Number of epochs to end with. None: one epoch more than there are.
     callbacks : sequence of Callback, default=()
-    preview : Preview, default=None
-    n_updates : int, default=0
-        Updates made before.
-    n_falls : int, default=0
-        How often the learning rate fell before.
-    history : History, default=None
-        Epochs made before.
+    view : ModelView, default=None
 
     Attributes
     ----------
@@ -131,112 +101,104 @@ class Training:
         Whether the training ends after this epoch.
     """
 
-    def __init__(
-        self, solver, batches, schedule, *, max_iter, callbacks=(), preview=None, n_updates=0, n_falls=0, history=None
-    ):
+    def __init__(self, solver, batches, schedule, progress, *, max_iter, callbacks=(), view=None):
         self.solver = solver
         self.batches = batches
         self.schedule = schedule
         self.max_iter = max_iter
         self.callbacks = callbacks
-        self.preview = preview
-        self.n_updates = n_updates
-        self.n_falls = 0
-        self._fall_to(n_falls)
-        self.history = History() if history is None else history.copy()
+        self._view = view
+        self.history = progress.open_history()
+        self.n_updates = progress.n_updates
+        self._n_falls = 0
+        self._fall_to(progress.n_falls)
+        self._best = progress.best
         self.eta = self.objective = float("nan")
         self.stopped = False
-        self._last = self._best = None
-        self._mark_order()
+        self._last_epoch: Progress | None = None
 
     @property
-    def n_epochs(self):
+    def n_epochs(self) -> int:
         """Whole epochs made, those of earlier calls included."""
         return self.history.n_epochs
 
     @property
-    def model(self):
+    def model(self) -> Any:
         """The fitted estimator as it would be if the training ended now, for data from `prepare`."""
-        return self.preview.at(self.weights())
+        return self._view.at(self.weights())
 
-    def prepare(self, X):
+    def trained_model(self) -> Any:
+        """Return the fitted estimator as it would be if the training ended now, to be kept."""
+        return self._view.fitted(self.weights())
+
+    def prepare(self, X) -> Any:
         """Return X, as `fit` takes it, in the form that `model` takes."""
-        return self.preview.prepare(X)
+        return self._view.prepare(X)
 
-    def weights(self):
+    def weights(self) -> dict[str, np.ndarray]:
         """Return a copy of the trained weights, by name."""
         return self.solver.weights()
 
-    def stop(self):
+    def stop(self) -> None:
         """End the training after this epoch."""
         self.stopped = True
 
-    def no_improvement(self):
+    def no_improvement(self) -> None:
         """End the training after this epoch, unless the learning rate can fall instead."""
         if getattr(self.schedule, "on_bad_epochs", bool)():
-            self.n_falls += 1
+            self._n_falls += 1
         else:
             self.stop()
 
-    def keep_best(self):
+    def keep_best(self) -> None:
         """Let this epoch be the one whose weights the training ends with."""
         self._best = self.solver.state()
 
-    def state(self):
+    def progress(self) -> Progress:
         """Return everything that the training goes on from."""
-        return TrainingState(
+        return Progress(
             self.solver.state(),
             self.n_updates,
-            self.n_falls,
+            self._n_falls,
             self.stopped,
             self.batches.random_state.get_state(legacy=False),
-            self.history.copy(),
+            self.history,
+            self.n_epochs,
+            tuple(self.history),
             self._best,
         )
 
-    def restore(self, state):
-        """Go on from a state as from `state`."""
-        self.solver.restore(state.solver)
-        self.n_updates = state.n_updates
-        self._fall_to(state.n_falls)
-        self.stopped = state.stopped
-        self.batches.random_state.set_state(state.random_state)
-        self.history = state.history.copy()
-        self._best = state.best
-        self._mark_order()
-        self.end_epoch()
+    def restore(self, progress: Progress) -> None:
+        """Go on from another progress, of at least one epoch; an interruption goes back to it."""
+        self.solver.restore(progress.solver)
+        self.n_updates = progress.n_updates
+        self._fall_to(progress.n_falls)
+        self.stopped = progress.stopped
+        self.batches.random_state = progress.generator()
+        self.history = progress.rows()
+        self._best = progress.best
+        self._last_epoch = progress
 
-    def end_epoch(self):
+    def end_epoch(self) -> None:
         """Let this be the epoch that an interruption goes back to."""
-        self._last = (self.solver.state(), self.n_updates, self.n_epochs)
+        self._last_epoch = self.progress()
 
-    def go_back(self):
+    def go_back(self) -> bool:
         """Go back to the end of the last whole epoch; return whether there was one."""
-        if self._last is None:
+        if self._last_epoch is None:
             return False
-        solver, self.n_updates, n_epochs = self._last
-        self.solver.restore(solver)
-        self.history.truncate(n_epochs)
-        self.rewind_order(n_epochs)
+        # What callbacks decided and wrote down at the end of that epoch stays.
+        decided = {"n_falls": self._n_falls, "stopped": self.stopped, "best": self._best}
+        columns = tuple(self.history)
+        self.restore(dataclasses.replace(self._last_epoch, history=self.history, columns=columns, **decided))
         return True
 
-    def rewind_order(self, n_epochs=None):
-        """Let the order of the rows go on as it did after `n_epochs`; None: as before the training."""
-        first_epoch, random_state = self._order
-        self.batches.random_state.set_state(random_state)
-        # To draw again is cheaper than to save the generator every epoch.
-        for _ in range(0 if n_epochs is None else n_epochs - first_epoch):
-            self.batches.order()
-
-    def _fall_to(self, n_falls):
-        for _ in range(n_falls - self.n_falls):
-            self.schedule.on_bad_epochs()
-        self.n_falls = n_falls
-
-    def _mark_order(self):
-        self._order = (self.n_epochs, self.batches.random_state.get_state(legacy=False))
-
-    def take_best(self):
+    def take_best(self) -> None:
         """Go back to the weights of the best epoch, where one was kept."""
         if self._best is not None:
             self.solver.restore(self._best)
+
+    def _fall_to(self, n_falls):
+        for _ in range(n_falls - self._n_falls):
+            self.schedule.on_bad_epochs()
+        self._n_falls = n_falls

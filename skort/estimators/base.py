@@ -1,37 +1,33 @@
 """What the regressor and the classifier share: parameters, one fit, the fitted model."""
 
 import copy
-import functools
-import os
-import pathlib
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_array, check_consistent_length, check_random_state, get_tags
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skort.descent.callbacks import check_callbacks
 from skort.descent.optimizers import OPTIMIZERS
+from skort.descent.progress import Progress
 from skort.descent.schedules import SCHEDULES
-from skort.estimators.components import checked_schedule, named, resolved
-from skort.estimators.deployed import Deployed
-from skort.estimators.hardware import predicting_device, training_device
-from skort.estimators.parts import as_rows, check_columns, input_tags, known_classes, plain, prepare, split
-from skort.estimators.rows import blocks, is_plain, plain_rows
+from skort.estimators.callback_list import callback_list
+from skort.estimators.ending import report
+from skort.estimators.fitted_attributes import FittedAttributes
+from skort.estimators.fitted_model import FittedModel
+from skort.estimators.hardware import predicting_device
+from skort.estimators.inner_model import InnerModel, as_rows, input_tags, steps_to_fit
+from skort.estimators.preview import Preview
+from skort.estimators.random_state import advance, own_generator
+from skort.estimators.rows import is_plain, plain_rows
+from skort.estimators.sample_weight import validated_sample_weight
+from skort.estimators.settings import Settings, snapshot
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
-from skort.estimators.state import refitting, unchanged_by_errors
-from skort.estimators.training import begin, descend, keep, kept, report
-from skort.estimators.watching import validation_scoring, watchers
-from skort.estimators.weights import validated_sample_weight
-from skort.exceptions import NotTrainableError
+from skort.estimators.stream import Stream
+from skort.estimators.validation_set import given_scoring, held_out_scoring, hold_out
 from skort.objective.penalties import PENALTIES
-
-if TYPE_CHECKING:
-    import onnx
 
 __all__ = ["BaseOrtSGD", "can_partial_fit"]
 
@@ -39,13 +35,18 @@ __all__ = ["BaseOrtSGD", "can_partial_fit"]
 _ROWS = {"order": "C", "accept_sparse": "csr"}
 
 
-class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
+class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
     """
     Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
 
-    They bring the table `_losses`, the model `_default()` to train where `estimator` is None, and three steps of the
-    fit: `_encode`, `_keep_linear` and `_deployable`.
+    They bring the table `_losses`, the names of their parameters, `_parameters`, the model `_default()` to train where
+    `estimator` is None, and two steps of the fit: `_encode` and `_sample_weight`.
+
+    A fit works on a draft, a copy of the estimator, which takes it over at the end: an error changes nothing.
     """
+
+    # What a fit leaves, besides the attributes that end with an underscore.
+    _fit_leaves = ("_fitted", "_progress", "_settings", "_batch_size", "_inside", "_stream")
 
     _parameter_constraints = {
         # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
@@ -85,109 +86,9 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         tags.input_tags = input_tags(self.estimator) or tags.input_tags
         return tags
 
-    @property
-    def weights_(self) -> dict[str, np.ndarray]:
-        """All weights, trained or frozen, by their names in `onnx_`, as copies."""
-        from skort.graphs.score_graph import find_weights
-        from skort.graphs.transformers import trainable_steps
-
-        check_is_fitted(self)
-        fitted = self._preprocessing
-        graphs = [graph for _, graph in trainable_steps(fitted.transformers, fitted.dtype)]
-        weights = {}
-        for graph in [*graphs, self._score_graph]:
-            weights.update(graph.weights(find_weights(graph.model.graph).names))
-        return weights
-
-    @property
-    def onnx_(self) -> "onnx.ModelProto":
-        """The deployable model."""
-        check_is_fitted(self)
-        return self._deployed.model
-
-    def to_onnx(self, target_opset: int | None = None) -> "onnx.ModelProto":
-        """
-        Return the fitted model as ONNX.
-
-        Parameters
-        ----------
-        target_opset : int, default=None
-            Opset of the model, from 13. None: 17, with IR version 8, which every supported runtime reads.
-
-        Returns
-        -------
-        model : onnx.ModelProto
-            A copy of `onnx_`: any onnxruntime serves it.
-
-        Raises
-        ------
-        ValueError
-            Where the model cannot be written in `target_opset`.
-        """
-        from skort.graphs.export import at_opset
-
-        check_is_fitted(self)
-        return copy.deepcopy(self.onnx_) if target_opset is None else at_opset(self.onnx_, target_opset)
-
-    def to_sklearn(self) -> BaseEstimator:
-        """
-        Return the model as plain scikit-learn: `estimator` with the trained weights written into it.
-
-        Returns
-        -------
-        model : estimator
-            Fitted; the last step of a fitted `Pipeline` where `estimator` is one. Its `predict`, and a classifier's
-            `decision_function`, give what this estimator's do.
-
-        Raises
-        ------
-        ValueError
-            Where `estimator` is no linear model and no neural network of scikit-learn's, where weights of steps before
-            the model were trained, and where the loss has another link than the model.
-        """
-        check_is_fitted(self)
-        has_link = not is_classifier(self) and self._inverse_link() is not None
-        return plain(self._parts, self._preprocessing, self._score_graph, vars(self), has_link=has_link)
-
-    def save_onnx(self, path: str | os.PathLike) -> None:
-        """
-        Write the fitted model to an ONNX file.
-
-        Parameters
-        ----------
-        path : str or path-like
-        """
-        check_is_fitted(self)
-        pathlib.Path(path).write_bytes(self.onnx_.SerializeToString())
-
-    def training_graphs(self) -> dict[str, "onnx.ModelProto"]:
-        """
-        Return every ONNX graph that training used.
-
-        Returns
-        -------
-        graphs : dict of str to onnx.ModelProto
-            Solver "graph": "step", a whole step of standard operators, which any onnxruntime runs. Its inputs are a
-            batch, the learning rate, the weights as one vector and what the optimizer remembers; its outputs the loss,
-            the objective and its gradient, and the weights and the memory for the next step, under the same names and
-            "_next". "start" gives the fitted weights and an empty memory for the first step. Solver "agent":
-            "gradient", forward and backward of one batch, with the trained weights as inputs and their gradients as
-            outputs. Solver "session": "objective", as given to TrainingSession, and "training", as it was run, with
-            the trained weights as initializers.
-
-        Raises
-        ------
-        RuntimeNotAvailableError
-            Where the installed ONNX Runtime lacks the API that the solver needs.
-        """
-        from skort.runtime.device import CPU
-
-        check_is_fitted(self)
-        return self._make_solver(self._score_graph, device=CPU).training_graphs()
-
     def __setstate__(self, state):
         super().__setstate__(state)
-        if "_deployed" in state:
+        if "_fitted" in state:
             self._register()
 
     def _register(self):
@@ -197,62 +98,95 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
         register(type(self))
 
     def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, classes=None, one_epoch=False):
-        from skort.graphs.trainable import check_trainable
-
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
-        with refitting(self) as before:
-            parts = split(self._default() if self.estimator is None else self.estimator)
-            check_trainable(parts.model, is_fitted=parts.is_fitted)
-            _check_kind(self, parts.model)
-            check_callbacks(self.callbacks)
-            self._resolve_schedule()
-            self._usable_solvers()
-            given_X = X
-            X, y = self._validate(X, y, has_steps=parts.transformers is not None)
-            check_columns(parts, given_X)
-            self._loss = self._resolve_loss()
-            y, target = self._encode(y, known_classes(parts, classes))
-            self._loss.check_target(target)
-            weights = self._row_weights(sample_weight, X, y)
-            random_state = check_random_state(self.random_state)
-            scoring, weights = validation_scoring(self, given_X, y, sample_weight, weights, random_state, X_val, y_val)
-            X = self._prepare(parts, X, y, target.shape[1], random_state)
-            begin(self, before)
-            callbacks = [*watchers(self, scoring, one_epoch=one_epoch), *theirs]
-            descent = descend(self, X, target, weights, random_state, callbacks, one_epoch=one_epoch)
-            self._keep(descent)
-            # The caller's generator goes its own way.
-            self._random_state = copy.deepcopy(random_state)
-        report(self, descent, one_epoch=one_epoch)
+        inner = InnerModel.of(self._default() if self.estimator is None else self.estimator)
+        inner.check(get_tags(self).estimator_type)
+        check_callbacks(self.callbacks)
+        settings = Settings.of(self)
+        draft = self._unfitted()
+        rows, y = draft._validate(X, y, has_steps=inner.has_steps)
+        inner.check_columns(X)
+        encoded = draft._encode(y, inner.known_classes(classes))
+        settings.loss.check_target(encoded.target)
+        weights = draft._sample_weight(sample_weight, rows, encoded)
+        generator = own_generator(self.random_state)
+        scoring = given_scoring(X_val, y_val, self.scoring)
+        if scoring is None and self.early_stopping:
+            held_out, weights = hold_out(self, encoded.y, weights, generator)
+            scoring = held_out_scoring(X, encoded.y, sample_weight, held_out, self.scoring)
+        rows = draft._convert(inner, rows, encoded, settings, generator)
+        if self.warm_start and hasattr(self, "_fitted"):
+            draft._keep_model(draft._fitted.going_on_from(self._fitted))
+        batches = settings.batches(rows, encoded.target, weights, generator)
+        progress = Progress.start(generator)
+        stream = Stream.begin(settings, draft._fitted.score_graph, batches.batch_size, progress)
+        callbacks = [*callback_list(self, scoring, one_epoch=one_epoch), *theirs]
+        outcome = draft._train(stream, batches, callbacks, one_epoch=one_epoch)
+        self._take_over(draft)
+        advance(self.random_state, self._progress.random_state)
+        report(self, outcome, one_epoch=one_epoch)
         return self
 
     def _partial_fit(self, X, y, sample_weight, classes=None):
         if self.early_stopping:
             raise ValueError("partial_fit does not support early_stopping=True")
-        if not hasattr(self, "n_iter_"):
+        if not hasattr(self, "_fitted"):
             return self._fit(X, y, sample_weight, classes=classes, one_epoch=True)
-        with unchanged_by_errors(self):
-            check_callbacks(self.callbacks)
-            left = kept(self)
-            if left is None:
-                # scikit-learn validates them before the first call only.
-                self._validate_params()
-                self._usable_solvers()
-                if self.dtype != self._score_graph.dtype:
-                    raise ValueError(f"dtype={self.dtype!r}, but earlier calls had dtype='{self._score_graph.dtype}'.")
-                self._loss = self._resolve_loss()
-            X, y = self._validate(X, y, has_steps=self._preprocessing.transformers is not None, reset=False)
-            y, target = self._encode(y, classes)
-            self._loss.check_target(target)
-            weights = self._row_weights(sample_weight, X, y)
-            if target.shape[1] != self._score_graph.n_outputs:
-                raise ValueError(f"y has {target.shape[1]} outputs, earlier calls had {self._score_graph.n_outputs}.")
-            X = self._preprocessing.transform(X)
-            callbacks = watchers(self, one_epoch=True)
-            descent = descend(self, X, target, weights, self._random_state, callbacks, left, one_epoch=True)
-            self._keep(descent)
-        report(self, descent, one_epoch=True)
+        check_callbacks(self.callbacks)
+        settings, stream = self._settings, self._stream.look()
+        if not settings.hold(self):
+            # scikit-learn validates them before the first call only.
+            self._validate_params()
+            settings = Settings.of(self)
+        self._check_same_model()
+        draft = copy.copy(self)
+        rows, y = draft._validate(X, y, has_steps=self._fitted.has_steps, reset=False)
+        encoded = draft._encode(y, classes)
+        settings.loss.check_target(encoded.target)
+        weights = draft._sample_weight(sample_weight, rows, encoded)
+        draft._keep_model(self._fitted.for_stream(settings.loss, encoded))
+        rows = draft._fitted.preprocessing.transform(rows)
+        batches = settings.batches(rows, encoded.target, weights, self._progress.generator())
+        if stream is None or not stream.goes_on(settings, batches.batch_size, self._progress):
+            stream = Stream.begin(settings, draft._fitted.score_graph, batches.batch_size, self._progress)
+        # A training that fails keeps no solver.
+        self._stream.take()
+        outcome = draft._train(stream, batches, callback_list(self, one_epoch=True), one_epoch=True)
+        self._take_over(draft)
+        report(self, outcome, one_epoch=True)
         return self
+
+    def _check_same_model(self):
+        """Raise an error where the parameters that say what is trained are others than in earlier calls."""
+        for name, now in self._what_is_inside().items():
+            if now != self._inside[name]:
+                raise ValueError(
+                    f"{name} was changed since the last fit, and partial_fit goes on with the model of before. Call "
+                    "fit, or set it back."
+                )
+        if self.dtype != self._settings.dtype:
+            raise ValueError(f"dtype={self.dtype!r}, but earlier calls had dtype={self._settings.dtype!r}.")
+
+    def _what_is_inside(self):
+        return {"estimator": snapshot(self.estimator), "trainable": snapshot(self.trainable)}
+
+    def _unfitted(self):
+        """Return a copy without what a fit leaves."""
+        draft = copy.copy(self)
+        for name in draft._left_by_fit():
+            delattr(draft, name)
+        return draft
+
+    def _left_by_fit(self):
+        """Return the names of the attributes that a fit leaves."""
+        return [n for n in vars(self) if n in self._fit_leaves or (n.endswith("_") and not n.startswith("_"))]
+
+    def _take_over(self, draft):
+        """Forget an earlier fit, and take what a draft has learned."""
+        for name in self._left_by_fit():
+            delattr(self, name)
+        vars(self).update((name, getattr(draft, name)) for name in draft._left_by_fit())
+        self._register()
 
     def _validate(self, X, y, *, has_steps, reset=True):
         """Return X and y as arrays; X as it is where steps before the model take it, which validate it themselves."""
@@ -271,130 +205,81 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
 
     def _prepared(self, X):
         """Return X as the model takes it: validated, and after the steps before the model."""
-        if self._preprocessing.transformers is not None:
-            return self._preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
-        dtype = self._preprocessing.dtype
-        rows = plain_rows(self, X, dtype)
-        return validate_data(self, X, reset=False, dtype=dtype, **_ROWS) if rows is None else rows
+        preprocessing = self._fitted.preprocessing
+        if self._fitted.has_steps:
+            return preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
+        rows = plain_rows(self, X, preprocessing.dtype)
+        return validate_data(self, X, reset=False, dtype=preprocessing.dtype, **_ROWS) if rows is None else rows
 
-    def _row_weights(self, sample_weight, X, y):
-        """Return the weight of each row, or None where all are equal."""
+    def _sample_weight(self, sample_weight, X, encoded):
+        """Return what each row counts, or None where all count the same."""
         return validated_sample_weight(sample_weight, X)
 
-    def _prepare(self, parts, X, y, n_outputs, random_state):
-        """Fit the steps before the model, convert it at its initial weights, and return what it is trained on."""
-        self._parts = parts
-        self._preprocessing, X, self._score_graph = prepare(
-            parts,
-            X,
-            y,
-            n_outputs,
-            self.dtype,
-            random_state,
-            trainable=self.trainable,
-            is_classifier=is_classifier(self),
-            own_link=self._loss.inverse_link_function(n_outputs) is None,
+    def _convert(self, inner, X, encoded, settings, random_state):
+        """Fit the steps before the model, keep the model at its initial weights, return what it is trained on."""
+        from skort.graphs.initial import ScoreRequest
+
+        n_outputs = encoded.target.shape[1]
+        score = ScoreRequest(
+            n_features=X.shape[1],
+            n_outputs=n_outputs,
+            dtype=settings.dtype,
+            is_classifier=encoded.classes is not None,
+            own_link=settings.loss.inverse_link_function(n_outputs) is None,
         )
+        preprocessing, X, score_graph = inner.fit(X, encoded.y, score, random_state, self.trainable)
+        labels = {"classes": encoded.classes, "single_output": encoded.single_output}
+        self._inside = self._what_is_inside()
+        self._keep_model(FittedModel(inner.without_data(), preprocessing, score_graph, settings.loss, **labels))
         return X
 
-    def _keep(self, descent):
-        keep(self, descent)
-        self._keep_models()
-        self._register()
-
-    def _keep_models(self):
-        """Keep what shows the weights of the score graph and predicts with them."""
-        linear = self._score_graph.linear_weights()
+    def _keep_model(self, fitted):
+        """Keep a model, and the attributes that show it."""
+        self._fitted = fitted
+        if fitted.classes is not None:
+            self.classes_ = fitted.classes
+        linear = fitted.linear_weights()
         if linear is not None:
-            self._keep_linear(*linear)
-        self._deployed = Deployed(self._deployable(), self._preprocessing.graph, self._runner())
+            self.coef_, self.intercept_ = linear
 
-    def _with_weights(self, weights):
-        """Return the attributes of this estimator with other weights."""
+    def _with_model(self, fitted):
+        """Return a copy that has another model."""
         model = copy.copy(self)
-        model._score_graph = self._score_graph.with_weights(weights)
-        model._keep_models()
-        return vars(model)
+        model._keep_model(fitted)
+        return model
 
-    def _runner(self, **options):
-        """Return the class of what runs a deployable model, and what it is told besides the model."""
-        from skort.graphs.export import SCORE
-        from skort.runtime.inference import InferenceModel
+    def _train(self, stream, batches, callbacks, *, one_epoch):
+        """Train, and keep the weights, what a training goes on from, and the attributes that tell of it."""
+        from skort.runtime.transient import Transient
 
-        return functools.partial(InferenceModel, inner_results=(SCORE,) if is_classifier(self) else (), **options)
-
-    def _resolve(self, table, value):
-        """Return what `value`, a name or an instance, stands for; by name it gets the parameters of this estimator."""
-        return named(table[value], self) if isinstance(value, str) else resolved(value)
-
-    def _resolve_optimizer(self):
-        # By name it has its own defaults: its epsilon is not that of a loss.
-        return resolved(OPTIMIZERS[self.optimizer]() if isinstance(self.optimizer, str) else self.optimizer)
-
-    def _update_options(self):
-        """Return what a solver is told about its updates."""
-        optimizer = self._resolve_optimizer()
-        options = {"max_grad_norm": self.max_grad_norm, "average": self.average}
-        return {"optimizer": optimizer, "device": training_device(self), **options}
-
-    def _resolve_loss(self):
-        loss = self._resolve(self._losses, self.loss)
-        kind = get_tags(self).estimator_type
-        if kind not in loss.estimator_types:
-            names = ", ".join(repr(name) for name in self._losses)
-            raise ValueError(f"loss={type(loss).__name__} is no loss of a {kind}. Use one of {names}.")
-        return loss
-
-    def _inverse_link(self):
-        return self._loss.inverse_link_function(self._score_graph.n_outputs)
-
-    def _resolve_schedule(self):
-        if self.learning_rate == "optimal" and self.alpha == 0:
-            raise ValueError(
-                'learning_rate="optimal" divides by alpha, got alpha=0. Use alpha > 0 (with penalty=None it is no '
-                'penalty), or another learning_rate, such as "invscaling".'
-            )
-        return checked_schedule(self._resolve(SCHEDULES, self.learning_rate))
-
-    def _usable_solvers(self):
-        """Return the names of the solvers that can do what the parameters ask for."""
-        from skort.solvers import usable
-
-        optimizer = self._resolve_optimizer()
-        return usable(self.solver, np.dtype(self.dtype), optimizer, self.max_grad_norm, training_device(self))
-
-    def _make_solver(self, score_graph, **options):
-        from skort.solvers import solver_class
-
-        arguments = self._solver_arguments | options
-        return solver_class(self.solver_, arguments["device"])(score_graph, **arguments)
+        view = Preview(self._fitted, self._prepared, self._with_model)
+        max_iter = None if one_epoch else self.max_iter
+        outcome = stream.train(batches, max_iter=max_iter, callbacks=callbacks, view=view)
+        progress = outcome.progress
+        self._keep_model(self._fitted.with_weights(outcome.weights))
+        new_losses = progress.history["objective"][stream.progress.n_epochs :]
+        self.best_loss_ = min([*new_losses, *([self.best_loss_] if stream.progress.n_epochs else [])])
+        self.loss_, self.n_iter_, self.t_ = new_losses[-1], progress.n_epochs, progress.n_updates
+        self.solver_ = stream.solver_name
+        self._progress, self._settings, self._batch_size = progress, stream.settings, batches.batch_size
+        self._stream = Transient()
+        if one_epoch:
+            self._stream.put(stream.at(progress))
+        return outcome
 
     def _run(self, output, X):
         """Return a result of the deployable model."""
-        if not hasattr(self, "_preprocessing"):
+        if not hasattr(self, "_fitted"):
             check_is_fitted(self)
-        X, name = self._prepared(X), self._score_graph.input_name
-        run, device = self._deployed.inference.run, predicting_device(self, X.shape[0])
-        parts = [run(output, {name: rows}, device) for rows in blocks(X)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        X = self._prepared(X)
+        return self._fitted.run(output, X, predicting_device(self, X.shape[0]))
 
 
 def can_partial_fit(estimator):
-    """Raise an AttributeError where the steps before the model are still to be fitted."""
-    transformers = split(estimator.estimator).transformers
-    for name, step in transformers.steps if transformers is not None else ():
-        if not isinstance(step, FrozenEstimator) and get_tags(step).requires_fit:
-            raise AttributeError(
-                f"partial_fit does not fit the step {name!r} before the model. Fit it on rows that stand for all, and "
-                "put FrozenEstimator(fitted_step) in its place."
-            )
+    """Raise an AttributeError where steps before the model need a fit."""
+    for name in steps_to_fit(estimator.estimator):
+        raise AttributeError(
+            f"partial_fit does not fit the step {name!r} before the model. Fit it on rows that stand for all, and "
+            "put FrozenEstimator(fitted_step) in its place."
+        )
     return True
-
-
-def _check_kind(estimator, predictor):
-    """Raise an error for a classifier inside a regressor, and the other way round."""
-    kind = get_tags(estimator).estimator_type
-    # An ONNX model is neither.
-    if isinstance(predictor, BaseEstimator) and get_tags(predictor).estimator_type != kind:
-        other = {"regressor": "OrtSGDClassifier for classifiers", "classifier": "OrtSGDRegressor for regressors"}[kind]
-        raise NotTrainableError(f"estimator={type(predictor).__name__} is not a {kind}: use {other}.")

@@ -1,6 +1,5 @@
 """OrtSGDClassifier."""
 
-import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -14,7 +13,7 @@ from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD, can_partial_fit
 from skort.estimators.labels import encoded, streamed_classes
 from skort.estimators.predictions import ClassifierPredictions
-from skort.estimators.weights import with_class_weight
+from skort.estimators.sample_weight import with_class_weight
 from skort.objective.base import ScoreLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES
 from skort.objective.penalties import Penalty
@@ -202,6 +201,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         "loss": [StrOptions(set(_losses)), HasMethods(["value_function", "gradient_function"])],
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
+    _parameters = tuple(_parameter_constraints)
 
     def __init__(
         self,
@@ -340,19 +340,10 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
 
     def _encode(self, y, classes):
         """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""
-        y, target, self.classes_ = encoded(y, classes, self.dtype)
-        return y, target
+        return encoded(y, classes, self.dtype)
 
-    def _row_weights(self, sample_weight, X, y):
-        sample_weight = super()._row_weights(sample_weight, X, y)
+    def _sample_weight(self, sample_weight, X, encoded):
+        sample_weight = super()._sample_weight(sample_weight, X, encoded)
         if self.class_weight is None:
             return sample_weight
-        return with_class_weight(sample_weight, self.class_weight, self.classes_, y)
-
-    def _keep_linear(self, coef, intercept):
-        self.coef_, self.intercept_ = coef, intercept
-
-    def _deployable(self):
-        from skort.graphs.export import classifier_model
-
-        return functools.partial(classifier_model, self._score_graph, self.classes_, inverse_link=self._inverse_link())
+        return with_class_weight(sample_weight, self.class_weight, encoded.classes, encoded.y)

@@ -10,9 +10,9 @@ from skort.exceptions import RuntimeNotAvailableError
 
 __all__ = ["n_threads", "predicting_device", "training_device"]
 
-# Of fewer rows a prediction does not take as long as it takes to wake a thread, or to ask how many there are to be.
+# Below this, waking threads costs more than predicting.
 _MANY_ROWS = 1000
-# To count takes as long as a prediction.
+# Counting the cores takes as long as a prediction.
 _n_cores = functools.cache(cpu_count)
 
 
@@ -32,7 +32,7 @@ def training_device(estimator):
 
 def predicting_device(estimator, n_rows):
     """
-    Return the device that an estimator predicts so many rows on, few of them in one thread.
+    Return the device that an estimator predicts on. A few rows are predicted in one thread.
 
     Warns
     -----

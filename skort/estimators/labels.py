@@ -1,6 +1,7 @@
 """Class labels: which there are, and what they are trained as."""
 
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import column_or_1d
@@ -8,7 +9,29 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classi
 
 from skort.estimators.rows import is_plain
 
-__all__ = ["encoded", "streamed_classes"]
+__all__ = ["EncodedTarget", "encoded", "streamed_classes"]
+
+
+class EncodedTarget(NamedTuple):
+    """
+    What a y is trained as.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        Validated.
+    target : ndarray of shape (n_samples, n_columns)
+        In the dtype of the training, a column for each raw score.
+    classes : ndarray of shape (n_classes,) or None
+        The labels of a classifier, sorted. None for a regressor.
+    single_output : bool, default=True
+        Whether y has one dimension.
+    """
+
+    y: np.ndarray
+    target: np.ndarray
+    classes: np.ndarray | None
+    single_output: bool = True
 
 
 def encoded(y, classes, dtype):
@@ -25,10 +48,8 @@ def encoded(y, classes, dtype):
 
     Returns
     -------
-    y : ndarray of shape (n_samples,)
-    target : ndarray of shape (n_samples, 1) or (n_samples, n_classes)
-        0 and 1: one column for two classes, one column a class for more.
-    classes : ndarray of shape (n_classes,)
+    encoded : EncodedTarget
+        Its target is 0 and 1: one column for two classes, one column a class for more.
 
     Raises
     ------
@@ -39,8 +60,8 @@ def encoded(y, classes, dtype):
     --------
     >>> import numpy as np
     >>> from skort.estimators.labels import encoded
-    >>> y, target, classes = encoded(["b", "a", "c"], None, "float32")
-    >>> target, classes
+    >>> y = encoded(["b", "a", "c"], None, "float32")
+    >>> y.target, y.classes
     (array([[0., 1., 0.],
            [1., 0., 0.],
            [0., 0., 1.]], dtype=float32), array(['a', 'b', 'c'], dtype='<U1'))
@@ -62,10 +83,10 @@ def encoded(y, classes, dtype):
     # Labels that cannot be exported are refused now, not after the training.
     label_tensor(classes)
     if len(classes) == 2:
-        return y, codes.reshape(-1, 1).astype(dtype), classes
+        return EncodedTarget(y, codes.reshape(-1, 1).astype(dtype), classes)
     target = np.zeros((len(codes), len(classes)), dtype)
     target[np.arange(len(codes)), codes] = 1
-    return y, target, classes
+    return EncodedTarget(y, target, classes)
 
 
 def streamed_classes(estimator, classes):

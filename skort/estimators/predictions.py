@@ -7,7 +7,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skort.estimators.base import BaseOrtSGD
-from skort.objective.base import ScoreLoss
 from skort.objective.classification_losses import LogLoss
 
 __all__ = ["ClassifierPredictions"]
@@ -15,7 +14,7 @@ __all__ = ["ClassifierPredictions"]
 
 def _gives_probabilities(classifier):
     """Return whether the loss, that of the fit where there was one, gives probabilities."""
-    loss = getattr(classifier, "_loss", classifier.loss)
+    loss = classifier._fitted.loss if hasattr(classifier, "_fitted") else classifier.loss
     if isinstance(loss, str):
         loss = classifier._losses[loss]() if loss in classifier._losses else None
     if "classifier" not in getattr(loss, "estimator_types", ()) or loss.inverse_link_function(1) is None:
@@ -27,7 +26,6 @@ class ClassifierPredictions(BaseOrtSGD):
     """The predicting methods of `OrtSGDClassifier`."""
 
     classes_: np.ndarray
-    _loss: ScoreLoss
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """
@@ -97,7 +95,7 @@ class ClassifierPredictions(BaseOrtSGD):
             rounded to zero; the others are minus infinity there.
         """
         check_is_fitted(self)
-        if not isinstance(self._loss, LogLoss):
+        if not isinstance(self._fitted.loss, LogLoss):
             with np.errstate(divide="ignore"):
                 return np.log(self.predict_proba(X), dtype=np.float64)
         score = self.decision_function(X)

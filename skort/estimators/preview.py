@@ -1,9 +1,11 @@
 """The estimator as it would be if the training ended now."""
 
-import copy
-import dataclasses
+from collections.abc import Callable
+from typing import Any
 
-from skort.estimators.deployed import Deployed
+import numpy as np
+
+from skort.estimators.fitted_model import FittedModel
 
 __all__ = ["Preview"]
 
@@ -16,29 +18,30 @@ class Preview:
 
     Parameters
     ----------
-    estimator : BaseOrtSGD
+    fitted : FittedModel
         With everything that a training makes but the trained weights.
+    prepare : callable
+        X, as `fit` takes it -> what the score graph takes.
+    estimator_with : callable
+        FittedModel -> estimator of its own.
     """
 
-    def __init__(self, estimator):
-        self._estimator = estimator
-        self._model = None
+    def __init__(self, fitted: FittedModel, prepare: Callable, estimator_with: Callable):
+        self._fitted = fitted
+        self._estimator_with = estimator_with
+        self._transformed = fitted.without_steps()
+        self._estimator: Any = None
+        self.prepare = prepare
 
-    def prepare(self, X):
-        """Return X, as `fit` takes it, as the model takes it: validated, and after the steps before the model."""
-        return self._estimator._prepared(X)
+    def at(self, weights: dict[str, np.ndarray]) -> Any:
+        """Return the estimator with other weights, for prepared data. It holds until the next call."""
+        if self._estimator is None:
+            self._estimator = self._estimator_with(self._transformed)
+            self._estimator.n_features_in_ = self._transformed.score_graph.n_features
+            vars(self._estimator).pop("feature_names_in_", None)
+        self._transformed.inference.weights = weights
+        return self._estimator
 
-    def at(self, weights):
-        """Return the estimator with other weights. It holds until the next call."""
-        if self._model is None:
-            self._model = self._without_steps(weights)
-        self._model._deployed.inference.weights = weights
-        return self._model
-
-    def _without_steps(self, weights):
-        model = copy.copy(self._estimator)
-        vars(model).pop("feature_names_in_", None)
-        model._preprocessing = dataclasses.replace(model._preprocessing, transformers=None, graph=None)
-        model.n_features_in_ = model._score_graph.n_features
-        model._deployed = Deployed(model._deployable(), None, model._runner(weights=weights))
-        return model
+    def fitted(self, weights: dict[str, np.ndarray]) -> Any:
+        """Return an estimator with other weights, for data as `fit` takes it, to be kept."""
+        return self._estimator_with(self._fitted.with_weights(weights))

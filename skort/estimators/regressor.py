@@ -1,6 +1,5 @@
 """OrtSGDRegressor."""
 
-import functools
 from collections.abc import Callable
 from numbers import Real
 
@@ -14,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD, can_partial_fit
+from skort.estimators.labels import EncodedTarget
 from skort.estimators.rows import is_plain
 from skort.objective.base import ScoreLoss
 from skort.objective.losses import REGRESSION_LOSSES
@@ -201,6 +201,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         "epsilon": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
     }
+    _parameters = tuple(_parameter_constraints)
 
     def __init__(
         self,
@@ -341,21 +342,11 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
             y = y.astype(np.float64, copy=False)
         else:
             y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
-        self._single_output = y.ndim == 1
         with np.errstate(over="ignore"):
             target = y.reshape(len(y), -1).astype(self.dtype)
         if not np.isfinite(target).all():
             raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
-        return y, target
-
-    def _keep_linear(self, coef, intercept):
-        self.coef_ = coef[0] if self._single_output else coef
-        self.intercept_ = intercept
-
-    def _deployable(self):
-        from skort.graphs.export import regressor_model
-
-        return functools.partial(regressor_model, self._score_graph, inverse_link=self._inverse_link())
+        return EncodedTarget(y, target, None, single_output=y.ndim == 1)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """
@@ -373,7 +364,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         from skort.graphs.export import PREDICTION
 
         prediction = self._run(PREDICTION, X).astype(np.float64)
-        return prediction.ravel() if self._single_output else prediction
+        return prediction.ravel() if self._fitted.single_output else prediction
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

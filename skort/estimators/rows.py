@@ -13,10 +13,10 @@ _BLOCK = 2**20
 
 def plain_rows(estimator, X, dtype):
     """
-    Return what `validate_data` makes of an array that nothing is to be said against.
+    Return X as the model takes it where X is valid already, otherwise None.
 
-    Most of the time of a prediction of one row would be its search for data frames, names of features and arrays of
-    other libraries.
+    `validate_data` looks for data frames, names of features and arrays of other libraries, which takes most of the
+    time of a prediction of one row.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def plain_rows(estimator, X, dtype):
     Returns
     -------
     rows : ndarray of shape (n_samples, n_features) or None
-        C-contiguous, of `dtype`; X itself where it is so. None: `validate_data` is to take X, or to refuse it.
+        C-contiguous, of `dtype`; X itself where it is both. None: `validate_data` is to convert X, or to refuse it.
     """
     known = vars(estimator)
     if (

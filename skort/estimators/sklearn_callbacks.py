@@ -12,7 +12,20 @@ __all__ = ["CallbackSupportMixin", "SklearnCallbacks", "sklearn_callbacks"]
 
 
 def sklearn_callbacks(estimator, X, y, sample_weight):
-    """Return the callback that calls those of `set_callbacks`, here or in a meta-estimator, as a list; or none."""
+    """
+    Return, as a list, the callback that calls those of `set_callbacks`, here or in a meta-estimator.
+
+    Parameters
+    ----------
+    estimator : BaseOrtSGD
+    X, y, sample_weight : array-like
+        As given to `fit`.
+
+    Returns
+    -------
+    callbacks : list of SklearnCallbacks
+        Empty where `set_callbacks` was not called.
+    """
     if vars(estimator).keys().isdisjoint({"_skl_callbacks", "_parent_callback_ctx"}):
         return []
     metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -51,5 +64,5 @@ class SklearnCallbacks:
 
     def _end(self, context, training):
         return context.call_on_fit_task_end(
-            **self._data, reconstruction_attributes=lambda: self._estimator._with_weights(training.weights())
+            **self._data, reconstruction_attributes=lambda: vars(training.trained_model())
         )

@@ -52,6 +52,8 @@ class TextLoss(BaseEstimator):
     """
 
     takes_weight = False
+    #: Parameters that the estimators have, too: a loss that is given by its name gets theirs.
+    shared_parameters: tuple[str, ...] = ()
     _parameter_constraints: dict = {}
 
     def value_function(self, n_outputs):

@@ -49,6 +49,8 @@ class Penalty(Protocol):
 
 
 class _OneNorm(BaseEstimator):
+    #: Parameters that the estimators have, too: a penalty that is given by its name gets theirs.
+    shared_parameters = ("alpha",)
     _parameter_constraints = {"alpha": _ALPHA}
 
     def __init__(self, alpha=1e-4):
@@ -133,6 +135,7 @@ class ElasticPenalty(BaseEstimator):
     {'coefficient': Strength(l1=0.0, l2=0.001), 'coefficient1': Strength(l1=0.0, l2=0.5)}
     """
 
+    shared_parameters = ("alpha", "l1_ratio")
     _parameter_constraints = {"alpha": _ALPHA, "l1_ratio": [Interval(Real, 0, 1, closed="both")]}
 
     def __init__(self, alpha=1e-4, l1_ratio=0.15):

@@ -121,6 +121,7 @@ class Huber(RegressionLoss):
     2
     """
 
+    shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
     # c (r - c / 2) with r clipped to c: differentiated as it stands it gives c for every r.
     _value = """\
@@ -178,6 +179,7 @@ class EpsilonInsensitive(RegressionLoss):
     EpsilonInsensitive(epsilon=0.5)
     """
 
+    shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": _NOT_NEGATIVE}
     _value = f"""\
 epsilon_insensitive (score, target) => (loss) {{
@@ -249,6 +251,7 @@ class Quantile(RegressionLoss):
     Quantile(quantile=0.9)
     """
 
+    shared_parameters = ("quantile",)
     _parameter_constraints = {"quantile": [Interval(Real, 0, 1, closed="neither")]}
     _weights = """\
     one = Constant <value = float {1}> ()

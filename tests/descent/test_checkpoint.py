@@ -7,9 +7,9 @@ import pytest
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint, EpochScoring
-from skort.descent.checkpoint import load_state, save_state
+from skort.descent.checkpoint import load_progress, save_progress
 from skort.descent.history import History
-from skort.descent.training import TrainingState
+from skort.descent.progress import Progress
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 5))
@@ -27,9 +27,10 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best):
     random_state.normal()
     solver = {"weights": np.array([1.5, 2.5], np.float32), "n_updates": np.array([7])}
     history = History(objective=[3.0, math.nan, np.float32(0.1)], score=[1, 2, 3])
-    state = TrainingState(solver, 7, 2, True, random_state.get_state(legacy=False), history, best)
-    save_state(state, tmp_path / "state")
-    back = load_state(tmp_path / "state")
+    table = {"history": history, "n_epochs": 3, "columns": ("objective", "score")}
+    progress = Progress(solver, 7, 2, True, random_state.get_state(legacy=False), best=best, **table)
+    save_progress(progress, tmp_path / "state")
+    back = load_progress(tmp_path / "state")
     for arrays, expected in ((back.solver, solver), (back.best or {}, best or {})):
         assert arrays.keys() == expected.keys()
         for name, array in expected.items():
@@ -75,7 +76,7 @@ def test_a_fit_resumed_after_a_crash_ends_with_the_same_bytes(solver, estimator_
     assert resumed.t_ == whole.t_
     for name in set(whole.history_) - {"seconds"}:
         assert resumed.history_[name] == whole.history_[name], name
-    assert load_state(path).history.n_epochs == whole.n_iter_ // every * every
+    assert load_progress(path).history.n_epochs == whole.n_iter_ // every * every
 
 
 @pytest.mark.parametrize(

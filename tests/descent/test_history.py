@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from skort.descent.history import History
@@ -43,9 +44,16 @@ def test_a_name_is_recorded_once_an_epoch(name):
     assert history == {"objective": [2.0, 1.0], "score": [0.1, 0.2]}
 
 
-def test_a_copy_goes_its_own_way():
+def test_a_head_goes_its_own_way():
     columns = history()
-    copied = columns.copy()
+    copied = columns.head(3, list(columns))
+    assert {name: str(column) for name, column in copied.items()} == {n: str(c) for n, c in columns.items()}
     copied.next_epoch(loss=0.0, eta=0.1)
     assert columns.n_epochs == 3
     assert copied.n_epochs == 4
+
+
+def test_a_head_has_the_columns_and_rows_that_were_there():
+    columns = History(loss=[3.0, 2.0, 1.0], score=[0.1])
+    assert columns.head(2, ["loss"]) == {"loss": [3.0, 2.0]}
+    np.testing.assert_array_equal(columns.head(2, ["score"])["score"], [0.1, math.nan])

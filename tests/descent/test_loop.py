@@ -1,13 +1,14 @@
 """The loop with a solver of numpy alone: steps, history, interruption, divergence."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
-from skort.descent.batches import Batch, Batches
+from skort.descent.batches import Batches, HostBatch
 from skort.descent.callbacks import EarlyStopping
-from skort.descent.history import History
+from skort.descent.progress.rows() import History
 from skort.descent.loop import minimise
 from skort.descent.schedules import Adaptive, Constant, InvScaling
 from skort.descent.training import Training
@@ -17,21 +18,29 @@ class MeanSolver:
     """Fits one number w to the target: J = sum_i v_i (w - y_i)^2 / 2 + 1, of which 1 is the penalty."""
 
     def __init__(self, batch_size, start=0.0):
-        self.batch = Batch.empty(batch_size, 1, 1, np.float64)
+        self.batch = HostBatch.empty(batch_size, 1, 1, np.float64)
         self.w = start
-        self.etas = []
-        self.last_loss = self.last_gradient = 0.0
+        self.etas, self.sums = [], np.zeros(2)
+        self.last_gradient = 0.0
 
-    def step(self, eta):
+    def step(self, eta, share):
         self.etas.append(eta)
         residual = self.w - self.batch.target
-        self.last_loss = 0.5 * float((self.batch.sample_weight * residual**2).sum())
+        loss = 0.5 * float((self.batch.sample_weight * residual**2).sum())
         self.last_gradient = float((self.batch.sample_weight * residual).sum())
         self.w -= eta * self.last_gradient
-        return self.last_loss + 1
+        self.report(share, loss + 1, loss)
 
-    def loss(self):
-        return self.last_loss
+    def report(self, share, objective, loss):
+        self.last_objective = objective
+        self.sums += share * np.array([objective, loss])
+
+    def objective(self):
+        return self.last_objective
+
+    def means(self):
+        means, self.sums = tuple(self.sums.tolist()), np.zeros(2)
+        return means
 
     def gradient_norm(self):
         return abs(self.last_gradient)
@@ -43,7 +52,7 @@ class MeanSolver:
         return self.weights()
 
     def restore(self, state):
-        self.w = float(state["w"])
+        self.w, self.sums = float(state["w"]), np.zeros(2)
 
 
 class ScriptedSolver(MeanSolver):
@@ -53,9 +62,10 @@ class ScriptedSolver(MeanSolver):
         super().__init__(batch_size=1, start=w)
         self.objectives = iter(objectives)
 
-    def step(self, eta):
+    def step(self, eta, share):
         self.w += 1
-        return next(self.objectives)
+        objective = next(self.objectives)
+        self.report(share, objective, objective)
 
 
 def batches(y, batch_size=None, shuffle=False):
@@ -63,8 +73,14 @@ def batches(y, batch_size=None, shuffle=False):
     return Batches(y, y, None, batch_size=batch_size or len(y), shuffle=shuffle, random_state=np.random.RandomState(0))
 
 
-def training(solver, data, schedule=None, *, max_iter=100, callbacks=(), **options):
-    return Training(solver, data, schedule or Constant(0.5), max_iter=max_iter, callbacks=callbacks, **options)
+def fresh():
+    return Progress.start(np.random.RandomState(0))
+
+
+def training(solver, data, schedule=None, *, progress=None, max_iter=100, callbacks=()):
+    return Training(
+        solver, data, schedule or Constant(0.5), progress or fresh(), max_iter=max_iter, callbacks=callbacks
+    )
 
 
 def run(*args, **options):
@@ -85,19 +101,19 @@ def test_full_batches_follow_the_closed_form():
     # w_t = mean (1 - (1 - eta)^t), loss_t = (w_t - mean)^2 / 2 + var / 2
     assert descent.weights["w"] == pytest.approx(3 * (1 - 0.5**7))
     loss = [0.5 * (3 * 0.5**t) ** 2 + 0.5 * 3.5 for t in range(7)]
-    assert descent.history["loss"] == pytest.approx(loss)
-    assert descent.history["objective"] == pytest.approx([value + 1 for value in loss])
-    assert descent.history["gradient_norm"] == pytest.approx([3 * 0.5**t for t in range(7)])
-    assert descent.history["eta"] == [0.5] * 7
-    assert descent.n_updates == 7
-    assert not descent.stopped
+    assert descent.progress.rows()["loss"] == pytest.approx(loss)
+    assert descent.progress.rows()["objective"] == pytest.approx([value + 1 for value in loss])
+    assert descent.progress.rows()["gradient_norm"] == pytest.approx([3 * 0.5**t for t in range(7)])
+    assert descent.progress.rows()["eta"] == [0.5] * 7
+    assert descent.progress.n_updates == 7
+    assert not descent.progress.stopped
 
 
 def test_loss_of_an_epoch_is_the_mean_over_its_rows():
     # eta is so small that w stays 0: the loss is the mean of y^2 / 2, whatever the batches.
     descent = run(MeanSolver(2), batches([1.0, 2.0, 5.0], batch_size=2), Constant(1e-12), max_iter=1)
-    assert descent.history["loss"] == pytest.approx([0.5 * 30 / 3])
-    assert descent.n_updates == 2
+    assert descent.progress.rows()["loss"] == pytest.approx([0.5 * 30 / 3])
+    assert descent.progress.n_updates == 2
 
 
 def test_schedule_counts_updates_from_one_and_on_from_before():
@@ -105,11 +121,11 @@ def test_schedule_counts_updates_from_one_and_on_from_before():
     solver = MeanSolver(2)
     descent = run(solver, data, schedule, max_iter=2)
     assert solver.etas == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4])
-    assert descent.history["eta"] == pytest.approx([1 / 2, 1 / 4])
-    after = run(solver, data, schedule, max_iter=None, n_updates=descent.n_updates, history=descent.history)
+    assert descent.progress.rows()["eta"] == pytest.approx([1 / 2, 1 / 4])
+    after = run(solver, data, schedule, max_iter=None, progress=descent.progress)
     assert solver.etas[4:] == pytest.approx([1 / 5, 1 / 6])
-    assert after.history.n_epochs == 3
-    assert descent.history.n_epochs == 2
+    assert after.progress.rows().n_epochs == 3
+    assert descent.progress.rows().n_epochs == 2
 
 
 def test_a_rate_that_falls_after_bad_epochs_prolongs_the_training():
@@ -117,10 +133,10 @@ def test_a_rate_that_falls_after_bad_epochs_prolongs_the_training():
     solver, stopping = MeanSolver(1), EarlyStopping("objective", patience=2, tol=0.1)
     descent = run(solver, batches([0.0]), Adaptive(4e-6), callbacks=[stopping])
     assert solver.etas == pytest.approx([4e-6] * 3 + [8e-7] * 2)
-    assert descent.stopped
-    assert descent.n_falls == 1
-    after = run(solver, batches([0.0]), Adaptive(4e-6), max_iter=None, n_falls=1)
-    assert after.history["eta"] == pytest.approx([8e-7])
+    assert descent.progress.stopped
+    assert descent.progress.n_falls == 1
+    after = run(solver, batches([0.0]), Adaptive(4e-6), max_iter=None, progress=dataclasses.replace(fresh(), n_falls=1))
+    assert after.progress.rows()["eta"] == pytest.approx([8e-7])
 
 
 def test_hooks_are_called_in_order_with_what_they_are_told():
@@ -153,8 +169,8 @@ def test_on_batch_end_sees_each_objective_and_learning_rate():
 def test_stop_ends_it_after_the_epoch(hook):
     recorder = Recorder(lambda name, training: training.stop() if name == hook and training.n_updates == 3 else None)
     descent = run(MeanSolver(2), batches([1.0, 2.0, 3.0, 4.0], batch_size=2), max_iter=9, callbacks=[recorder])
-    assert descent.stopped == (hook == "on_batch_end")
-    assert descent.n_updates == (4 if hook == "on_batch_end" else 18)
+    assert descent.progress.stopped == (hook == "on_batch_end")
+    assert descent.progress.n_updates == (4 if hook == "on_batch_end" else 18)
 
 
 @pytest.mark.parametrize("max_iter, before, n_epochs", [(5, 0, 1), (5, 2, 2), (None, 0, 1), (None, 2, 3)])
@@ -163,10 +179,10 @@ def test_the_first_epoch_and_that_of_partial_fit_are_made_whatever_stops_it(max_
         def on_train_begin(self, training):
             training.stop()
 
-    history = History(objective=[1.0] * before)
-    descent = run(MeanSolver(1), batches([1.0]), max_iter=max_iter, callbacks=[AtOnce()], history=history)
-    assert descent.history.n_epochs == n_epochs
-    assert descent.stopped
+    progress = run(MeanSolver(1), batches([1.0]), max_iter=before).progress if before else fresh()
+    descent = run(MeanSolver(1), batches([1.0]), max_iter=max_iter, callbacks=[AtOnce()], progress=progress)
+    assert descent.progress.rows().n_epochs == n_epochs
+    assert descent.progress.stopped
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("mine")])
@@ -182,9 +198,9 @@ def test_an_interruption_leaves_the_last_whole_epoch(error, hook, n_updates):
     two_epochs = run(MeanSolver(2), batches(data, 2, shuffle=True), max_iter=2)
     assert descent.error is error
     assert descent.weights == two_epochs.weights
-    assert descent.n_updates == two_epochs.n_updates == 4
-    assert descent.history["loss"] == two_epochs.history["loss"]
-    np.testing.assert_array_equal(descent.random_state.permutation(99), two_epochs.random_state.permutation(99))
+    assert descent.progress.n_updates == two_epochs.progress.n_updates == 4
+    assert descent.progress.rows()["loss"] == two_epochs.progress.rows()["loss"]
+    np.testing.assert_array_equal(descent.progress.generator().permutation(99), two_epochs.progress.generator().permutation(99))
     assert len(recorder.seen) - recorder.seen.count(None) == 0
 
 
@@ -195,10 +211,10 @@ def test_an_interruption_between_windows_goes_back_to_the_order_of_the_last_whol
 
     data = np.arange(100.0)
     two_epochs = run(MeanSolver(7), batches(data, 7, shuffle=True), max_iter=2)
-    n_updates = two_epochs.n_updates + 8
+    n_updates = two_epochs.progress.n_updates + 8
     interrupted = run(MeanSolver(7), batches(data, 7, shuffle=True), max_iter=9, callbacks=[Recorder(act)])
     assert interrupted.weights == two_epochs.weights
-    assert interrupted.random_state.randint(10**9) == two_epochs.random_state.randint(10**9)
+    assert interrupted.progress.generator().randint(10**9) == two_epochs.progress.generator().randint(10**9)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("mine")])
@@ -221,7 +237,7 @@ def test_an_error_at_the_end_is_kept_after_all_callbacks_have_ended():
     last = Recorder(lambda name, training: name)
     descent = run(MeanSolver(1), batches([1.0]), max_iter=2, callbacks=[Recorder(fail), last])
     assert str(descent.error) == "mine"
-    assert descent.history.n_epochs == 2
+    assert descent.progress.rows().n_epochs == 2
     assert last.seen[-1] == "on_train_end"
 
 
@@ -231,7 +247,7 @@ def test_a_state_put_back_goes_on_to_the_same_numbers():
 
     class Saved:
         def on_epoch_end(self, training):
-            states.append(training.state())
+            states.append(training.progress())
 
     class Restored:
         def on_train_begin(self, training):
@@ -241,8 +257,8 @@ def test_a_state_put_back_goes_on_to_the_same_numbers():
     whole = run(MeanSolver(2), batches(data, 2, shuffle=True), callbacks=[Saved()], **options)
     resumed = run(MeanSolver(2, start=5.0), batches(data, 2, shuffle=True), callbacks=[Restored()], **options)
     assert resumed.weights == whole.weights
-    assert resumed.n_updates == whole.n_updates
-    assert resumed.history["objective"] == whole.history["objective"]
+    assert resumed.progress.n_updates == whole.progress.n_updates
+    assert resumed.progress.rows()["objective"] == whole.progress.rows()["objective"]
 
 
 def test_the_columns_of_the_history_have_one_length():
@@ -252,7 +268,7 @@ def test_the_columns_of_the_history_have_one_length():
                 training.history.record("score", 0.5)
 
     descent = run(MeanSolver(1), batches([1.0]), max_iter=3, callbacks=[First()])
-    np.testing.assert_array_equal(descent.history["score"], [0.5, math.nan, math.nan])
+    np.testing.assert_array_equal(descent.progress.rows()["score"], [0.5, math.nan, math.nan])
 
 
 @pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf, None, np.array([0.1])])
@@ -268,8 +284,8 @@ def test_the_kept_epoch_is_the_one_it_ends_with():
                 training.keep_best()
 
     descent = run(ScriptedSolver([5.0, 4, 3, 2, 1]), batches([0.0]), max_iter=5, callbacks=[Third()])
-    assert descent.weights == descent.solver_state == {"w": 3}
-    assert descent.n_updates == 5
+    assert descent.weights == descent.progress.solver == {"w": 3}
+    assert descent.progress.n_updates == 5
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

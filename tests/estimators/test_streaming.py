@@ -394,3 +394,102 @@ def test_a_warm_start_with_other_data_is_refused(X, y):
         model.fit(X, y)
     assert model.onnx_ is before
     model.set_params(warm_start=False).fit(X, y)
+
+
+# --- what may and may not change between calls
+
+
+@pytest.mark.parametrize(
+    "inner, options",
+    [
+        (make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=(10,))), {}),
+        (MLPClassifier(hidden_layer_sizes=(10,)), {"trainable": "coef*"}),
+        (make_pipeline(StandardScaler(), LogisticRegression()), {"trainable": ["*offset", "coef*"]}),
+    ],
+)
+def test_warm_start_goes_on_with_steps_and_with_frozen_weights(inner, options):
+    X, y = data()
+    model = short(OrtSGDClassifier, inner, warm_start=True, shuffle=False, max_iter=2, **options)
+    whole = short(OrtSGDClassifier, inner, shuffle=False, max_iter=4, **options).fit(X, y)
+    model.fit(X, y).fit(X, y)
+    for name, weight in whole.weights_.items():
+        np.testing.assert_array_equal(model.weights_[name], weight, err_msg=name)
+
+
+def changed(model, name, value):
+    return copy.deepcopy(model).set_params(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "inner, name, value",
+    [
+        (MLPClassifier(hidden_layer_sizes=(8,)), "estimator__activation", "tanh"),
+        (MLPClassifier(hidden_layer_sizes=(8,)), "estimator", MLPClassifier(hidden_layer_sizes=(9,))),
+        (make_pipeline(Normalizer(), LogisticRegression()), "estimator__normalizer__norm", "l1"),
+        (None, "estimator", LogisticRegression(fit_intercept=False)),
+        (None, "trainable", "coef*"),
+    ],
+)
+def test_partial_fit_refuses_another_model_by_name(inner, name, value):
+    X, y = data()
+    model = short(OrtSGDClassifier, inner).partial_fit(X, y, classes=[0, 1])
+    before = model.predict_proba(X)
+    other = changed(model, name, value)
+    with pytest.raises(ValueError, match=f"{name.split('__')[0]} was changed since the last fit"):
+        other.partial_fit(X, y)
+    np.testing.assert_array_equal(other.predict_proba(X), before)
+    # Set back, it goes on as if nothing had been.
+    other.set_params(**{name: model.get_params()[name]})
+    assert_same(other.partial_fit(X, y), model.partial_fit(X, y))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_frozen_model_is_the_same_in_copies(copied):
+    X, y = data()
+    frozen = FrozenEstimator(LogisticRegression().fit(X, y))
+    model = copied(short(OrtSGDClassifier, frozen).partial_fit(X, y)).partial_fit(X, y)
+    assert model.n_iter_ == 2
+    model.set_params(estimator=FrozenEstimator(LogisticRegression().fit(X, y)))
+    with pytest.raises(ValueError, match="estimator was changed"):
+        model.partial_fit(X, y)
+
+
+@pytest.mark.parametrize("name, value", [("activation", "tanh"), ("hidden_layer_sizes", (3,))])
+def test_what_is_set_after_a_fit_does_not_change_the_fitted_model(name, value):
+    X, y = data()
+    model = short(OrtSGDClassifier, MLPClassifier(hidden_layer_sizes=(8,))).fit(X, y)
+    before, plain = model.predict_proba(X), model.to_sklearn()
+    model.set_params(**{f"estimator__{name}": value})
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    again = model.to_sklearn()
+    assert again.get_params() == plain.get_params()
+    np.testing.assert_array_equal(again.predict_proba(X), plain.predict_proba(X))
+
+
+def test_a_copy_that_goes_on_leaves_the_history_of_the_other():
+    X, y = data()
+    model = short(OrtSGDRegressor).partial_fit(X, y).partial_fit(X, y)
+    before = model.history_
+    other = copy.copy(model).partial_fit(X, 2 * y)
+    assert model.history_ == before
+    assert (model.n_iter_, other.n_iter_) == (2, 3)
+    assert other.loss_curve_[:2] == before["objective"]
+    assert len(model.partial_fit(X, y).loss_curve_) == 3
+    assert model.loss_curve_[2] != other.loss_curve_[2]
+
+
+def test_a_call_does_not_copy_the_history(monkeypatch):
+    X, y = data()
+    model = short(OrtSGDRegressor).partial_fit(X, y)
+    copied = []
+    monkeypatch.setattr("skort.descent.history.History.head", lambda *args: copied.append(args))
+    for _ in range(3):
+        model.partial_fit(X, y)
+    assert model.n_iter_ == 4
+    assert copied == []
+
+
+def test_the_lookup_of_partial_fit_clones_nothing(monkeypatch):
+    model = short(OrtSGDClassifier, make_pipeline(Normalizer(), LogisticRegression()))
+    monkeypatch.setattr("skort.estimators.inner_model.clone", lambda *args: 1 / 0)
+    assert callable(model.partial_fit)

@@ -1,14 +1,18 @@
-"""Components that a user gives as instances."""
+"""Settings: what the parameters of an estimator stand for, names and instances alike."""
+
+import pickle
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from skort import OrtSGDRegressor
+from sklearn.neural_network import MLPClassifier
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.descent.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.descent.schedules import Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
-from skort.estimators.components import resolved
+from skort.estimators.settings import resolved, snapshot
 
 
 @pytest.fixture
@@ -95,3 +99,55 @@ def test_what_cannot_work_is_refused_in_fit(parameters, message, data):
     with pytest.raises(ValueError, match=message):
         model.fit(*data)
     assert vars(model) == vars(OrtSGDRegressor(**parameters))
+
+
+class Network(OrtSGDClassifier):
+    """A classifier of one's own, with fewer parameters."""
+
+    def __init__(self, hidden=(10,), max_iter=4):
+        super().__init__(MLPClassifier(hidden_layer_sizes=hidden), max_iter=max_iter, tol=None, random_state=0)
+        self.hidden = hidden
+
+
+def test_a_subclass_may_hide_parameters(data):
+    X, y = data[0], data[1] > 4
+    model = Network(hidden=(3,)).fit(X, y)
+    same = OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(3,)), max_iter=4, tol=None, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), same.predict_proba(X))
+    np.testing.assert_array_equal(model.partial_fit(X, y).predict_proba(X), same.partial_fit(X, y).predict_proba(X))
+    search = GridSearchCV(Network(), {"hidden": [(2,), (3,)]}, cv=2).fit(X, y)
+    assert search.best_estimator_.weights_["coefficient"].shape[1] == search.best_params_["hidden"][0]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Momentum(0.5),
+        Warmup(Cosine(30)),
+        FrozenEstimator(LinearRegression()),
+        make_pipeline(StandardScaler(), LinearRegression()),
+        {"a": np.arange(3.0), "b": [np.array(["x", None], dtype=object)]},
+        np.float32(2),
+        None,
+    ],
+)
+def test_a_snapshot_is_equal_until_a_part_is_changed(value):
+    assert snapshot(value) == snapshot(value)
+    copied = pickle.loads(pickle.dumps((value, snapshot(value))))
+    assert snapshot(copied[0]) == copied[1]
+
+
+@pytest.mark.parametrize(
+    "value, change",
+    [
+        (Momentum(0.5), lambda value: value.set_params(momentum=0.4)),
+        (Warmup(Cosine(30)), lambda value: value.set_params(schedule__n_updates=31)),
+        (make_pipeline(StandardScaler(), Ridge()), lambda value: value.set_params(ridge__alpha=2.0)),
+        ({"a": np.arange(3.0)}, lambda value: value["a"].__setitem__(1, 5.0)),
+        ([np.array(["x", None], dtype=object)], lambda value: value[0].__setitem__(0, "y")),
+    ],
+)
+def test_a_snapshot_sees_what_is_changed_in_place(value, change):
+    before = snapshot(value)
+    change(value)
+    assert snapshot(value) != before

@@ -1,0 +1,76 @@
+"""How far a training is: everything that it goes on from."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skort.descent.history import History
+
+__all__ = ["Progress"]
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """
+    Everything that a training goes on from, to the last bit.
+
+    It is a value: a training that goes on makes a new one, and an error or an interruption goes back to the old one.
+
+    Parameters
+    ----------
+    solver : dict of str to ndarray or None
+        The weights, and what the optimizer remembers. None: the initial weights.
+    n_updates : int
+        Updates made.
+    n_falls : int
+        How often the learning rate fell because the training did not improve.
+    stopped : bool
+        Whether the training ended because it did not improve, or because a callback stopped it.
+    random_state : dict
+        The training's own random generator, as from `numpy.random.RandomState.get_state(legacy=False)`.
+    history : History
+        Its first `n_epochs` rows and its `columns` are those of this progress. A training that goes on adds rows to
+        the same history, so that a long stream of short trainings copies nothing.
+    n_epochs : int
+        Whole epochs made.
+    columns : tuple of str
+        The columns of the history.
+    best : dict of str to ndarray or None, default=None
+        Like `solver`, of the epoch whose weights the training is to end with.
+    """
+
+    solver: dict[str, np.ndarray] | None
+    n_updates: int
+    n_falls: int
+    stopped: bool
+    random_state: dict[str, Any]
+    history: History
+    n_epochs: int
+    columns: tuple[str, ...]
+    best: dict[str, np.ndarray] | None = None
+
+    @classmethod
+    def start(cls, random_state: np.random.RandomState) -> "Progress":
+        """Return the progress before the first update, with the state of a random generator."""
+        return cls(None, 0, 0, False, random_state.get_state(legacy=False), History(), 0, ())
+
+    def generator(self) -> np.random.RandomState:
+        """Return a random generator of its own, in the state of the training's."""
+        # The seed only saves the time that numpy takes to ask the system for one.
+        generator = np.random.RandomState(getattr(np.random, self.random_state["bit_generator"])(0))
+        generator.set_state(self.random_state)
+        return generator
+
+    def rows(self) -> History:
+        """Return a copy of the history up to here."""
+        return self.history.head(self.n_epochs, self.columns)
+
+    def column(self, name: str) -> list | None:
+        """Return a copy of a column of the history up to here, or None where there is none of that name."""
+        return self.history[name][: self.n_epochs] if name in self.columns else None
+
+    def open_history(self) -> History:
+        """Return the history for more rows: the same one, or a copy where another training has added rows to it."""
+        is_last = self.history.n_epochs == self.n_epochs and tuple(self.history) == self.columns
+        return self.history if is_last else self.rows()

@@ -1,0 +1,35 @@
+"""How a training ended: the warning, or the error of a callback, that tells of it."""
+
+import warnings
+
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = ["report"]
+
+
+def report(estimator, outcome, *, one_epoch):
+    """
+    Warn of how a training ended, or raise the error of a callback, after the training was kept.
+
+    Parameters
+    ----------
+    estimator : BaseOrtSGD
+        Fitted.
+    outcome : Outcome
+    one_epoch : bool
+        Whether it was the training of a `partial_fit`.
+    """
+    interrupted = isinstance(outcome.error, KeyboardInterrupt)
+    if outcome.error is not None and not interrupted:
+        raise outcome.error
+    if interrupted:
+        warnings.warn(
+            f"Training interrupted by the user: fitted up to the last whole epoch, {estimator.n_iter_}.", stacklevel=5
+        )
+    elif not (outcome.progress.stopped or estimator.tol is None or one_epoch):
+        warnings.warn(
+            f"Maximum number of epochs reached before convergence (max_iter={estimator.max_iter}, "
+            f"tol={estimator.tol}). Consider increasing max_iter or eta0 to improve the fit.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )

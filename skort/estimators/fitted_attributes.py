@@ -1,0 +1,145 @@
+"""What a fitted estimator shows and gives away."""
+
+import copy
+import os
+import pathlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from skort.descent.progress import Progress
+from skort.estimators.fitted_model import FittedModel
+from skort.estimators.settings import Settings
+from skort.estimators.validation_set import VALIDATION_SCORE
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["FittedAttributes"]
+
+
+class FittedAttributes:
+    """The attributes and exports of a fitted estimator, which it reads from its model, progress and settings."""
+
+    _fitted: FittedModel
+    _progress: Progress
+    _settings: Settings
+    solver_: str
+
+    @property
+    def weights_(self) -> dict[str, np.ndarray]:
+        """All weights, trained or frozen, by their names in `onnx_`, as copies."""
+        check_is_fitted(self)
+        return self._fitted.weights()
+
+    @property
+    def onnx_(self) -> "onnx.ModelProto":
+        """The deployable model."""
+        check_is_fitted(self)
+        return self._fitted.onnx
+
+    @property
+    def history_(self) -> dict[str, list]:
+        """What was written down of every epoch, as a copy: name -> one value an epoch."""
+        check_is_fitted(self)
+        return self._progress.rows()
+
+    @property
+    def loss_curve_(self) -> list[float]:
+        """The objective of every epoch, the penalty included."""
+        check_is_fitted(self)
+        return self._progress.column("objective")
+
+    @property
+    def validation_scores_(self) -> list[float] | None:
+        """The validation score after every epoch; None without a validation set."""
+        check_is_fitted(self)
+        return self._progress.column(VALIDATION_SCORE)
+
+    @property
+    def best_validation_score_(self) -> float | None:
+        """The largest validation score; None without a validation set."""
+        scores = self.validation_scores_
+        return None if scores is None else float(np.fmax.reduce(scores))
+
+    def to_onnx(self, target_opset: int | None = None) -> "onnx.ModelProto":
+        """
+        Return the fitted model as ONNX.
+
+        Parameters
+        ----------
+        target_opset : int, default=None
+            Opset of the model, from 13. None: 17, with IR version 8, which every supported runtime reads.
+
+        Returns
+        -------
+        model : onnx.ModelProto
+            A copy of `onnx_`: any onnxruntime serves it.
+
+        Raises
+        ------
+        ValueError
+            Where the model cannot be written in `target_opset`.
+        """
+        from skort.graphs.export import at_opset
+
+        model = self.onnx_
+        return copy.deepcopy(model) if target_opset is None else at_opset(model, target_opset)
+
+    def save_onnx(self, path: str | os.PathLike) -> None:
+        """
+        Write the fitted model to an ONNX file.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        pathlib.Path(path).write_bytes(self.onnx_.SerializeToString())
+
+    def to_sklearn(self) -> BaseEstimator:
+        """
+        Return the model as plain scikit-learn: `estimator` with the trained weights written into it.
+
+        Returns
+        -------
+        model : estimator
+            Fitted; the last step of a fitted `Pipeline` where `estimator` is one. Its `predict`, and a classifier's
+            `decision_function`, give what this estimator's do.
+
+        Raises
+        ------
+        ValueError
+            Where `estimator` is no linear model and no neural network of scikit-learn's, where weights of steps before
+            the model were trained, and where the loss has another link than the model.
+        """
+        check_is_fitted(self)
+        return self._fitted.to_sklearn(getattr(self, "feature_names_in_", None))
+
+    def training_graphs(self) -> dict[str, "onnx.ModelProto"]:
+        """
+        Return every ONNX graph that training used.
+
+        Returns
+        -------
+        graphs : dict of str to onnx.ModelProto
+            Solver "graph": "step", a whole step of standard operators, which any onnxruntime runs. Its inputs are a
+            batch, the learning rate, the weights as one vector and what the optimizer remembers; its outputs the loss,
+            the objective and its gradient, and the weights and the memory for the next step, under the same names and
+            "_next". "start" gives the fitted weights and an empty memory for the first step. Solver "agent":
+            "gradient", forward and backward of one batch, with the trained weights as inputs and their gradients as
+            outputs. Solver "session": "objective", as given to TrainingSession, and "training", as it was run, with
+            the trained weights as initializers.
+
+        Raises
+        ------
+        RuntimeNotAvailableError
+            Where the installed ONNX Runtime lacks the API that the solver needs.
+        """
+        from skort.runtime.device import CPU
+        from skort.solvers import solver_class
+
+        check_is_fitted(self)
+        problem = self._settings.problem(self._fitted.score_graph, self._batch_size, CPU)
+        return solver_class(self.solver_, CPU)(problem).training_graphs()

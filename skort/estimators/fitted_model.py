@@ -1,0 +1,195 @@
+"""A fitted model: it predicts, is exported, and is given back as plain scikit-learn."""
+
+import dataclasses
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skort.estimators.inner_model import InnerModel, Preprocessing
+from skort.estimators.labels import EncodedTarget
+from skort.estimators.rows import blocks
+from skort.objective.base import ScoreLoss
+
+if TYPE_CHECKING:
+    import onnx
+
+    from skort.graphs.score_graph import ScoreGraph
+    from skort.runtime.device import Device
+    from skort.runtime.inference import InferenceModel
+
+__all__ = ["FittedModel"]
+
+# Made when somebody asks for them, and anew in copies.
+_MADE_ON_DEMAND = ("onnx", "inference", "step_graphs")
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """
+    What a fit makes: weights, the steps before them, and what the raw score means.
+
+    A stream of `partial_fit` usually trains again before it predicts: the models for predictions and for export are
+    made at their first use.
+
+    Parameters
+    ----------
+    inner : InnerModel
+        Unfitted: what the user changes in `estimator` after the fit does not change the fitted model.
+    preprocessing : Preprocessing
+        The fitted steps before what is trained.
+    score_graph : ScoreGraph
+        What is trained, with its weights.
+    loss : ScoreLoss
+        Its inverse link turns the raw score into a prediction.
+    classes : ndarray of shape (n_classes,) or None
+        The labels of a classifier, sorted. None: it is a regressor.
+    single_output : bool
+        Whether the y of a regressor has one dimension.
+    """
+
+    inner: InnerModel
+    preprocessing: Preprocessing
+    score_graph: "ScoreGraph"
+    loss: ScoreLoss
+    classes: np.ndarray | None
+    single_output: bool
+
+    def __getstate__(self):
+        return {name: part for name, part in vars(self).items() if name not in _MADE_ON_DEMAND}
+
+    @property
+    def inverse_link(self):
+        """The ONNX function from the raw score to the prediction or the probabilities, or None."""
+        return self.loss.inverse_link_function(self.score_graph.n_outputs)
+
+    @functools.cached_property
+    def onnx(self) -> "onnx.ModelProto":
+        """The deployable model."""
+        return self._deployable(self.preprocessing.graph)
+
+    @functools.cached_property
+    def inference(self) -> "InferenceModel":
+        """What predicts from transformed rows: scikit-learn transforms them, as it did for the training."""
+        from skort.graphs.export import SCORE
+        from skort.runtime.inference import InferenceModel
+
+        model = self.onnx if self.preprocessing.graph is None else self._deployable(None)
+        return InferenceModel(model, inner_results=() if self.classes is None else (SCORE,))
+
+    @functools.cached_property
+    def step_graphs(self) -> "list[ScoreGraph]":
+        """The last steps before what is trained as graphs with weights of their own."""
+        from skort.graphs.transformers import trainable_steps
+
+        return [graph for _, graph in trainable_steps(self.preprocessing.transformers, self.preprocessing.dtype)]
+
+    def _deployable(self, steps):
+        """Return the deployable model with some steps, as ONNX, before it."""
+        from skort.graphs.export import classifier_model, regressor_model
+
+        if self.classes is None:
+            return regressor_model(self.score_graph, steps, self.inverse_link)
+        return classifier_model(self.score_graph, self.classes, steps, self.inverse_link)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether scikit-learn transforms X before the model."""
+        return self.preprocessing.transformers is not None
+
+    def linear_weights(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """
+        Return the weights of a linear model as scikit-learn's models show them.
+
+        Returns
+        -------
+        weights : (coef, intercept) or None
+            Arrays of shapes (n_features,) or (n_outputs, n_features), and (n_outputs,). None where the model is not
+            linear.
+        """
+        linear = self.score_graph.linear_weights()
+        if linear is None or self.classes is not None or not self.single_output:
+            return linear
+        coef, intercept = linear
+        return coef[0], intercept
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return copies of all weights, trained or frozen, by their names in `onnx`."""
+        from skort.graphs.score_graph import find_weights
+
+        weights = {}
+        for graph in [*self.step_graphs, self.score_graph]:
+            weights.update(graph.weights(find_weights(graph.model.graph).names))
+        return weights
+
+    def run(self, output: str, X, device: "Device") -> np.ndarray:
+        """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
+        name, run = self.score_graph.input_name, self.inference.run
+        parts = [run(output, {name: rows}, device) for rows in blocks(X)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def with_weights(self, weights: dict[str, np.ndarray]) -> "FittedModel":
+        """Return the model with other trained weights, by name."""
+        return dataclasses.replace(self, score_graph=self.score_graph.with_weights(weights))
+
+    def without_steps(self) -> "FittedModel":
+        """Return the model for rows that the steps before it have transformed already."""
+        preprocessing = dataclasses.replace(self.preprocessing, transformers=None, graph=None)
+        return dataclasses.replace(self, preprocessing=preprocessing)
+
+    def for_stream(self, loss: ScoreLoss, encoded: EncodedTarget) -> "FittedModel":
+        """
+        Return the model for more rows of a stream, whose loss may have changed.
+
+        Raises
+        ------
+        ValueError
+            Where y has another number of outputs.
+        """
+        n_outputs = encoded.target.shape[1]
+        if n_outputs != self.score_graph.n_outputs:
+            raise ValueError(f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}.")
+        return dataclasses.replace(self, loss=loss, single_output=encoded.single_output)
+
+    def going_on_from(self, other: "FittedModel") -> "FittedModel":
+        """
+        Return the model with the trained weights of another one, as `warm_start` does.
+
+        Raises
+        ------
+        ValueError
+            Where the other one has other weights or classes.
+        """
+        weights, own = other.score_graph.weights(), self.score_graph.weights()
+        shapes, expected = ({name: w.shape for name, w in arrays.items()} for arrays in (weights, own))
+        if shapes != expected or not np.array_equal(_or_none(other.classes), _or_none(self.classes)):
+            raise ValueError(
+                "warm_start=True goes on from the weights of the last fit, which had other features, outputs or "
+                "classes, or another model. Use warm_start=False."
+            )
+        return self.with_weights({name: w.astype(self.score_graph.dtype) for name, w in weights.items()})
+
+    def to_sklearn(self, feature_names=None):
+        """
+        Return the model as plain scikit-learn, see `InnerModel.to_sklearn`.
+
+        Parameters
+        ----------
+        feature_names : ndarray of shape (n_features,) or None, default=None
+            The names of the columns, for a model without steps before it.
+        """
+        model = self.inner.to_sklearn(
+            self.preprocessing,
+            self.score_graph,
+            classes=self.classes,
+            single_output=self.single_output,
+            has_link=self.classes is None and self.inverse_link is not None,
+        )
+        if feature_names is not None and not self.inner.has_steps:
+            model.feature_names_in_ = feature_names
+        return model
+
+
+def _or_none(classes):
+    return () if classes is None else classes

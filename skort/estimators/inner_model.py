@@ -1,0 +1,308 @@
+"""What the user put inside an estimator: steps before a model, and the model."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skort.exceptions import NotTrainableError
+
+if TYPE_CHECKING:
+    import onnx
+
+    from skort.graphs.initial import ScoreRequest
+
+__all__ = ["InnerModel", "Preprocessing", "as_rows", "input_tags", "steps_to_fit"]
+
+
+@dataclass(frozen=True)
+class InnerModel:
+    """
+    What the user put inside an estimator, cloned and split.
+
+    Parameters
+    ----------
+    transformers : Pipeline or None
+        Clones of the steps before the model. Steps that were fitted before, and stay so, are frozen.
+    model : estimator or onnx.ModelProto
+        The model to be trained.
+    is_fitted : bool
+        Whether training starts at the model's own weights.
+    name : str
+        The name of the model's step.
+    """
+
+    transformers: Pipeline | None
+    model: Any
+    is_fitted: bool
+    name: str
+
+    @classmethod
+    def of(cls, estimator) -> "InnerModel":
+        """
+        Split an estimator.
+
+        Parameters
+        ----------
+        estimator : estimator or onnx.ModelProto
+            A model, a `Pipeline` that ends in one, or a `FrozenEstimator` around either, at any depth.
+
+        Raises
+        ------
+        ValueError
+            Where a step before the model is no transformer, and for a pipeline without steps.
+        NotFittedError
+            Where a frozen model or step is not fitted.
+        """
+        steps, model, is_fitted, name = _split(estimator)
+        for key, step in steps:
+            if not hasattr(step, "transform") or isinstance(step, type):
+                raise ValueError(f"estimator: the step {key!r} before the model is no transformer: {step!r}")
+        memory = estimator.memory if isinstance(estimator, Pipeline) else None
+        return cls(clone(Pipeline(steps, memory=memory)) if steps else None, model, is_fitted, name)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether there are steps before the model."""
+        return self.transformers is not None
+
+    def check(self, kind: str) -> None:
+        """
+        Raise an error where the model cannot be trained by an estimator of a kind.
+
+        Parameters
+        ----------
+        kind : {"regressor", "classifier"}
+
+        Raises
+        ------
+        NotTrainableError
+            As `skort.graphs.trainable.check_trainable` does, and for a model of the other kind.
+        """
+        from skort.graphs.trainable import check_trainable
+
+        check_trainable(self.model, is_fitted=self.is_fitted)
+        # An ONNX model is neither.
+        if isinstance(self.model, BaseEstimator) and get_tags(self.model).estimator_type != kind:
+            other = {"regressor": "OrtSGDClassifier for classifiers", "classifier": "OrtSGDRegressor for regressors"}
+            raise NotTrainableError(f"estimator={type(self.model).__name__} is not a {kind}: use {other[kind]}.")
+
+    def check_columns(self, X) -> None:
+        """Raise scikit-learn's error for other columns than those of a fitted model; steps before it check theirs."""
+        if not self.has_steps and self.is_fitted and isinstance(self.model, BaseEstimator):
+            validate_data(self.model, X, reset=False, skip_check_array=True)
+
+    def known_classes(self, classes):
+        """
+        Return the classes that are known before there are labels, or None.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (n_classes,) or None
+            Those of the user.
+
+        Raises
+        ------
+        ValueError
+            Where they are not those of the fitted model.
+        """
+        fitted = getattr(self.model, "classes_", None) if self.is_fitted else None
+        if fitted is None or classes is None:
+            return classes if fitted is None else fitted
+        if not np.array_equal(fitted, classes):
+            raise ValueError(f"classes={classes} are not those of the fitted estimator: {fitted}.")
+        return fitted
+
+    def fit(self, X, y, score: "ScoreRequest", random_state, trainable):
+        """
+        Fit the steps before the model, and convert the model to ONNX.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame or texts of shape (n_samples, ...)
+            Validated, where there are no steps.
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        score : ScoreRequest
+            What the raw score is to be.
+        random_state : numpy.random.RandomState
+            Draws the initial weights.
+        trainable : None, str or list of str
+            See `skort.graphs.trainable.select_trainable`. None: the weights of the model.
+
+        Returns
+        -------
+        preprocessing : Preprocessing
+            The steps before the first one that is trained.
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+            What they make of X.
+        score_graph : ScoreGraph
+            What is trained.
+        """
+        from skort.graphs.export import check_names
+        from skort.graphs.initial import initial_score_graph
+        from skort.graphs.trainable import select_trainable
+        from skort.graphs.transformers import sample, trainable_steps, transformer_graph
+
+        dtype, transformers, some_rows, raw_X = score.dtype, self.transformers, sample(X), X
+        if transformers is not None:
+            X = _numbers(transformers.fit_transform(X, y), dtype)
+        score = dataclasses.replace(score, n_features=X.shape[1])
+        score_graph = initial_score_graph(self.model, score, random_state, is_fitted=self.is_fitted)
+        if trainable is not None:
+            first, score_graph = select_trainable(score_graph, trainable_steps(transformers, dtype), trainable)
+            if first is not None:
+                transformers = transformers[:first] if first else None
+                X = _numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
+        graph = None if transformers is None else transformer_graph(transformers, some_rows, dtype)
+        check_names(score_graph, graph)
+        return Preprocessing(transformers, graph, dtype), X, score_graph
+
+    def without_data(self) -> "InnerModel":
+        """Return what a fitted model remembers of it: the model is an unfitted clone, where it is an estimator."""
+        return dataclasses.replace(self, model=clone(self.model)) if isinstance(self.model, BaseEstimator) else self
+
+    def to_sklearn(self, preprocessing, score_graph, *, classes, single_output, has_link):
+        """
+        Return fitted steps and the model, with trained weights, as plain scikit-learn.
+
+        Parameters
+        ----------
+        preprocessing : Preprocessing
+        score_graph : ScoreGraph
+            With the trained weights.
+        classes : ndarray of shape (n_classes,) or None
+        single_output : bool
+            Whether a regressor was fitted on a y of one dimension.
+        has_link : bool
+            Whether the trained score is the logarithm of the prediction.
+
+        Returns
+        -------
+        model : estimator or Pipeline
+
+        Raises
+        ------
+        ValueError
+            Where scikit-learn has no place for the weights.
+        """
+        from skort.graphs.families import FAMILY, has_log_link, score_model, trained_model
+        from skort.graphs.score_graph import find_weights
+
+        name = type(self.model).__name__
+        if type(score_model(self.model)) not in FAMILY:
+            raise ValueError(f"estimator={name} cannot be given back as a scikit-learn model: use to_onnx().")
+        if has_link and not has_log_link(self.model):
+            raise ValueError(
+                f"estimator={name} predicts its score, which the loss took for the logarithm of the prediction: use "
+                "to_onnx(), or train a model with a log link, such as PoissonRegressor."
+            )
+        steps, kept = ([] if part is None else part.steps for part in (self.transformers, preprocessing.transformers))
+        if len(kept) < len(steps):
+            raise ValueError(
+                f"Weights of the step {steps[len(kept)][0]!r} were trained, which scikit-learn has no place for: use "
+                "to_onnx()."
+            )
+        names = find_weights(score_graph.model.graph)
+        weights = score_graph.weights(names.names)
+        coefs = [weights[name] for name in names.coefficients]
+        intercepts = [weights[name].ravel() for name in names.intercepts]
+        intercepts = intercepts or [np.zeros(coefs[-1].shape[1], coefs[-1].dtype)]
+        model = trained_model(self.model, coefs, intercepts, classes, single_output=single_output)
+        return Pipeline([*((key, _thawed(step)) for key, step in kept), (self.name, model)]) if steps else model
+
+
+def steps_to_fit(estimator) -> list[str]:
+    """Return the names of the steps before the model that need a fit."""
+    steps, *_ = _split(estimator)
+    return [key for key, step in steps if not isinstance(step, FrozenEstimator) and get_tags(step).requires_fit]
+
+
+def _split(estimator):
+    if isinstance(estimator, FrozenEstimator):
+        steps, model, _, name = _split(estimator.estimator)
+        for _, fitted in [*steps, (name, model)]:
+            # An ONNX model has nothing to fit; what is no estimator at all is refused with the model.
+            if hasattr(fitted, "fit"):
+                check_is_fitted(fitted)
+        return [(key, FrozenEstimator(step)) for key, step in steps], model, True, name
+    if not isinstance(estimator, Pipeline):
+        return [], estimator, False, type(estimator).__name__.lower()
+    if not estimator.steps:
+        raise ValueError("estimator: the Pipeline has no steps.")
+    *before, (name, last) = estimator.steps
+    steps, model, is_fitted, inner_name = _split(last)
+    if steps:
+        memory = last.memory if isinstance(last, Pipeline) else None
+        before, name = [*before, (name, Pipeline(steps, memory=memory))], inner_name
+    return [(k, s) for k, s in before if s is not None and s != "passthrough"], model, is_fitted, name
+
+
+def input_tags(estimator):
+    """Return what the first step of a pipeline, fitted or not, says that it takes; None for anything else."""
+    (_, first), *_ = getattr(estimator, "steps", None) or [(None, None)]
+    if not hasattr(first, "__sklearn_tags__") or isinstance(first, type):
+        return None
+    whole = get_tags(estimator).input_tags
+    return dataclasses.replace(get_tags(first).input_tags, sparse=whole.sparse, allow_nan=whole.allow_nan)
+
+
+def as_rows(X):
+    """
+    Return X as steps before a model take it, unvalidated: a DataFrame as it is, others as an array or CSR matrix.
+
+    Raises
+    ------
+    ValueError
+        For a single row of numbers.
+    """
+    if hasattr(X, "columns"):
+        return X
+    if scipy.sparse.issparse(X):
+        return X.tocsr()
+    rows = np.asarray(X)
+    if rows.dtype.kind == "U" and not hasattr(X, "dtype"):
+        # A list of numbers and text, which numpy made text of.
+        rows = np.asarray(X, dtype=object)
+    if rows.ndim == 1 and rows.dtype.kind in "biuf":
+        check_array(rows)
+    return rows
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """
+    The fitted steps before what is trained: scikit-learn transforms X, and deployed models hold the same as ONNX.
+
+    Parameters
+    ----------
+    transformers : Pipeline or None
+    graph : onnx.ModelProto or None
+        The same as ONNX.
+    dtype : str
+        "float32" or "float64", of what comes out.
+    """
+
+    transformers: Pipeline | None
+    graph: "onnx.ModelProto | None"
+    dtype: str
+
+    def transform(self, X):
+        """Return what the steps make of X: an array or a CSR matrix of `dtype`."""
+        if self.transformers is None:
+            return X
+        return _numbers(self.transformers.transform(X), self.dtype)
+
+
+def _thawed(step):
+    return step.estimator if isinstance(step, FrozenEstimator) else step
+
+
+def _numbers(X, dtype):
+    return check_array(X, dtype=dtype, order="C", accept_sparse="csr", input_name="transformed X")

@@ -1,0 +1,226 @@
+"""What the parameters of an estimator stand for: each name, instance and number resolved once a fit."""
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+
+from skort.descent.batches import Batches
+from skort.descent.optimizers import OPTIMIZERS
+from skort.descent.schedules import SCHEDULES, rate
+from skort.descent.update import Update
+from skort.estimators.hardware import training_device
+from skort.objective.base import ScoreLoss
+from skort.objective.penalties import PENALTIES, Penalty
+
+if TYPE_CHECKING:
+    from skort.graphs.score_graph import ScoreGraph
+    from skort.runtime.device import Device
+    from skort.solvers.base import Problem
+
+__all__ = ["Settings", "resolved", "snapshot"]
+
+# Those of the constructor that say nothing about the steps.
+_NO_SETTINGS = ("estimator", "trainable", "callbacks")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Settings:
+    """
+    How a training is made, as an estimator's parameters say.
+
+    Parameters
+    ----------
+    given : dict of str to object
+        The parameters that the settings were made from, with the device: while an estimator has the same ones, its
+        settings hold.
+    loss : ScoreLoss
+    penalty : Penalty or None
+    update : Update
+        The optimizer, and what is put around it.
+    schedule : callable
+        As before its first update.
+    solvers : list of str
+        The solvers that can do all this, the fastest first.
+    device : Device
+        What the steps run on.
+    batch_size : int
+        The largest number of rows of a batch.
+    shuffle : bool
+    dtype : str
+        "float32" or "float64".
+    """
+
+    given: dict[str, Any]
+    loss: ScoreLoss
+    penalty: Penalty | None
+    update: Update
+    schedule: Callable[[int], float]
+    solvers: list[str]
+    device: "Device"
+    batch_size: int
+    shuffle: bool
+    dtype: str
+
+    @classmethod
+    def of(cls, estimator) -> "Settings":
+        """
+        Return the settings of an estimator.
+
+        Parameters
+        ----------
+        estimator : BaseOrtSGD
+            Its parameters are validated.
+
+        Raises
+        ------
+        ValueError
+            Where parameters are not as they must be, or do not go together.
+        RuntimeNotAvailableError
+            Where the installed ONNX Runtime cannot do what is asked.
+        """
+        from skort.solvers import usable
+
+        schedule = _schedule(estimator)
+        optimizer = estimator.optimizer
+        # By name it has its own defaults: its epsilon is not that of a loss.
+        optimizer = resolved(OPTIMIZERS[optimizer]() if isinstance(optimizer, str) else optimizer)
+        update = Update(optimizer, estimator.max_grad_norm, estimator.average)
+        device = training_device(estimator)
+        solvers = usable(estimator.solver, np.dtype(estimator.dtype), update, device)
+        return cls(
+            given=_given(estimator),
+            loss=_loss(estimator),
+            penalty=_resolve(PENALTIES, estimator.penalty, estimator),
+            update=update,
+            schedule=schedule,
+            solvers=solvers,
+            device=device,
+            batch_size=200 if estimator.batch_size == "auto" else estimator.batch_size,
+            shuffle=estimator.shuffle,
+            dtype=estimator.dtype,
+        )
+
+    def hold(self, estimator) -> bool:
+        """Return whether an estimator has the parameters, to their last part, that these settings were made from."""
+        return self.given == _given(estimator)
+
+    def batches(self, X, target, sample_weight, random_state: np.random.RandomState) -> Batches:
+        """Return the rows of a training as batches; `random_state` draws their order."""
+        return Batches(
+            X,
+            target,
+            sample_weight,
+            batch_size=self.batch_size,
+            shuffle=self.shuffle,
+            random_state=random_state,
+            sample_weight_scale=self.loss.weight_scale(target.shape[1]),
+        )
+
+    def problem(self, score_graph: "ScoreGraph", batch_size: int, device: "Device | None" = None) -> "Problem":
+        """Return what a solver is made from; `device` takes the place of that of the settings."""
+        from skort.objective.nodes import Objective
+        from skort.solvers.base import Problem
+
+        objective = Objective(
+            self.loss, self.penalty, score_graph.coefficients, score_graph.n_outputs, score_graph.dtype
+        )
+        return Problem(score_graph, objective, self.update, batch_size, device or self.device)
+
+
+def resolved(component):
+    """
+    Return a component as training uses it.
+
+    Parameters
+    ----------
+    component : object
+        A loss, penalty, optimizer or schedule. None and plain functions are returned as they are.
+
+    Returns
+    -------
+    component : object
+        A clone, because training may change it.
+
+    Raises
+    ------
+    ValueError
+        Where it, or a component inside it, is a class, and where a parameter of either is not as it must be.
+    """
+    for part in (component, *(component.get_params().values() if isinstance(component, BaseEstimator) else ())):
+        if isinstance(part, type):
+            raise ValueError(f"{part.__name__} is a class: give an instance of it, {part.__name__}().")
+        if hasattr(part, "_parameter_constraints"):
+            part._validate_params()
+    return clone(component) if isinstance(component, BaseEstimator) else component
+
+
+def _resolve(table, value, estimator):
+    """Return what `value`, a name in a table or an instance, stands for."""
+    if not isinstance(value, str):
+        return resolved(value)
+    component = table[value]
+    return resolved(component(**{name: getattr(estimator, name) for name in component.shared_parameters}))
+
+
+def _loss(estimator):
+    loss = _resolve(estimator._losses, estimator.loss, estimator)
+    kind = get_tags(estimator).estimator_type
+    if kind not in loss.estimator_types:
+        names = ", ".join(repr(name) for name in estimator._losses)
+        raise ValueError(f"loss={type(loss).__name__} is no loss of a {kind}. Use one of {names}.")
+    return loss
+
+
+def _schedule(estimator):
+    if estimator.learning_rate == "optimal" and estimator.alpha == 0:
+        raise ValueError(
+            'learning_rate="optimal" divides by alpha, got alpha=0. Use alpha > 0 (with penalty=None it is no '
+            'penalty), or another learning_rate, such as "invscaling".'
+        )
+    schedule = _resolve(SCHEDULES, estimator.learning_rate, estimator)
+    # Raises an error where the first rate is none.
+    rate(schedule, 1)
+    return schedule
+
+
+def _given(estimator):
+    """Return the parameters that settings are made from, as a value, and the device that they mean here."""
+    names = [name for name in estimator._parameters if name not in _NO_SETTINGS]
+    parameters = {name: snapshot(getattr(estimator, name)) for name in names}
+    return {**parameters, "device": training_device(estimator)}
+
+
+@functools.cache
+def _parameter_names(cls):
+    """Return the names of the parameters of a scikit-learn class, which `get_params` finds anew in every call."""
+    return tuple(inspect.signature(cls).parameters)
+
+
+def snapshot(value):
+    """
+    Return what is equal to a later snapshot of the same value unless it was changed, in place too.
+
+    Parameters
+    ----------
+    value : object
+        A parameter. Estimators and components are compared by their type and parameters, arrays by their numbers,
+        anything else by itself.
+    """
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype.str, value.tolist() if value.dtype.kind == "O" else value.tobytes()
+    if isinstance(value, FrozenEstimator):
+        # It is fitted: its parameters do not say what it is.
+        return value.estimator
+    if isinstance(value, BaseEstimator):
+        names = _parameter_names(type(value))
+        return type(value), {name: snapshot(getattr(value, name, None)) for name in names}
+    if isinstance(value, dict):
+        return {key: snapshot(part) for key, part in value.items()}
+    return [snapshot(part) for part in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,93 @@
+"""What makes the steps of a training, and what a `partial_fit` leaves of it to the next one."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sklearn.base import BaseEstimator
+
+from skort.descent.batches import Batches
+from skort.descent.callbacks import Callback
+from skort.descent.loop import Outcome, minimise
+from skort.descent.progress import Progress
+from skort.descent.training import ModelView, Training
+from skort.estimators.settings import Settings
+
+if TYPE_CHECKING:
+    from skort.graphs.score_graph import ScoreGraph
+    from skort.solvers.base import Problem, Solver
+
+__all__ = ["Stream"]
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """
+    What makes the steps of a training. The next `partial_fit` goes on with it while its settings hold.
+
+    Parameters
+    ----------
+    settings : Settings
+    problem : Problem
+        What the solver was made from.
+    solver_name : str
+    solver : Solver
+    progress : Progress
+        What the solver is at. Where an estimator is at another one, the solver is not that of this estimator.
+    """
+
+    settings: Settings
+    problem: "Problem"
+    solver_name: str
+    solver: "Solver"
+    progress: Progress
+
+    @classmethod
+    def begin(cls, settings: Settings, score_graph: "ScoreGraph", batch_size: int, progress: Progress) -> "Stream":
+        """Return a solver that goes on from a progress."""
+        from skort.solvers import choose, solver_class
+
+        problem = settings.problem(score_graph, batch_size)
+        name = choose(settings.solvers, problem)
+        solver = solver_class(name, settings.device)(problem)
+        if progress.solver is not None:
+            solver.restore(progress.solver)
+        return cls(settings, problem, name, solver, progress)
+
+    def train(
+        self, batches: Batches, *, max_iter: int | None, callbacks: Sequence[Callback], view: ModelView
+    ) -> Outcome:
+        """
+        Train from the progress on.
+
+        Parameters
+        ----------
+        batches : Batches
+            Of the batch size of the solver.
+        max_iter : int or None
+            See `Training`.
+        callbacks : sequence of Callback
+        view : ModelView
+            What callbacks see of the model.
+        """
+        schedule = self.settings.schedule
+        training = Training(
+            self.solver,
+            batches,
+            # Its rate may fall.
+            copy.deepcopy(schedule) if isinstance(schedule, BaseEstimator) else schedule,
+            self.progress,
+            max_iter=max_iter,
+            callbacks=callbacks,
+            view=view,
+        )
+        return minimise(training)
+
+    def goes_on(self, settings: Settings, batch_size: int, progress: Progress) -> bool:
+        """Return whether the solver is right for more rows of an estimator that is at a progress."""
+        return self.settings is settings and self.problem.batch_size == batch_size and self.progress is progress
+
+    def at(self, progress: Progress) -> "Stream":
+        """Return what goes on from another progress, that the solver is at."""
+        return replace(self, progress=progress)
