@@ -88,16 +88,12 @@ class BaseOrtSGD(CallbackSupportMixin, BaseEstimator):
     @property
     def weights_(self) -> dict[str, np.ndarray]:
         """All weights, trained or frozen, by their names in `onnx_`, as copies."""
-        from skort.graphs.score_graph import find_weights
         from skort.graphs.transformers import trainable_steps
 
         check_is_fitted(self)
         fitted = self._preprocessing
-        graphs = [graph for _, graph in trainable_steps(fitted.transformers, fitted.dtype)]
-        weights = {}
-        for graph in [*graphs, self._score_graph]:
-            weights.update(graph.weights(find_weights(graph.model.graph).names))
-        return weights
+        steps = trainable_steps(fitted.transformers, fitted.dtype).graphs.values()
+        return {name: array.copy() for graph in (*steps, self._score_graph) for name, array in graph.arrays.items()}
 
     @property
     def onnx_(self) -> "onnx.ModelProto":

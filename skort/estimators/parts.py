@@ -190,10 +190,10 @@ def prepare(parts, X, y, n_outputs, dtype, random_state, *, trainable, is_classi
     random_state : numpy.random.RandomState
         Draws the initial weights.
     trainable : None, str or list of str
-        See `skort.graphs.trainable.chosen`. None: the weights of the model.
+        See `skort.graphs.trainable.select_trainable`. None: the weights of the model.
     is_classifier : bool
     own_link : bool, default=True
-        See `skort.graphs.initial.initial_score_graph`.
+        See `skort.graphs.score_graph.ScoreSpec`.
 
     Returns
     -------
@@ -206,24 +206,17 @@ def prepare(parts, X, y, n_outputs, dtype, random_state, *, trainable, is_classi
     """
     from skort.graphs.export import check_names
     from skort.graphs.initial import initial_score_graph
-    from skort.graphs.trainable import chosen
+    from skort.graphs.score_graph import ScoreSpec
+    from skort.graphs.trainable import select_trainable
     from skort.graphs.transformers import sample, trainable_steps, transformer_graph
 
     transformers, rows, raw_X = parts.transformers, sample(X), X
     if transformers is not None:
         X = _numbers(transformers.fit_transform(X, y), dtype)
-    score_graph = initial_score_graph(
-        parts.model,
-        X.shape[1],
-        n_outputs,
-        dtype,
-        random_state,
-        is_fitted=parts.is_fitted,
-        is_classifier=is_classifier,
-        own_link=own_link,
-    )
+    spec = ScoreSpec(X.shape[1], n_outputs, dtype, is_classifier, own_link)
+    score_graph = initial_score_graph(parts.model, spec, random_state, is_fitted=parts.is_fitted)
     if trainable is not None:
-        first, score_graph = chosen(score_graph, trainable_steps(transformers, dtype), trainable)
+        first, score_graph = select_trainable(score_graph, trainable_steps(transformers, dtype), trainable)
         if first is not None:
             transformers = transformers[:first] if first else None
             X = _numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
@@ -257,7 +250,6 @@ def plain(parts, preprocessing, score_graph, fitted, *, has_link=False):
         Where scikit-learn has no place for the weights.
     """
     from skort.graphs.families import FAMILY, has_log_link, score_model, trained_model
-    from skort.graphs.score_graph import find_weights
 
     if type(score_model(parts.model)) not in FAMILY:
         name = type(parts.model).__name__
@@ -274,8 +266,8 @@ def plain(parts, preprocessing, score_graph, fitted, *, has_link=False):
             f"Weights of the step {steps[len(kept)][0]!r} were trained, which scikit-learn has no place for: use "
             "to_onnx()."
         )
-    names = find_weights(score_graph.model.graph)
-    weights = score_graph.weights(names.names)
+    names = score_graph.weight_names
+    weights = {name: array.copy() for name, array in score_graph.arrays.items()}
     coefs = [weights[name] for name in names.coefficients]
     intercepts = [weights[name].ravel() for name in names.intercepts] or [np.zeros(coefs[-1].shape[1], coefs[-1].dtype)]
     model = trained_model(

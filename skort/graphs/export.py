@@ -117,10 +117,10 @@ def check_names(score_graph, transformers=None):
     ValueError
         For the name of an input, which is that of a column of X where there are transformers, or of a weight.
     """
-    graph = score_graph.model.graph
+    graph = score_graph.structure.graph
     inside = {name for node in graph.node for name in node.output}
-    weights = {i.name for i in graph.initializer}
-    owner, inputs = ("estimator has an input", graph.input)
+    weights = {*score_graph.arrays, *(i.name for i in graph.initializer)}
+    owner, inputs = ("estimator has an input", graph.input[:1])
     if transformers is not None:
         owner, inputs = "X has a column", transformers.graph.input
     kinds = ((owner, [i.name for i in inputs], inside | weights), ("estimator has a weight", weights, inside))
@@ -170,7 +170,7 @@ def at_opset(model, opset):
 def _raw_score(score_graph, transformers):
     """Return X -> raw score as one model of its own."""
     if transformers is None:
-        return copy.deepcopy(score_graph.model)
+        return score_graph.model
     before = onnx.compose.add_prefix(transformers, "transformers/", rename_inputs=False)
     link = [(before.graph.output[0].name, score_graph.input_name)]
     model = onnx.compose.merge_models(before, score_graph.model, io_map=link)

@@ -148,7 +148,9 @@ def any_stand_in(sizes, activation):
     coefs = [random_state.uniform(size=shape) for shape in itertools.pairwise(sizes)]
     intercepts = [random_state.uniform(size=size) for size in sizes[1:]]
     return (
-        _linear(coefs[0].T, *intercepts, True) if activation is None else _neural_network(coefs, intercepts, activation)
+        _linear(coefs[0].T, intercepts[0], True)
+        if activation is None
+        else _neural_network(coefs, intercepts, activation)
     )
 
 

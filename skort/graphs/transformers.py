@@ -1,10 +1,13 @@
 """The steps before a model: fitted scikit-learn transformers -> ONNX, checked against scikit-learn."""
 
-import warnings
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import onnx
 import onnx.compose
 import scipy.sparse
+from numpy.typing import DTypeLike
 from onnx import helper
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
@@ -17,8 +20,9 @@ from skort.graphs.raw_inputs import RawInput, feeds, raw_inputs
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.onnx_text import onnx_dtype
 from skort.runtime.inference import InferenceModel
+from skort.user_warning import warn_user
 
-__all__ = ["sample", "trainable_steps", "transformer_graph"]
+__all__ = ["Obstacle", "StepGraphs", "sample", "trainable_steps", "transformer_graph"]
 
 # Rows that are transformed both ways.
 _SAMPLE = 100
@@ -26,13 +30,13 @@ _SAMPLE = 100
 _TOLERANCE = 1e-3
 
 
-def sample(X):
+def sample(X: Any) -> Any:
     """Return a copy of some rows of X, evenly spaced, to check a conversion on."""
     n_samples = _num_samples(X)
     return _safe_indexing(X, np.arange(0, n_samples, -(-n_samples // _SAMPLE)))
 
 
-def transformer_graph(transformers, X, dtype):
+def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.ModelProto:
     """
     Convert fitted transformers to ONNX and check that it transforms X as scikit-learn does.
 
@@ -73,17 +77,49 @@ def transformer_graph(transformers, X, dtype):
         beginnings = ((name, transformers[: i + 1]) for i, name in enumerate(steps[:-1]))
         differing = (name for name, beginning in beginnings if _convert(beginning, X, dtype)[1] > _TOLERANCE)
         name = next(differing, steps[-1])
-        warnings.warn(
+        warn_user(
             f"estimator: the step {name!r} gives other values as ONNX in {dtype} than in scikit-learn, by up to "
             f"{difference:.2g} standard deviations of a feature: so will the exported model from this estimator. "
             f"""{"" if str(dtype) == "float64" else 'Use dtype="float64", or '}{cure}""",
-            UserWarning,
-            stacklevel=7,  # the line that calls fit
         )
     return model
 
 
-def trainable_steps(transformers, dtype):
+@dataclass(frozen=True)
+class Obstacle:
+    """
+    Why a step has no graph.
+
+    Parameters
+    ----------
+    step : str
+        Its name.
+    reason : str
+    """
+
+    step: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class StepGraphs:
+    """
+    The last steps of a pipeline as graphs with weights of their own.
+
+    Parameters
+    ----------
+    graphs : dict of int to ScoreGraph
+        Position -> graph, in the order of the steps. The weights have names such as "standardscaler/offset" and
+        "standardscaler/scale".
+    obstacle : Obstacle or None
+        Why the step before these has no graph. None where all steps have one.
+    """
+
+    graphs: dict[int, ScoreGraph]
+    obstacle: Obstacle | None
+
+
+def trainable_steps(transformers: Pipeline | None, dtype: DTypeLike) -> StepGraphs:
     """
     Return the last steps as graphs with weights of their own.
 
@@ -96,28 +132,43 @@ def trainable_steps(transformers, dtype):
 
     Returns
     -------
-    steps : list of (int, ScoreGraph)
-        Position and graph of each step, in their order, up to the last one that takes anything else than numbers or
-        cannot be converted. The weights are named like "standardscaler/offset" and "standardscaler/scale".
+    steps : StepGraphs
+        They begin after the last step that takes anything else than numbers, or that skl2onnx does not convert.
     """
-    steps: list[tuple[int, ScoreGraph]] = []
-    for position, (name, step) in reversed(list(enumerate(transformers.steps if transformers is not None else ()))):
-        width = getattr(step, "n_features_in_", None)
-        if width is None or _takes_columns(step):
-            break
-        try:
-            model = to_onnx(step, (RawInput("X", False, width),), dtype)
-            _cast_output(model, dtype)
-        except Exception:  # skl2onnx raises errors of many kinds
-            break
-        steps.insert(0, (position, _named_weights(model, name)))
-    return steps
+    graphs: dict[int, ScoreGraph] = {}
+    steps = [] if transformers is None else list(enumerate(transformers.steps))
+    for position, (name, step) in reversed(steps):
+        graph = _step_graph(name, step, dtype)
+        if isinstance(graph, Obstacle):
+            return StepGraphs(graphs, graph)
+        graphs = {position: graph, **graphs}
+    return StepGraphs(graphs, None)
 
 
-def _named_weights(model, step):
-    """Return a step as a graph whose scales and offsets have the names of what they do."""
+def _step_graph(name: str, step: Any, dtype: DTypeLike) -> ScoreGraph | Obstacle:
+    """Return a step as a graph, or why it has none."""
+    if _takes_columns(step):
+        return Obstacle(name, "it takes columns by their names or positions, not a matrix of numbers")
+    width = getattr(step, "n_features_in_", None)
+    if width is None:
+        return Obstacle(name, "it takes something else than a matrix of numbers")
+    try:
+        model = to_onnx(step, (RawInput("X", False, width),), dtype)
+    except Exception as error:  # skl2onnx raises errors of many kinds
+        return Obstacle(name, f"skl2onnx gives no graph of it: {_described(error)}")
+    _cast_output(model, dtype)
+    return _named_weights(model, name)
+
+
+def _described(error: Exception) -> str:
+    """Return the type and the first line of an error."""
+    return f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
+
+
+def _named_weights(model: onnx.ModelProto, step: str) -> ScoreGraph:
+    """Return a step as a graph whose scales and offsets have names that say so."""
     weights = find_weights(model.graph)
-    names = {}
+    names: dict[str, str] = {}
     for node in model.graph.node:
         for name in set(node.input) & set(weights.scales):
             what = "offset" if node.op_type in ("Add", "Sub") else "scale"
@@ -126,8 +177,7 @@ def _named_weights(model, step):
         item.name = names.get(item.name, item.name)
     for node in model.graph.node:
         node.input[:] = [names.get(name, name) for name in node.input]
-    model = onnx.compose.add_prefix(model, f"{step}/")
-    return ScoreGraph(model, find_weights(model.graph))
+    return ScoreGraph.of(onnx.compose.add_prefix(model, f"{step}/"))
 
 
 class _ConversionError(Exception):
@@ -156,9 +206,7 @@ def _convert(transformers, X, dtype):
         with np.errstate(over="ignore"):
             values = InferenceModel(model).run(model.graph.output[0].name, feeds(X, inputs, dtype))
     except Exception as error:
-        raise _ConversionError(
-            f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
-        ) from error
+        raise _ConversionError(_described(error)) from error
     if len(model.graph.output) > 1 or values.shape != expected.shape:
         raise _ConversionError("its conversion gives something else than its transform.")
     if not np.isfinite(values[np.isfinite(expected)]).all():

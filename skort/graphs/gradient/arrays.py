@@ -134,7 +134,8 @@ def _chosen_elements(applied):
     graph = helper.make_graph([applied.node], "chosen", inputs, [output], constants)
     opsets = [helper.make_opsetid("", OPSET)]
     model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets)
-    return ReferenceEvaluator(model).run(None, {x: numbers})[0].ravel()
+    (elements,) = ReferenceEvaluator(model).run(None, {x: numbers})
+    return np.ravel(elements)
 
 
 def _reduced(applied, i):

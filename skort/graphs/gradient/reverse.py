@@ -12,6 +12,7 @@ from skort.onnx_text import IR_VERSION, OPSET, constant_value, function
 
 __all__ = ["add_gradients", "rule_gradient"]
 
+_FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
 # What skl2onnx writes before the first weight: one float32 for each number. onnx does not infer their shapes.
 _SHAPELESS = ("Imputer", "Normalizer", "Scaler")
 
@@ -106,17 +107,22 @@ class _Known:
                 node.CopyFrom(helper.make_node("Cast", node.input, node.output, to=onnx.TensorProto.FLOAT))
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
         self.nodes = list(graph.node)
-        self.constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
+        # No rule needs the value of a float, and weights are many.
+        self.constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer if i.data_type not in _FLOATS}
         for node in graph.node:
             if node.op_type == "Constant" and node.attribute[0].name != "sparse_value":
                 self.constants[node.output[0]] = constant_value(node)
         self.shapes = {name: array.shape for name, array in self.constants.items()}
         self.dtypes = {name: array.dtype for name, array in self.constants.items() if array.dtype.kind == "f"}
+        for initializer in graph.initializer:
+            if initializer.data_type in _FLOATS:
+                self.shapes[initializer.name] = tuple(initializer.dims)
+                self.dtypes[initializer.name] = helper.tensor_dtype_to_np_dtype(initializer.data_type)
         for info in (*graph.input, *graph.value_info, *graph.output):
             tensor = info.type.tensor_type
             if tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim):
                 self.shapes[info.name] = tuple(d.dim_value for d in tensor.shape.dim)
-            if tensor.elem_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
+            if tensor.elem_type in _FLOATS:
                 self.dtypes[info.name] = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
 
     def applied(self, node):
