@@ -98,7 +98,7 @@ def _plain(model):
         import_each_domain_once(plain)
         if opset != OPSET:
             plain = onnx.version_converter.convert_version(plain, OPSET)
-    except Exception as error:  # of the checker and the converter: theirs, RuntimeError, IndexError
+    except Exception as error:  # the checker and the converter raise errors of many kinds
         reason = str(error).strip().splitlines()[0]
         raise NotTrainableError(
             f"estimator: the ONNX model of opset {opset} cannot be read as opset {OPSET}, which all supported runtimes "

@@ -1,4 +1,4 @@
-"""Whether a model can be trained by gradient descent, and what stands in the way."""
+"""Which models and which of their weights gradient descent can train, and why it cannot train the others."""
 
 import fnmatch
 import warnings
@@ -21,12 +21,12 @@ from skort.graphs.transformers import StepGraphs
 
 __all__ = ["check_trainable", "select_trainable"]
 
-# Options that change what is minimised or predicted: name, value that does not, what to do instead.
+# Options that gradient descent does not follow: name, value that is fine, what to do instead.
 _UNTRAINABLE = [("positive", False, "gradient steps do not keep the weights positive.")]
-# Those that a fitted model has done with.
+# Options that matter only before fitting.
 _UNTRAINABLE_UNFITTED = [("class_weight", None, "give class_weight to OrtSGDClassifier around it.")]
 _OURS = {"regressor": "OrtSGDRegressor", "classifier": "OrtSGDClassifier"}
-# Operators around those that compute a prediction.
+# Operators that are seldom the reason why a model has no gradient: an error names others first.
 _BOOKKEEPING = {"ArgMax", "ArrayFeatureExtractor", "ConstantOfShape", "Equal", "Less", "Not", "Shape"}
 
 
@@ -37,22 +37,22 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
     Parameters
     ----------
     model : estimator or onnx.ModelProto
-        Without the steps before it.
+        The model alone, without the steps before it.
     is_fitted : bool, default=False
-        Whether it is fitted, and keeps its weights. A fitted model of any type may have a gradient: that is seen where
-        it is converted.
+        Whether training starts from the model's own weights. Then any type of model passes: its conversion shows
+        whether it has a gradient.
 
     Raises
     ------
     NotTrainableError
-        For an unfitted model of a type that is not in `FAMILY`, subclasses included, whose predictions may be others;
-        it names the operator without a gradient. For options that the weights alone do not say.
+        For an unfitted model whose type is not in `FAMILY`: the error names the operator without a gradient. For
+        options that gradient descent does not follow.
     ValueError
-        For parameters that scikit-learn refuses.
+        For something that is no model, and for parameters that scikit-learn refuses.
     """
     if isinstance(model, onnx.ModelProto):
         return
-    # Not of the model itself: some have `predict` only when they are fitted.
+    # Ask the class: some models have `predict` only once they are fitted.
     cls = model if isinstance(model, type) else type(model)
     if not (hasattr(cls, "fit") and hasattr(cls, "predict")):
         raise ValueError(
@@ -65,7 +65,7 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
         if is_fitted:
             return
         raise NotTrainableError(
-            f"estimator={type(model).__name__} cannot be trained by gradient descent: {_obstacle(model)}"
+            f"estimator={type(model).__name__} cannot be trained by gradient descent: {_why_untrainable(model)}"
         )
     model._validate_params()
     parameters = score_model(model).get_params()
@@ -138,8 +138,8 @@ def _missing(steps: StepGraphs) -> str:
     )
 
 
-def _obstacle(model):
-    """Say what stands between the weights of a model and its predictions, from the graph of a small fitted copy."""
+def _why_untrainable(model: Any) -> str:
+    """Say why a model has no gradient, from the graph of a copy that is fitted to a few rows."""
     X = np.random.RandomState(0).uniform(size=(60, 1 if get_tags(model).input_tags.one_d_array else 3))
     y = (X[:, 0] > 0.5).astype(int) if is_classifier(model) else X[:, 0] + 1
     if {"estimator", "estimators", "regressor"} & set(model.get_params(deep=False)):

@@ -1,4 +1,4 @@
-"""The steps before a model: fitted scikit-learn transformers -> ONNX, checked against scikit-learn."""
+"""The steps before a model: fitted scikit-learn transformers as ONNX, compared with scikit-learn."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,9 +24,9 @@ from skort.user_warning import warn_user
 
 __all__ = ["Obstacle", "StepGraphs", "sample", "trainable_steps", "transformer_graph"]
 
-# Rows that are transformed both ways.
+# Number of rows on which ONNX is compared with scikit-learn.
 _SAMPLE = 100
-# Largest difference between both, in standard deviations of a column, that is taken for rounding.
+# A larger difference between both, in standard deviations of a column, is more than rounding.
 _TOLERANCE = 1e-3
 
 
@@ -38,31 +38,31 @@ def sample(X: Any) -> Any:
 
 def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.ModelProto:
     """
-    Convert fitted transformers to ONNX and check that it transforms X as scikit-learn does.
+    Convert fitted transformers to ONNX, and check that both transform X alike.
 
     Parameters
     ----------
     transformers : Pipeline
         Fitted.
     X : array-like, sparse matrix, DataFrame or texts of shape (n_samples, ...)
-        Some rows of what they were fitted on.
+        Some of the rows that they were fitted on.
     dtype : dtype
         float32 or float64.
 
     Returns
     -------
     model : onnx.ModelProto
-        The inputs of `raw_inputs`, in their order -> one output of `dtype`.
+        Its inputs are those of `raw_inputs(X)`, in their order. It has one output, of `dtype`.
 
     Raises
     ------
     ValueError
-        Where a step cannot be converted or its conversion does not run. Names the step.
+        Where a step cannot be converted or its conversion does not run. The error names the step.
 
     Warns
     -----
     UserWarning
-        Where the conversion gives other values than scikit-learn. Names the step.
+        Where the conversion gives other values than scikit-learn. The warning names the step.
     """
     steps = [name for name, _ in transformers.steps]
     cure = "put the step in a Pipeline before this estimator."
@@ -185,7 +185,7 @@ class _ConversionError(Exception):
 
 
 def _failures(transformers, X, dtype):
-    """Yield the name of each step before the last up to which the conversion fails, and why."""
+    """Yield the name of each step, but the last, up to which the conversion fails, and the error."""
     for i, (name, _) in enumerate(transformers.steps[:-1]):
         try:
             _convert(transformers[: i + 1], X, dtype)
@@ -193,9 +193,9 @@ def _failures(transformers, X, dtype):
             yield name, error
 
 
-def _convert(transformers, X, dtype):
-    """Return the converted model, and its largest difference from scikit-learn in standard deviations of a column."""
-    # A copy: transformers with copy=False change what they are given.
+def _convert(transformers: Pipeline, X: Any, dtype: DTypeLike) -> tuple[onnx.ModelProto, float]:
+    """Return the model, and its largest difference from scikit-learn in standard deviations of a column."""
+    # Transformers with copy=False change the rows, so they get a copy.
     expected = transformers.transform(_safe_indexing(X, np.arange(_num_samples(X))))
     expected = np.asarray(expected.toarray() if scipy.sparse.issparse(expected) else expected, dtype=np.float64)
     inputs = raw_inputs(X)
@@ -212,18 +212,18 @@ def _convert(transformers, X, dtype):
     if not np.isfinite(values[np.isfinite(expected)]).all():
         raise _ConversionError("its conversion gives infinities or NaN.")
     deviation = np.nanstd(expected, axis=0)
-    # In a column that hardly varies, rounding is all there is.
+    # A column that hardly varies holds nothing but rounding errors.
     scale = np.where(deviation > 1e-3 * deviation.max(), deviation, deviation.max() or np.nanmax(np.abs(expected)) or 1)
     return model, np.max(np.abs(values - expected) / scale)
 
 
 def _joined_columns(transformers, inputs, dtype):
-    """Return the converted transformers, with columns that they take as one array joined before them."""
+    """Return the converted transformers; columns that they take as one array are concatenated first."""
     if len(inputs) == 1 or _takes_columns(transformers) or len({i.is_text for i in inputs}) > 1:
         return to_onnx(transformers, inputs, dtype)
     width = sum(i.width for i in inputs)
     model = to_onnx(transformers, (RawInput("X", inputs[0].is_text, width),), dtype)
-    # No column has the name of a result.
+    # The prefix keeps the names of results apart from those of columns.
     model = onnx.compose.add_prefix(model, "skort_")
     joined, element_type = model.graph.input[0].name, model.graph.input[0].type.tensor_type.elem_type
     del model.graph.input[:]
@@ -234,7 +234,7 @@ def _joined_columns(transformers, inputs, dtype):
 
 
 def _takes_columns(transformer):
-    """Whether a transformer chooses among the columns of what it gets."""
+    """Whether a transformer selects columns of its input."""
     if isinstance(transformer, FrozenEstimator):
         return _takes_columns(transformer.estimator)
     if isinstance(transformer, Pipeline):
@@ -245,7 +245,7 @@ def _takes_columns(transformer):
 
 
 def _cast_output(model, dtype):
-    """Cast what comes out to `dtype`: encoders give float32 or integers, whatever they get."""
+    """Cast the output to `dtype`, in place: encoders give float32 or integers, whatever they get."""
     (output, *_) = model.graph.output
     element_type = onnx_dtype(dtype)
     if output.type.tensor_type.elem_type != element_type:

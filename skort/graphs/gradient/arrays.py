@@ -1,4 +1,4 @@
-"""The gradients of operators that rearrange, choose and add up the elements of arrays, and of matrix products."""
+"""The gradients of operators that rearrange, select or sum elements, and of matrix products."""
 
 import math
 
@@ -125,7 +125,7 @@ chosen_gradient (dy) => (dx) {{
 
 
 def _chosen_elements(applied):
-    """Return j(k): which elements of its first input the node gives, by running it on their numbers."""
+    """Return j: run the node on the numbers of the elements of its first input."""
     x, *others = applied.node.input
     numbers = np.arange(math.prod(applied.shape(0))).reshape(applied.shape(0))
     inputs = [helper.make_tensor_value_info(x, onnx.TensorProto.INT64, applied.shape(0))]
