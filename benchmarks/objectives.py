@@ -13,6 +13,7 @@ from sklearn.linear_model import LinearRegression
 
 from skort.descent.optimizers import SGD
 from skort.graphs.initial import initial_score_graph
+from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, ElasticLoss, ElasticPenalty, Loss, SquaredError
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import Objective
@@ -22,7 +23,7 @@ STEPS, REPEATS = 2000, 7
 
 
 def step(loss, penalty=None):
-    graph = initial_score_graph(LinearRegression(), 20, 3, "float32", np.random.RandomState(0))
+    graph = initial_score_graph(LinearRegression(), ScoreSpec(20, 3, "float32"), np.random.RandomState(0))
     solver = SOLVERS["agent"](graph, Objective(loss, penalty, graph.coefficients, 3, np.dtype("float32")), SGD(), 100)
     rng = np.random.default_rng(0)
     solver.batch.X[...] = rng.normal(size=(100, 20))

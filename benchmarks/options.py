@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from skort.descent.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.graphs.initial import initial_score_graph
+from skort.graphs.score_graph import ScoreSpec
 from skort.objective.losses import SquaredError
 from skort.objective.nodes import Objective
 from skort.objective.penalties import L2
@@ -69,7 +70,7 @@ def microseconds(solver):
 
 def main():
     for title, (model, n_features, batch_size) in MODELS.items():
-        graph = initial_score_graph(model, n_features, 1, "float32", np.random.RandomState(0))
+        graph = initial_score_graph(model, ScoreSpec(n_features, 1, "float32"), np.random.RandomState(0))
         for name in available_solvers():
             print(f"{title}, solver={name!r}: microseconds a step")
             solvers = {option: make(name, graph, batch_size, **given) for option, given in OPTIONS.items()}

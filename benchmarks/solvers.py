@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from skort import OrtSGDRegressor
 from skort.descent.optimizers import SGD, Adam
 from skort.graphs.initial import initial_score_graph
+from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L2, SquaredError
 from skort.objective.nodes import Objective
 from skort.solvers import SOLVERS, available_solvers
@@ -152,7 +153,7 @@ def steps():
     for n_features, n_hidden, batch_size, *_ in NETWORKS:
         print(f"MLP {n_features}-{n_hidden}-1, batches of {batch_size}: a step alone")
         inner = MLPRegressor(hidden_layer_sizes=(n_hidden,))
-        graph = initial_score_graph(inner, n_features, 1, "float32", np.random.RandomState(0))
+        graph = initial_score_graph(inner, ScoreSpec(n_features, 1, "float32"), np.random.RandomState(0))
         n_steps, contenders = 300_000 // (batch_size * n_hidden) + 100, {}
         for label, options in STEPS.items():
             for name in available_solvers():

@@ -242,3 +242,14 @@ def test_calls_of_a_partial_fit_are_few_and_do_not_grow(solver, inner):
 def test_calls_of_a_fit_are_few(solver, inner):
     model = OrtSGDRegressor(inner, solver=solver, max_iter=1, tol=None).fit(X, Y)
     assert python_calls(lambda: model.fit(X, Y), SKORT) <= 1200
+
+
+def test_a_fit_unpacks_no_weight_from_a_graph(solver, counted):
+    network = MLPRegressor(hidden_layer_sizes=(8,))
+    n_weights = len(X[0]) * 8
+    model = OrtSGDRegressor(network, solver=solver, max_iter=2, tol=None).fit(X, Y)
+    unpacked = counted([(onnx.numpy_helper, "to_array")], lambda tensor, *_: np.prod(tensor.dims) >= n_weights)
+    model.fit(X, Y)
+    model.partial_fit(X, Y)
+    assert model.weights_["coefficient"].size == n_weights
+    assert unpacked.total() == 0

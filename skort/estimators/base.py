@@ -217,17 +217,17 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
 
     def _convert(self, inner, X, encoded, settings, random_state):
         """Fit the steps before the model, keep the model at its initial weights, return what it is trained on."""
-        from skort.graphs.initial import ScoreRequest
+        from skort.graphs.score_graph import ScoreSpec
 
         n_outputs = encoded.target.shape[1]
-        score = ScoreRequest(
+        spec = ScoreSpec(
             n_features=X.shape[1],
             n_outputs=n_outputs,
             dtype=settings.dtype,
             is_classifier=encoded.classes is not None,
             own_link=settings.loss.inverse_link_function(n_outputs) is None,
         )
-        preprocessing, X, score_graph = inner.fit(X, encoded.y, score, random_state, self.trainable)
+        preprocessing, X, score_graph = inner.fit(X, encoded.y, spec, random_state, self.trainable)
         labels = {"classes": encoded.classes, "single_output": encoded.single_output}
         self._inside = self._what_is_inside()
         self._keep_model(FittedModel(inner.without_data(), preprocessing, score_graph, settings.loss, **labels))

@@ -1,8 +1,8 @@
 """How a training ended: the warning, or the error of a callback, that tells of it."""
 
-import warnings
-
 from sklearn.exceptions import ConvergenceWarning
+
+from skort.user_warning import warn_user
 
 __all__ = ["report"]
 
@@ -23,13 +23,10 @@ def report(estimator, outcome, *, one_epoch):
     if outcome.error is not None and not interrupted:
         raise outcome.error
     if interrupted:
-        warnings.warn(
-            f"Training interrupted by the user: fitted up to the last whole epoch, {estimator.n_iter_}.", stacklevel=5
-        )
+        warn_user(f"Training interrupted by the user: fitted up to the last whole epoch, {estimator.n_iter_}.")
     elif not (outcome.progress.stopped or estimator.tol is None or one_epoch):
-        warnings.warn(
+        warn_user(
             f"Maximum number of epochs reached before convergence (max_iter={estimator.max_iter}, "
             f"tol={estimator.tol}). Consider increasing max_iter or eta0 to improve the fit.",
             ConvergenceWarning,
-            stacklevel=5,
         )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import onnx
 
     from skort.graphs.score_graph import ScoreGraph
+    from skort.graphs.transformers import StepGraphs
     from skort.runtime.device import Device
     from skort.runtime.inference import InferenceModel
 
@@ -79,11 +80,11 @@ class FittedModel:
         return InferenceModel(model, inner_results=() if self.classes is None else (SCORE,))
 
     @functools.cached_property
-    def step_graphs(self) -> "list[ScoreGraph]":
+    def step_graphs(self) -> "StepGraphs":
         """The last steps before what is trained as graphs with weights of their own."""
         from skort.graphs.transformers import trainable_steps
 
-        return [graph for _, graph in trainable_steps(self.preprocessing.transformers, self.preprocessing.dtype)]
+        return trainable_steps(self.preprocessing.transformers, self.preprocessing.dtype)
 
     def _deployable(self, steps):
         """Return the deployable model with some steps, as ONNX, before it."""
@@ -116,12 +117,8 @@ class FittedModel:
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return copies of all weights, trained or frozen, by their names in `onnx`."""
-        from skort.graphs.score_graph import find_weights
-
-        weights = {}
-        for graph in [*self.step_graphs, self.score_graph]:
-            weights.update(graph.weights(find_weights(graph.model.graph).names))
-        return weights
+        graphs = [*self.step_graphs.graphs.values(), self.score_graph]
+        return {name: array.copy() for graph in graphs for name, array in graph.arrays.items()}
 
     def run(self, output: str, X, device: "Device") -> np.ndarray:
         """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
@@ -161,7 +158,7 @@ class FittedModel:
         ValueError
             Where the other one has other weights or classes.
         """
-        weights, own = other.score_graph.weights(), self.score_graph.weights()
+        weights, own = other.score_graph.trained_arrays, self.score_graph.trained_arrays
         shapes, expected = ({name: w.shape for name, w in arrays.items()} for arrays in (weights, own))
         if shapes != expected or not np.array_equal(_or_none(other.classes), _or_none(self.classes)):
             raise ValueError(

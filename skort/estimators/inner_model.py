@@ -17,7 +17,7 @@ from skort.exceptions import NotTrainableError
 if TYPE_CHECKING:
     import onnx
 
-    from skort.graphs.initial import ScoreRequest
+    from skort.graphs.score_graph import ScoreSpec
 
 __all__ = ["InnerModel", "Preprocessing", "as_rows", "input_tags", "steps_to_fit"]
 
@@ -120,7 +120,7 @@ class InnerModel:
             raise ValueError(f"classes={classes} are not those of the fitted estimator: {fitted}.")
         return fitted
 
-    def fit(self, X, y, score: "ScoreRequest", random_state, trainable):
+    def fit(self, X, y, spec: "ScoreSpec", random_state, trainable):
         """
         Fit the steps before the model, and convert the model to ONNX.
 
@@ -129,8 +129,8 @@ class InnerModel:
         X : array-like, sparse matrix, DataFrame or texts of shape (n_samples, ...)
             Validated, where there are no steps.
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        score : ScoreRequest
-            What the raw score is to be.
+        spec : ScoreSpec
+            What the data and the loss ask of the score graph.
         random_state : numpy.random.RandomState
             Draws the initial weights.
         trainable : None, str or list of str
@@ -150,11 +150,11 @@ class InnerModel:
         from skort.graphs.trainable import select_trainable
         from skort.graphs.transformers import sample, trainable_steps, transformer_graph
 
-        dtype, transformers, some_rows, raw_X = score.dtype, self.transformers, sample(X), X
+        dtype, transformers, some_rows, raw_X = spec.dtype, self.transformers, sample(X), X
         if transformers is not None:
             X = _numbers(transformers.fit_transform(X, y), dtype)
-        score = dataclasses.replace(score, n_features=X.shape[1])
-        score_graph = initial_score_graph(self.model, score, random_state, is_fitted=self.is_fitted)
+        spec = dataclasses.replace(spec, n_features=X.shape[1])
+        score_graph = initial_score_graph(self.model, spec, random_state, is_fitted=self.is_fitted)
         if trainable is not None:
             first, score_graph = select_trainable(score_graph, trainable_steps(transformers, dtype), trainable)
             if first is not None:
@@ -193,7 +193,6 @@ class InnerModel:
             Where scikit-learn has no place for the weights.
         """
         from skort.graphs.families import FAMILY, has_log_link, score_model, trained_model
-        from skort.graphs.score_graph import find_weights
 
         name = type(self.model).__name__
         if type(score_model(self.model)) not in FAMILY:
@@ -209,10 +208,9 @@ class InnerModel:
                 f"Weights of the step {steps[len(kept)][0]!r} were trained, which scikit-learn has no place for: use "
                 "to_onnx()."
             )
-        names = find_weights(score_graph.model.graph)
-        weights = score_graph.weights(names.names)
-        coefs = [weights[name] for name in names.coefficients]
-        intercepts = [weights[name].ravel() for name in names.intercepts]
+        names = score_graph.weight_names
+        coefs = [score_graph.arrays[name].copy() for name in names.coefficients]
+        intercepts = [score_graph.arrays[name].flatten() for name in names.intercepts]
         intercepts = intercepts or [np.zeros(coefs[-1].shape[1], coefs[-1].dtype)]
         model = trained_model(self.model, coefs, intercepts, classes, single_output=single_output)
         return Pipeline([*((key, _thawed(step)) for key, step in kept), (self.name, model)]) if steps else model

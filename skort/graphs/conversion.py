@@ -1,9 +1,13 @@
 """scikit-learn model -> ONNX."""
 
 import copy
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import onnx
 import skl2onnx
+from numpy.typing import DTypeLike
 from onnx import TensorProto, helper
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
 from sklearn.base import is_classifier
@@ -13,15 +17,16 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures
 
+from skort.graphs.raw_inputs import RawInput
 from skort.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype
 
 __all__ = ["rename_input", "to_onnx"]
 
-# Operators of skl2onnx whose weights are attributes, which cannot be trained.
+# Operators of skl2onnx that hold their weights as attributes, which cannot be trained.
 _DECOMPOSED = {"LinearRegressor", "LinearClassifier", "Scaler"}
 
 
-def to_onnx(estimator, inputs, dtype):
+def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onnx.ModelProto:
     """
     Convert a fitted scikit-learn estimator, with its weights as initializers.
 
@@ -30,7 +35,7 @@ def to_onnx(estimator, inputs, dtype):
     estimator : estimator
         Fitted. It may hold `FrozenEstimator`s.
     inputs : tuple of RawInput
-        What it takes.
+        What the estimator takes.
     dtype : dtype
         float32 or float64, of the numbers in the inputs.
 
@@ -52,19 +57,19 @@ def to_onnx(estimator, inputs, dtype):
     import_each_domain_once(model)
     for opset in model.opset_import:
         if opset.domain == "":
-            # The converter names the newest version among the operators; none of them changed up to OPSET.
+            # skl2onnx imports the newest opset that an operator here needs; none of them changed from there to OPSET.
             opset.version = OPSET
     for raw_input, value in zip(inputs, model.graph.input, strict=True):
         rename_input(model.graph, value, raw_input.name)
     for node in model.graph.node:
         if node.op_type == "StringNormalizer" and _is_ascii(model.graph):
-            # The default locale, en_US.UTF-8, is not on every machine; plain letters need none.
+            # Some machines lack the default locale, en_US.UTF-8, which ASCII text does not need.
             node.attribute.append(helper.make_attribute("locale", "C"))
     return model
 
 
 def _convertible(estimator):
-    """Return a copy whose parts skl2onnx knows: frozen ones unwrapped, missing text as the empty string."""
+    """Return a copy that skl2onnx knows how to convert: nothing is frozen, and missing text is the empty string."""
     if isinstance(estimator, str):
         return estimator
     if isinstance(estimator, FrozenEstimator):
@@ -75,7 +80,7 @@ def _convertible(estimator):
     elif isinstance(estimator, FeatureUnion):
         estimator.transformer_list = [(name, _convertible(part)) for name, part in estimator.transformer_list]
     elif isinstance(estimator, ColumnTransformer):
-        # By position: skl2onnx takes neither masks nor slices of names, nor the names that an earlier step gives.
+        # skl2onnx takes positions of columns, but no masks, slices of names, or names from an earlier step.
         columns = estimator._transformer_to_input_indices
         estimator.transformers_ = [
             (name, _convertible(part), columns[name]) for name, part, _ in estimator.transformers_
@@ -92,7 +97,7 @@ def _without_missing_text(categories):
 
 
 def _convert_imputer(scope, operator, container):
-    # skl2onnx's own takes no missing numbers in float64, no missing text but a marker of one's own, and drops the
+    # skl2onnx's own converter fails on missing numbers in float64 and on missing text without a marker, and drops the
     # columns of add_indicator.
     imputer, (X, *others) = operator.raw_operator, operator.inputs
     name = X.full_name
@@ -131,12 +136,12 @@ def _convert_imputer(scope, operator, container):
         container.add_node("Gather", [missing, features], chosen, axis=1, op_version=13)
         container.add_node("Cast", chosen, indicator, to=element_type, op_version=13)
         container.add_node("Concat", [imputed, indicator], output.full_name, axis=1, op_version=13)
-        # skl2onnx counts the imputed columns only.
+        # skl2onnx counts only the imputed columns.
         output.type.shape = [None, len(statistics) + len(marked)]
 
 
 def _convert_polynomial(scope, operator, container):
-    # skl2onnx's own writes a float32 constant among float64, and a dozen nodes a feature.
+    # skl2onnx's own converter writes float32 constants into a float64 model, and a dozen nodes per feature.
     powers, X = operator.raw_operator.powers_, operator.inputs[0]
     n_features = powers.shape[1]
     factors = [np.repeat(np.arange(n_features), row) for row in powers]
@@ -147,7 +152,7 @@ def _convert_polynomial(scope, operator, container):
         container.add_initializer(name, type, [len(values)] if isinstance(values, list) else [], np.ravel(values))
         return name
 
-    # A column of ones fills up the products that have fewer factors than the degree.
+    # Products with fewer factors than the degree are filled up with a column of ones.
     with_ones = scope.get_unique_variable_name("with_ones")
     pads, one = constant("pads", TensorProto.INT64, [0, 0, 0, 1]), constant("one", element_type, 1)
     container.add_node("Pad", [X.full_name, pads, one], with_ones, op_version=13)
@@ -168,11 +173,19 @@ def _is_ascii(graph):
     return all(text.isascii() for node in graph.node for attribute in node.attribute for text in attribute.strings)
 
 
-def rename_input(graph, value, name):
-    """Give an input of a graph another name, in place."""
+def rename_input(graph: onnx.GraphProto, value: onnx.ValueInfoProto, name: str) -> None:
+    """
+    Give an input of a graph another name, in place.
+
+    Raises
+    ------
+    ValueError
+        Where something else in the graph has that name.
+    """
     if value.name == name:
         return
-    if any(name in node.output for node in graph.node) or any(name == i.name for i in graph.initializer):
+    given = [i.name for i in (*graph.input, *graph.initializer)]
+    if name in given or any(name in node.output for node in graph.node):
         raise ValueError(f"X has a column named {name!r}, which is also a name inside the ONNX model: rename it.")
     for node in graph.node:
         node.input[:] = [name if i == value.name else i for i in node.input]

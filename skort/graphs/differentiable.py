@@ -1,12 +1,19 @@
-"""Which ONNX operators can be differentiated: by ONNX Runtime, and what stands in the way of a gradient."""
+"""Which ONNX operators ONNX Runtime differentiates, and which operator of a graph stops a gradient."""
 
-from onnx import TensorProto
+from collections.abc import Callable, Collection, Iterable
+
+from onnx import GraphProto, NodeProto, TensorProto
 
 from skort.onnx_text import read_names
 
-__all__ = ["DIFFERENTIABLE", "FLOAT32_ONLY", "runtime_gradient", "undifferentiable"]
+__all__ = ["DIFFERENTIABLE", "FLOAT32_ONLY", "Gradient", "HasGradient", "runtime_gradient", "undifferentiable"]
 
-#: Standard operators whose gradient ONNX Runtime has, and has right: the tests compare each with a finite difference.
+#: (node, names of results) -> whether a gradient goes through the node to those of its inputs that are among the names.
+HasGradient = Callable[[NodeProto, Collection[str]], bool]
+#: What a solver differentiates of a graph.
+Gradient = Callable[[GraphProto], HasGradient]
+
+#: Standard operators that ONNX Runtime differentiates correctly: the tests compare each with a finite difference.
 DIFFERENTIABLE = frozenset(
     {
         *("Abs", "Add", "Cast", "Clip", "Cos", "Div", "Dropout", "Erf", "Exp", "Identity", "LeakyRelu", "Log", "Max"),
@@ -17,7 +24,7 @@ DIFFERENTIABLE = frozenset(
         *("AveragePool", "Conv", "GlobalAveragePool", "MaxPool"),
     }
 )
-#: Those of them without a gradient in float64: the runtime has no kernel of the operator or of its gradient.
+#: Some of them have no gradient in float64: the runtime lacks a kernel of the operator or of its gradient.
 FLOAT32_ONLY = frozenset(
     {
         *("Cos", "Erf", "LeakyRelu", "LogSoftmax", "Sin", "Softmax", "Concat"),
@@ -25,19 +32,19 @@ FLOAT32_ONLY = frozenset(
     }
 )
 
-# No gradient goes through these: their results do not change with their inputs, or by jumps. They are passed
-# over where another way leads from the weight to the output; Floor, Round and Sign the runtime does not even pass over.
+# The results of these are constant or jump, so their gradient is zero. They do no harm where another way leads from the
+# weight to the output. Floor, Round and Sign are not here: the runtime stops at them.
 _CONSTANT = frozenset(
     {
         *("And", "ArgMax", "ArgMin", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or", "Shape"),
         *("Size", "Xor"),
     }
 )
-# The runtime differentiates these by their first input only.
+# The runtime differentiates these with respect to their first input only.
 _FIRST_INPUT = frozenset({"Clip", "Dropout", "Pad", "Pow"})
 
 
-def runtime_gradient(graph):
+def runtime_gradient(graph: GraphProto) -> HasGradient:
     """
     Return what ONNX Runtime differentiates of a graph.
 
@@ -49,32 +56,34 @@ def runtime_gradient(graph):
     Returns
     -------
     has_gradient : callable
-        (node, names of results) -> whether the node is differentiated by those of its inputs that are among them.
+        (node, names of results) -> whether a gradient goes through the node to those of its inputs that are among them.
     """
     float64 = graph.output[0].type.tensor_type.elem_type == TensorProto.DOUBLE
     leading, shapes = _leading_to(graph, graph.output[0].name), _shapes(graph)
     return lambda node, reached: _has_gradient(node, reached, leading, shapes, float64)
 
 
-def undifferentiable(graph, weights, gradient=runtime_gradient):
+def undifferentiable(
+    graph: GraphProto, weights: Iterable[str], gradient: Gradient = runtime_gradient
+) -> tuple[str, str] | None:
     """
-    Return what stands between a weight and the output of a graph.
+    Return the operator that stops the gradient between a weight and the output of a graph.
 
     Parameters
     ----------
     graph : onnx.GraphProto
-        With one output; with the shapes of its results where it has a `Where`, as from `onnx.shape_inference`.
+        It has one output. If it has a `Where`, it needs the shapes of its results, as from `onnx.shape_inference`.
     weights : iterable of str
         Names of initializers, or of inputs.
     gradient : callable, default=runtime_gradient
-        Graph -> what a solver differentiates of it, as `runtime_gradient`.
+        Graph -> what a solver differentiates of it, such as `runtime_gradient`.
 
     Returns
     -------
     operator : (str, str) or None
-        Type and name of the first node, on the way from the first such weight, that the solver does not differentiate;
-        of a comparison, `ArgMax`, a cast to integers and the like only where there is no other way. None where every
-        weight that leads to the output has a gradient.
+        Type and name of the first node that the solver does not differentiate, on the way from the first such weight.
+        Comparisons, `ArgMax`, casts to integers and the like count only where no other way leads to the output. None
+        where every weight that leads to the output has a gradient.
     """
     output = graph.output[0]
     leading, has_gradient = _leading_to(graph, output.name), gradient(graph)
@@ -99,7 +108,7 @@ def _is_to_integers(node):
 
 
 def _leading_to(graph, output):
-    """Return the names of all results that `output` is computed from, itself included."""
+    """Return the names of `output` and of all results that it is computed from."""
     leading = {output}
     for node in reversed(graph.node):
         if not leading.isdisjoint(node.output):
@@ -108,26 +117,27 @@ def _leading_to(graph, output):
 
 
 def _has_gradient(node, reached, leading, shapes, float64):
-    """Return whether the runtime differentiates `node` by those of its inputs that are `reached`."""
+    """Return whether the runtime differentiates `node` with respect to those of its inputs that are `reached`."""
     name = node.op_type
     if node.domain not in ("", "ai.onnx") or name not in DIFFERENTIABLE or (float64 and name in FLOAT32_ONLY):
         return False
     if name in _FIRST_INPUT:
         return reached.isdisjoint(node.input[1:])
-    # The gradient of a product with a vector is wrong, without a word, as is that of a Split with an unused part.
+    # The runtime computes three wrong gradients without an error: of a product with a vector, ...
     if name == "MatMul":
         return all(len(shapes.get(i, (1, 1))) != 1 for i in node.input)
-    # So is that of a broadcast branch.
+    # ... of a broadcast branch, ...
     if name == "Where":
         return {shapes.get(i) for i in reached.intersection(node.input)} == {shapes.get(node.output[0], ())}
+    # ... and of a Split with an unused part.
     if name == "Split":
         return leading.issuperset(node.output)
-    # Without permutation 1.19 does not build the gradient.
+    # ONNX Runtime 1.19 does not build the gradient of a Transpose without a permutation.
     return name != "Transpose" or any(attribute.name == "perm" for attribute in node.attribute)
 
 
 def _shapes(graph):
-    """Return the shapes of initializers, and those that the graph says in full, by name."""
+    """Return the known shapes of a graph, by name: of initializers, and of results whose dimensions are all written."""
     shapes = {i.name: tuple(i.dims) for i in graph.initializer}
     for info in (*graph.input, *graph.value_info, *graph.output):
         dims = tuple(dim.dim_value or dim.dim_param for dim in info.type.tensor_type.shape.dim)

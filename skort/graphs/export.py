@@ -3,12 +3,14 @@
 import copy
 
 import numpy as np
+import onnx
 import onnx.checker
 import onnx.compose
 import onnx.helper
 import onnx.version_converter
 from onnx import helper, numpy_helper
 
+from skort.graphs.score_graph import ScoreGraph
 from skort.onnx_text import IR_VERSION, Fragment, import_each_domain_once, inlined, onnx_dtype
 from skort.version import __version__
 
@@ -24,16 +26,16 @@ __all__ = [
     "regressor_model",
 ]
 
-# The names that skl2onnx gives to outputs.
+# skl2onnx gives outputs these names.
 PREDICTION = "variable"
 LABEL = "label"
 PROBABILITIES = "probabilities"
-# The raw score, a result inside a classifier's model.
+# The name of the raw score, a result inside the model of a classifier.
 SCORE = "skort_score"
 
 _OLDEST_OPSET = 13
 
-# Of the score, not of the probability: probabilities round to 0.5 or 1 where scores still differ.
+# Scores choose the label: probabilities round to 0.5 or 1 where scores still differ.
 _BINARY_LABEL = """
 binary_label (score, classes) => (label) {
     minus_score = Neg (score)
@@ -52,7 +54,11 @@ identity (score) => (prediction) {
 }"""
 
 
-def regressor_model(score_graph, transformers=None, inverse_link=None):
+def regressor_model(
+    score_graph: ScoreGraph,
+    transformers: onnx.ModelProto | None = None,
+    inverse_link: str | onnx.FunctionProto | None = None,
+) -> onnx.ModelProto:
     """
     Return the model X -> `PREDICTION`, of shape (any, n_outputs).
 
@@ -60,9 +66,9 @@ def regressor_model(score_graph, transformers=None, inverse_link=None):
     ----------
     score_graph : ScoreGraph
     transformers : onnx.ModelProto, default=None
-        What comes before the score graph.
+        The steps before the score graph.
     inverse_link : str or onnx.FunctionProto, default=None
-        The function `(score) => (prediction)`, as for `skort.onnx_text.function`. None: the score is predicted.
+        The function `(score) => (prediction)`, as for `skort.onnx_text.function`. None: the prediction is the score.
     """
     model = _raw_score(score_graph, transformers)
     head = Fragment(score_graph.dtype)
@@ -72,17 +78,22 @@ def regressor_model(score_graph, transformers=None, inverse_link=None):
     return _finished(inlined(model, head), [info])
 
 
-def classifier_model(score_graph, classes, transformers=None, inverse_link=None):
+def classifier_model(
+    score_graph: ScoreGraph,
+    classes: np.ndarray,
+    transformers: onnx.ModelProto | None = None,
+    inverse_link: str | onnx.FunctionProto | None = None,
+) -> onnx.ModelProto:
     """
     Return the model X -> `LABEL`, of shape (any,), and `PROBABILITIES`, of shape (any, n_classes).
 
     Parameters
     ----------
     score_graph : ScoreGraph
-        One column for two classes, the score of the second one; otherwise one column a class.
+        For two classes one column, the score of the second class; otherwise one column per class.
     classes : ndarray of shape (n_classes,)
     transformers : onnx.ModelProto, default=None
-        What comes before the score graph.
+        The steps before the score graph.
     inverse_link : str or onnx.FunctionProto, default=None
         The function `(score) => (probabilities)`, as for `skort.onnx_text.function`. None: there is no output
         `PROBABILITIES`.
@@ -102,25 +113,25 @@ def classifier_model(score_graph, classes, transformers=None, inverse_link=None)
     return _finished(inlined(model, head), outputs)
 
 
-def check_names(score_graph, transformers=None):
+def check_names(score_graph: ScoreGraph, transformers: onnx.ModelProto | None = None) -> None:
     """
-    Raise an error for a name from outside that something else has in the models made of a score graph.
+    Raise an error where a name of the user's is also a name inside the models made of a score graph.
 
     Parameters
     ----------
     score_graph : ScoreGraph
     transformers : onnx.ModelProto, default=None
-        What comes before the score graph.
+        The steps before the score graph.
 
     Raises
     ------
     ValueError
-        For the name of an input, which is that of a column of X where there are transformers, or of a weight.
+        For such a name of an input, of a column of X or of a weight. With transformers, the inputs are columns of X.
     """
-    graph = score_graph.model.graph
+    graph = score_graph.structure.graph
     inside = {name for node in graph.node for name in node.output}
-    weights = {i.name for i in graph.initializer}
-    owner, inputs = ("estimator has an input", graph.input)
+    weights = {*score_graph.arrays, *(i.name for i in graph.initializer)}
+    owner, inputs = ("estimator has an input", graph.input[:1])
     if transformers is not None:
         owner, inputs = "X has a column", transformers.graph.input
     kinds = ((owner, [i.name for i in inputs], inside | weights), ("estimator has a weight", weights, inside))
@@ -130,7 +141,7 @@ def check_names(score_graph, transformers=None):
                 raise ValueError(f"{kind} named {name!r}, which is a name inside the ONNX model too: rename it.")
 
 
-def at_opset(model, opset):
+def at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     """
     Return a model in another opset.
 
@@ -155,13 +166,13 @@ def at_opset(model, opset):
         if opset > default.version:
             model = onnx.version_converter.convert_version(model, opset)
         elif opset >= _OLDEST_OPSET:
-            # The operators that are written here are the same since then; the checker sees to others.
+            # skort's own operators have not changed since then; the checker refuses others that have.
             default.version = opset
         else:
             raise ValueError(f"the oldest is {_OLDEST_OPSET}.")
         model.ir_version = max(IR_VERSION, onnx.helper.find_min_ir_version_for(model.opset_import, True))
         onnx.checker.check_model(model, full_check=True)
-    except Exception as error:  # of the converter and the checker: theirs, RuntimeError, IndexError
+    except Exception as error:  # the converter and the checker raise errors of many kinds
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f"The model cannot be written with target_opset={opset!r}: {reason}") from error
     return model
@@ -170,7 +181,7 @@ def at_opset(model, opset):
 def _raw_score(score_graph, transformers):
     """Return X -> raw score as one model of its own."""
     if transformers is None:
-        return copy.deepcopy(score_graph.model)
+        return score_graph.model
     before = onnx.compose.add_prefix(transformers, "transformers/", rename_inputs=False)
     link = [(before.graph.output[0].name, score_graph.input_name)]
     model = onnx.compose.merge_models(before, score_graph.model, io_map=link)
@@ -178,7 +189,7 @@ def _raw_score(score_graph, transformers):
     return model
 
 
-def label_tensor(classes):
+def label_tensor(classes: np.ndarray) -> onnx.TensorProto:
     """
     Return class labels as an ONNX tensor: ints, floats, bools or strings.
 
@@ -191,14 +202,14 @@ def label_tensor(classes):
     ValueError
         For labels that ONNX cannot hold.
     """
-    # Unsigned ints keep their type: the largest are no int64. Other numbers and strings become the types of Python.
+    # Unsigned ints keep their type: int64 is too small for the largest. Other labels get the types of Python.
     labels = classes if classes.dtype.kind == "u" else np.array(classes.tolist())
     known = classes.dtype.kind in "biufUOT" and labels.dtype.kind in "biufU"
     try:
         if not known or labels.dtype == np.longdouble or labels.tolist() != classes.tolist():
             raise ValueError
         return numpy_helper.from_array(labels.astype(object) if labels.dtype.kind == "U" else labels, "skort_classes")
-    except ValueError as error:  # of numpy_helper too, for text that is no Unicode
+    except ValueError as error:  # numpy_helper raises it, too, for text that is no Unicode
         raise ValueError(
             f"y has labels of dtype {classes.dtype}, such as {classes[0]!r}, that an ONNX model cannot return. "
             "Use ints, floats, bools or strings."

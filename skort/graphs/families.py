@@ -1,12 +1,13 @@
 """
-The models that scikit-learn makes and gradient descent can train: linear models and neural networks.
+The scikit-learn models that gradient descent can train: linear models and neural networks.
 
-skl2onnx converts fitted models only, and classifiers with their probabilities and labels. A stand-in is a fitted
-scikit-learn regressor that predicts a model's raw score: at its initial weights, or at those of a fitted model. Nothing
-is fitted to get it, and no head has to be cut off its graph.
+skl2onnx converts only fitted models, and writes the probabilities and labels of classifiers. A stand-in is a fitted
+scikit-learn regressor that predicts the raw score of a model, at its initial weights or at those it was fitted to.
+Nobody has to fit a stand-in, or to cut a head off its graph.
 """
 
 import itertools
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -28,6 +29,8 @@ __all__ = [
     "trained_model",
 ]
 
+StandIn: TypeAlias = LinearRegression | MLPRegressor
+
 _LINEAR_REGRESSORS = """
 ARDRegression BayesianRidge ElasticNet ElasticNetCV GammaRegressor HuberRegressor Lars LarsCV Lasso LassoCV LassoLars
 LassoLarsCV LassoLarsIC LinearRegression MultiTaskElasticNet MultiTaskElasticNetCV MultiTaskLasso MultiTaskLassoCV
@@ -40,7 +43,7 @@ SGDClassifier
 """
 _PLS = (cross_decomposition.CCA, cross_decomposition.PLSCanonical, cross_decomposition.PLSRegression)
 _LINEAR = {
-    # Not every scikit-learn has all of them: PassiveAggressive* end with 1.10.
+    # Some versions of scikit-learn lack some of them: PassiveAggressive* end with 1.10.
     *(vars(linear_model)[n] for n in (_LINEAR_REGRESSORS + _LINEAR_CLASSIFIERS).split() if n in vars(linear_model)),
     *_PLS,
     LinearDiscriminantAnalysis,
@@ -48,21 +51,21 @@ _LINEAR = {
     svm.LinearSVR,
 }
 
-#: Type of a model -> "linear" or "neural network". Of exactly these: a subclass may predict otherwise.
+#: Type of a model -> "linear" or "neural network". Only these types: a subclass may predict otherwise.
 FAMILY = {
     **dict.fromkeys(_LINEAR, "linear"),
     **dict.fromkeys((neural_network.MLPRegressor, neural_network.MLPClassifier), "neural network"),
 }
 
 
-def score_model(model):
-    """Return the model whose weights make the raw score: the one inside a `RANSACRegressor`, or itself."""
+def score_model(model: Any) -> Any:
+    """Return the model that computes the raw score: the one inside a `RANSACRegressor`, or the model itself."""
     if isinstance(model, linear_model.RANSACRegressor):
         return getattr(model, "estimator_", None) or model.estimator or LinearRegression()
     return model
 
 
-def has_log_link(model):
+def has_log_link(model: Any) -> bool:
     """Whether the model predicts the exponential of its raw score, as Poisson and gamma regressions do."""
     model = score_model(model)
     if isinstance(model, linear_model.TweedieRegressor):
@@ -71,13 +74,13 @@ def has_log_link(model):
     return isinstance(model, exponential) or getattr(model, "loss", None) == "poisson"
 
 
-def initial_stand_in(model, n_features, n_outputs, random_state):
+def initial_stand_in(model: Any, n_features: int, n_outputs: int, random_state: np.random.RandomState) -> StandIn:
     """
     Return a fitted regressor that predicts the raw score of an unfitted model at its initial weights.
 
     Linear weights are zero. The layers of a neural network follow scikit-learn's Glorot rule: weights and intercepts
-    are uniform on [-b, b], b = sqrt(6 / (fan_in + fan_out)), with 2 in place of 6 for logistic activations; drawn in
-    the same order as `sklearn.neural_network` does, so that the same `random_state` gives the same weights.
+    are uniform on [-b, b], b = sqrt(6 / (fan_in + fan_out)), with 2 in place of 6 for logistic activations. The same
+    `random_state` gives the same weights as in `sklearn.neural_network`, which draws them in the same order.
 
     Parameters
     ----------
@@ -105,7 +108,7 @@ def initial_stand_in(model, n_features, n_outputs, random_state):
     return _neural_network(coefs, intercepts, model.activation)
 
 
-def fitted_stand_in(model):
+def fitted_stand_in(model: Any) -> StandIn:
     """
     Return a regressor that predicts the raw score of a fitted model.
 
@@ -129,16 +132,16 @@ def fitted_stand_in(model):
     return _linear(coef, intercept, getattr(model, "fit_intercept", True))
 
 
-def any_stand_in(sizes, activation):
+def any_stand_in(sizes: tuple[int, ...], activation: str | None) -> StandIn:
     """
-    Return a stand-in with some weights, all different from each other.
+    Return a stand-in with arbitrary weights, all different from each other.
 
     Parameters
     ----------
     sizes : tuple of int
         Numbers of columns of X, of each hidden layer and of the raw score.
     activation : str or None
-        That of a neural network. None: a linear model.
+        The activation of a neural network. None: a linear model.
 
     Returns
     -------
@@ -148,29 +151,38 @@ def any_stand_in(sizes, activation):
     coefs = [random_state.uniform(size=shape) for shape in itertools.pairwise(sizes)]
     intercepts = [random_state.uniform(size=size) for size in sizes[1:]]
     return (
-        _linear(coefs[0].T, *intercepts, True) if activation is None else _neural_network(coefs, intercepts, activation)
+        _linear(coefs[0].T, intercepts[0], True)
+        if activation is None
+        else _neural_network(coefs, intercepts, activation)
     )
 
 
-def layers(stand_in):
+def layers(stand_in: StandIn) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return the weights of a stand-in: lists of arrays of shapes (fan_in, fan_out) and (fan_out,)."""
     if hasattr(stand_in, "coefs_"):
         return stand_in.coefs_, stand_in.intercepts_
     return [stand_in.coef_.T], [stand_in.intercept_]
 
 
-def trained_model(model, coefs, intercepts, classes=None, *, single_output=True):
+def trained_model(
+    model: Any,
+    coefs: list[np.ndarray],
+    intercepts: list[np.ndarray],
+    classes: np.ndarray | None = None,
+    *,
+    single_output: bool = True,
+) -> Any:
     """
-    Return a copy of a model as if it had been fitted, with some weights.
+    Return a copy of a model, fitted to the given weights.
 
     Parameters
     ----------
     model : estimator
         Its `score_model` is of a type in `FAMILY`. It is not changed.
     coefs, intercepts : list of ndarray
-        Those of each layer, of shapes (fan_in, fan_out) and (fan_out,).
+        The weights of each layer, of shapes (fan_in, fan_out) and (fan_out,). They are kept, not copied.
     classes : ndarray of shape (n_classes,), default=None
-        The labels, for a classifier.
+        The labels of a classifier.
     single_output : bool, default=True
         Whether a regressor was fitted on a y of one dimension.
 
@@ -209,7 +221,7 @@ def _write_linear(model, coef, intercept, classes, single_output):
         model._base_loss = model._get_loss()
     if isinstance(model, (linear_model.RidgeClassifier, linear_model.RidgeClassifierCV)):
         model._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(classes)
-    # A property of those two before scikit-learn 1.9.
+    # Before scikit-learn 1.9, classes_ is a property of the ridge classifiers.
     if classes is not None and not hasattr(model, "classes_"):
         model.classes_ = classes
 

@@ -1,15 +1,19 @@
-"""The score graph that training starts from: of a model at its initial weights, or at those it was fitted to."""
+"""The score graph that training starts from: a model at its initial weights, or at those it was fitted to."""
 
 import functools
+from typing import Any, Literal
 
 import numpy as np
 import onnx
+from numpy.typing import DTypeLike
 from onnx import helper
-from sklearn.base import is_classifier as is_sklearn_classifier
+from sklearn.base import is_classifier
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
 
 from skort.exceptions import NotTrainableError
 from skort.graphs.conversion import to_onnx
-from skort.graphs.differentiable import undifferentiable
+from skort.graphs.differentiable import Gradient, undifferentiable
 from skort.graphs.families import (
     FAMILY,
     any_stand_in,
@@ -21,75 +25,84 @@ from skort.graphs.families import (
 )
 from skort.graphs.onnx_models import onnx_score_graph
 from skort.graphs.raw_inputs import RawInput
-from skort.graphs.score_graph import ScoreGraph, find_weights
+from skort.graphs.score_graph import ScoreGraph, ScoreSpec, set_batch_size
 
 __all__ = ["check_differentiable", "initial_score_graph", "stand_in_graph"]
 
 
 def initial_score_graph(
-    model, n_features, n_outputs, dtype, random_state, *, is_fitted=False, is_classifier=False, own_link=True
-):
+    model: Any, spec: ScoreSpec, random_state: np.random.RandomState, *, is_fitted: bool = False
+) -> ScoreGraph:
     """
     Convert a model to ONNX, up to its raw score.
 
     Parameters
     ----------
     model : estimator or onnx.ModelProto
-        One that `check_trainable` accepts.
-    n_features, n_outputs : int
-        Numbers of columns of the data and of the raw score.
-    dtype : dtype
-        float32 or float64.
+        `check_trainable` accepts it.
+    spec : ScoreSpec
+        What the data and the loss ask for.
     random_state : numpy.random.RandomState
         Draws the initial weights of an unfitted model.
     is_fitted : bool, default=False
         Whether to start from the model's own weights.
-    is_classifier : bool, default=False
-        Whether the score is to be turned into classes; then two of them have one score.
-    own_link : bool, default=True
-        Whether the exponential that a regressor with a log link predicts is part of the score. False where the loss is
-        one of the logarithm of the prediction.
 
     Returns
     -------
     score_graph : ScoreGraph
-        Every trained weight leads to the score through operators that have a gradient.
+        All its weights are trained, but for the scales of an ONNX model.
 
     Raises
     ------
     NotTrainableError
-        Where the model has no weights with a gradient.
+        For a model that skl2onnx does not convert, and for an ONNX model that `onnx_score_graph` refuses.
     ValueError
-        Where a fitted model has other numbers of features or outputs than the data.
+        For a fitted model with other numbers of features or outputs than the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skort.graphs.initial import initial_score_graph
+    >>> from skort.graphs.score_graph import ScoreSpec
+    >>> graph = initial_score_graph(LinearRegression(), ScoreSpec(3, 1, "float32"), np.random.RandomState(0))
+    >>> graph.trainable, graph.n_weights()
+    (('coef', 'intercept'), (3, 1))
     """
     if isinstance(model, onnx.ModelProto):
-        return onnx_score_graph(model, n_features, n_outputs, dtype, is_classifier=is_classifier)
-    known = type(score_model(model)) in FAMILY
-    if not is_fitted:
-        stand_in = initial_stand_in(model, n_features, n_outputs, random_state)
-    elif known:
-        stand_in = fitted_stand_in(model)
+        return onnx_score_graph(model, spec)
     name = type(model).__name__
-    if is_fitted and getattr(model, "n_features_in_", n_features) != n_features:
+    if is_fitted and getattr(model, "n_features_in_", spec.n_features) != spec.n_features:
         raise ValueError(
-            f"X has {n_features} features, but the fitted {name} is expecting {model.n_features_in_} features as input."
+            f"X has {spec.n_features} features, but the fitted {name} is expecting {model.n_features_in_} features as "
+            "input."
         )
-    if not known:
-        try:
-            graph = to_onnx(model, (RawInput("X", False, n_features),), dtype)
-        except Exception as error:  # skl2onnx raises errors of many kinds
-            raise NotTrainableError(
-                f"estimator={name} cannot be trained by gradient descent: skl2onnx gives no graph of it: "
-                f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
-            ) from error
-        return onnx_score_graph(graph, n_features, n_outputs, dtype, is_classifier=is_classifier)
-    if layers(stand_in)[0][-1].shape[1] != n_outputs:
-        raise ValueError(f"y asks for {n_outputs} outputs, which the fitted {name} does not have.")
-    log_link = own_link and not is_sklearn_classifier(model) and has_log_link(model)
-    return stand_in_graph(stand_in, dtype, log_link=log_link)
+    if type(score_model(model)) not in FAMILY:
+        return onnx_score_graph(_converted(model, spec), spec)
+    if is_fitted:
+        stand_in = fitted_stand_in(model)
+    else:
+        stand_in = initial_stand_in(model, spec.n_features, spec.n_outputs, random_state)
+    if layers(stand_in)[0][-1].shape[1] != spec.n_outputs:
+        raise ValueError(f"y asks for {spec.n_outputs} outputs, which the fitted {name} does not have.")
+    log_link = spec.own_link and not is_classifier(model) and has_log_link(model)
+    return stand_in_graph(stand_in, spec.dtype, log_link=log_link)
 
 
-def stand_in_graph(stand_in, dtype, *, log_link=False):
+def _converted(model: Any, spec: ScoreSpec) -> onnx.ModelProto:
+    """Return a fitted model of any type as ONNX."""
+    try:
+        return to_onnx(model, (RawInput("X", False, spec.n_features),), spec.dtype)
+    except Exception as error:  # skl2onnx raises errors of many kinds
+        raise NotTrainableError(
+            f"estimator={type(model).__name__} cannot be trained by gradient descent: skl2onnx gives no graph of it: "
+            f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
+        ) from error
+
+
+def stand_in_graph(
+    stand_in: LinearRegression | MLPRegressor, dtype: DTypeLike, *, log_link: bool = False
+) -> ScoreGraph:
     """
     Convert a stand-in to ONNX.
 
@@ -100,62 +113,71 @@ def stand_in_graph(stand_in, dtype, *, log_link=False):
     dtype : dtype
         float32 or float64.
     log_link : bool, default=False
-        True: the score is the exponential of what the stand-in predicts.
+        True: the score is the exponential of the stand-in's prediction.
 
     Returns
     -------
     score_graph : ScoreGraph
+        Stand-ins of the same layers and options share its structure.
     """
     coefs, intercepts = layers(stand_in)
     sizes = (stand_in.n_features_in_, *(coef.shape[1] for coef in coefs))
     options = getattr(stand_in, "activation", None), getattr(stand_in, "fit_intercept", True)
     template = _template(sizes, *options, np.dtype(dtype), log_link)
-    # No intercepts in the graph where the model has none.
-    values = zip(template.weights().items(), [*coefs, *intercepts], strict=False)
+    # A model without intercepts has none in its graph.
+    values = zip(template.arrays.items(), [*coefs, *intercepts], strict=False)
     return template.with_weights({name: w.astype(dtype).reshape(like.shape) for (name, like), w in values})
 
 
 @functools.lru_cache(maxsize=8)
-def _template(sizes, activation, fit_intercept, dtype, log_link):
-    """Return the graph of all stand-ins of one structure, at some weights: a conversion takes longer than a copy."""
+def _template(
+    sizes: tuple[int, ...], activation: str | None, fit_intercept: bool, dtype: np.dtype, log_link: bool
+) -> ScoreGraph:
+    """Return the graph of a stand-in with arbitrary weights. Fits share its structure, as converting takes long."""
     model = to_onnx(any_stand_in(sizes, activation), (RawInput("X", False, sizes[0]),), dtype)
     graph = model.graph
     _drop_ends(graph, sizes[-1])
     if not fit_intercept:
-        # The Add.
-        graph.output[0].name = graph.node.pop().input[0]
+        add = graph.node.pop()
+        graph.output[0].name = add.input[0]
         graph.initializer.pop()
     if log_link:
         graph.node.append(helper.make_node("Exp", [graph.output[0].name], ["prediction"]))
         graph.output[0].name = "prediction"
-    return ScoreGraph(model, find_weights(graph))
+    return ScoreGraph.of(model)
 
 
-def check_differentiable(score_graph, solver, gradient):
+def check_differentiable(
+    score_graph: ScoreGraph, solver: Literal["graph", "agent", "session"], gradient: Gradient
+) -> None:
     """
-    Raise an error where a trained weight leads to the score through an operator without a gradient.
+    Raise an error where no gradient reaches a trained weight from the score.
 
     Parameters
     ----------
     score_graph : ScoreGraph
-    solver : str
-        The name of the solver, for the message.
+    solver : {"graph", "agent", "session"}
+        For the message.
     gradient : callable
-        What it differentiates, as for `undifferentiable`.
+        What the solver differentiates, as for `undifferentiable`.
 
     Raises
     ------
     NotTrainableError
-        It names the operator. Also where there is no weight to train.
+        Where an operator between a trained weight and the score has no gradient: it names the operator. Where there is
+        no weight to train.
     """
     if not score_graph.trainable:
-        operators = ", ".join(dict.fromkeys(node.op_type for node in score_graph.model.graph.node))
+        operators = ", ".join(dict.fromkeys(node.op_type for node in score_graph.structure.graph.node))
         raise NotTrainableError(
             "estimator: the model has no weight to train, no initializer of its ONNX graph that is an operand of "
             f"MatMul, Gemm, Conv or Add between its input and its output. Its operators are {operators}."
         )
+    structure = onnx.ModelProto()
+    structure.CopyFrom(score_graph.structure)
     # Some rules depend on shapes, but none on the number of rows.
-    obstacle = undifferentiable(score_graph.with_batch_size(2).graph, score_graph.trainable, gradient)
+    set_batch_size(structure, 2)
+    obstacle = undifferentiable(structure.graph, score_graph.trainable, gradient)
     if obstacle is not None:
         operator, node = obstacle
         raise NotTrainableError(
@@ -165,8 +187,8 @@ def check_differentiable(score_graph, solver, gradient):
         )
 
 
-def _drop_ends(graph, n_outputs):
-    """Drop the cast of X to its own type and the last reshape to (any, n_outputs): the nodes between keep both."""
+def _drop_ends(graph: onnx.GraphProto, n_outputs: int) -> None:
+    """Drop the cast of X to its own type and the reshape of the score to its own shape, in place."""
     element_type = graph.input[0].type.tensor_type.elem_type
     nodes = list(graph.node)
     if nodes[0].op_type == "Cast" and nodes[0].attribute[0].i == element_type:

@@ -1,4 +1,4 @@
-"""An ONNX model that came from anywhere, as a score graph."""
+"""An ONNX model from anywhere as a score graph."""
 
 import numpy as np
 import onnx
@@ -9,7 +9,7 @@ import onnx.version_converter
 from onnx import TensorProto, helper
 
 from skort.exceptions import NotTrainableError
-from skort.graphs.score_graph import ScoreGraph, find_weights
+from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype, read_names
 from skort.runtime.inference import InferenceModel
 
@@ -17,7 +17,7 @@ __all__ = ["onnx_score_graph"]
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 _PROBABILITIES = ("Sigmoid", "Softmax", "LogSoftmax")
-# The score of two classes out of two columns. Without a number that would be a weight where the model is read again.
+# The one score of two classes with two columns. The indices are integers, so that nobody takes them for weights.
 _DIFFERENCE = """
 difference (scores) => (score) {
     i = Constant <value = int64[1] {0}> ()
@@ -33,62 +33,60 @@ second (scores) => (score) {
 }"""
 
 
-def onnx_score_graph(model, n_features, n_outputs, dtype, *, is_classifier):
+def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     """
     Return the score graph of an ONNX model at its own weights.
 
     Parameters
     ----------
     model : onnx.ModelProto
-        One input of shape (any, n_features); one output of floats, beside labels of a classifier. It is not changed.
-    n_features : int
-        Number of columns of the data.
-    n_outputs : int
-        Number of columns of the raw score that the data ask for: 1 for two classes.
-    dtype : dtype
-        Of the training.
-    is_classifier : bool
-        True: the raw score is what goes into the last sigmoid or softmax, or else the output. Two columns become one.
+        One input of shape (any, n_features); one output of floats, and a classifier may have labels. It is not changed.
+    spec : ScoreSpec
+        What the data and the loss ask for. The raw score of a classifier is the input of the last sigmoid or softmax,
+        or else the output; two columns of scores become their difference, one score.
 
     Returns
     -------
     score_graph : ScoreGraph
+        Coefficients and intercepts are trained, scales are not.
 
     Raises
     ------
     NotTrainableError
-        Where the model has other inputs or outputs, another type of numbers, or an opset that cannot be converted, and
+        Where the model has other inputs or outputs or another type of numbers, where its opset cannot be converted, and
         where it does not run.
+    ValueError
+        Where the model takes another number of features than the data have.
     """
     model = _plain(model)
     graph = model.graph
-    X = _the_input(graph, n_features, dtype)
+    X = _the_input(graph, spec)
     score = _the_output(graph)
     probability = None
-    if is_classifier:
+    if spec.is_classifier:
         score, probability = _raw_score(graph, score)
     _constants_to_initializers(graph)
     _without_dropout(graph)
     _end_at(graph, score)
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     graph = model.graph
-    weights = find_weights(graph)
     n_columns = _n_columns(graph.output[0])
-    if is_classifier and n_outputs == 1 and n_columns == 2:
-        model = _with_one_score(model, _SECOND if probability == "Sigmoid" else _DIFFERENCE, dtype)
+    if spec.is_classifier and spec.n_outputs == 1 and n_columns == 2:
+        model = _with_one_score(model, _SECOND if probability == "Sigmoid" else _DIFFERENCE, spec.dtype)
         graph, n_columns = model.graph, 1
-    if n_columns not in (None, n_outputs):
+    if n_columns not in (None, spec.n_outputs):
         raise NotTrainableError(
-            f"estimator: the ONNX model gives {n_columns} numbers a row where y asks for {n_outputs}."
+            f"estimator: the ONNX model gives {n_columns} numbers a row where y asks for {spec.n_outputs}."
         )
-    element_type = onnx_dtype(dtype)
-    graph.input[0].CopyFrom(helper.make_tensor_value_info(X.name, element_type, [None, n_features]))
-    graph.output[0].CopyFrom(helper.make_tensor_value_info(graph.output[0].name, element_type, [None, n_outputs]))
+    shapes = ((graph.input[0], X.name, spec.n_features), (graph.output[0], graph.output[0].name, spec.n_outputs))
+    for info, name, width in shapes:
+        info.CopyFrom(helper.make_tensor_value_info(name, onnx_dtype(spec.dtype), [None, width]))
     del graph.value_info[:]
-    # Its results get names of their own beside those that are added to it, such as "label"; its weights keep theirs.
+    # A prefix keeps the names of results apart from those that are added later, such as "label". Weights keep theirs.
     model = onnx.compose.add_prefix(model, "model/", rename_inputs=False, rename_initializers=False)
-    _check_runs(model, n_features, n_outputs, dtype)
-    return ScoreGraph(model, weights.only(weights.coefficients + weights.intercepts))
+    _check_runs(model, spec)
+    score_graph = ScoreGraph.of(model)
+    return score_graph.training_only(score_graph.trained.coefficients + score_graph.trained.intercepts)
 
 
 def _plain(model):
@@ -100,7 +98,7 @@ def _plain(model):
         import_each_domain_once(plain)
         if opset != OPSET:
             plain = onnx.version_converter.convert_version(plain, OPSET)
-    except Exception as error:  # of the checker and the converter: theirs, RuntimeError, IndexError
+    except Exception as error:  # the checker and the converter raise errors of many kinds
         reason = str(error).strip().splitlines()[0]
         raise NotTrainableError(
             f"estimator: the ONNX model of opset {opset} cannot be read as opset {OPSET}, which all supported runtimes "
@@ -110,7 +108,8 @@ def _plain(model):
     return plain
 
 
-def _the_input(graph, n_features, dtype):
+def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
+    """Return the only input that is no initializer, and make it the only input, in place."""
     initializers = {i.name for i in graph.initializer}
     inputs = [i for i in graph.input if i.name not in initializers]
     names = [i.name for i in inputs]
@@ -121,11 +120,13 @@ def _the_input(graph, n_features, dtype):
             f"{names}: {[_described(i) for i in inputs]}."
         )
     (X,) = inputs
-    if X.type.tensor_type.elem_type != onnx_dtype(dtype):
+    if X.type.tensor_type.elem_type != onnx_dtype(spec.dtype):
         other = helper.tensor_dtype_to_np_dtype(X.type.tensor_type.elem_type)
-        raise NotTrainableError(f"estimator: the ONNX model computes in {other}, got dtype={str(dtype)!r}.")
-    if dims[1].dim_value not in (0, n_features):
-        raise ValueError(f"X has {n_features} features, but the ONNX model is expecting {dims[1].dim_value} features.")
+        raise NotTrainableError(f"estimator: the ONNX model computes in {other}, got dtype={str(spec.dtype)!r}.")
+    if dims[1].dim_value not in (0, spec.n_features):
+        raise ValueError(
+            f"X has {spec.n_features} features, but the ONNX model is expecting {dims[1].dim_value} features."
+        )
     del graph.input[:]
     graph.input.append(X)
     return X
@@ -144,7 +145,7 @@ def _the_output(graph):
 
 
 def _raw_score(graph, output):
-    """Return the name of what goes into the last sigmoid or softmax before `output`, and that operator or None."""
+    """Return the name of the raw score before `output`, and the operator that follows: a sigmoid, a softmax or None."""
     needed = {output}
     for node in reversed(graph.node):
         if needed.isdisjoint(node.output):
@@ -158,7 +159,7 @@ def _raw_score(graph, output):
 
 
 def _constants_to_initializers(graph):
-    """Make initializers, which may be weights, of the constants that are floats."""
+    """Turn constants of floats into initializers, which may be weights, in place."""
     for node in [node for node in graph.node if node.op_type == "Constant"]:
         (attribute,) = node.attribute
         if attribute.name == "value" and attribute.t.data_type in _FLOATS:
@@ -168,15 +169,16 @@ def _constants_to_initializers(graph):
 
 
 def _without_dropout(graph):
-    """Replace `Dropout`, which changes nothing in a prediction, by `Identity`."""
+    """Replace `Dropout`, which does nothing in a prediction, by `Identity`, in place."""
     for node in graph.node:
         if node.op_type == "Dropout":
             node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output[:1], name=node.name))
 
 
 def _end_at(graph, output):
-    """Drop all that `output` is not computed from, and make it the only output."""
-    needed, nodes = {output}, []
+    """Keep only what `output` is computed from, and make it the only output, in place."""
+    needed = {output}
+    nodes: list[onnx.NodeProto] = []
     for node in reversed(graph.node):
         if not needed.isdisjoint(node.output):
             needed.update(read_names(node))
@@ -189,9 +191,9 @@ def _end_at(graph, output):
     graph.output.append(known.get(output, onnx.ValueInfoProto(name=output)))
 
 
-def _check_runs(model, n_features, n_outputs, dtype):
-    """Raise an error where the model is no function of any number of rows: a batch size may be part of its nodes."""
-    rows = np.zeros((3, n_features), dtype)
+def _check_runs(model, spec):
+    """Raise an error where the model does not run on any number of rows: its nodes may contain a batch size."""
+    rows = np.zeros((3, spec.n_features), spec.dtype)
     try:
         score = InferenceModel(model).run(model.graph.output[0].name, {model.graph.input[0].name: rows})
     except Exception as error:  # the runtime raises errors of many kinds
@@ -200,15 +202,15 @@ def _check_runs(model, n_features, n_outputs, dtype):
             f"estimator: ONNX Runtime does not run the ONNX model on {len(rows)} rows: {reason} If it was exported for "
             "one number of rows, export it for any (dynamic_axes)."
         ) from error
-    if score.shape != (len(rows), n_outputs):
+    if score.shape != (len(rows), spec.n_outputs):
         raise NotTrainableError(
             f"estimator: the ONNX model gives an array of shape {score.shape} for {len(rows)} rows, where y asks for "
-            f"{(len(rows), n_outputs)}."
+            f"{(len(rows), spec.n_outputs)}."
         )
 
 
 def _with_one_score(model, source, dtype):
-    """Return the model with its two columns made one by a function of ONNX text."""
+    """Return the model followed by a function, written as ONNX text, that makes one score of two columns."""
     (output,) = model.graph.output
     end = Fragment(dtype)
     end.call(source, [output.name], ["one_score"])

@@ -1,9 +1,11 @@
 """Rows as scikit-learn takes them (arrays, DataFrames, sparse matrices, texts) as the inputs of an ONNX model."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import DTypeLike
 
 __all__ = ["RawInput", "feeds", "raw_inputs"]
 
@@ -17,7 +19,7 @@ class RawInput:
     ----------
     name : str
     is_text : bool
-        True: strings; False: numbers, of the dtype of the model.
+        True: strings; False: numbers of the model's dtype.
     width : int
     """
 
@@ -26,7 +28,7 @@ class RawInput:
     width: int
 
 
-def raw_inputs(X):
+def raw_inputs(X: Any) -> tuple[RawInput, ...]:
     """
     Return the inputs that take X.
 
@@ -37,13 +39,13 @@ def raw_inputs(X):
     Returns
     -------
     inputs : tuple of RawInput
-        One a column for a DataFrame, named like it, and for an array of numbers and text, named "x0", "x1", ...; for
-        anything else one, "X".
+        A DataFrame has one input per column, under the column's name. An array of numbers and text has one per column,
+        "x0", "x1", ... Anything else has one input, "X".
     """
     return tuple(RawInput(name, _is_text(part), part.shape[1]) for name, part in _parts(X).items())
 
 
-def feeds(X, inputs, dtype):
+def feeds(X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike) -> dict[str, np.ndarray]:
     """
     Return X as the arrays that an ONNX model takes.
 
@@ -52,7 +54,7 @@ def feeds(X, inputs, dtype):
     X : as for `raw_inputs`
     inputs : tuple of RawInput
     dtype : dtype
-        Of the numbers. Missing ones are NaN; missing text is the empty string.
+        The type of the numbers. Missing numbers are NaN; missing text is the empty string.
 
     Returns
     -------
@@ -63,7 +65,7 @@ def feeds(X, inputs, dtype):
 
 
 def _parts(X):
-    """Return the inputs' values by name, each of two dimensions."""
+    """Return the values of each input by name, in two dimensions."""
     if hasattr(X, "columns"):
         names = [str(name) for name in X.columns]
         repeated = {name for name in names if names.count(name) > 1}

@@ -1,4 +1,4 @@
-"""Converters of the estimators for skl2onnx, so that it converts any model that holds a fitted one."""
+"""skl2onnx converts any model that holds a fitted estimator of skort: its converters."""
 
 import functools
 
@@ -14,14 +14,14 @@ from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES, SCORE
 
 __all__ = ["register"]
 
-# Those of scikit-learn's classifiers. "nocl" (indices in place of labels) has to be named though it cannot be chosen.
+# The options of scikit-learn's classifiers. skl2onnx asks for "nocl" (indices in place of labels); nobody can set it.
 _CLASSIFIER_OPTIONS = {
     "nocl": [False],
     "zipmap": [True, False, "columns"],
     "output_class_labels": [False, True],
     "raw_scores": [False, True],
 }
-# Operators that opset 18 writes otherwise than opset 17.
+# Operators whose definition changed from opset 17 to 18.
 _CHANGED = {
     *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd"),
     *("ReduceSumSquare", "Split"),
@@ -29,14 +29,14 @@ _CHANGED = {
 
 
 @functools.cache
-def register(estimator_class):
+def register(estimator_class: type) -> None:
     """
-    Tell skl2onnx how a class of estimators is converted: by the ONNX model that each fitted one has.
+    Tell skl2onnx to convert the estimators of a class by the ONNX model that each fitted one has.
 
     Parameters
     ----------
     estimator_class : type
-        Of regressors or classifiers whose fitted instances have `onnx_`.
+        A class of regressors or classifiers whose fitted instances have `onnx_`.
     """
     skl2onnx.update_registered_converter(
         estimator_class,
@@ -73,7 +73,7 @@ def _set_output_types(operator):
 def _convert(scope, operator, container):
     """Write the ONNX model of a fitted estimator into the model that skl2onnx makes."""
     estimator = operator.raw_operator
-    # Names begin otherwise for every estimator: one model may hold several.
+    # One model may hold several estimators: each has a prefix of its own.
     prefix = scope.get_unique_operator_name(type(estimator).__name__) + "/"
     model = onnx.compose.add_prefix(_at_opset(estimator.to_onnx(), container.target_opset), prefix)
     types = {prefix + SCORE: model.graph.output[-1].type.tensor_type.elem_type}
@@ -96,7 +96,7 @@ def _at_opset(model, opset):
 
 
 def _add_inputs(nodes, operator, names, types):
-    """Add nodes that make the inputs `names` of an estimator from those of its operator: columns, or one matrix."""
+    """Add nodes that compute the inputs `names` of an estimator from those of its operator: columns, or one matrix."""
     given = {variable.raw_name: variable for variable in operator.inputs}
     if len(names) == 1:
         element_type = types[nodes.prefix + names[0]]
@@ -116,7 +116,7 @@ def _add_inputs(nodes, operator, names, types):
 
 
 def _results(nodes, operator, container, types):
-    """Return the names of what the operator of an estimator returns; raw scores have one column a class."""
+    """Return the names of the results of an estimator's operator; raw scores have one column per class."""
     estimator, prefix = operator.raw_operator, nodes.prefix
     if not is_classifier(estimator):
         return [prefix + PREDICTION]
@@ -145,7 +145,7 @@ class _Nodes(list):
         return output
 
     def cast(self, result, from_type, to_type, output=None):
-        """Add a node that gives a result another type, where it has another; return the name of its result."""
+        """Add a node that gives a result the type `to_type`; return the name of its result."""
         if from_type == to_type:
             return self.add("Identity", [result], output)
         if TensorProto.STRING in (from_type, to_type):

@@ -1,26 +1,54 @@
 """A model as ONNX up to its raw score, with its named weights."""
 
-import copy
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
 import onnx.compose
-import onnx.helper
-from onnx import numpy_helper
+from numpy.typing import DTypeLike
+from onnx import helper, numpy_helper
 
+from skort.graphs.conversion import rename_input
 from skort.onnx_text import import_each_domain_once
 
-__all__ = ["ScoreGraph", "Weights", "find_weights", "joined"]
+__all__ = ["ScoreGraph", "ScoreSpec", "Weights", "find_weights", "joined", "set_batch_size"]
 
 
 _PRODUCTS = ("MatMul", "Gemm", "Conv")
 
 
 @dataclass(frozen=True)
+class ScoreSpec:
+    """
+    What the data and the loss ask of a score graph.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns of X.
+    n_outputs : int
+        Number of columns of the raw score.
+    dtype : dtype
+        float32 or float64, of X, weights and score.
+    is_classifier : bool, default=False
+        Whether the score becomes classes. Two classes have one score.
+    own_link : bool, default=True
+        Whether the score includes the exponential with which some regressors predict. False for a loss that takes the
+        logarithm of the prediction as its score.
+    """
+
+    n_features: int
+    n_outputs: int
+    dtype: DTypeLike
+    is_classifier: bool = False
+    own_link: bool = True
+
+
+@dataclass(frozen=True)
 class Weights:
     """
-    Names of the weights of a graph, in the order of the graph.
+    Names of weights, each kind in the order of the graph.
 
     Parameters
     ----------
@@ -37,149 +65,235 @@ class Weights:
     scales: tuple[str, ...] = ()
 
     @property
-    def names(self):
-        """All names, the coefficients first."""
+    def names(self) -> tuple[str, ...]:
+        """All names: coefficients, intercepts, scales."""
         return self.coefficients + self.intercepts + self.scales
 
-    def __add__(self, other):
+    def __add__(self, other: "Weights") -> "Weights":
         return Weights(
             self.coefficients + other.coefficients, self.intercepts + other.intercepts, self.scales + other.scales
         )
 
-    def only(self, names):
+    def only(self, names: Collection[str]) -> "Weights":
         """Return those among `names`."""
         kinds = (self.coefficients, self.intercepts, self.scales)
         return Weights(*(tuple(name for name in kind if name in names) for kind in kinds))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScoreGraph:
     """
-    X -> raw score.
+    The function (X, weights) -> raw score, and the values of the weights.
+
+    Several score graphs may share a structure or an array. Nobody changes either in place.
 
     Parameters
     ----------
-    model : onnx.ModelProto
-        One input of shape (any, n_features), one output of shape (any, n_outputs).
+    structure : onnx.ModelProto
+        The function. Its first input is X, of shape (any, n_features); its other inputs are the weights. Its output is
+        the score, of shape (any, n_outputs).
+    arrays : dict of str to ndarray
+        The values of all weights, trained or frozen, in the order of `weight_names`.
     trained : Weights
-        The weights that are trained. All other initializers stay as they are.
+        The names of the weights that are trained.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import onnx.parser
+    >>> from skort.graphs.score_graph import ScoreGraph
+    >>> graph = ScoreGraph.of(onnx.parser.parse_model('''
+    ... <ir_version: 8, opset_import: ["" : 17]>
+    ... line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}> { score = MatMul (X, coef) }'''))
+    >>> graph.trained.coefficients, graph.n_weights()
+    (('coef',), (2, 0))
+    >>> moved = graph.with_weights({"coef": np.array([[3], [4]], dtype=np.float32)})
+    >>> moved.arrays["coef"].ravel(), moved.structure is graph.structure
+    (array([3., 4.], dtype=float32), True)
     """
 
-    model: onnx.ModelProto
+    structure: onnx.ModelProto
+    arrays: dict[str, np.ndarray]
     trained: Weights
 
+    @classmethod
+    def of(cls, model: onnx.ModelProto) -> "ScoreGraph":
+        """
+        Return the score graph of a model; all its weights are trained.
+
+        Parameters
+        ----------
+        model : onnx.ModelProto
+            One input, one output; the weights are initializers, as `find_weights` finds them. It is not changed.
+        """
+        weights = find_weights(model.graph)
+        values = {i.name: i for i in model.graph.initializer}
+        structure = onnx.ModelProto()
+        structure.CopyFrom(model)
+        del structure.graph.initializer[:]
+        structure.graph.initializer.extend(i for i in model.graph.initializer if i.name not in weights.names)
+        structure.graph.input.extend(
+            helper.make_tensor_value_info(name, values[name].data_type, values[name].dims) for name in weights.names
+        )
+        return cls(structure, {name: numpy_helper.to_array(values[name]) for name in weights.names}, weights)
+
     @property
-    def trainable(self):
-        """Names of all trained weights."""
+    def model(self) -> onnx.ModelProto:
+        """A new model X -> raw score, with the weights as initializers."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.structure)
+        del model.graph.input[1:], model.graph.initializer[:]
+        model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in self.arrays.items())
+        model.graph.initializer.extend(self.structure.graph.initializer)
+        return model
+
+    @property
+    def weight_names(self) -> Weights:
+        """The names of all weights, trained or frozen."""
+        return find_weights(self.structure.graph)
+
+    @property
+    def trainable(self) -> tuple[str, ...]:
+        """Names of the trained weights."""
         return self.trained.names
 
     @property
-    def coefficients(self):
+    def coefficients(self) -> tuple[str, ...]:
         """Names of the trained weights that multiply inputs."""
         return self.trained.coefficients
 
     @property
-    def input_name(self):
-        """Name of the input."""
-        return self.model.graph.input[0].name
+    def trained_arrays(self) -> dict[str, np.ndarray]:
+        """The values of the trained weights, not copied."""
+        return {name: self.arrays[name] for name in self.trainable}
 
     @property
-    def score_name(self):
+    def input_name(self) -> str:
+        """Name of the input X."""
+        return self.structure.graph.input[0].name
+
+    @property
+    def score_name(self) -> str:
         """Name of the output."""
-        return self.model.graph.output[0].name
+        return self.structure.graph.output[0].name
 
     @property
-    def n_features(self):
-        """Number of columns of the input."""
-        return _dims(self.model.graph.input[0])[1].dim_value
+    def n_features(self) -> int:
+        """Number of columns of X."""
+        return _dims(self.structure.graph.input[0])[1].dim_value
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype:
         """float32 or float64."""
-        return onnx.helper.tensor_dtype_to_np_dtype(self.model.graph.input[0].type.tensor_type.elem_type)
+        return helper.tensor_dtype_to_np_dtype(self.structure.graph.input[0].type.tensor_type.elem_type)
 
     @property
-    def n_outputs(self):
+    def n_outputs(self) -> int:
         """Number of columns of the raw score."""
-        return _dims(self.model.graph.output[0])[1].dim_value
+        return _dims(self.structure.graph.output[0])[1].dim_value
 
-    def weights(self, names=None):
-        """Return copies of the trained weights, or of those of some names: name -> array."""
-        arrays = {i.name: i for i in self.model.graph.initializer}
-        return {name: numpy_helper.to_array(arrays[name]).copy() for name in names or self.trainable}
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return copies of the trained weights, for callers who change them."""
+        return {name: array.copy() for name, array in self.trained_arrays.items()}
 
-    def n_weights(self):
+    def n_weights(self) -> tuple[int, int]:
         """Return the numbers of coefficients and of other trained weights, element by element."""
-        sizes = {name: array.size for name, array in self.weights().items()}
-        n_coefficients = sum(sizes[name] for name in self.coefficients)
-        return n_coefficients, sum(sizes.values()) - n_coefficients
+        n_coefficients = sum(self.arrays[name].size for name in self.coefficients)
+        return n_coefficients, sum(self.arrays[name].size for name in self.trainable) - n_coefficients
 
-    def linear_weights(self):
+    def linear_weights(self) -> tuple[np.ndarray, np.ndarray] | None:
         """
-        Return the weights of a linear model, in scikit-learn's shapes.
+        Return copies of the weights of a linear model, in scikit-learn's shapes.
 
         Returns
         -------
         weights : (coef, intercept) or None
             Arrays of shapes (n_outputs, n_features) and (n_outputs,); None where the model is not linear.
         """
-        nodes = [node.op_type for node in self.model.graph.node if node.op_type != "Exp"]
+        nodes = [node.op_type for node in self.structure.graph.node if node.op_type != "Exp"]
         if nodes not in (["MatMul"], ["MatMul", "Add"]):
             return None
-        coef, *intercept = self.weights(find_weights(self.model.graph).names).values()
-        return coef.T.copy(), intercept[0].ravel() if intercept else np.zeros(self.n_outputs, self.dtype)
+        coef, *intercept = self.arrays.values()
+        return coef.T.copy(), intercept[0].flatten() if intercept else np.zeros(self.n_outputs, self.dtype)
 
-    def training_only(self, names):
+    def training_only(self, names: Collection[str]) -> "ScoreGraph":
         """Return the same graph with only those weights trained that have one of these names."""
-        return ScoreGraph(self.model, find_weights(self.model.graph).only(names))
+        return replace(self, trained=self.weight_names.only(names))
 
-    def with_weights(self, weights):
-        """Return a copy with the values `weights`, name -> array."""
-        model = copy.deepcopy(self.model)
-        for initializer in model.graph.initializer:
-            if initializer.name in weights:
-                array = np.ascontiguousarray(weights[initializer.name])
-                initializer.CopyFrom(numpy_helper.from_array(array, initializer.name))
-        return ScoreGraph(model, self.trained)
+    def with_weights(self, weights: Mapping[str, np.ndarray]) -> "ScoreGraph":
+        """
+        Return the same graph with other values of some weights.
 
-    def with_batch_size(self, batch_size):
-        """Return a copy of the model for exactly `batch_size` rows: its gradient graph is half as long."""
-        model = copy.deepcopy(self.model)
-        for info in (model.graph.input[0], model.graph.output[0]):
-            _dims(info)[0].dim_value = batch_size
+        Parameters
+        ----------
+        weights : dict of str to ndarray
+            The arrays are kept, not copied.
+
+        Raises
+        ------
+        ValueError
+            Where the graph has no weight of such a name, shape and dtype.
+        """
+        expected = {name: (array.shape, array.dtype) for name, array in self.arrays.items()}
+        for name, array in weights.items():
+            if expected.get(name) != (array.shape, array.dtype):
+                raise ValueError(f"There is no weight {name!r} of shape {array.shape} and dtype {array.dtype}.")
+        return replace(self, arrays={**self.arrays, **weights})
+
+    def with_input_name(self, name: str) -> "ScoreGraph":
+        """Return the same graph whose input X has another name."""
+        structure = onnx.ModelProto()
+        structure.CopyFrom(self.structure)
+        rename_input(structure.graph, structure.graph.input[0], name)
+        return replace(self, structure=structure)
+
+    def with_batch_size(self, batch_size: int) -> onnx.ModelProto:
+        """Return a new model for exactly `batch_size` rows: its gradient graph is half as long."""
+        model = self.model
+        set_batch_size(model, batch_size)
         return model
 
 
-def joined(graphs):
-    """Return score graphs, each of which takes what the one before gives, as one."""
+def set_batch_size(model: onnx.ModelProto, batch_size: int) -> None:
+    """Fix the number of rows of the first input and of the output of a model, in place."""
+    for info in (model.graph.input[0], model.graph.output[0]):
+        _dims(info)[0].dim_value = batch_size
+
+
+def joined(graphs: Sequence[ScoreGraph]) -> ScoreGraph:
+    """Return several score graphs as one; each takes the score of the one before it as its X."""
     first, *others = graphs
     for second in others:
         link = [(first.score_name, second.input_name)]
-        model = onnx.compose.merge_models(first.model, second.model, io_map=link)
-        import_each_domain_once(model)
-        first = ScoreGraph(model, first.trained + second.trained)
+        structure = onnx.compose.merge_models(first.structure, second.structure, io_map=link)
+        import_each_domain_once(structure)
+        arrays = {**first.arrays, **second.arrays}
+        names = find_weights(structure.graph).names
+        first = ScoreGraph(structure, {name: arrays[name] for name in names}, first.trained + second.trained)
     return first
 
 
-def find_weights(graph):
+def find_weights(graph: onnx.GraphProto) -> Weights:
     """
     Find the weights of a graph by its structure.
 
     Parameters
     ----------
     graph : onnx.GraphProto
-        With one input, of the type of its weights.
+        Its first input is X. Its weights are initializers of the type of X, or its other inputs.
 
     Returns
     -------
     weights : Weights
-        Initializers that do not meet what comes from the input in one of these operators, such as shapes, those of
-        another type, and numbers without dimensions, such as the constants of an activation, are not weights.
+        Initializers that one of these operators combines with results computed from X. Not shapes, which have another
+        type, and not numbers without dimensions, which are constants of an activation.
     """
-    element_type = graph.input[0].type.tensor_type.elem_type
-    # The result that holds an initializer -> the name of the initializer.
+    X, *inputs = graph.input
+    element_type = X.type.tensor_type.elem_type
+    # The name of a result -> the name of the initializer or input that it holds.
     constants = {i.name: i.name for i in graph.initializer if i.data_type == element_type and i.dims}
-    reached, multiplied = {graph.input[0].name}, set()
+    constants |= {i.name: i.name for i in inputs}
+    reached, multiplied = {X.name}, set[str]()
     kinds: dict[str, str] = {}
     for node in graph.node:
         if node.op_type in ("Identity", "Transpose") and node.input[0] in constants:
@@ -197,8 +311,8 @@ def find_weights(graph):
     return Weights(*(tuple(n for n, k in kinds.items() if k == kind) for kind in ("coefficient", "intercept", "scale")))
 
 
-def _kind(op_type, position, multiplied):
-    """Return what an initializer is that a node of this type has at this position of its inputs."""
+def _kind(op_type: str, position: int, multiplied: bool) -> str | None:
+    """Return the kind of weight that a node of this type reads at this position; None if it is no weight."""
     if op_type in _PRODUCTS:
         return "coefficient" if position < 2 else "intercept"
     if op_type == "Add" and multiplied:

@@ -1,7 +1,9 @@
-"""Whether a model can be trained by gradient descent, and what stands in the way."""
+"""Which models and which of their weights gradient descent can train, and why it cannot train the others."""
 
 import fnmatch
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -10,46 +12,47 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 from skort.exceptions import NotTrainableError
-from skort.graphs.conversion import rename_input, to_onnx
+from skort.graphs.conversion import to_onnx
 from skort.graphs.differentiable import DIFFERENTIABLE
 from skort.graphs.families import FAMILY, score_model
 from skort.graphs.raw_inputs import RawInput
-from skort.graphs.score_graph import find_weights, joined
+from skort.graphs.score_graph import ScoreGraph, joined
+from skort.graphs.transformers import StepGraphs
 
-__all__ = ["check_trainable", "chosen"]
+__all__ = ["check_trainable", "select_trainable"]
 
-# Options that change what is minimised or predicted: name, value that does not, what to do instead.
+# Options that gradient descent does not follow: name, value that is fine, what to do instead.
 _UNTRAINABLE = [("positive", False, "gradient steps do not keep the weights positive.")]
-# Those that a fitted model has done with.
+# Options that matter only before fitting.
 _UNTRAINABLE_UNFITTED = [("class_weight", None, "give class_weight to OrtSGDClassifier around it.")]
 _OURS = {"regressor": "OrtSGDRegressor", "classifier": "OrtSGDClassifier"}
-# Operators around those that compute a prediction.
+# Operators that are seldom the reason why a model has no gradient: an error names others first.
 _BOOKKEEPING = {"ArgMax", "ArrayFeatureExtractor", "ConstantOfShape", "Equal", "Less", "Not", "Shape"}
 
 
-def check_trainable(model, *, is_fitted=False):
+def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
     """
     Raise an error for a model that cannot be trained.
 
     Parameters
     ----------
     model : estimator or onnx.ModelProto
-        Without the steps before it.
+        The model alone, without the steps before it.
     is_fitted : bool, default=False
-        Whether it is fitted, and keeps its weights. A fitted model of any type may have a gradient: that is seen where
-        it is converted.
+        Whether training starts from the model's own weights. Then any type of model passes: its conversion shows
+        whether it has a gradient.
 
     Raises
     ------
     NotTrainableError
-        For an unfitted model of a type that is not in `FAMILY`, subclasses included, whose predictions may be others;
-        it names the operator without a gradient. For options that the weights alone do not say.
+        For an unfitted model whose type is not in `FAMILY`: the error names the operator without a gradient. For
+        options that gradient descent does not follow.
     ValueError
-        For parameters that scikit-learn refuses.
+        For something that is no model, and for parameters that scikit-learn refuses.
     """
     if isinstance(model, onnx.ModelProto):
         return
-    # Not of the model itself: some have `predict` only when they are fitted.
+    # Ask the class: some models have `predict` only once they are fitted.
     cls = model if isinstance(model, type) else type(model)
     if not (hasattr(cls, "fit") and hasattr(cls, "predict")):
         raise ValueError(
@@ -62,7 +65,7 @@ def check_trainable(model, *, is_fitted=False):
         if is_fitted:
             return
         raise NotTrainableError(
-            f"estimator={type(model).__name__} cannot be trained by gradient descent: {_obstacle(model)}"
+            f"estimator={type(model).__name__} cannot be trained by gradient descent: {_why_untrainable(model)}"
         )
     model._validate_params()
     parameters = score_model(model).get_params()
@@ -79,50 +82,64 @@ def check_trainable(model, *, is_fitted=False):
             )
 
 
-def chosen(score_graph, steps, patterns):
+def select_trainable(
+    score_graph: ScoreGraph, steps: StepGraphs, patterns: str | Sequence[str]
+) -> tuple[int | None, ScoreGraph]:
     """
-    Choose the weights to be trained by their names.
+    Select the weights to be trained by their names.
 
     Parameters
     ----------
     score_graph : ScoreGraph
-        Of the model.
-    steps : list of (int, ScoreGraph)
-        Steps before the model, as from `trainable_steps`.
+        The model.
+    steps : StepGraphs
+        The steps before the model, as from `trainable_steps`.
     patterns : str or list of str
         Names, or patterns with `*`, `?` and `[...]`.
 
     Returns
     -------
     first_step : int or None
-        Position of the first step with such a weight.
+        Position of the first step with a selected weight.
     score_graph : ScoreGraph
-        From that step on, or of the model alone; only the weights that match are trained.
+        The steps from that one on and the model, or the model alone; only the selected weights are trained.
 
     Raises
     ------
     ValueError
-        Where a pattern matches no weight, or is none.
+        Where a pattern is no text or matches no weight. It names the weights, and says why those of some steps are
+        missing.
     """
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
     if not all(isinstance(pattern, str) for pattern in patterns):
         raise ValueError(f"trainable must be names or patterns of weights, got {patterns!r}.")
-    graphs = [graph for _, graph in steps] + [score_graph]
-    names = [name for graph in graphs for name in find_weights(graph.model.graph).names]
+    names = [name for graph in (*steps.graphs.values(), score_graph) for name in graph.arrays]
     matching = {pattern: set(fnmatch.filter(names, pattern)) for pattern in patterns}
     unknown = [pattern for pattern, matched in matching.items() if not matched]
     if unknown or not patterns:
-        raise ValueError(f"trainable={unknown or patterns!r} matches no weight. The weights are {names}.")
+        raise ValueError(
+            f"trainable={unknown or patterns!r} matches no weight. The weights are {names}.{_missing(steps)}"
+        )
     matched = set().union(*matching.values())
-    first = next((i for i, g in steps if matched & set(find_weights(g.model.graph).names)), None)
+    first = next((i for i, graph in steps.graphs.items() if matched & graph.arrays.keys()), None)
     if first is not None:
-        score_graph = joined([graph for i, graph in steps if i >= first] + [score_graph])
-        rename_input(score_graph.model.graph, score_graph.model.graph.input[0], "X")
+        later = [graph for i, graph in steps.graphs.items() if i >= first]
+        score_graph = joined([*later, score_graph]).with_input_name("X")
     return first, score_graph.training_only(matched)
 
 
-def _obstacle(model):
-    """Say what stands between the weights of a model and its predictions, from the graph of a small fitted copy."""
+def _missing(steps: StepGraphs) -> str:
+    """Say which weights are not available, and why."""
+    if steps.obstacle is None:
+        return ""
+    return (
+        f" Those of the step {steps.obstacle.step!r}, and of the steps before it, are not available: "
+        f"{steps.obstacle.reason}."
+    )
+
+
+def _why_untrainable(model: Any) -> str:
+    """Say why a model has no gradient, from the graph of a copy that is fitted to a few rows."""
     X = np.random.RandomState(0).uniform(size=(60, 1 if get_tags(model).input_tags.one_d_array else 3))
     y = (X[:, 0] > 0.5).astype(int) if is_classifier(model) else X[:, 0] + 1
     if {"estimator", "estimators", "regressor"} & set(model.get_params(deep=False)):

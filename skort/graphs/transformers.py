@@ -1,10 +1,13 @@
-"""The steps before a model: fitted scikit-learn transformers -> ONNX, checked against scikit-learn."""
+"""The steps before a model: fitted scikit-learn transformers as ONNX, compared with scikit-learn."""
 
-import warnings
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import onnx
 import onnx.compose
 import scipy.sparse
+from numpy.typing import DTypeLike
 from onnx import helper
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
@@ -17,48 +20,49 @@ from skort.graphs.raw_inputs import RawInput, feeds, raw_inputs
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.onnx_text import onnx_dtype
 from skort.runtime.inference import InferenceModel
+from skort.user_warning import warn_user
 
-__all__ = ["sample", "trainable_steps", "transformer_graph"]
+__all__ = ["Obstacle", "StepGraphs", "sample", "trainable_steps", "transformer_graph"]
 
-# Rows that are transformed both ways.
+# Number of rows on which ONNX is compared with scikit-learn.
 _SAMPLE = 100
-# Largest difference between both, in standard deviations of a column, that is taken for rounding.
+# A larger difference between both, in standard deviations of a column, is more than rounding.
 _TOLERANCE = 1e-3
 
 
-def sample(X):
+def sample(X: Any) -> Any:
     """Return a copy of some rows of X, evenly spaced, to check a conversion on."""
     n_samples = _num_samples(X)
     return _safe_indexing(X, np.arange(0, n_samples, -(-n_samples // _SAMPLE)))
 
 
-def transformer_graph(transformers, X, dtype):
+def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.ModelProto:
     """
-    Convert fitted transformers to ONNX and check that it transforms X as scikit-learn does.
+    Convert fitted transformers to ONNX, and check that both transform X alike.
 
     Parameters
     ----------
     transformers : Pipeline
         Fitted.
     X : array-like, sparse matrix, DataFrame or texts of shape (n_samples, ...)
-        Some rows of what they were fitted on.
+        Some of the rows that they were fitted on.
     dtype : dtype
         float32 or float64.
 
     Returns
     -------
     model : onnx.ModelProto
-        The inputs of `raw_inputs`, in their order -> one output of `dtype`.
+        Its inputs are those of `raw_inputs(X)`, in their order. It has one output, of `dtype`.
 
     Raises
     ------
     ValueError
-        Where a step cannot be converted or its conversion does not run. Names the step.
+        Where a step cannot be converted or its conversion does not run. The error names the step.
 
     Warns
     -----
     UserWarning
-        Where the conversion gives other values than scikit-learn. Names the step.
+        Where the conversion gives other values than scikit-learn. The warning names the step.
     """
     steps = [name for name, _ in transformers.steps]
     cure = "put the step in a Pipeline before this estimator."
@@ -73,17 +77,49 @@ def transformer_graph(transformers, X, dtype):
         beginnings = ((name, transformers[: i + 1]) for i, name in enumerate(steps[:-1]))
         differing = (name for name, beginning in beginnings if _convert(beginning, X, dtype)[1] > _TOLERANCE)
         name = next(differing, steps[-1])
-        warnings.warn(
+        warn_user(
             f"estimator: the step {name!r} gives other values as ONNX in {dtype} than in scikit-learn, by up to "
             f"{difference:.2g} standard deviations of a feature: so will the exported model from this estimator. "
             f"""{"" if str(dtype) == "float64" else 'Use dtype="float64", or '}{cure}""",
-            UserWarning,
-            stacklevel=7,  # the line that calls fit
         )
     return model
 
 
-def trainable_steps(transformers, dtype):
+@dataclass(frozen=True)
+class Obstacle:
+    """
+    Why a step has no graph.
+
+    Parameters
+    ----------
+    step : str
+        Its name.
+    reason : str
+    """
+
+    step: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class StepGraphs:
+    """
+    The last steps of a pipeline as graphs with weights of their own.
+
+    Parameters
+    ----------
+    graphs : dict of int to ScoreGraph
+        Position -> graph, in the order of the steps. The weights have names such as "standardscaler/offset" and
+        "standardscaler/scale".
+    obstacle : Obstacle or None
+        Why the step before these has no graph. None where all steps have one.
+    """
+
+    graphs: dict[int, ScoreGraph]
+    obstacle: Obstacle | None
+
+
+def trainable_steps(transformers: Pipeline | None, dtype: DTypeLike) -> StepGraphs:
     """
     Return the last steps as graphs with weights of their own.
 
@@ -96,28 +132,43 @@ def trainable_steps(transformers, dtype):
 
     Returns
     -------
-    steps : list of (int, ScoreGraph)
-        Position and graph of each step, in their order, up to the last one that takes anything else than numbers or
-        cannot be converted. The weights are named like "standardscaler/offset" and "standardscaler/scale".
+    steps : StepGraphs
+        They begin after the last step that takes anything else than numbers, or that skl2onnx does not convert.
     """
-    steps: list[tuple[int, ScoreGraph]] = []
-    for position, (name, step) in reversed(list(enumerate(transformers.steps if transformers is not None else ()))):
-        width = getattr(step, "n_features_in_", None)
-        if width is None or _takes_columns(step):
-            break
-        try:
-            model = to_onnx(step, (RawInput("X", False, width),), dtype)
-            _cast_output(model, dtype)
-        except Exception:  # skl2onnx raises errors of many kinds
-            break
-        steps.insert(0, (position, _named_weights(model, name)))
-    return steps
+    graphs: dict[int, ScoreGraph] = {}
+    steps = [] if transformers is None else list(enumerate(transformers.steps))
+    for position, (name, step) in reversed(steps):
+        graph = _step_graph(name, step, dtype)
+        if isinstance(graph, Obstacle):
+            return StepGraphs(graphs, graph)
+        graphs = {position: graph, **graphs}
+    return StepGraphs(graphs, None)
 
 
-def _named_weights(model, step):
-    """Return a step as a graph whose scales and offsets have the names of what they do."""
+def _step_graph(name: str, step: Any, dtype: DTypeLike) -> ScoreGraph | Obstacle:
+    """Return a step as a graph, or why it has none."""
+    if _takes_columns(step):
+        return Obstacle(name, "it takes columns by their names or positions, not a matrix of numbers")
+    width = getattr(step, "n_features_in_", None)
+    if width is None:
+        return Obstacle(name, "it takes something else than a matrix of numbers")
+    try:
+        model = to_onnx(step, (RawInput("X", False, width),), dtype)
+    except Exception as error:  # skl2onnx raises errors of many kinds
+        return Obstacle(name, f"skl2onnx gives no graph of it: {_described(error)}")
+    _cast_output(model, dtype)
+    return _named_weights(model, name)
+
+
+def _described(error: Exception) -> str:
+    """Return the type and the first line of an error."""
+    return f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
+
+
+def _named_weights(model: onnx.ModelProto, step: str) -> ScoreGraph:
+    """Return a step as a graph whose scales and offsets have names that say so."""
     weights = find_weights(model.graph)
-    names = {}
+    names: dict[str, str] = {}
     for node in model.graph.node:
         for name in set(node.input) & set(weights.scales):
             what = "offset" if node.op_type in ("Add", "Sub") else "scale"
@@ -126,8 +177,7 @@ def _named_weights(model, step):
         item.name = names.get(item.name, item.name)
     for node in model.graph.node:
         node.input[:] = [names.get(name, name) for name in node.input]
-    model = onnx.compose.add_prefix(model, f"{step}/")
-    return ScoreGraph(model, find_weights(model.graph))
+    return ScoreGraph.of(onnx.compose.add_prefix(model, f"{step}/"))
 
 
 class _ConversionError(Exception):
@@ -135,7 +185,7 @@ class _ConversionError(Exception):
 
 
 def _failures(transformers, X, dtype):
-    """Yield the name of each step before the last up to which the conversion fails, and why."""
+    """Yield the name of each step, but the last, up to which the conversion fails, and the error."""
     for i, (name, _) in enumerate(transformers.steps[:-1]):
         try:
             _convert(transformers[: i + 1], X, dtype)
@@ -143,9 +193,9 @@ def _failures(transformers, X, dtype):
             yield name, error
 
 
-def _convert(transformers, X, dtype):
-    """Return the converted model, and its largest difference from scikit-learn in standard deviations of a column."""
-    # A copy: transformers with copy=False change what they are given.
+def _convert(transformers: Pipeline, X: Any, dtype: DTypeLike) -> tuple[onnx.ModelProto, float]:
+    """Return the model, and its largest difference from scikit-learn in standard deviations of a column."""
+    # Transformers with copy=False change the rows, so they get a copy.
     expected = transformers.transform(_safe_indexing(X, np.arange(_num_samples(X))))
     expected = np.asarray(expected.toarray() if scipy.sparse.issparse(expected) else expected, dtype=np.float64)
     inputs = raw_inputs(X)
@@ -156,26 +206,24 @@ def _convert(transformers, X, dtype):
         with np.errstate(over="ignore"):
             values = InferenceModel(model).run(model.graph.output[0].name, feeds(X, inputs, dtype))
     except Exception as error:
-        raise _ConversionError(
-            f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
-        ) from error
+        raise _ConversionError(_described(error)) from error
     if len(model.graph.output) > 1 or values.shape != expected.shape:
         raise _ConversionError("its conversion gives something else than its transform.")
     if not np.isfinite(values[np.isfinite(expected)]).all():
         raise _ConversionError("its conversion gives infinities or NaN.")
     deviation = np.nanstd(expected, axis=0)
-    # In a column that hardly varies, rounding is all there is.
+    # A column that hardly varies holds nothing but rounding errors.
     scale = np.where(deviation > 1e-3 * deviation.max(), deviation, deviation.max() or np.nanmax(np.abs(expected)) or 1)
     return model, np.max(np.abs(values - expected) / scale)
 
 
 def _joined_columns(transformers, inputs, dtype):
-    """Return the converted transformers, with columns that they take as one array joined before them."""
+    """Return the converted transformers; columns that they take as one array are concatenated first."""
     if len(inputs) == 1 or _takes_columns(transformers) or len({i.is_text for i in inputs}) > 1:
         return to_onnx(transformers, inputs, dtype)
     width = sum(i.width for i in inputs)
     model = to_onnx(transformers, (RawInput("X", inputs[0].is_text, width),), dtype)
-    # No column has the name of a result.
+    # The prefix keeps the names of results apart from those of columns.
     model = onnx.compose.add_prefix(model, "skort_")
     joined, element_type = model.graph.input[0].name, model.graph.input[0].type.tensor_type.elem_type
     del model.graph.input[:]
@@ -186,7 +234,7 @@ def _joined_columns(transformers, inputs, dtype):
 
 
 def _takes_columns(transformer):
-    """Whether a transformer chooses among the columns of what it gets."""
+    """Whether a transformer selects columns of its input."""
     if isinstance(transformer, FrozenEstimator):
         return _takes_columns(transformer.estimator)
     if isinstance(transformer, Pipeline):
@@ -197,7 +245,7 @@ def _takes_columns(transformer):
 
 
 def _cast_output(model, dtype):
-    """Cast what comes out to `dtype`: encoders give float32 or integers, whatever they get."""
+    """Cast the output to `dtype`, in place: encoders give float32 or integers, whatever they get."""
     (output, *_) = model.graph.output
     element_type = onnx_dtype(dtype)
     if output.type.tensor_type.elem_type != element_type:

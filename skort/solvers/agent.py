@@ -81,7 +81,7 @@ class AgentSolver:
         self._optimizer = optimizer
         self._max_grad_norm = max_grad_norm
         self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)
-        initial = score_graph.weights()
+        initial = score_graph.trained_arrays
         self._flat = flat(initial)
         self._gradient, self._clipped, self._scratch = (np.zeros_like(self._flat) for _ in range(3))
         self._weights = views(self._flat, initial)

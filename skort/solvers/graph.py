@@ -75,7 +75,7 @@ class GraphSolver:
         state=None,
     ):
         self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)
-        self._initial = score_graph.weights()
+        self._initial = score_graph.trained_arrays
         weights = flat(self._initial)
         self._memory = optimizer.start(*score_graph.n_weights(), objective.dtype)
         self._average = Average(average, len(weights))

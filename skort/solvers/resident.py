@@ -44,7 +44,7 @@ class ResidentSolver:
         self, score_graph, objective, optimizer, batch_size, *, device, max_grad_norm=None, average=False, state=None
     ):
         self._device, dtype = device, objective.dtype
-        self._initial = score_graph.weights()
+        self._initial = score_graph.trained_arrays
         weights = flat(self._initial)
         memory = optimizer.start(*score_graph.n_weights(), dtype)
         self._average = Average(average, len(weights))

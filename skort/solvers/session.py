@@ -124,7 +124,7 @@ class SessionSolver:
             TARGET: self.batch.target,
             SAMPLE_WEIGHT: self.batch.sample_weight,
         }
-        self._initial = score_graph.weights()
+        self._initial = score_graph.trained_arrays
         self._memory = optimizer.start(*score_graph.n_weights(), objective.dtype)
         self._optimizer, self._eta = _OPTIMIZERS[type(optimizer)](optimizer, self._memory)
         self._session = BoundTrainingSession(self._model, self._trainable, inputs, self._optimizer, device)

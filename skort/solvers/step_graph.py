@@ -59,7 +59,7 @@ def step_graph(score_graph, objective, optimizer, batch_size, memory, max_grad_n
     model : onnx.ModelProto
     """
     model = score_graph.with_batch_size(batch_size)
-    weights = score_graph.weights()
+    weights = score_graph.trained_arrays
     fragment = Fragment(objective.dtype)
     if unpack:
         fragment.call(_unpacked(weights), [WEIGHTS], list(weights))

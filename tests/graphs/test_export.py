@@ -9,13 +9,16 @@ from sklearn.preprocessing import StandardScaler
 
 from skort.graphs.export import SCORE, at_opset, classifier_model, label_tensor, regressor_model
 from skort.graphs.initial import initial_score_graph
+from skort.graphs.score_graph import ScoreSpec
 from skort.graphs.transformers import transformer_graph
 from skort.objective import Hinge, LogLoss, ModifiedHuber, PoissonLoss
 from skort.runtime.inference import InferenceModel
 
 
 def linear(coef, dtype="float32"):
-    graph = initial_score_graph(LinearRegression(), coef.shape[0], coef.shape[1], dtype, np.random.RandomState(0))
+    graph = initial_score_graph(
+        LinearRegression(), ScoreSpec(coef.shape[0], coef.shape[1], dtype), np.random.RandomState(0)
+    )
     return graph.with_weights({"coef": coef.astype(dtype)})
 
 

@@ -7,7 +7,7 @@ from sklearn.neural_network import MLPRegressor
 
 from skort.graphs.families import initial_stand_in
 from skort.graphs.initial import initial_score_graph
-from skort.graphs.score_graph import Weights
+from skort.graphs.score_graph import ScoreSpec, Weights
 
 MODELS = [
     LinearRegression(),
@@ -21,7 +21,7 @@ MODELS = [
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_score_is_the_templates_prediction(model, n_outputs, dtype, rtol, rng, run_onnx):
-    graph = initial_score_graph(model, 5, n_outputs, dtype, np.random.RandomState(3))
+    graph = initial_score_graph(model, ScoreSpec(5, n_outputs, dtype), np.random.RandomState(3))
     template = initial_stand_in(model, 5, n_outputs, np.random.RandomState(3))
     X = rng.normal(size=(9, 5)).astype(dtype)
     (score,) = run_onnx(graph.model, X=X).values()
@@ -31,7 +31,9 @@ def test_score_is_the_templates_prediction(model, n_outputs, dtype, rtol, rng, r
 
 
 def test_weights_of_a_neural_network_by_name():
-    graph = initial_score_graph(MLPRegressor(hidden_layer_sizes=(6, 4)), 5, 2, "float32", np.random.RandomState(3))
+    graph = initial_score_graph(
+        MLPRegressor(hidden_layer_sizes=(6, 4)), ScoreSpec(5, 2, "float32"), np.random.RandomState(3)
+    )
     assert graph.trained == Weights(
         ("coefficient", "coefficient1", "coefficient2"), ("intercepts", "intercepts1", "intercepts2")
     )
@@ -47,13 +49,17 @@ def test_weights_of_a_neural_network_by_name():
 
 
 def test_only_nodes_that_a_step_needs():
-    graph = initial_score_graph(MLPRegressor(hidden_layer_sizes=(6,)), 5, 2, "float32", np.random.RandomState(3))
+    graph = initial_score_graph(
+        MLPRegressor(hidden_layer_sizes=(6,)), ScoreSpec(5, 2, "float32"), np.random.RandomState(3)
+    )
     assert [node.op_type for node in graph.model.graph.node] == ["MatMul", "Add", "Relu", "MatMul", "Add"]
 
 
 def test_graphs_of_one_structure_have_their_own_weights():
     first, second = (
-        initial_score_graph(MLPRegressor(hidden_layer_sizes=(6,)), 5, 2, "float32", np.random.RandomState(seed))
+        initial_score_graph(
+            MLPRegressor(hidden_layer_sizes=(6,)), ScoreSpec(5, 2, "float32"), np.random.RandomState(seed)
+        )
         for seed in (0, 1)
     )
     for graph, seed in ((first, 0), (second, 1)):
@@ -62,3 +68,10 @@ def test_graphs_of_one_structure_have_their_own_weights():
         np.testing.assert_array_equal(
             graph.weights()["intercepts1"].ravel(), template.intercepts_[1].astype(np.float32)
         )
+
+
+def test_graphs_of_one_structure_share_it():
+    model, spec = MLPRegressor(hidden_layer_sizes=(6,)), ScoreSpec(5, 2, "float32")
+    first, second = (initial_score_graph(model, spec, np.random.RandomState(seed)) for seed in (0, 1))
+    assert first.structure is second.structure
+    assert initial_score_graph(model, ScoreSpec(4, 2, "float32"), np.random.RandomState(0)).structure != first.structure

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skort.exceptions import NotTrainableError
 from skort.graphs.onnx_models import onnx_score_graph
-from skort.graphs.score_graph import Weights
+from skort.graphs.score_graph import ScoreSpec, Weights
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
 
@@ -40,7 +40,7 @@ layers (float[N, 3] X) => (float[N, 1] y)
 def test_weights_are_those_that_meet_the_input(rng, run_onnx):
     model = parsed(LAYERS)
     before = model.SerializeToString()
-    graph = onnx_score_graph(model, 3, 1, "float32", is_classifier=False)
+    graph = onnx_score_graph(model, ScoreSpec(3, 1, "float32"))
     # A constant is a weight too; a weight may be transposed before it is used.
     assert graph.trained == Weights(("W", "V"), ("b", "c"))
     assert (graph.n_features, graph.n_outputs, graph.dtype) == (3, 1, np.float32)
@@ -56,10 +56,7 @@ def test_constants_of_an_activation_are_no_weights():
             gelu (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}, float root = {1.4142135}, float one = {1}>
             { a = MatMul (X, W) b = Div (a, root) c = Erf (b) d = Add (c, one) y = Mul (a, d) }"""
         ),
-        2,
-        1,
-        "float32",
-        is_classifier=False,
+        ScoreSpec(2, 1, "float32"),
     )
     assert graph.trained == Weights(("W",), ())
 
@@ -73,7 +70,7 @@ def test_functions_are_inlined(rng, run_onnx):
         """,
         '<ir_version: 8, opset_import: ["" : 17, "own" : 1]>',
     )
-    graph = onnx_score_graph(model, 3, 1, "float32", is_classifier=False)
+    graph = onnx_score_graph(model, ScoreSpec(3, 1, "float32"))
     assert graph.trained == Weights(("W",), ())
     X = rng.normal(size=(5, 3)).astype(np.float32)
     np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], np.tanh(X @ [[1], [2], [3]]), rtol=1e-6)
@@ -85,7 +82,7 @@ def test_opsets_are_converted(opset, rng, run_onnx):
         "m (float[N, 3] X) => (float[N, 1] y) <float[3, 1] W = {1, 2, 3}> { a = MatMul (X, W) y = Relu (a) }",
         f'<ir_version: 8, opset_import: ["" : {opset}]>',
     )
-    graph = onnx_score_graph(model, 3, 1, "float32", is_classifier=False)
+    graph = onnx_score_graph(model, ScoreSpec(3, 1, "float32"))
     assert [(o.domain, o.version) for o in graph.model.opset_import] == [("", 17)]
     X = rng.normal(size=(5, 3)).astype(np.float32)
     np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], np.maximum(X @ [[1], [2], [3]], 0), rtol=1e-6)
@@ -117,7 +114,7 @@ def test_the_score_of_a_converted_classifier(model, n_classes, run_onnx):
         model, X[:1], target_opset=17, options={"zipmap": False}, black_op={"LinearClassifier", "Scaler"}
     )
     n_outputs = 1 if n_classes == 2 else 3
-    graph = onnx_score_graph(converted, 4, n_outputs, "float32", is_classifier=True)
+    graph = onnx_score_graph(converted, ScoreSpec(4, n_outputs, "float32", is_classifier=True))
     (score,) = run_onnx(graph.model, X=X).values()
     assert score.shape == (len(X), n_outputs)
     if n_classes == 2:
@@ -129,7 +126,7 @@ def test_the_score_of_a_converted_classifier(model, n_classes, run_onnx):
 
 def test_two_scores_of_two_classes_become_their_difference(rng, run_onnx):
     model = parsed("m (float[N, 2] X) => (float[N, 2] y) <float[2, 2] W = {1, 0, 0, 1}> { y = MatMul (X, W) }")
-    graph = onnx_score_graph(model, 2, 1, "float32", is_classifier=True)
+    graph = onnx_score_graph(model, ScoreSpec(2, 1, "float32", is_classifier=True))
     X = rng.normal(size=(5, 2)).astype(np.float32)
     (score,) = run_onnx(graph.model, X=X).values()
     np.testing.assert_array_equal(score.ravel(), X[:, 1] - X[:, 0])
@@ -180,20 +177,20 @@ def test_two_scores_of_two_classes_become_their_difference(rng, run_onnx):
 )
 def test_models_that_cannot_be_trained(text, message):
     with pytest.raises(NotTrainableError, match=message):
-        onnx_score_graph(parsed(text), 2, 1, "float32", is_classifier=False)
+        onnx_score_graph(parsed(text), ScoreSpec(2, 1, "float32"))
 
 
 def test_an_opset_of_the_future_is_named():
     model = parsed("m (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { y = MatMul (X, W) }")
     model.opset_import[0].version = 999
     with pytest.raises(NotTrainableError, match=r"opset 999 cannot be read as opset 17.*target_opset=17"):
-        onnx_score_graph(model, 2, 1, "float32", is_classifier=False)
+        onnx_score_graph(model, ScoreSpec(2, 1, "float32"))
 
 
 def test_another_number_of_features():
     model = parsed(LAYERS)
     with pytest.raises(ValueError, match="X has 2 features, but the ONNX model is expecting 3 features"):
-        onnx_score_graph(model, 2, 1, "float32", is_classifier=False)
+        onnx_score_graph(model, ScoreSpec(2, 1, "float32"))
 
 
 def test_dropout_is_passed_over(rng, run_onnx):
@@ -202,7 +199,7 @@ def test_dropout_is_passed_over(rng, run_onnx):
             a = Dropout (X, ratio, training)
             y = MatMul (a, W)
         }""")
-    graph = onnx_score_graph(model, 3, 1, "float32", is_classifier=False)
+    graph = onnx_score_graph(model, ScoreSpec(3, 1, "float32"))
     X = rng.normal(size=(5, 3)).astype(np.float32)
     np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], X @ [[1], [2], [3]], rtol=1e-5)
     assert graph.trained == Weights(("W",), ())
@@ -211,7 +208,7 @@ def test_dropout_is_passed_over(rng, run_onnx):
 def test_a_float64_model_of_a_network(rng, run_onnx):
     X = rng.normal(size=(30, 4))
     network = MLPRegressor(hidden_layer_sizes=(5,), max_iter=3000, tol=1e-2).fit(X, X[:, 0])
-    graph = onnx_score_graph(skl2onnx.to_onnx(network, X[:1], target_opset=17), 4, 1, "float64", is_classifier=False)
+    graph = onnx_score_graph(skl2onnx.to_onnx(network, X[:1], target_opset=17), ScoreSpec(4, 1, "float64"))
     assert {name: array.dtype for name, array in graph.weights().items()} == dict.fromkeys(
         ("coefficient", "coefficient1", "intercepts", "intercepts1"), np.float64
     )

@@ -1,13 +1,19 @@
 """Finding weights by structure, and changing them."""
 
+import copy
+import pickle
+
 import numpy as np
+import onnx
 import onnx.parser
+import pytest
 from onnx import numpy_helper
 from sklearn.linear_model import LinearRegression
 
 from skort.graphs.initial import initial_score_graph
-from skort.graphs.score_graph import Weights, find_weights
+from skort.graphs.score_graph import ScoreGraph, ScoreSpec, Weights, find_weights, joined
 
+OPSET = '<ir_version: 8, opset_import: ["" : 17]>'
 MIXED = """
 mixed (float[N, 3] X) => (float[N, 2] score)
 <float[3] scale = {1, 2, 3}, float[3, 4] W = {1,2,3,4,5,6,7,8,9,10,11,12}, float[4] b = {1, 2, 3, 4}, float unity = {1},
@@ -29,7 +35,7 @@ def test_weights_are_found_by_structure():
 
 
 def test_with_weights_changes_a_copy(rng):
-    graph = initial_score_graph(LinearRegression(), 3, 2, "float32", np.random.RandomState(0))
+    graph = initial_score_graph(LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0))
     before = graph.model.SerializeToString()
     coef = np.asfortranarray(rng.normal(size=(3, 2)).astype(np.float32))
     changed = graph.with_weights({"coef": coef})
@@ -42,13 +48,17 @@ def test_with_weights_changes_a_copy(rng):
 
 
 def test_weights_are_counted_element_by_element():
-    assert initial_score_graph(LinearRegression(), 3, 2, "float32", np.random.RandomState(0)).n_weights() == (6, 2)
-    without = initial_score_graph(LinearRegression(fit_intercept=False), 3, 2, "float32", np.random.RandomState(0))
+    assert initial_score_graph(
+        LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0)
+    ).n_weights() == (6, 2)
+    without = initial_score_graph(
+        LinearRegression(fit_intercept=False), ScoreSpec(3, 2, "float32"), np.random.RandomState(0)
+    )
     assert without.n_weights() == (6, 0)
 
 
 def test_with_batch_size_fixes_the_first_dimension():
-    graph = initial_score_graph(LinearRegression(), 3, 2, "float32", np.random.RandomState(0))
+    graph = initial_score_graph(LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0))
     model = graph.with_batch_size(7)
     shapes = [
         [d.dim_value for d in v.type.tensor_type.shape.dim] for v in (model.graph.input[0], model.graph.output[0])
@@ -56,3 +66,93 @@ def test_with_batch_size_fixes_the_first_dimension():
     assert shapes == [[7, 3], [7, 2]]
     assert (graph.n_features, graph.n_outputs) == (3, 2)
     assert numpy_helper.to_array(model.graph.initializer[0]).shape == (3, 2)
+
+
+@pytest.fixture
+def mixed():
+    return ScoreGraph.of(onnx.parser.parse_model(OPSET + MIXED))
+
+
+def test_a_graph_holds_all_weights_and_trains_them(mixed):
+    assert mixed.trained == mixed.weight_names == Weights(("W", "V"), ("b", "c"), ("scale",))
+    assert list(mixed.arrays) == ["W", "V", "b", "c", "scale"]
+    np.testing.assert_array_equal(mixed.arrays["W"], np.arange(1, 13).reshape(3, 4))
+    assert [i.name for i in mixed.structure.graph.input] == ["X", "W", "V", "b", "c", "scale"]
+    assert [i.name for i in mixed.structure.graph.initializer] == ["unity", "shape", "unused", "d"]
+    onnx.checker.check_model(mixed.structure, full_check=True)
+
+
+def test_the_model_is_written_with_the_weights(mixed, rng, run_onnx):
+    X, scale = rng.normal(size=(5, 3)).astype(np.float32), np.array([3, 1, 2], np.float32)
+    model = mixed.with_weights({"scale": scale}).model
+    assert [i.name for i in model.graph.input] == ["X"]
+    onnx.checker.check_model(model, full_check=True)
+    weights = mixed.arrays
+    expected = ((X * scale) @ weights["W"] + weights["b"] - 1) @ weights["V"] + weights["c"]
+    np.testing.assert_allclose(run_onnx(model, X=X)["score"], expected, rtol=1e-5)
+
+
+def test_new_weights_copy_neither_the_structure_nor_an_array(mixed):
+    W = np.ones((3, 4), np.float32)
+    changed = mixed.with_weights({"W": W})
+    assert changed.structure is mixed.structure
+    assert changed.arrays["W"] is W
+    assert all(changed.arrays[name] is mixed.arrays[name] for name in ("V", "b", "c", "scale"))
+    assert np.shares_memory(changed.trained_arrays["W"], W)
+    assert changed.training_only(["W"]).structure is mixed.structure
+    assert not np.shares_memory(changed.weights()["W"], W)
+
+
+def test_weights_are_counted_from_their_shapes(mixed):
+    # 8 TB each, of one number.
+    large = np.broadcast_to(np.float32(0), (10**6, 2 * 10**6))
+    graph = ScoreGraph(mixed.structure, {**mixed.arrays, "W": large, "b": large}, Weights(("W",), ("b", "c")))
+    assert graph.n_weights() == (2 * 10**12, 2 * 10**12 + 2)
+
+
+@pytest.mark.parametrize("name, array", [("U", np.ones(2, "f")), ("c", np.ones((1, 2), "f")), ("c", np.ones(2, "d"))])
+def test_weights_of_another_name_shape_or_dtype_are_refused(mixed, name, array):
+    with pytest.raises(ValueError, match=f"There is no weight '{name}' of shape .* and dtype {array.dtype}"):
+        mixed.with_weights({name: array})
+
+
+def test_copies_and_pickles_are_equal_and_apart(mixed):
+    graph = mixed.training_only(["b"])
+    for copied in (copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
+        assert copied.structure is not graph.structure
+        assert copied.structure == graph.structure
+        assert copied.trained == graph.trained == Weights((), ("b",))
+        assert list(copied.arrays) == list(graph.arrays)
+        for name, array in graph.arrays.items():
+            np.testing.assert_array_equal(copied.arrays[name], array)
+            assert not np.shares_memory(copied.arrays[name], array)
+
+
+def test_linear_weights_are_copies():
+    graph = initial_score_graph(LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0))
+    for weights in graph.linear_weights():
+        weights += 1
+    assert not any(array.any() for array in graph.arrays.values())
+
+
+def test_joined_graphs_are_one_after_the_other(mixed, rng, run_onnx):
+    second = ScoreGraph.of(
+        onnx.parser.parse_model(
+            OPSET
+            + """
+            second (float[N, 2] features) => (float[N, 1] result) <float[2] shift = {1, 2}, float[2, 1] U = {3, 4}>
+            { moved = Sub (features, shift) result = MatMul (moved, U) }"""
+        )
+    )
+    both = joined([mixed, second])
+    assert both.trained == Weights(("W", "V", "U"), ("b", "c"), ("scale", "shift"))
+    assert (both.input_name, both.score_name, both.n_features, both.n_outputs) == ("X", "result", 3, 1)
+    assert all(
+        np.shares_memory(both.arrays[name], graph.arrays[name]) for graph in (mixed, second) for name in graph.arrays
+    )
+    X = rng.normal(size=(4, 3)).astype(np.float32)
+    expected = run_onnx(second.model, features=run_onnx(mixed.model, X=X)["score"])["result"]
+    np.testing.assert_allclose(run_onnx(both.model, X=X)["result"], expected, rtol=1e-5)
+    renamed = both.with_input_name("rows")
+    np.testing.assert_array_equal(run_onnx(renamed.model, rows=X)["result"], run_onnx(both.model, X=X)["result"])
+    assert both.input_name == "X"

@@ -7,10 +7,15 @@ from sklearn.ensemble import RandomForestRegressor, StackingRegressor
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 
 from skort.exceptions import NotTrainableError
-from skort.graphs.trainable import check_trainable
+from skort.graphs.initial import initial_score_graph
+from skort.graphs.score_graph import ScoreSpec
+from skort.graphs.trainable import check_trainable, select_trainable
+from skort.graphs.transformers import trainable_steps
 
 
 class OwnRegressor(RegressorMixin, BaseEstimator):
@@ -64,3 +69,46 @@ def test_layers_are_of_whole_units(hidden):
 def test_parameters_of_the_model_are_validated_by_scikit_learn():
     with pytest.raises(ValueError, match="'activation' parameter of MLPRegressor"):
         check_trainable(MLPRegressor(activation="swish"))
+
+
+def linear_with_steps(*steps, rng):
+    """Return the score graph of a linear model, and the steps before it."""
+    transformers = make_pipeline(*steps).fit(rng.normal(size=(20, 3)))
+    graph = initial_score_graph(LinearRegression(), ScoreSpec(3, 1, "float32"), np.random.RandomState(0))
+    return graph, trainable_steps(transformers, "float32")
+
+
+@pytest.mark.parametrize(
+    "patterns, first, trained",
+    [
+        ("coef", None, {"coef"}),
+        (["coef", "inter*"], None, {"coef", "intercept"}),
+        ("standardscaler/*", 1, {"standardscaler/offset", "standardscaler/scale"}),
+        (("*/offset", "coef"), 0, {"minmaxscaler/offset", "standardscaler/offset", "coef"}),
+    ],
+)
+def test_weights_are_selected_from_the_first_step_that_has_one(patterns, first, trained, rng):
+    graph, steps = linear_with_steps(MinMaxScaler(), StandardScaler(), rng=rng)
+    position, selected = select_trainable(graph, steps, patterns)
+    assert position == first
+    assert set(selected.trainable) == trained
+    assert selected.input_name == "X"
+    joined_steps = [
+        name for i, step in steps.graphs.items() if first is not None and i >= first for name in step.arrays
+    ]
+    assert set(selected.arrays) == {*joined_steps, "coef", "intercept"}
+
+
+def test_missing_weights_are_explained(rng):
+    graph, steps = linear_with_steps(FunctionTransformer(np.cbrt), StandardScaler(), rng=rng)
+    with pytest.raises(ValueError) as caught:
+        select_trainable(graph, steps, "functiontransformer/*")
+    message = str(caught.value)
+    assert message.startswith(
+        "trainable=['functiontransformer/*'] matches no weight. The weights are ['standardscaler/offset', "
+        "'standardscaler/scale', 'coef', 'intercept']. Those of the step 'functiontransformer', and of the steps "
+        "before it, are not available: skl2onnx gives no graph of it: "
+    )
+    graph, steps = linear_with_steps(StandardScaler(), rng=rng)
+    with pytest.raises(ValueError, match=r"'coef', 'intercept'\]\.$"):
+        select_trainable(graph, steps, "nothing")

@@ -1,18 +1,21 @@
 """Converted transformers against scikit-learn's, and the names of those that cannot be converted."""
 
+import re
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
+from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, Normalizer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, MinMaxScaler, Normalizer, StandardScaler
 
-from skort.graphs.transformers import sample, transformer_graph
+from skort.graphs.transformers import Obstacle, sample, trainable_steps, transformer_graph
 
 
 @pytest.mark.parametrize("n, rows", [(1, [0]), (100, range(100)), (101, range(0, 101, 2)), (1000, range(0, 1000, 10))])
@@ -74,3 +77,42 @@ def test_a_step_whose_conversion_rounds_to_another_bin_is_named():
     bins = KBinsDiscretizer(7, encode="onehot-dense", strategy="uniform")
     with pytest.warns(UserWarning, match="the step 'kbinsdiscretizer' gives other values"):
         transformer_graph(fitted(bins, StandardScaler(), X=X), X, "float32")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_steps_have_named_weights(dtype, rng):
+    X = rng.normal(3, 2, size=(30, 4))
+    transformers = fitted(MinMaxScaler(), StandardScaler(), X=X)
+    steps = trainable_steps(transformers, dtype)
+    assert steps.obstacle is None
+    assert list(steps.graphs) == [0, 1]
+    weights = {name: array for graph in steps.graphs.values() for name, array in graph.arrays.items()}
+    assert sorted(weights) == [
+        f"{step}/{what}" for step in ("minmaxscaler", "standardscaler") for what in ("offset", "scale")
+    ]
+    assert {array.dtype for array in weights.values()} == {np.dtype(dtype)}
+    np.testing.assert_allclose(weights["standardscaler/offset"], transformers[1].mean_, rtol=1e-6)
+    np.testing.assert_allclose(weights["standardscaler/scale"], transformers[1].scale_, rtol=1e-6)
+
+
+def test_without_steps_there_are_no_graphs():
+    steps = trainable_steps(None, "float32")
+    assert (steps.graphs, steps.obstacle) == ({}, None)
+
+
+@pytest.mark.parametrize(
+    "step, reason",
+    [
+        (FunctionTransformer(np.cbrt), "skl2onnx gives no graph of it: .*FunctionTransformer"),
+        (make_column_transformer((StandardScaler(), [0, 1])), "takes columns by their names or positions"),
+        (CountVectorizer(), "takes something else than a matrix of numbers"),
+    ],
+    ids=["no converter", "columns", "text"],
+)
+def test_the_step_that_has_no_graph_is_named_with_the_reason(step, reason, rng):
+    X = np.array(["red", "blue red"] * 10) if isinstance(step, CountVectorizer) else rng.normal(size=(20, 4))
+    transformers = fitted(step, StandardScaler(with_mean=False), X=X)
+    steps = trainable_steps(transformers, "float32")
+    assert list(steps.graphs) == [1]
+    assert steps.obstacle == Obstacle(transformers.steps[0][0], steps.obstacle.reason)
+    assert re.search(reason, steps.obstacle.reason)

@@ -12,6 +12,7 @@ from skort.descent.batches import Batches
 from skort.descent.optimizers import OPTIMIZERS, SGD, Adam
 from skort.descent.windows import WindowShape
 from skort.graphs.initial import initial_score_graph
+from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, Huber, SquaredError
 from skort.objective.nodes import Objective
 from skort.runtime.device import Device
@@ -27,7 +28,7 @@ WEIGHTS = RNG.uniform(0, 2, 53) * (np.arange(53) % 7 > 0)
 
 def make(cls, *, dtype="float32", loss=None, penalty=None, optimizer=None, model=None, **options):
     model = model or MLPRegressor(hidden_layer_sizes=(8,), activation="tanh")
-    graph = initial_score_graph(model, 6, 2, dtype, np.random.RandomState(0))
+    graph = initial_score_graph(model, ScoreSpec(6, 2, dtype), np.random.RandomState(0))
     objective = Objective(loss or SquaredError(), penalty, graph.coefficients, 2, np.dtype(dtype))
     return cls(graph, objective, optimizer or SGD(), 10, **options)
 

@@ -10,6 +10,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort.descent.optimizers import OPTIMIZERS, SGD, Adam
 from skort.graphs.initial import initial_score_graph
+from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, ElasticPenalty, LogLoss, SquaredError
 from skort.objective.nodes import Objective
 from skort.solvers import SOLVERS, available_solvers
@@ -18,7 +19,7 @@ from skort.solvers import SOLVERS, available_solvers
 def linear(n_features, n_outputs, rng, *, dtype="float32", fit_intercept=True):
     """Return a linear score graph with random weights."""
     model = LinearRegression(fit_intercept=fit_intercept)
-    graph = initial_score_graph(model, n_features, n_outputs, dtype, np.random.RandomState(0))
+    graph = initial_score_graph(model, ScoreSpec(n_features, n_outputs, dtype), np.random.RandomState(0))
     return graph.with_weights({name: rng.normal(size=w.shape).astype(dtype) for name, w in graph.weights().items()})
 
 
@@ -124,7 +125,7 @@ def test_gradients_of_neural_networks_are_scikit_learns(solver, model, loss, n_o
         hidden_layer_sizes=(7, 4), activation=activation, solver="sgd", momentum=0, nesterovs_momentum=False, alpha=0,
         learning_rate_init=eta, batch_size=20, shuffle=False,
     )  # fmt: skip
-    graph = initial_score_graph(reference, 5, n_outputs, dtype, np.random.RandomState(0))
+    graph = initial_score_graph(reference, ScoreSpec(5, n_outputs, dtype), np.random.RandomState(0))
     graph = graph.with_weights({name: rng.normal(size=w.shape).astype(dtype) for name, w in graph.weights().items()})
     names = ["", "1", "2"]
     if model is MLPRegressor:
@@ -165,7 +166,7 @@ others = pytest.mark.parametrize("other", [name for name in available_solvers() 
 @pytest.mark.parametrize("loss, n_outputs", LOSSES)
 def test_solvers_agree_after_100_steps(loss, n_outputs, weighted, alpha, hidden, other, rng):
     model = LinearRegression() if hidden is None else MLPRegressor(hidden_layer_sizes=hidden, activation="tanh")
-    graph = initial_score_graph(model, 6, n_outputs, "float32", np.random.RandomState(0))
+    graph = initial_score_graph(model, ScoreSpec(6, n_outputs, "float32"), np.random.RandomState(0))
     solvers = [
         make(name, graph, loss, batch_size=10, penalty=L2(alpha) if alpha else None) for name in ("graph", other)
     ]
@@ -194,7 +195,7 @@ def test_solvers_agree_with_every_option(options, dtype, other, rng):
     if other == "session" and isinstance(options["penalty"], L1):
         pytest.skip("follows the subgradient of the l1 term")
     model = MLPRegressor(hidden_layer_sizes=(8,), activation="tanh")
-    graph = initial_score_graph(model, 6, 1, dtype, np.random.RandomState(0))
+    graph = initial_score_graph(model, ScoreSpec(6, 1, dtype), np.random.RandomState(0))
     solvers = [make(name, graph, SquaredError(), batch_size=10, dtype=dtype, **options) for name in ("graph", other)]
     assert_same_steps(*solvers, SquaredError(), False, rng, eta=0.01, float64=dtype == "float64")
 
@@ -248,7 +249,7 @@ def test_a_large_batch_is_not_computed_on_freed_memory(solver, rng):
 
 def hidden_layer():
     model = MLPRegressor(hidden_layer_sizes=(8,), activation="tanh")
-    return initial_score_graph(model, 6, 2, "float32", np.random.RandomState(0))
+    return initial_score_graph(model, ScoreSpec(6, 2, "float32"), np.random.RandomState(0))
 
 
 @pytest.mark.parametrize("average", [False, True, 12, 15])

@@ -1,1 +1,1 @@
-"""Reverse-mode differentiation of ONNX graphs into standard operators: the walk, and one rule an operator."""
+"""Reverse-mode differentiation of ONNX graphs into standard operators: the walk, and one rule per operator."""

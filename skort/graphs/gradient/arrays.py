@@ -1,4 +1,4 @@
-"""The gradients of operators that rearrange, choose and add up the elements of arrays, and of matrix products."""
+"""The gradients of operators that rearrange, select or sum elements, and of matrix products."""
 
 import math
 
@@ -125,7 +125,7 @@ chosen_gradient (dy) => (dx) {{
 
 
 def _chosen_elements(applied):
-    """Return j(k): which elements of its first input the node gives, by running it on their numbers."""
+    """Return j: run the node on the numbers of the elements of its first input."""
     x, *others = applied.node.input
     numbers = np.arange(math.prod(applied.shape(0))).reshape(applied.shape(0))
     inputs = [helper.make_tensor_value_info(x, onnx.TensorProto.INT64, applied.shape(0))]
@@ -134,7 +134,8 @@ def _chosen_elements(applied):
     graph = helper.make_graph([applied.node], "chosen", inputs, [output], constants)
     opsets = [helper.make_opsetid("", OPSET)]
     model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets)
-    return ReferenceEvaluator(model).run(None, {x: numbers})[0].ravel()
+    (elements,) = ReferenceEvaluator(model).run(None, {x: numbers})
+    return np.ravel(elements)
 
 
 def _reduced(applied, i):

@@ -1,7 +1,8 @@
-"""The gradients of operators whose output has one element for each of their inputs', and of softmax."""
+"""The gradients of elementwise operators, and of softmax."""
 
 import numpy as np
 import onnx
+from numpy.typing import DTypeLike
 
 from skort.graphs.gradient.applied import Rule, each, texts
 
@@ -9,7 +10,7 @@ __all__ = ["ELEMENTWISE", "relu_gradient"]
 
 
 def _formatted(text, **defaults):
-    """Return the rule of an operator of one input, its attributes of floats written into the text."""
+    """Return the rule of an operator with one input; the values of its float attributes are written into the text."""
 
     def rule(applied, i):
         return text % {name: float(applied.attribute(name, default)) for name, default in defaults.items()}
@@ -34,12 +35,12 @@ def _softmax(text):
     return rule
 
 
-def relu_gradient(dtype):
+def relu_gradient(dtype: DTypeLike) -> str:
     """
     Return the function `(dy, y) => (dx)` of Relu: dx = dy where y > 0, otherwise 0.
 
-    The slope is y times the largest number of float32, at most 1, which takes half the time of a comparison and a Cast.
-    In float32 one operator clips a line so.
+    The slope is min(1, y times the largest float32), which takes half the time of a comparison and a Cast. In float32
+    the operator HardSigmoid does both.
     """
     if dtype == np.float32:
         slope = "slope = HardSigmoid <alpha = 3.4028234e38, beta = 0.0> (y)"

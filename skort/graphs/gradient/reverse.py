@@ -1,53 +1,59 @@
 """Reverse-mode differentiation of an ONNX graph, into standard operators."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
 from skort.exceptions import NotTrainableError
+from skort.graphs.differentiable import HasGradient
 from skort.graphs.gradient.applied import Applied, sum_to
 from skort.graphs.gradient.rules import FLOAT32_ONLY, RULES
-from skort.onnx_text import IR_VERSION, OPSET, constant_value, function
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, constant_value, function
 
 __all__ = ["add_gradients", "rule_gradient"]
 
-# What skl2onnx writes before the first weight: one float32 for each number. onnx does not infer their shapes.
+_FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
+# skl2onnx writes these before the first weight. Each gives one float32 per number, but onnx does not infer its shape.
 _SHAPELESS = ("Imputer", "Normalizer", "Scaler")
 
 
-def add_gradients(fragment, graph, output_gradient, names):
+def add_gradients(
+    fragment: Fragment, graph: onnx.GraphProto, output_gradient: str, names: Iterable[str]
+) -> dict[str, str]:
     r"""
-    Add the nodes that compute the gradient of an objective by some results of a graph.
+    Add nodes that compute the gradient of an objective with respect to some results of a graph.
 
-    The objective J is a function of the output y of the graph. In the reverse order of the nodes, each node
-    :math:`y = f(x)` takes the derivative by its output to those by its inputs,
+    The objective J is a function of the output of the graph. The walk visits the nodes in reverse order. At a node
+    :math:`y = f(x)` it computes the derivative with respect to x from the one with respect to y,
 
     .. math:: \frac{\partial J}{\partial x} = \sum_{f: y = f(x, \dots)}
         \left(\frac{\partial f}{\partial x}\right)^T \frac{\partial J}{\partial y}
 
-    which is a sum where several nodes take the same x.
+    a sum over all nodes that take x.
 
     Parameters
     ----------
     fragment : Fragment
-        It holds the nodes of `graph` already.
+        It already holds the nodes of `graph`.
     graph : onnx.GraphProto
         One output; all shapes are fixed.
     output_gradient : str
-        The name of the derivative of the objective by the output.
+        The name of the derivative of the objective with respect to the output.
     names : iterable of str
-        Inputs or initializers to differentiate by; the output is computed from each of them.
+        Inputs or initializers to differentiate with respect to; the output depends on each of them.
 
     Returns
     -------
     gradients : dict of str to str
-        The name of the derivative of the objective by each of them.
+        The name of the derivative of the objective with respect to each of them.
 
     Raises
     ------
     NotTrainableError
-        Where an operator on the way has no rule, or a shape is not known.
+        Where an operator on the way has no rule, or a shape is unknown.
     """
     known = _Known(graph)
     names = list(names)
@@ -66,7 +72,7 @@ def add_gradients(fragment, graph, output_gradient, names):
     return {name: _summed(fragment, partials, known, name) for name in names}
 
 
-def rule_gradient(graph):
+def rule_gradient(graph: onnx.GraphProto) -> HasGradient:
     """
     Return what `add_gradients` differentiates of a graph.
 
@@ -78,7 +84,7 @@ def rule_gradient(graph):
     Returns
     -------
     has_gradient : callable
-        (node, names of results) -> whether the node is differentiated by those of its inputs that are among them.
+        (node, names of results) -> whether a gradient goes through the node to those of its inputs that are among them.
     """
     known = _Known(graph)
 
@@ -87,14 +93,14 @@ def rule_gradient(graph):
         if node.op_type in FLOAT32_ONLY and applied.dtype == np.float64:
             return False
         wanted = [i for i, name in enumerate(node.input) if name in reached]
-        # What only a subgraph reads has no position.
+        # A result that only a subgraph reads is no input of the node.
         return bool(wanted) and all(_text(applied, i) for i in wanted)
 
     return has_gradient
 
 
 class _Known:
-    """What is known of the results of a graph before it runs."""
+    """What is known about the results of a graph before it runs."""
 
     def __init__(self, graph):
         # Operators of other domains have no rule, whatever their version.
@@ -106,17 +112,22 @@ class _Known:
                 node.CopyFrom(helper.make_node("Cast", node.input, node.output, to=onnx.TensorProto.FLOAT))
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
         self.nodes = list(graph.node)
-        self.constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
+        # No rule needs the value of a float: weights are not unpacked.
+        self.constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer if i.data_type not in _FLOATS}
         for node in graph.node:
             if node.op_type == "Constant" and node.attribute[0].name != "sparse_value":
                 self.constants[node.output[0]] = constant_value(node)
         self.shapes = {name: array.shape for name, array in self.constants.items()}
         self.dtypes = {name: array.dtype for name, array in self.constants.items() if array.dtype.kind == "f"}
+        for initializer in graph.initializer:
+            if initializer.data_type in _FLOATS:
+                self.shapes[initializer.name] = tuple(initializer.dims)
+                self.dtypes[initializer.name] = helper.tensor_dtype_to_np_dtype(initializer.data_type)
         for info in (*graph.input, *graph.value_info, *graph.output):
             tensor = info.type.tensor_type
             if tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim):
                 self.shapes[info.name] = tuple(d.dim_value for d in tensor.shape.dim)
-            if tensor.elem_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
+            if tensor.elem_type in _FLOATS:
                 self.dtypes[info.name] = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
 
     def applied(self, node):
@@ -124,7 +135,7 @@ class _Known:
 
 
 def _reached(known, names):
-    """Return the names of all floats that are computed from `names`, themselves included."""
+    """Return `names`, and the names of all floats that are computed from them."""
     reached = set(names)
     for node in known.nodes:
         if not reached.isdisjoint(node.input):
@@ -133,13 +144,13 @@ def _reached(known, names):
 
 
 def _text(applied, i):
-    """Return the rule of a node by its input `i`, or None."""
+    """Return the gradient of a node with respect to its input `i` as ONNX text, or None."""
     rule = RULES.get(applied.node.op_type) if applied.node.domain in ("", "ai.onnx") else None
     return None if rule is None or not applied.is_known() else rule(applied, i)
 
 
 def _add_partial(fragment, known, node, i, gradients, result):
-    """Add the derivative by input `i` of a node, from those by its outputs."""
+    """Add the derivative with respect to input `i` of a node, given those with respect to its outputs."""
     applied = known.applied(node)
     text = _text(applied, i)
     if text is None:
@@ -150,7 +161,7 @@ def _add_partial(fragment, known, node, i, gradients, result):
     values = dict(zip("abc", node.input, strict=False)) | {"x": node.input[i], "y": node.output[0], "dy": gradients[0]}
     values |= {f"x{k}": name for k, name in enumerate(node.input)}
     values |= {f"dy{k}": gradient for k, gradient in enumerate(gradients)}
-    # Inside a Cast to the other type and back the numbers are of that type.
+    # The constants of a rule have the type of the node, which a Cast may have changed.
     rule = function(text, applied.dtype)
     shape, given = applied.shape(i), applied.gradient_shape(i)
     partial = result if shape == given else f"{result}_broadcast"
@@ -160,11 +171,11 @@ def _add_partial(fragment, known, node, i, gradients, result):
 
 
 def _summed(fragment, partials, known, name):
-    """Return the name of the sum of the derivatives by a result: of zeros where there is none."""
+    """Return the name of the sum of the derivatives with respect to a result; zeros where there is none."""
     parts = partials.get(name, [])
     if len(parts) == 1:
         return parts[0]
-    # Not after the prefix of the parts: a result may be called as another one and a number.
+    # Another prefix than that of the parts: a result may be called "a/1", as part 1 of "a" is.
     total = f"skort_gradient_sum/{name}"
     if parts:
         fragment.node("Sum", parts, [total])

@@ -1,13 +1,14 @@
 r"""
 The gradient of each ONNX operator, as ONNX text.
 
-A rule gives the vector-Jacobian product of one node by one of its inputs: a function whose inputs are, by their names,
+A rule gives the vector-Jacobian product of one node for one of its inputs, x. It is a function; the names of its inputs
+say what they are:
 
-- `x`: the input that is differentiated by; `a`, `b`, `c`: the first three inputs; `x0`, `x1`, ...: all inputs;
-- `y`: the output; `dy`: the derivative of the objective by it (`dy0`, `dy1`, ... where there are several outputs);
+- `x`: that input; `a`, `b`, `c`: the first three inputs of the node; `x0`, `x1`, ...: all its inputs;
+- `y`: its output; `dy`: the derivative of the objective with respect to y (`dy0`, `dy1`, ... for several outputs).
 
-and whose output is the derivative of the objective by `x`. Where inputs are broadcast it has the shape of the output,
-and is summed to the shape of `x` afterwards. Shapes are known, so they are constants in the text.
+Its output is the derivative of the objective with respect to x. If x is broadcast, that derivative has the shape of y;
+the walk then sums it to the shape of x. Shapes are known, so they are constants in the text.
 """
 
 from skort.graphs.gradient.arrays import ARRAYS
@@ -17,5 +18,5 @@ __all__ = ["FLOAT32_ONLY", "RULES"]
 
 #: The rules by operator.
 RULES = {**ELEMENTWISE, **ARRAYS}
-#: Those that ONNX Runtime has no float64 kernel of, or of what their rule needs.
+#: ONNX Runtime lacks a float64 kernel of these operators, or of an operator in their rule.
 FLOAT32_ONLY = frozenset({"Cos", "Elu", "Erf", "Sin", "Softplus"})
