@@ -110,6 +110,17 @@ class Fragment:
             self.functions[key].name = f"{called.name}_{len(self.functions)}"
         self.nodes.append(onnx.helper.make_node(self.functions[key].name, inputs, outputs, domain=DOMAIN))
 
+    def constant(self, name, array):
+        """Add a constant of the values and the dtype of an array."""
+        value = numpy_helper.from_array(np.asarray(array))
+        self.nodes.append(onnx.helper.make_node("Constant", [], [name], value=value))
+
+    def rename(self, old, new):
+        """Give a result another name, wherever it is made or read."""
+        for node in self.nodes:
+            node.input[:] = [new if name == old else name for name in node.input]
+            node.output[:] = [new if name == old else name for name in node.output]
+
     def node(self, op_type, inputs, outputs):
         """Add a node of a standard operator without attributes."""
         self.nodes.append(onnx.helper.make_node(op_type, inputs, outputs))

@@ -1,43 +1,77 @@
 """Mini-batches: every epoch uses every row once, in seeded random order."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse._sparsetools import csr_row_index, csr_todense
 
 from skort.descent.windows import MANY_ROWS, WindowShape
 
-__all__ = ["Batch", "Batches"]
+try:
+    # Behind `rows[indices].toarray()`, whose checks take longer than the work.
+    from scipy.sparse._sparsetools import csr_row_index, csr_todense
+except ImportError:  # they are private
+    csr_row_index = csr_todense = None
+
+__all__ = ["Batch", "Batches", "HostBatch"]
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(Protocol):
+    """What a solver's next step reads its rows from."""
+
+    #: What the loss of each row is multiplied with, of shape (batch_size, 1); zero for rows that only fill the batch.
+    sample_weight: np.ndarray
+    #: Whether the rows are best taken from where they are; otherwise windows of many rows are copied before.
+    in_place: bool
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def begin(self, data: list[Any]) -> None:
+        """Begin a training on these rows: X, the target and, where these differ, the sample weights."""
+
+    def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
+        """Return the functions that let the rows of some numbers be the batch, to be called one after the other."""
+
+
+@dataclass(frozen=True, eq=False)
+class HostBatch:
     """
-    The arrays that a solver's next step reads; filled anew for every step, never replaced.
-
-    X and target may be elsewhere than in memory: then they have a method `filler`.
+    Arrays in memory that a solver's next step reads; filled anew for every step, never replaced.
 
     Parameters
     ----------
-    X : ndarray or Table of shape (batch_size, n_features)
-    target : ndarray or Table of shape (batch_size, n_outputs)
+    X : ndarray of shape (batch_size, n_features)
+    target : ndarray of shape (batch_size, n_outputs)
     sample_weight : ndarray of shape (batch_size, 1)
-        What the loss of each row is multiplied with; zero for rows that only fill the batch up.
     """
 
     X: np.ndarray
     target: np.ndarray
     sample_weight: np.ndarray
+    in_place = False
 
     @classmethod
-    def empty(cls, batch_size, n_features, n_outputs, dtype):
+    def empty(cls, batch_size: int, n_features: int, n_outputs: int, dtype) -> "HostBatch":
         """Return a batch of zeros."""
         return cls(
             np.zeros((batch_size, n_features), dtype),
             np.zeros((batch_size, n_outputs), dtype),
             np.zeros((batch_size, 1), dtype),
         )
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def begin(self, data: list[Any]) -> None:
+        """Begin a training on these rows, which stay where they are."""
+
+    def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
+        """Return the functions that copy the rows of some numbers into the arrays."""
+        outs = self.X, self.target, self.sample_weight
+        return [_filler(rows, out) for rows, out in zip(data, outs, strict=False)]
 
 
 class Batches:
@@ -65,9 +99,8 @@ class Batches:
 
     where the part f of the variance :math:`\sigma^2` is within the regions: that of two-stage sampling [1]_, at most
     that of a permutation, and less where the rows of a region are alike, as in sorted data. But all batches of a window
-    share its blocks, and the mean over them has a variance of up to :math:`f \sigma^2 / K`. That rows which are
-    shuffled in blocks and windows train as well as permuted ones is shown in [2]_, where there are no regions, and the
-    rows of a window are permuted.
+    share its blocks, and the mean over them has a variance of up to :math:`f \sigma^2 / K`. [2]_ shows that block
+    shuffling trains as well as a permutation; there are no regions there, and the rows of a window are permuted.
 
     Parameters
     ----------
@@ -105,9 +138,10 @@ class Batches:
             self.sample_weight = sample_weight * (sample_weight_scale / np.mean(sample_weight[sample_weight > 0]))
         self.n_rows = int(np.count_nonzero(self.sample_weight))
         self.batch_size = min(int(batch_size), self.n_rows)
-        self._data = [X, target]
+        #: X, the target and, where these differ, the sample weights.
+        self.data = [X, target]
         if self._weighted:
-            self._data.append((self.sample_weight / self.batch_size).astype(X.dtype)[:, None])
+            self.data.append((self.sample_weight / self.batch_size).astype(X.dtype)[:, None])
         self._windows = WindowShape.of(X.shape[1], self.batch_size)
         self._in_windows = shuffle and self.n_rows > MANY_ROWS and self._windows.length > 1
         if self._in_windows:
@@ -131,22 +165,22 @@ class Batches:
         """
         if self._in_windows:
             return self._parts(self.random_state.randint(2**32, dtype=np.uint32), in_place)
-        return [(self._data, self.random_state.permutation(self._rows) if self.shuffle else self._rows)]
+        return [(self.data, self.random_state.permutation(self._rows) if self.shuffle else self._rows)]
 
     def _parts(self, seed, in_place):
         """Yield the parts window by window, whose rows that do not fill a batch go to the next one."""
         random_state = np.random.RandomState(seed)
         windows, size, rest = self._windows, self.batch_size, self._rest
-        copiers = [] if in_place else [windows.copier(rows, max(size, windows.length)) for rows in self._data]
+        copiers = [] if in_place else [windows.copier(rows, max(size, windows.length)) for rows in self.data]
         for blocks in windows.draw(self._blocks, random_state):
             rows = np.concatenate([rest, windows.rows(blocks)])
             order = windows.deal(len(rest), len(blocks), random_state)
             if self._weighted:
                 order = order[self.sample_weight[rows[order]] > 0]
             order, left = np.split(order, [len(order) - len(order) % size])
-            yield (self._data, rows[order]) if in_place else ([copy(rest, blocks) for copy in copiers], order)
+            yield (self.data, rows[order]) if in_place else ([copy(rest, blocks) for copy in copiers], order)
             rest = rows[left]
-        yield self._data, rest
+        yield self.data, rest
 
     def epoch(self, batch):
         """
@@ -161,11 +195,10 @@ class Batches:
         share = size / self.n_rows
         # Where all weights are equal, there are none in the data.
         batch.sample_weight[...] = self.sample_weight[0] / size
-        outs = batch.X, batch.target, batch.sample_weight
-        # To copy the rows of a sparse matrix takes as long as to make them dense, and a device has all rows already.
-        in_place = scipy.sparse.issparse(self._data[0]) or not isinstance(batch.X, np.ndarray)
+        # Copying the rows of a sparse matrix takes as long as making them dense.
+        in_place = batch.in_place or scipy.sparse.issparse(self.data[0])
         for data, order in self.order(in_place=in_place):
-            fillers = [_filler(rows, out) for rows, out in zip(data, outs, strict=False)]
+            fillers = batch.fillers(data)
             n_last = len(order) % size
             for indices in order[: len(order) - n_last].reshape(-1, size):
                 for fill in fillers:
@@ -182,18 +215,25 @@ class Batches:
 
 
 def _filler(rows, out):
-    """Return the function that writes the rows of some indices into `out`, which may be elsewhere than in memory."""
-    if not isinstance(out, np.ndarray):
-        return out.filler(rows, _filler)
+    """Return the function that copies the rows of some numbers into `out`."""
     if scipy.sparse.issparse(rows):
-        return _sparse_filler(rows, out)
+        return _sparse_filler(rows, out) if csr_todense is not None else _plain_sparse_filler(rows, out)
     # mode="clip" writes straight into `out`; the default mode goes through a buffer. functools.partial takes longer.
     take = rows.take
     return lambda indices: take(indices, 0, out, "clip")
 
 
+def _plain_sparse_filler(rows, out):
+    """Return the same for a CSR matrix, by scipy's public functions."""
+
+    def fill(indices):
+        rows[indices].toarray(out=out)
+
+    return fill
+
+
 def _sparse_filler(rows, out):
-    """Return the same for a CSR matrix, by the functions behind `rows[indices].toarray()`, whose checks take longer."""
+    """Return the same for a CSR matrix, by the functions behind scipy's public ones."""
     begins, ends = rows.indptr[:-1], rows.indptr[1:]
     indptr = np.zeros(len(out) + 1, rows.indptr.dtype)
 

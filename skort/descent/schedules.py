@@ -175,7 +175,8 @@ class Adaptive(Schedule):
 
     .. math:: \eta(t) = \frac{\eta_0}{5^k}
 
-    after k plateaus of `n_iter_no_change` epochs. Training ends at the first plateau whose rate is 1e-6 or less, as in `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")`.
+    after k plateaus of `n_iter_no_change` epochs. Training ends at the first plateau whose rate is 1e-6 or less, as in
+    `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")`.
 
     Parameters
     ----------

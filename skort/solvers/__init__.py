@@ -3,10 +3,11 @@
 import numpy as np
 
 from skort.descent.optimizers import SGD
+from skort.descent.update import Update
 from skort.exceptions import RuntimeNotAvailableError
-from skort.solvers.choice import SOLVERS, chosen, solver_class, usable
+from skort.solvers.choice import SOLVERS, choose, solver_class, usable
 
-__all__ = ["SOLVERS", "available_solvers", "chosen", "solver_class", "usable"]
+__all__ = ["SOLVERS", "available_solvers", "choose", "solver_class", "usable"]
 
 
 def available_solvers():
@@ -16,7 +17,7 @@ def available_solvers():
 
 def _trains(solver):
     try:
-        solver.check(np.dtype("float32"), SGD())
+        solver.check(np.dtype("float32"), Update(SGD()))
     except RuntimeNotAvailableError:
         return False
     return True

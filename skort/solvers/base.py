@@ -1,17 +1,57 @@
-"""What a solver is."""
+"""What a solver is, what it is made from, and what all of them share."""
 
-from typing import Protocol
+import abc
+import functools
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import numpy as np
 import onnx
 
-from skort.descent.optimizers import Optimizer
 from skort.descent.training import Stepper
+from skort.descent.transforms.base import Rule
+from skort.descent.update import Update
+from skort.graphs.differentiable import Gradient
+from skort.graphs.initial import check_differentiable
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import Objective
 from skort.runtime.device import CPU, Device
+from skort.solvers.flat_weights import strengths_vector, views
+from skort.solvers.loss_gradient import check_loss
 
-__all__ = ["Solver"]
+__all__ = ["BaseSolver", "Problem", "Solver"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """
+    What a solver is made from.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+        With the initial weights.
+    objective : Objective
+    update : Update
+    batch_size : int
+    device : Device, default=CPU
+        What the steps run on.
+    """
+
+    score_graph: ScoreGraph
+    objective: Objective
+    update: Update
+    batch_size: int
+    device: Device = CPU
+
+    @functools.cached_property
+    def weights(self) -> dict[str, np.ndarray]:
+        """The initial values of the trained weights, not copied."""
+        return self.score_graph.trained_arrays
+
+    def rule(self) -> Rule:
+        """Return the update of all weights, as one vector in the order of `weights`."""
+        return self.update.rule(strengths_vector(self.objective, self.weights, "l1"))
 
 
 class Solver(Stepper, Protocol):
@@ -19,44 +59,101 @@ class Solver(Stepper, Protocol):
     One gradient step of the objective through an API of ONNX Runtime.
 
     All solvers make the same steps: the same weights, batches and learning rates give the same weights.
-
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-        With the initial weights.
-    objective : Objective
-    optimizer : Optimizer
-    batch_size : int
-    max_grad_norm : float or None, default=None
-        A longer gradient is shortened to this Euclidean norm.
-    average : bool or int, default=False
-        From which update on the mean of the weights takes the place of the weights, see `Average`.
-    device : Device, default=CPU
-        What the steps run on.
-    state : dict of str to ndarray, default=None
-        As from `state`: what to go on from. None: the initial weights.
     """
 
-    def __init__(
-        self,
-        score_graph: ScoreGraph,
-        objective: Objective,
-        optimizer: Optimizer,
-        batch_size: int,
-        *,
-        max_grad_norm: float | None = None,
-        average: bool | int = False,
-        device: Device = CPU,
-        state: dict[str, np.ndarray] | None = None,
-    ): ...
+    def __init__(self, problem: Problem): ...
 
-    @staticmethod
-    def check(dtype: np.dtype, optimizer: Optimizer, max_grad_norm: float | None = None) -> None:
+    @classmethod
+    def check(cls, dtype: np.dtype, update: Update) -> None:
         """Raise an error where the installed ONNX Runtime cannot train so this way."""
 
-    @staticmethod
-    def check_model(score_graph: ScoreGraph, objective: Objective, batch_size: int) -> None:
+    @classmethod
+    def check_model(cls, problem: Problem) -> None:
         """Raise a NotTrainableError where an operator of the model or of its loss has no gradient here."""
 
     def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """Return every ONNX graph that a step runs, by name."""
+
+
+class BaseSolver(abc.ABC):
+    """
+    What all solvers share: weights and state by name, and what the steps of an epoch add up to.
+
+    A subclass brings `name`, `gradient`, `check`, `step`, `gradient_norm`, `training_graphs`, and `_read` and `_write`,
+    which know where the arrays of its state are.
+
+    Parameters
+    ----------
+    problem : Problem
+    """
+
+    #: The value of the estimators' parameter `solver`.
+    name: ClassVar[str]
+    #: What it differentiates of a graph, see `skort.graphs.differentiable.undifferentiable`.
+    gradient: ClassVar[Gradient]
+
+    def __init__(self, problem: Problem):
+        self._initial = problem.weights
+        self._rule = problem.rule()
+        self._objective = self._objective_sum = self._loss_sum = 0.0
+
+    @classmethod
+    def check_model(cls, problem: Problem) -> None:
+        """Raise an error where the model, or a loss that brings no gradient, is not differentiated."""
+        check_differentiable(problem.score_graph, cls.name, cls.gradient)
+        if problem.objective.loss.gradient_function(problem.objective.n_outputs) is None:
+            check_loss(problem.objective, problem.batch_size, cls.gradient)
+
+    def _add(self, share: float, objective: float, loss: float) -> None:
+        """Add up what a step gave."""
+        self._objective = objective
+        self._objective_sum += share * objective
+        self._loss_sum += share * loss
+
+    def objective(self) -> float:
+        """Return the objective on the last step's batch before its update."""
+        return self._objective
+
+    def means(self) -> tuple[float, float]:
+        """Return the objective and the loss, each the mean over all steps since the last call."""
+        means = self._objective_sum, self._loss_sum
+        self._objective_sum = self._loss_sum = 0.0
+        return means
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return a copy of the trained weights, by name: of their mean where there is one."""
+        state = self._read()
+        return views(self._rule.result(state["weights"], state), self._initial)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return a copy of everything that training goes on from, by name."""
+        return {name: array.copy() for name, array in self._read().items()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """
+        Go on from a state as from `state`.
+
+        Raises
+        ------
+        ValueError
+            Where the state is that of another model or of other parameters.
+        """
+        described, given = (
+            sorted((name, array.shape, array.dtype.str) for name, array in arrays.items())
+            for arrays in (self._read(), state)
+        )
+        if described != given:
+            raise ValueError(
+                "state does not fit: the training that it is of had another model or dtype, or other parameters "
+                f"optimizer or average. It has {given}, expected {described}."
+            )
+        self._write(state)
+        self.means()
+
+    @abc.abstractmethod
+    def _read(self) -> dict[str, np.ndarray]:
+        """Return "weights", the vector of the weights, and the arrays of the rule's state; not to be changed."""
+
+    @abc.abstractmethod
+    def _write(self, state: dict[str, np.ndarray]) -> None:
+        """Put the values of such arrays in the place of what is there."""

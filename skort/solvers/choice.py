@@ -2,23 +2,27 @@
 
 import contextlib
 
+import numpy as np
+
+from skort.descent.update import Update
 from skort.exceptions import NotTrainableError
-from skort.runtime.device import CPU
+from skort.runtime.device import CPU, Device
 from skort.solvers.agent import AgentSolver
-from skort.solvers.graph import GraphSolver
-from skort.solvers.resident import ResidentSolver
+from skort.solvers.base import Problem, Solver
+from skort.solvers.graph.device_solver import DeviceGraphSolver
+from skort.solvers.graph.solver import GraphSolver
 from skort.solvers.session import SessionSolver
 
-__all__ = ["SOLVERS", "chosen", "solver_class", "usable"]
+__all__ = ["SOLVERS", "choose", "solver_class", "usable"]
 
 #: The values of the estimators' parameter `solver`, beside "auto": the fastest first, by `python -m benchmarks`.
-SOLVERS = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
+SOLVERS: dict[str, type[Solver]] = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
 
 # "graph" copies all weights and gradients once a step, which "agent" does not.
 _MANY_WEIGHTS = 500_000
 
 
-def usable(solver, dtype, optimizer, max_grad_norm=None, device=CPU):
+def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -> list[str]:
     """
     Return the names of the solvers that come into question, the fastest first.
 
@@ -27,8 +31,7 @@ def usable(solver, dtype, optimizer, max_grad_norm=None, device=CPU):
     solver : {"auto", "graph", "session", "agent"}
     dtype : dtype
         float32 or float64.
-    optimizer : Optimizer
-    max_grad_norm : float or None, default=None
+    update : Update
     device : Device, default=CPU
 
     Raises
@@ -40,19 +43,19 @@ def usable(solver, dtype, optimizer, max_grad_norm=None, device=CPU):
     """
     if solver != "auto":
         _check_device(solver, device)
-        SOLVERS[solver].check(dtype, optimizer, max_grad_norm)
+        SOLVERS[solver].check(dtype, update)
         return [solver]
     names = []
     for name in SOLVERS:
         with contextlib.suppress(ValueError, ImportError):
-            names += usable(name, dtype, optimizer, max_grad_norm, device)
+            names += usable(name, dtype, update, device)
     # Where none can, the first one says why.
-    return names or usable(next(iter(SOLVERS)), dtype, optimizer, max_grad_norm, device)
+    return names or usable(next(iter(SOLVERS)), dtype, update, device)
 
 
-def solver_class(name, device):
+def solver_class(name: str, device: Device) -> type[Solver]:
     """Return the class of a solver on a device."""
-    return ResidentSolver if device.is_remote else SOLVERS[name]
+    return DeviceGraphSolver if device.is_remote else SOLVERS[name]
 
 
 def _check_device(solver, device):
@@ -64,7 +67,7 @@ def _check_device(solver, device):
     device.check()
 
 
-def chosen(names, score_graph, objective, batch_size):
+def choose(names: list[str], problem: Problem) -> str:
     """
     Return the first solver that differentiates a model and its loss; of many weights "agent" comes first.
 
@@ -72,9 +75,7 @@ def chosen(names, score_graph, objective, batch_size):
     ----------
     names : list of str
         As from `usable`.
-    score_graph : ScoreGraph
-    objective : Objective
-    batch_size : int
+    problem : Problem
 
     Raises
     ------
@@ -82,11 +83,11 @@ def chosen(names, score_graph, objective, batch_size):
         Where none does: why the first one does not.
     """
     errors = []
-    if sum(score_graph.n_weights()) > _MANY_WEIGHTS:
+    if sum(problem.score_graph.n_weights()) > _MANY_WEIGHTS:
         names = sorted(names, key=lambda name: name != "agent")
     for name in names:
         try:
-            SOLVERS[name].check_model(score_graph, objective, batch_size)
+            SOLVERS[name].check_model(problem)
         except NotTrainableError as error:
             errors.append(error)
         else:

@@ -2,19 +2,19 @@
 
 import numpy as np
 
-from skort.descent.averaging import Average
-from skort.descent.batches import Batch
+from skort.descent.batches import HostBatch
 from skort.descent.optimizers import SGD, Adam
+from skort.descent.transforms.averaging import Averaged
+from skort.descent.transforms.base import OptimizerRule
 from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
-from skort.graphs.initial import check_differentiable
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.onnx_text import Fragment, inlined, rewritten
-from skort.runtime.device import CPU
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer, adam_optimizer, training_graph
-from skort.solvers.derived import check_loss
-from skort.solvers.state import everything, flat, load, saved, views
+from skort.solvers.base import BaseSolver, Problem
+from skort.solvers.flat_weights import flat, views
+from skort.solvers.loss_gradient import check_loss
 
 __all__ = ["SessionSolver"]
 
@@ -45,7 +45,7 @@ relu (x) => (y) {
 }
 
 
-class SessionSolver:
+class SessionSolver(BaseSolver):
     """
     Steps through TrainingSession.
 
@@ -54,13 +54,8 @@ class SessionSolver:
 
     Parameters
     ----------
-    score_graph : ScoreGraph
-        In float32.
-    objective : Objective
-    optimizer : SGD or Adam
-    batch_size : int
-    max_grad_norm, average, device, state
-        As for `Solver`; gradients cannot be clipped.
+    problem : Problem
+        In float32; gradients cannot be clipped, and the l1 term is followed by its subgradient.
 
     Raises
     ------
@@ -70,9 +65,13 @@ class SessionSolver:
         Where ONNX Runtime does not differentiate the loss.
     """
 
-    @staticmethod
-    def check(dtype, optimizer, max_grad_norm=None):
+    name = "session"
+    gradient = staticmethod(runtime_gradient)
+
+    @classmethod
+    def check(cls, dtype, update):
         """Raise an error where the installed ONNX Runtime cannot train so this way."""
+        optimizer = update.optimizer
         if dtype != np.float32:
             raise ValueError(
                 f'solver="session" trains in float32 only, got dtype="{dtype}". Use dtype="float32" or solver="graph".'
@@ -87,94 +86,75 @@ class SessionSolver:
                 f'solver="session" needs beta_1 and beta_2 that are below 1 in float32, got optimizer={optimizer!r}. '
                 'Use smaller ones or solver="agent".'
             )
-        if max_grad_norm is not None:
+        if update.max_grad_norm is not None:
             raise ValueError(
-                f'solver="session" cannot clip gradients (max_grad_norm={max_grad_norm}): TrainingSession makes the '
-                'update itself. Use max_grad_norm=None or solver="graph".'
+                f'solver="session" cannot clip gradients (max_grad_norm={update.max_grad_norm}): TrainingSession makes '
+                'the update itself. Use max_grad_norm=None or solver="graph".'
             )
         if "TrainingSession" not in training_api():
             raise RuntimeNotAvailableError(
                 f'solver="session" needs TrainingSession; solver="graph" works here. {why_missing("TrainingSession")}'
             )
 
-    @staticmethod
-    def check_model(score_graph, objective, batch_size):
-        """Raise an error where the model or the loss is not differentiated."""
-        check_differentiable(score_graph, "session", runtime_gradient)
-        check_loss(objective, batch_size, runtime_gradient)
+    @classmethod
+    def check_model(cls, problem):
+        """Raise an error where the model or the loss, which it differentiates itself, is not differentiated."""
+        super().check_model(problem)
+        check_loss(problem.objective, problem.batch_size, cls.gradient)
 
-    def __init__(
-        self,
-        score_graph,
-        objective,
-        optimizer,
-        batch_size,
-        *,
-        max_grad_norm=None,
-        average=False,
-        device=CPU,
-        state=None,
-    ):
-        check_loss(objective, batch_size, runtime_gradient)
-        self._trainable = score_graph.trainable
-        self._model = _objective_graph(score_graph, objective, batch_size)
-        self.batch = Batch.empty(batch_size, score_graph.n_features, score_graph.n_outputs, objective.dtype)
+    def __init__(self, problem: Problem):
+        super().__init__(problem)
+        graph, objective, update = problem.score_graph, problem.objective, problem.update
+        self._trainable = graph.trainable
+        self._model = _objective_graph(problem)
+        self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, objective.dtype)
         inputs = {
-            score_graph.input_name: self.batch.X,
+            graph.input_name: self.batch.X,
             TARGET: self.batch.target,
             SAMPLE_WEIGHT: self.batch.sample_weight,
         }
-        self._initial = score_graph.trained_arrays
-        self._memory = optimizer.start(*score_graph.n_weights(), objective.dtype)
-        self._optimizer, self._eta = _OPTIMIZERS[type(optimizer)](optimizer, self._memory)
-        self._session = BoundTrainingSession(self._model, self._trainable, inputs, self._optimizer, device)
+        # TrainingSession makes the update, and there is no other transform around it than the mean.
+        self._average = Averaged(OptimizerRule(update.optimizer), update.average) if update.average else None
+        self._rule = self._average or OptimizerRule(update.optimizer)
+        self._memory = self._rule.start(*graph.n_weights(), objective.dtype)
+        self._optimizer, self._eta = _OPTIMIZERS[type(update.optimizer)](update.optimizer, self._memory)
+        self._session = BoundTrainingSession(self._model, self._trainable, inputs, self._optimizer, problem.device)
         self.gradient_norm = self._session.gradient_norm
-        self.loss = self._session.value(LOSS)
-        self._average = Average(average, sum(score_graph.n_weights()))
-        if state is not None:
-            self.restore(state)
+        self._loss = self._session.value(LOSS)
 
-    def step(self, eta):
-        """Make one update with learning rate `eta`; return the objective on the batch before it."""
+    def step(self, eta, share):
+        """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
         objective = self._session.run(self._eta(eta))
-        if self._average.count():
-            self._average.add(self._vectors()["weights"])
-        return objective
+        if self._average is not None:
+            self._average.count(self._vectors()["weights"], self._memory)
+        self._add(share, objective, self._loss())
 
-    def weights(self):
-        """Return a copy of the trained weights, by name: of their mean where `average` has begun."""
-        return views(self._average.mean(self._vectors()["weights"]), self._initial)
+    def _read(self):
+        return self._memory | self._vectors()
 
-    def state(self):
-        """Return a copy of everything that training goes on from, by name."""
-        return saved(self._arrays(self._vectors()))
-
-    def restore(self, state):
-        """Go on from a state as from `state`."""
-        vectors = self._vectors()
-        load(self._arrays(vectors), state)
+    def _write(self, state):
+        for name, array in self._memory.items():
+            array[...] = state[name]
+        vectors = {what: state[what] for what in self._vectors()}
         self._session.load({what: views(vector, self._initial) for what, vector in vectors.items()})
 
     def _vectors(self):
         """Return what the session holds, as copies: the weights, and what its optimizer remembers of each."""
         return {what: flat(arrays) for what, arrays in self._session.state().items()}
 
-    def _arrays(self, vectors):
-        memory = self._memory | vectors
-        return everything(memory.pop("weights"), memory, self._average)
-
     def training_graphs(self):
         """Return the objective's graph, and what TrainingSession makes of it."""
         return {"objective": self._model, "training": training_graph(self._model, self._trainable, self._optimizer)}
 
 
-def _objective_graph(score_graph, objective, batch_size):
+def _objective_graph(problem):
     """Return the model X, target, sample weight -> objective."""
-    model = score_graph.with_batch_size(batch_size)
+    score_graph, objective = problem.score_graph, problem.objective
+    model = score_graph.with_batch_size(problem.batch_size)
     fragment = Fragment(objective.dtype)
     objective.add_value(fragment, score_graph.score_name)
     model.graph.node.extend(fragment.nodes)
-    model.graph.input.extend(objective.inputs(batch_size))
+    model.graph.input.extend(objective.inputs(problem.batch_size))
     model.graph.output[0].CopyFrom(objective.output(OBJECTIVE))
     model.graph.output.append(objective.output(LOSS))
     return rewritten(inlined(model, fragment), _OPERATORS, objective.dtype)

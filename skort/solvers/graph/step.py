@@ -4,14 +4,13 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from skort.descent.clipping import clipped_text
 from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.reverse import add_gradients
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
-from skort.objective.penalties import l1_vector_text, l2_vector_text, soft_threshold_text
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, function, inlined, onnx_dtype, read_names
-from skort.solvers.derived import ruled_score_gradient
-from skort.solvers.state import flat, strengths_vector
+from skort.objective.penalties import l1_vector_text, l2_vector_text
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype, read_names
+from skort.solvers.flat_weights import flat, strengths_vector
+from skort.solvers.loss_gradient import ruled_score_gradient
 
 __all__ = ["ETA", "GRADIENT", "WEIGHTS", "next_name", "start_graph", "state_name", "step_graph"]
 
@@ -30,27 +29,21 @@ def next_name(name):
     return f"{name}_next"
 
 
-def step_graph(score_graph, objective, optimizer, batch_size, memory, max_grad_norm=None, *, unpack=True):
+def step_graph(problem, memory, *, unpack=True):
     r"""
     Return one step of a training as a model.
 
     Its inputs are a batch, the learning rate, the weights as one vector :math:`w` and what the optimizer remembers; its
     outputs the loss, the objective and its gradient, and the weights and the optimizer's memory after the step. With
-    the strengths a of the l1 term and b of the l2 term of each weight
+    the strengths b of the l2 term of each weight
 
-    .. math:: g = \frac{\partial loss}{\partial w} + b \odot w, \quad
-        g \leftarrow g \min\left(1, \frac{max\_grad\_norm}{\lVert g \rVert_2}\right), \quad
-        w \leftarrow soft\_threshold(optimizer(w, g, \eta), \, length \cdot a)
+    .. math:: g = \frac{\partial loss}{\partial w} + b \odot w, \quad w \leftarrow rule(w, g, \eta)
 
     Parameters
     ----------
-    score_graph : ScoreGraph
-    objective : Objective
-    optimizer : OnnxOptimizer
-    batch_size : int
+    problem : Problem
     memory : dict of str to ndarray
-        The state of the optimizer. Arrays that it does not change become constants.
-    max_grad_norm : float or None
+        The state of `problem.rule()`. Arrays that an update does not change become constants.
     unpack : bool, default=True
         Whether the step takes the vector of weights apart. Otherwise its parts are inputs, too, by their names.
 
@@ -58,31 +51,36 @@ def step_graph(score_graph, objective, optimizer, batch_size, memory, max_grad_n
     -------
     model : onnx.ModelProto
     """
-    model = score_graph.with_batch_size(batch_size)
-    weights = score_graph.trained_arrays
+    score_graph, objective, weights = problem.score_graph, problem.objective, problem.weights
+    model = score_graph.with_batch_size(problem.batch_size)
     fragment = Fragment(objective.dtype)
     if unpack:
         fragment.call(_unpacked(weights), [WEIGHTS], list(weights))
     fragment.nodes.extend(model.graph.node)
     objective.add_loss(fragment, score_graph.score_name, LOSS)
-    if objective.loss.gradient_function(objective.n_outputs) is None:
-        gradient = ruled_score_gradient(objective, batch_size)
-        fragment.call_as_is(gradient, [score_graph.score_name, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
-    else:
-        objective.add_score_gradient(fragment, score_graph.score_name)
+    _add_score_gradient(fragment, problem)
     gradients = add_gradients(fragment, model.graph, SCORE_GRADIENT, weights)
     _add_penalty(fragment, objective, weights, [gradients[name] for name in weights])
-    changed = _add_update(fragment, objective, optimizer, memory, max_grad_norm, weights)
+    changed = _add_update(fragment, problem, memory)
     states = {WEIGHTS: flat(weights)} | {state_name(name): memory[name] for name in changed}
     initializers = [i for i in model.graph.initializer if i.name not in weights]
     initializers += [numpy_helper.from_array(a, state_name(n)) for n, a in memory.items() if n not in changed]
     scalar, vector = np.zeros((), objective.dtype), states[WEIGHTS]
     parts = {} if unpack else weights
-    inputs = [model.graph.input[0], *objective.inputs(batch_size), *_infos({ETA: scalar, **states, **parts})]
+    inputs = [model.graph.input[0], *objective.inputs(problem.batch_size), *_infos({ETA: scalar, **states, **parts})]
     outputs = {LOSS: scalar, OBJECTIVE: scalar, GRADIENT: vector, **{next_name(n): a for n, a in states.items()}}
     graph = helper.make_graph(fragment.nodes, "step", inputs, _infos(outputs), initializers)
     opsets = [o for o in model.opset_import if o.domain != ""] + [helper.make_opsetid("", OPSET)]
     return _needed(inlined(helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets), fragment))
+
+
+def _add_score_gradient(fragment, problem):
+    objective, score = problem.objective, problem.score_graph.score_name
+    if objective.loss.gradient_function(objective.n_outputs) is None:
+        gradient = ruled_score_gradient(objective, problem.batch_size)
+        fragment.call_as_is(gradient, [score, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
+    else:
+        objective.add_score_gradient(fragment, score)
 
 
 def start_graph(arrays):
@@ -125,22 +123,18 @@ packed ({", ".join(f"gradient{i}" for i in range(len(weights)))}) => (gradient) 
 }}"""
 
 
-def _add_constant(fragment, name, array):
-    fragment.nodes.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array)))
-
-
 def _add_penalty(fragment, objective, weights, gradients):
     """Add the objective, and its gradient from those of the loss, but for that of the l1 term."""
     value = LOSS
     l1, l2 = (strengths_vector(objective, weights, norm) for norm in ("l1", "l2"))
     fragment.call(_packed(weights), gradients, [GRADIENT if l2 is None else "skort_loss_gradient"])
     if l1 is not None:
-        _add_constant(fragment, "skort_l1", l1)
+        fragment.constant("skort_l1", l1)
         fragment.call(l1_vector_text(), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])
         fragment.node("Add", [value, "skort_l1_penalty"], ["skort_l1_objective"])
         value = "skort_l1_objective"
     if l2 is not None:
-        _add_constant(fragment, "skort_l2", l2)
+        fragment.constant("skort_l2", l2)
         fragment.call(l2_vector_text(), [WEIGHTS, "skort_l2"], ["skort_l2_penalty", "skort_l2_gradient"])
         fragment.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
         fragment.node("Add", ["skort_loss_gradient", "skort_l2_gradient"], [GRADIENT])
@@ -148,29 +142,13 @@ def _add_penalty(fragment, objective, weights, gradients):
     fragment.node("Identity", [value], [OBJECTIVE])
 
 
-def _add_update(fragment, objective, optimizer, memory, max_grad_norm, weights):
-    """Add the update of the weights and of the optimizer's memory; return the names of what it changes of that."""
-    values = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
-    if max_grad_norm is not None:
-        fragment.call(clipped_text(max_grad_norm), [GRADIENT], ["skort_clipped"])
-        values["gradient"] = "skort_clipped"
-    l1 = strengths_vector(objective, weights, "l1")
-    results = {f"next_{name}": next_name(value) for name, value in values.items()} | {"length": "skort_length"}
-    if l1 is not None:
-        results["next_weights"] = "skort_moved"
-    update = function(optimizer.onnx_update(), objective.dtype)
-    given, made = set(update.input), set(update.output)
-    if not (given <= values.keys() and {"next_weights", "length"} <= made <= results.keys()):
-        raise ValueError(
-            f"optimizer={optimizer!r}: onnx_update is a function of {list(update.input)} with the results "
-            f"{list(update.output)}. Its inputs can be {list(values)}, its results {list(results)}; next_weights and "
-            "length are needed."
-        )
-    fragment.call(optimizer.onnx_update(), [values[n] for n in update.input], [results[n] for n in update.output])
-    if l1 is not None:
-        fragment.node("Mul", ["skort_length", "skort_l1"], ["skort_threshold"])
-        fragment.call(soft_threshold_text(), ["skort_moved", "skort_threshold"], [next_name(WEIGHTS)])
-    return [name for name in memory if f"next_{name}" in update.output]
+def _add_update(fragment, problem, memory):
+    """Add the update of the weights and of what the rule remembers; return the names of what it changes of that."""
+    names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
+    results = problem.rule().add_nodes(fragment, names)
+    for name in results.keys() & names.keys():
+        fragment.rename(results[name], next_name(names[name]))
+    return [name for name in memory if name in results]
 
 
 def _needed(model):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-__all__ = ["clipped", "clipped_text", "norm"]
+__all__ = ["Clipped", "clipped", "norm"]
 
 
 def norm(gradient):
@@ -44,7 +44,7 @@ def clipped(gradient, max_norm, out):
     Examples
     --------
     >>> import numpy as np
-    >>> from skort.descent.clipping import clipped
+    >>> from skort.descent.transforms.clipping import clipped
     >>> clipped(np.array([3.0, 4.0]), 1.0, out=np.empty(2))
     array([0.6, 0.8])
     """
@@ -52,9 +52,7 @@ def clipped(gradient, max_norm, out):
     return gradient if length <= max_norm else np.multiply(gradient, max_norm / length, out=out)
 
 
-def clipped_text(max_norm):
-    """Return `clipped` as the ONNX function `(gradient) => (clipped)`."""
-    return """\
+_CLIPPED = """\
 clipped (gradient) => (clipped) {
     size = Constant <value = int64[1] {1}> ()
     one = ConstantOfShape <value = double[1] {1}> (size)
@@ -67,4 +65,34 @@ clipped (gradient) => (clipped) {
     factor = Min (one, ratio)
     short = CastLike (factor, gradient)
     clipped = Mul (gradient, short)
-}""" % float(max_norm)
+}"""
+
+
+class Clipped:
+    """
+    A rule whose gradient is clipped before.
+
+    Parameters
+    ----------
+    rule : Rule
+    max_norm : float
+        See `clipped`.
+    """
+
+    def __init__(self, rule, max_norm):
+        self._rule, self._max_norm = rule, float(max_norm)
+        self.step_length, self.result = rule.step_length, rule.result
+
+    def start(self, n_coefficients, n_others, dtype):
+        """Return the state before the first update, with room for the clipped gradient."""
+        self._clipped = np.zeros(n_coefficients + n_others, dtype)
+        return self._rule.start(n_coefficients, n_others, dtype)
+
+    def update(self, weights, gradient, eta, state, scratch):
+        """Make one update in place."""
+        self._rule.update(weights, clipped(gradient, self._max_norm, self._clipped), eta, state, scratch)
+
+    def add_nodes(self, fragment, names):
+        """Add the nodes of one update."""
+        fragment.call(_CLIPPED % self._max_norm, [names["gradient"]], ["skort_clipped"])
+        return self._rule.add_nodes(fragment, {**names, "gradient": "skort_clipped"})

@@ -1,0 +1,40 @@
+"""All weights as one vector, and the parts of it."""
+
+import numpy as np
+
+__all__ = ["flat", "strengths_vector", "views"]
+
+
+def flat(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the values of all arrays as one new vector."""
+    return np.concatenate([a.ravel() for a in arrays.values()])
+
+
+def views(vector: np.ndarray, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the parts of a vector, by the names and shapes of `arrays`: the inverse of `flat`, without a copy."""
+    parts, start = {}, 0
+    for name, array in arrays.items():
+        parts[name] = vector[start : start + array.size].reshape(array.shape)
+        start += array.size
+    return parts
+
+
+def strengths_vector(objective, weights, norm):
+    """
+    Return how strong one term of the penalty is for every weight.
+
+    Parameters
+    ----------
+    objective : Objective
+    weights : dict of str to ndarray
+    norm : {"l1", "l2"}
+
+    Returns
+    -------
+    strengths : ndarray of shape (n_weights,) or None
+        In the order of `flat`; None where there is no such term.
+    """
+    strengths = {name: getattr(strength, norm) for name, strength in objective.strengths.items()}
+    if not any(strengths.values()):
+        return None
+    return flat({name: np.full(w.shape, strengths.get(name, 0.0), objective.dtype) for name, w in weights.items()})

@@ -1,0 +1,127 @@
+"""The whole step as one graph on any ONNX Runtime."""
+
+import numpy as np
+
+from skort.descent.batches import HostBatch
+from skort.descent.transforms.clipping import norm
+from skort.graphs.gradient.reverse import rule_gradient
+from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
+from skort.runtime.installed import load
+from skort.runtime.step_session import StepSession
+from skort.solvers.base import BaseSolver, Problem
+from skort.solvers.flat_weights import flat, views
+from skort.solvers.graph.step import ETA, GRADIENT, WEIGHTS, next_name, start_graph, state_name, step_graph
+
+__all__ = ["GraphSolver"]
+
+
+class GraphSolver(BaseSolver):
+    """
+    Steps through one plain InferenceSession.
+
+    skort differentiates the score itself, by one rule an operator, and writes forward, backward, penalty, clipping and
+    update as one graph of standard operators, which any ONNX Runtime runs. All weights are one vector, as are all
+    gradients: penalty and update are a few nodes, whatever the model.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its optimizer is an `OnnxOptimizer`.
+
+    Raises
+    ------
+    RuntimeNotAvailableError
+        Where ONNX Runtime is not installed.
+    NotTrainableError
+        Where the model, or a loss that brings no gradient, has an operator without a rule.
+    """
+
+    name = "graph"
+    gradient = staticmethod(rule_gradient)
+
+    @classmethod
+    def check(cls, dtype, update):
+        """Raise an error where the installed ONNX Runtime cannot train so this way."""
+        load()
+        if not _is_onnx(update.optimizer):
+            raise ValueError(
+                f'solver="graph" needs an optimizer with a method onnx_update, got optimizer={update.optimizer!r}. Use '
+                'solver="agent", or write its own update as ONNX text, see skort.optimizers.OnnxOptimizer.'
+            )
+
+    def __init__(self, problem: Problem):
+        super().__init__(problem)
+        graph, dtype = problem.score_graph, problem.objective.dtype
+        self._problem = problem
+        # What an update does not change of it is part of the graph.
+        self._memory = self._rule.start(*graph.n_weights(), dtype)
+        self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype)
+        self._eta, self._last_objective, loss = (np.zeros((), dtype) for _ in range(3))
+        weights = flat(self._initial)
+        self._gradient = np.zeros_like(weights)
+        self._loss = loss.item
+        inputs = {
+            graph.input_name: self.batch.X,
+            TARGET: self.batch.target,
+            SAMPLE_WEIGHT: self.batch.sample_weight,
+            ETA: self._eta,
+        }
+        outputs = {LOSS: loss, OBJECTIVE: self._last_objective, GRADIENT: self._gradient}
+        # The session reads every weight where it is in the vector.
+        model = step_graph(problem, self._memory, unpack=False)
+        states = self._states(model, weights)
+        self._session = StepSession(
+            model.SerializeToString(), inputs, outputs, states, _next_names(states), self._parts, problem.device
+        )
+
+    def _states(self, model, weights):
+        """Return the weights and what an update changes of the memory, by their names as inputs of a model."""
+        states = {WEIGHTS: weights, **{state_name(name): array for name, array in self._memory.items()}}
+        given = {i.name for i in model.graph.input}
+        return {name: array for name, array in states.items() if name in given}
+
+    def _parts(self, states):
+        return views(states[WEIGHTS], self._initial)
+
+    def step(self, eta, share):
+        """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
+        self._eta[...] = eta
+        self._session.run()
+        self._add(share, self._last_objective.item(), self._loss())
+
+    def gradient_norm(self):
+        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
+        return norm(self._gradient)
+
+    def _read(self):
+        current, device = self._session.state, self._problem.device
+        memory = {name: current.get(state_name(name), array) for name, array in self._memory.items()}
+        arrays = {"weights": current[WEIGHTS], **memory}
+        return {name: array if isinstance(array, np.ndarray) else device.get(array) for name, array in arrays.items()}
+
+    def _write(self, state):
+        current, device = self._session.state, self._problem.device
+        for name, array in state.items():
+            input_name = WEIGHTS if name == "weights" else state_name(name)
+            if input_name in current:
+                device.fill(current[input_name], array)
+
+    def training_graphs(self):
+        """Return the graph of the whole step, and one that gives what the next step goes on from."""
+        arrays = {WEIGHTS if n == "weights" else state_name(n): a for n, a in self._read().items()}
+        start = {name: array for name, array in arrays.items() if name in self._session.state}
+        return {"step": step_graph(self._problem, self._memory), "start": start_graph(start)}
+
+
+def _next_names(states):
+    return {name: next_name(name) for name in states}
+
+
+def _is_onnx(optimizer):
+    """Return whether the ONNX text of an optimizer is that of its update: no subclass has replaced the update alone."""
+    for cls in type(optimizer).__mro__:
+        if "onnx_update" in vars(cls):
+            return True
+        if "update" in vars(cls) or "step_length" in vars(cls):
+            return False
+    return False
