@@ -242,6 +242,7 @@ def test_a_missing_runtime_is_named_and_changes_nothing(monkeypatch, solver):
     assert state(model) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 16])
 def test_weighted_batches_lead_to_the_weighted_optimum(solver, batch_size):
     X, y = data(seed=1)
@@ -283,6 +284,7 @@ def test_copies_predict_the_same(solver, estimator_class, inner, tmp_path):
         assert copied.training_graphs().keys() == estimator.training_graphs().keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator_class, inner", MODELS)
 def test_search_and_cross_validation(solver, estimator_class, inner):
     X, y = data()
@@ -572,6 +574,7 @@ def test_fit_copies_X_once_to_float32_at_most(solver, given, copies):
     assert peak < copies * 4 * X.size + 100 * len(X)
 
 
+@pytest.mark.slow
 def test_fits_leave_no_memory_behind():
     code = """
 import resource, numpy as np

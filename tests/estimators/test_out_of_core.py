@@ -65,7 +65,10 @@ def test_sparse_rows_are_streamed():
     np.testing.assert_array_equal(streams[0].coef_, streams[1].coef_)
 
 
-@pytest.mark.parametrize("method", ["fit", "partial_fit", "predict"])
+@pytest.mark.parametrize(
+    "method",
+    ["fit", pytest.param("partial_fit", marks=pytest.mark.slow), pytest.param("predict", marks=pytest.mark.slow)],
+)
 def test_sparse_data_is_never_dense_as_a_whole(solver, method):
     n, n_features = 20_000, 2_000
     X = scipy.sparse.csr_array(scipy.sparse.random(n, n_features, density=0.001, random_state=0, dtype=np.float32))
@@ -94,6 +97,7 @@ print(tracemalloc.get_traced_memory()[1], rows.nbytes)
 """
 
 
+@pytest.mark.slow
 def test_fit_reads_a_memory_map_batch_by_batch(tmp_path):
     path = tmp_path / "rows.npy"
     rows = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(1_000_000, 60))
