@@ -52,7 +52,7 @@ class GraphSolver:
         if not _is_onnx(optimizer):
             raise ValueError(
                 f'solver="graph" needs an optimizer with a method onnx_update, got optimizer={optimizer!r}. Use '
-                'solver="agent", or write its own update as ONNX text, see skort.descent.optimizers.OnnxOptimizer.'
+                'solver="agent", or write its own update as ONNX text, see skort.optimizers.OnnxOptimizer.'
             )
 
     @staticmethod
