@@ -45,8 +45,9 @@ def quickstart(session):
 
 @nox.session(python="3.11")
 def tests(session):
-    """Run the second command of README.md."""
+    """Run the second command of README.md, and the slow tests, which it leaves out."""
     run_readme_command(session, 'pip install ".[test]"')
+    session.run("pytest", "-n", "auto", "-m", "slow")
 
 
 @nox.session(python="3.11")
@@ -60,7 +61,7 @@ def docs(session):
 def tests_agent_only(session):
     """onnxruntime-training-cpu 1.19, numpy 2, the newest scikit-learn: no TrainingSession."""
     session.install(".[test]")
-    session.run("pytest", "-n", "auto")
+    session.run("pytest", "-n", "auto", "-m", "slow or not slow")
     session.run("python", "examples/quickstart.py")
 
 
@@ -68,7 +69,7 @@ def tests_agent_only(session):
 def tests_plain_runtime(session):
     """The newest onnxruntime, without a training API: solver "graph"."""
     session.install(".[test]")
-    session.run("pytest", "-n", "auto")
+    session.run("pytest", "-n", "auto", "-m", "slow or not slow")
     session.run("python", "examples/quickstart.py")
 
 
@@ -78,7 +79,7 @@ def tests_oldest(session):
     dependencies = nox.project.load_toml("pyproject.toml")["project"]["dependencies"]
     lowest = [re.match(r"([\w-]+)>=([\d.]+)", d) for d in dependencies if ";" not in d]
     session.install(".[test]", *[f"{match[1]}=={match[2]}" for match in lowest])
-    session.run("pytest", "-n", "auto")
+    session.run("pytest", "-n", "auto", "-m", "slow or not slow")
 
 
 @nox.session(python="3.11")

@@ -39,7 +39,7 @@ def estimator(problem, solver, n_jobs=None):
     """Return the unfitted estimator of skort."""
     options = {"eta0": problem.eta, "batch_size": problem.batch_size, "max_iter": problem.n_epochs, "n_jobs": n_jobs}
     if problem.momentum:
-        from skort.descent.optimizers import Nesterov
+        from skort.optimizers import Nesterov
 
         options["optimizer"] = Nesterov(problem.momentum)
     cls = OrtSGDClassifier if problem.is_classifier else OrtSGDRegressor

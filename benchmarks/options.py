@@ -13,12 +13,12 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
 
-from skort.descent.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective.losses import SquaredError
 from skort.objective.nodes import Objective
 from skort.objective.penalties import L2
+from skort.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.solvers import SOLVERS, available_solvers
 
 N_ROUNDS, N_STEPS = 100, 200

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import scale
 
 from skort import OrtSGDRegressor
-from skort.descent.schedules import Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
+from skort.schedules import Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
 
 X, y = load_diabetes(return_X_y=True)
 X, y = scale(X), scale(y)

@@ -1,7 +1,37 @@
 """scikit-learn models trained by mini-batch gradient descent on ONNX Runtime."""
 
-from skort.estimators.classifier import OrtSGDClassifier
-from skort.estimators.regressor import OrtSGDRegressor
+import importlib
+from typing import TYPE_CHECKING
+
 from skort.version import __version__
 
-__all__ = ["OrtSGDClassifier", "OrtSGDRegressor", "__version__"]
+if TYPE_CHECKING:
+    from skort import callbacks, exceptions, objective, optimizers, schedules
+    from skort.estimators.classifier import OrtSGDClassifier
+    from skort.estimators.regressor import OrtSGDRegressor
+
+__all__ = [
+    "OrtSGDClassifier",
+    "OrtSGDRegressor",
+    "__version__",
+    "callbacks",
+    "exceptions",
+    "objective",
+    "optimizers",
+    "schedules",
+]
+
+_ESTIMATORS = {"OrtSGDClassifier": "skort.estimators.classifier", "OrtSGDRegressor": "skort.estimators.regressor"}
+
+
+def __getattr__(name):
+    """Import a name when it is first asked for: `import skort` alone imports no other package."""
+    if name in _ESTIMATORS:
+        return getattr(importlib.import_module(_ESTIMATORS[name]), name)
+    if name in __all__:
+        return importlib.import_module(f"skort.{name}")
+    raise AttributeError(f"module 'skort' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(__all__)

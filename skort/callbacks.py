@@ -1,6 +1,17 @@
-"""What may watch a training: values of the parameter `callbacks`."""
+"""What may watch a training and stop it: values of the parameter `callbacks`, and what they see."""
 
 from skort.descent.callbacks import Callback, EarlyStopping, EpochLines, EpochScoring, ProgressBar
 from skort.descent.checkpoint import Checkpoint
+from skort.descent.history import History
+from skort.descent.training import Training
 
-__all__ = ["Callback", "Checkpoint", "EarlyStopping", "EpochLines", "EpochScoring", "ProgressBar"]
+__all__ = [
+    "Callback",
+    "Checkpoint",
+    "EarlyStopping",
+    "EpochLines",
+    "EpochScoring",
+    "History",
+    "ProgressBar",
+    "Training",
+]

@@ -24,6 +24,7 @@ def test_linear_regression_reaches_the_least_squares_solution():
         assert model.loss_curve_[-1] < 1e-5 * model.loss_curve_[0]
 
 
+@pytest.mark.slow
 def test_quickstart_serves_the_same_predictions():
     run = subprocess.run(
         [sys.executable, EXAMPLES / "quickstart.py"], capture_output=True, text=True, check=True, timeout=60

@@ -1,13 +1,17 @@
 """The package as a whole."""
 
+import importlib
 import importlib.metadata
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
 import skort
+from skort.descent.optimizers import OPTIMIZERS
+from skort.descent.schedules import SCHEDULES
 
 
 def test_version_is_the_installed_one():
@@ -46,14 +50,69 @@ def run(code):
 
 
 def test_import_loads_neither_onnx_nor_onnxruntime():
-    loaded = run("import sys, skort; print(sorted({'onnx', 'onnxruntime', 'skl2onnx', 'tqdm'} & set(sys.modules)))")
+    packages = {"numpy", "onnx", "onnxruntime", "skl2onnx", "sklearn", "tqdm"}
+    loaded = run(f"import sys, skort; dir(skort); print(sorted({packages} & set(sys.modules)))")
     assert loaded.stdout.strip() == "[]"
 
 
-def test_import_loads_none_of_scikit_learns_models():
-    models = {"sklearn.linear_model", "sklearn.neural_network", "sklearn.metrics", "sklearn.model_selection"}
-    loaded = run(f"import sys, skort; print(sorted({models} & set(sys.modules)))")
+def test_the_faces_load_neither_onnx_nor_onnxruntime_nor_scikit_learns_models():
+    heavy = {"onnx", "onnxruntime", "skl2onnx", "tqdm"}
+    heavy |= {"sklearn.linear_model", "sklearn.neural_network", "sklearn.metrics", "sklearn.model_selection"}
+    loaded = run(f"""
+import sys, skort
+names = [getattr(skort, name).__name__ for name in skort.__all__ if name != "__version__"]
+assert names[-1] == "skort.schedules", names
+print(sorted({heavy} & set(sys.modules)))
+""")
     assert loaded.stdout.strip() == "[]"
+
+
+FACES = {
+    "callbacks": ["Callback", "Checkpoint", "EarlyStopping", "EpochScoring", "ProgressBar", "Training"],
+    "exceptions": ["NotTrainableError", "RuntimeNotAvailableError"],
+    "objective": ["ElasticLoss", "ElasticPenalty", "Huber", "Loss", "SquaredError"],
+    "optimizers": ["SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"],
+    "schedules": ["Adaptive", "Constant", "Cosine", "InvScaling", "Optimal", "Schedule", "Warmup"],
+}
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_face_has_the_public_names_and_says_what_they_are(face):
+    module = getattr(skort, face)
+    assert module is importlib.import_module(f"skort.{face}")
+    assert module.__doc__
+    assert {*FACES[face]} <= {*module.__all__}
+    assert all(getattr(module, name).__doc__ for name in module.__all__)
+
+
+def test_every_optimizer_and_schedule_by_name_is_in_its_face():
+    assert {type.__name__ for type in OPTIMIZERS.values()} <= {*skort.optimizers.__all__}
+    assert {type.__name__ for type in SCHEDULES.values()} <= {*skort.schedules.__all__}
+
+
+def test_the_package_lists_its_names_and_no_others():
+    assert dir(skort) == sorted(skort.__all__)
+    assert {*FACES, "OrtSGDClassifier", "OrtSGDRegressor", "__version__"} == {*skort.__all__}
+    with pytest.raises(AttributeError, match="module 'skort' has no attribute 'Regressor'"):
+        skort.Regressor  # noqa: B018
+
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*.rst"), *(ROOT / "examples").glob("*.py")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_speak_of_the_faces(page):
+    assert "skort.descent" not in page.read_text()
+
+
+@pytest.mark.parametrize("name", [name for name in skort.__all__ if name != "__version__"])
+def test_docstrings_speak_of_the_faces(name):
+    public = getattr(skort, name)
+    members = [getattr(public, name) for name in public.__all__] if name in FACES else [public]
+    for member in members:
+        texts = [member.__doc__, *(method.__doc__ for method in vars(member).values() if callable(method))]
+        assert not any("skort.descent" in text for text in texts if text), member
 
 
 def test_fit_leaves_the_users_logging_as_it_was():

@@ -20,15 +20,16 @@ CLASSIFIERS = [
     MLPClassifier(hidden_layer_sizes=(10,)),
     make_pipeline(StandardScaler(), LogisticRegression()),
 ]
-FLOAT32 = [
+COMBINATIONS = [
     *[OrtSGDRegressor(estimator, solver=solver) for solver in available_solvers() for estimator in REGRESSORS],
     *[OrtSGDClassifier(estimator, solver=solver) for solver in available_solvers() for estimator in CLASSIFIERS],
-]
-FLOAT64 = [
     *[OrtSGDRegressor(estimator, dtype="float64") for estimator in REGRESSORS],
     *[OrtSGDClassifier(estimator, dtype="float64", eta0=0.01) for estimator in CLASSIFIERS[:1]],
     *[OrtSGDClassifier(estimator, dtype="float64") for estimator in CLASSIFIERS[1:]],
 ]
+# One regressor and one classifier are checked by default, all other combinations with the slow tests.
+FIRST = [estimator for estimator in COMBINATIONS if estimator.estimator is None and estimator.solver == "graph"]
+OTHERS = [estimator for estimator in COMBINATIONS if estimator not in FIRST]
 
 
 def expected_failures(estimator):
@@ -51,8 +52,15 @@ def sample_weight_failures(estimator):
 
 # The checks fit random labels and tiny data, on which max_iter may well end the training.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(FLOAT32 + FLOAT64, expected_failed_checks=expected_failures)
+@parametrize_with_checks(FIRST, expected_failed_checks=expected_failures)
 def test_sklearn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(OTHERS, expected_failed_checks=expected_failures)
+def test_sklearn_check_of_other_combinations(estimator, check):
     check(estimator)
 
 

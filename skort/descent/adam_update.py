@@ -1,4 +1,4 @@
-"""The update of `skort.descent.optimizers.Adam` as ONNX."""
+"""The update of `skort.optimizers.Adam` as ONNX."""
 
 __all__ = ["adam_update"]
 

@@ -122,8 +122,8 @@ class EarlyStopping(BaseEstimator):
     """
     Stop where a column of the history has not improved for some epochs in a row, and take the best weights.
 
-    An epoch improves where its value is better than the best one before by at least `tol`. A learning rate that can
-    fall ("adaptive") does so instead, until it cannot.
+    An epoch improves where its value is better than the best one before by at least `tol`. An epoch without a value in
+    that column does not count. A learning rate that can fall ("adaptive") does so instead of the stop, until it cannot.
 
     Parameters
     ----------
@@ -175,29 +175,42 @@ class EarlyStopping(BaseEstimator):
         """Count the epochs without improvement."""
         if self.monitor not in training.history:
             raise ValueError(f"monitor={self.monitor!r} is not in the history, which has {sorted(training.history)}.")
+        column, n_epochs = training.history[self.monitor], training.n_epochs
         # More than one value is new where a training goes on from a checkpoint.
-        values = training.history[self.monitor][self._n_seen :]
-        self._n_seen += len(values)
-        greater = self.greater_is_better
-        if greater is None:
-            greater = self.monitor not in ("loss", "objective", "gradient_norm")
-        tol = -math.inf if self.tol is None else self.tol
-        for value in values:
-            value = -value if greater else value
-            best_so_far = value < self._best
-            self._n_bad = 0 if value <= self._best - tol else self._n_bad + 1
-            self._best = value if best_so_far else self._best
-            at_end = self._n_bad >= self.patience
-            self._n_bad = 0 if at_end else self._n_bad
-        if best_so_far and self.restore_best:
+        new_values, self._n_seen = column[self._n_seen :], n_epochs
+        if self._greater_is_better():
+            new_values = [-value for value in new_values]
+        improved = at_end = False
+        for value in new_values:
+            improved, at_end = self._count(value)
+        if len(column) < n_epochs:
+            return
+        if improved and self.restore_best:
             training.keep_best()
         if at_end:
             training.no_improvement()
+
+    def _greater_is_better(self):
+        if self.greater_is_better is None:
+            return self.monitor not in ("loss", "objective", "gradient_norm")
+        return self.greater_is_better
+
+    def _count(self, value):
+        """Return whether a value is the best so far, and whether patience ends with it."""
+        tol = -math.inf if self.tol is None else self.tol
+        self._n_bad = 0 if value <= self._best - tol else self._n_bad + 1
+        is_best = value < self._best
+        self._best = value if is_best else self._best
+        at_end = self._n_bad >= self.patience
+        self._n_bad = 0 if at_end else self._n_bad
+        return is_best, at_end
 
 
 class EpochScoring(BaseEstimator):
     """
     Score the model after every epoch, as a column of the history.
+
+    Copies that `sklearn.base.clone` makes, as a search does for each candidate, share its data.
 
     Parameters
     ----------
@@ -238,6 +251,10 @@ class EpochScoring(BaseEstimator):
         self.scoring = scoring
         self.sample_weight = sample_weight
         self.name = name
+
+    def __sklearn_clone__(self):
+        """Return a copy that shares the data."""
+        return type(self)(**self.get_params(deep=False))
 
     def on_train_begin(self, training):
         """Prepare X, and score once, so that a scorer that fails does so before the training."""

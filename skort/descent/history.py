@@ -15,7 +15,7 @@ class History(dict):
 
     Examples
     --------
-    >>> from skort.descent.history import History
+    >>> from skort.callbacks import History
     >>> history = History()
     >>> history.next_epoch(objective=3.0)
     >>> history.next_epoch(objective=2.0)

@@ -100,7 +100,7 @@ class SGD(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from skort.descent.optimizers import SGD
+    >>> from skort.optimizers import SGD
     >>> weights, gradient = np.array([1.0, 2.0]), np.array([10.0, 20.0])
     >>> SGD().update(weights, gradient, 0.1, state={}, scratch=np.empty(2))
     >>> weights
@@ -147,7 +147,7 @@ class Momentum(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from skort.descent.optimizers import Momentum
+    >>> from skort.optimizers import Momentum
     >>> optimizer = Momentum(momentum=0.5)
     >>> weights, gradient = np.array([1.0, 2.0]), np.array([10.0, 20.0])
     >>> state = optimizer.start(1, 1, weights.dtype)
@@ -213,7 +213,7 @@ class Nesterov(Momentum):
     Examples
     --------
     >>> import numpy as np
-    >>> from skort.descent.optimizers import Nesterov
+    >>> from skort.optimizers import Nesterov
     >>> optimizer = Nesterov(momentum=0.5)
     >>> weights, gradient = np.array([1.0, 2.0]), np.array([10.0, 20.0])
     >>> optimizer.update(weights, gradient, 0.1, optimizer.start(1, 1, weights.dtype), scratch=np.empty(2))
@@ -276,7 +276,7 @@ class Adam(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from skort.descent.optimizers import Adam
+    >>> from skort.optimizers import Adam
     >>> weights, gradient = np.array([1.0, 2.0]), np.array([10.0, -0.02])
     >>> Adam().update(weights, gradient, 0.1, Adam().start(1, 1, weights.dtype), scratch=np.empty(2))
     >>> weights.round(4)

@@ -80,7 +80,7 @@ class Constant(Schedule):
 
     Examples
     --------
-    >>> from skort.descent.schedules import Constant
+    >>> from skort.schedules import Constant
     >>> Constant(eta0=0.1).simulate(3)
     array([0.1, 0.1, 0.1])
 
@@ -114,7 +114,7 @@ class InvScaling(Schedule):
 
     Examples
     --------
-    >>> from skort.descent.schedules import InvScaling
+    >>> from skort.schedules import InvScaling
     >>> InvScaling(eta0=0.1, power_t=0.5).simulate(4).round(3)
     array([0.1  , 0.071, 0.058, 0.05 ])
 
@@ -150,7 +150,7 @@ class Optimal(Schedule):
 
     Examples
     --------
-    >>> from skort.descent.schedules import Optimal
+    >>> from skort.schedules import Optimal
     >>> Optimal(alpha=1e-4).simulate(1001)[[0, 1000]].round(6)
     array([10.,  5.])
 
@@ -184,7 +184,7 @@ class Adaptive(Schedule):
 
     Examples
     --------
-    >>> from skort.descent.schedules import Adaptive
+    >>> from skort.schedules import Adaptive
     >>> schedule = Adaptive(eta0=0.1)
     >>> etas = [schedule(t=100)]
     >>> while schedule.on_bad_epochs():
@@ -237,7 +237,7 @@ class Cosine(Schedule):
 
     Examples
     --------
-    >>> from skort.descent.schedules import Cosine
+    >>> from skort.schedules import Cosine
     >>> Cosine(n_updates=4, eta0=1.0).simulate(6).round(3)
     array([1.   , 0.854, 0.5  , 0.146, 0.   , 0.   ])
 
@@ -279,7 +279,7 @@ class Warmup(Schedule):
 
     Examples
     --------
-    >>> from skort.descent.schedules import Constant, Cosine, Warmup
+    >>> from skort.schedules import Constant, Cosine, Warmup
     >>> Warmup(Constant(eta0=1.0), n_updates=4).simulate(6)
     array([0.25, 0.5 , 0.75, 1.  , 1.  , 1.  ])
 

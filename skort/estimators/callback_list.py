@@ -31,5 +31,3 @@ def callback_list(estimator, scoring=None, *, one_epoch=False):
     # A bar or lines come last: they show what the others have written down.
     shown = [ProgressBar()] if estimator.verbose == 1 else lines
     return [*([] if scoring is None else [scoring]), stopping, *users, *shown]
-
-

@@ -70,7 +70,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Of "elasticnet": between 0 for "l2" and 1 for "l1".
     optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
-        "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.descent.optimizers`, which may be given with other
+        "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.optimizers`, which may be given with other
         parameters. Solver "session" has "sgd" and "adam". Momentum moves the weights about ten times as far as "sgd"
         at the same learning rate; "adam" suits one of 0.001 to 0.01.
     max_grad_norm : float or None, default=None
@@ -79,7 +79,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         "constant" for :math:`\eta = eta0`, "invscaling" for :math:`\eta = eta0 / t^{power\_t}`, "optimal" for
         :math:`\eta = 1 / (\alpha (t_0 + t - 1))` with :math:`t_0 = \alpha^{-3/4}`, where t counts the updates from 1;
         "adaptive" for `eta0`, and a fifth of it whenever the training would end because of `tol`, down to 1e-6. Or any
-        function of t, such as `Cosine()` and `Warmup()` of `skort.descent.schedules`.
+        function of t, such as `Cosine()` and `Warmup()` of `skort.schedules`.
     eta0 : float, default=0.01
         Initial learning rate, positive. It suits standardised features.
     power_t : float, default=0.25
@@ -127,7 +127,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Whether `fit` begins with the weights of the last fit. All else begins anew.
     callbacks : list or None, default=None
         Objects with some of the methods `on_train_begin`, `on_batch_end`, `on_epoch_end` and `on_train_end`, called in
-        their order with the training (`skort.descent.training.Training`); `skort.callbacks` brings some.
+        their order with the training (`skort.callbacks.Training`); `skort.callbacks` brings some.
     verbose : int, default=0
         1: a tqdm bar over epochs with the objective, in a terminal or a notebook. 2: a line an epoch.
 

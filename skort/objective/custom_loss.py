@@ -34,21 +34,25 @@ class Loss(BaseEstimator):
 
     Examples
     --------
-    The logarithm of the hyperbolic cosine, a smooth absolute error, fits the mean of symmetric data:
+    The logarithm of the hyperbolic cosine, a smooth absolute error, fits the mean of symmetric data. Its value is
+    written as :math:`|r| + \log(1 + e^{-2 |r|}) - \log 2`, since :math:`\cosh r` overflows in float32 above r = 89:
 
     >>> import numpy as np
     >>> from skort import OrtSGDRegressor
     >>> from skort.objective import Loss
     >>> log_cosh = Loss('''
     ... log_cosh (score, target) => (loss) {
-    ...     half = Constant <value = float {0.5}> ()
+    ...     one = Constant <value = float {1.0}> ()
+    ...     minus_two = Constant <value = float {-2.0}> ()
+    ...     log_two = Constant <value = float {0.6931471805599453}> ()
     ...     residual = Sub (score, target)
-    ...     minus_residual = Neg (residual)
-    ...     up = Exp (residual)
-    ...     down = Exp (minus_residual)
-    ...     sum = Add (up, down)
-    ...     cosh = Mul (half, sum)
-    ...     loss = Log (cosh)
+    ...     distance = Abs (residual)
+    ...     exponent = Mul (minus_two, distance)
+    ...     small = Exp (exponent)
+    ...     ratio = Add (one, small)
+    ...     log_ratio = Log (ratio)
+    ...     sum = Add (distance, log_ratio)
+    ...     loss = Sub (sum, log_two)
     ... }''')
     >>> X, y = np.zeros((3, 1)), [1.0, 2.0, 3.0]
     >>> OrtSGDRegressor(loss=log_cosh, eta0=0.5).fit(X, y).predict(X[:1]).round(2)

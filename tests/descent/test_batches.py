@@ -202,6 +202,7 @@ def test_a_window_reads_few_blocks(n_features, batch_size):
         assert len(np.unique(rows // shape.length)) <= shape.n_blocks + batch_size < n // shape.length / 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [200, 1000])
 @pytest.mark.parametrize("run", [100_000, 2000, 20])
 def test_the_composition_of_batches_is_that_of_two_stage_sampling(rng, run, batch_size):

@@ -6,7 +6,9 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+from skort import OrtSGDRegressor
 from skort.descent.callbacks import EarlyStopping, EpochLines, EpochScoring, ProgressBar, check_callbacks
 from skort.descent.checkpoint import Checkpoint
 from skort.descent.history import History
@@ -18,7 +20,11 @@ class Scripted:
     def __init__(self, name, values):
         self.name, self.values = name, values
         self.max_iter, self.history = len(values), History()
-        self.stopped, self.best = False, None
+        self.stopped, self.bests = False, []
+
+    @property
+    def best(self):
+        return self.bests[-1] if self.bests else None
 
     @property
     def n_epochs(self):
@@ -28,7 +34,7 @@ class Scripted:
         self.stopped = True
 
     def keep_best(self):
-        self.best = self.n_epochs
+        self.bests.append(self.n_epochs)
 
     def run(self, callback):
         getattr(callback, "on_train_begin", lambda training: None)(self)
@@ -90,6 +96,41 @@ def test_early_stopping_counts_what_came_before_a_checkpoint():
     assert training.stopped
 
 
+def epochs(stopping, objectives):
+    """Run a training in which the objective of some epochs, those of None, is not written down."""
+    training = Scripted("objective", objectives)
+    stopping.on_train_begin(training)
+    for value in objectives:
+        training.history.next_epoch(seconds=1.0, **({} if value is None else {"objective": value}))
+        stopping.on_epoch_end(training)
+        if training.stopped:
+            break
+    return training
+
+
+def test_epochs_without_a_new_value_do_not_count():
+    stopping = EarlyStopping("objective", patience=2)
+    training = epochs(stopping, [3.0, None, None, None, 2.0, None, 2.5, None, None, 1.5])
+    assert not training.stopped
+    # The weights of the epochs with 3, 2 and 1.5.
+    assert training.bests == [1, 5, 10]
+    training = epochs(stopping, [3.0, None, 3.5, None, None, 3.2, 1.0])
+    assert training.stopped
+    assert training.n_epochs == 6
+    assert training.bests == [1]
+
+
+def test_an_epoch_without_a_value_does_not_keep_its_weights_for_the_best_value_before_a_checkpoint():
+    training = Scripted("objective", [])
+    training.history.next_epoch(seconds=1.0, objective=3.0)
+    training.history.next_epoch(seconds=1.0)
+    stopping = EarlyStopping("objective", patience=1)
+    stopping.on_train_begin(training)
+    stopping.on_epoch_end(training)
+    assert training.best is None
+    assert not training.stopped
+
+
 def test_greater_is_better_may_be_said():
     training = Scripted("error", [3.0, 2.0, 4.0]).run(EarlyStopping("error", greater_is_better=False))
     assert training.best == 2
@@ -98,6 +139,19 @@ def test_greater_is_better_may_be_said():
 def test_a_column_that_is_not_there_is_named():
     with pytest.raises(ValueError, match=r"monitor='accuracy' is not in the history, which has \['objective'\]"):
         Scripted("objective", [1.0]).run(EarlyStopping("accuracy"))
+
+
+@pytest.mark.parametrize("wrap", [lambda scoring: scoring, lambda scoring: OrtSGDRegressor(callbacks=[scoring])])
+def test_clones_of_a_scoring_share_its_data(wrap):
+    X, y, sample_weight = np.ones((4, 2)), np.arange(4.0), np.ones(4)
+    scoring = EpochScoring(X, y, "r2", sample_weight=sample_weight, name="r2")
+    cloned = clone(wrap(scoring))
+    copy = cloned.callbacks[0] if isinstance(cloned, OrtSGDRegressor) else cloned
+    assert copy is not scoring
+    assert (copy.scoring, copy.name) == ("r2", "r2")
+    assert np.shares_memory(copy.X, X)
+    assert np.shares_memory(copy.y, y)
+    assert np.shares_memory(copy.sample_weight, sample_weight)
 
 
 def test_lines():

@@ -62,6 +62,7 @@ def test_each_round_deals_a_row_of_every_block(n_more, n_blocks, length, seed):
         assert sorted(dealt // length) == list(range(n_blocks))
 
 
+@pytest.mark.slow
 def test_every_place_of_an_order_is_as_likely_for_every_row():
     random_state, shape = np.random.RandomState(0), WindowShape(4, 3)
     orders = np.array([shape.deal(2, 4, random_state) for _ in range(20_000)])

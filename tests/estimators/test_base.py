@@ -53,9 +53,35 @@ def short(estimator_class, inner=None, **options):
 
 
 def state(estimator):
-    """Return what identifies an estimator's state: identities, and bytes of what could be changed in place."""
-    fitted = {name: value for name, value in vars(estimator).items() if name not in estimator.get_params(deep=False)}
-    return {name: id(value) for name, value in fitted.items()}, pickle.dumps(fitted.get("weights_"))
+    """Return the value of everything that a fit leaves, public or pickled, each as a hash: name -> str."""
+    names = [name for name in dir(estimator) if name.endswith("_") and not name.startswith("_")]
+    values = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
+    if "n_iter_" in values:
+        values["predict"] = estimator.predict(data(n_features=estimator.n_features_in_)[0])
+        values["to_onnx"] = estimator.to_onnx().SerializeToString()
+        values["to_sklearn"] = vars(estimator.to_sklearn())
+    # Last: what is made when it is first asked for is there now.
+    values["pickle"] = pickle.dumps(estimator)
+    return {name: joblib.hash(value) for name, value in values.items()}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: model.fit(*data(seed=1)),
+        lambda model: model.partial_fit(*data()),
+        lambda model: setattr(model, "n_iter_", 3),
+        lambda model: model.history_["loss"].append(0.0),
+    ],
+)
+@pytest.mark.parametrize("estimator_class", ESTIMATORS)
+def test_state_sees_changes(estimator_class, change):
+    model = short(estimator_class).fit(*data())
+    before = state(model)
+    assert before.keys() >= {"weights_", "history_", "loss_curve_", "n_iter_", "t_", "onnx_", "predict", "pickle"}
+    assert state(model) == before
+    change(model)
+    assert state(model) != before
 
 
 # --- bad input
@@ -242,6 +268,7 @@ def test_a_missing_runtime_is_named_and_changes_nothing(monkeypatch, solver):
     assert state(model) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 16])
 def test_weighted_batches_lead_to_the_weighted_optimum(solver, batch_size):
     X, y = data(seed=1)
@@ -283,6 +310,7 @@ def test_copies_predict_the_same(solver, estimator_class, inner, tmp_path):
         assert copied.training_graphs().keys() == estimator.training_graphs().keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator_class, inner", MODELS)
 def test_search_and_cross_validation(solver, estimator_class, inner):
     X, y = data()
@@ -572,6 +600,7 @@ def test_fit_copies_X_once_to_float32_at_most(solver, given, copies):
     assert peak < copies * 4 * X.size + 100 * len(X)
 
 
+@pytest.mark.slow
 def test_fits_leave_no_memory_behind():
     code = """
 import resource, numpy as np

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from skort import OrtSGDClassifier
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "load, inner, reference",
     [

@@ -45,6 +45,7 @@ LEARNING_RATES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", LEARNING_RATES)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("problem", [least_squares, logistic])

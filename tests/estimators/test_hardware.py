@@ -89,7 +89,14 @@ def test_a_stream_goes_on_with_other_threads(threads):
     same(model, short().partial_fit(X, Y).partial_fit(X, Y).partial_fit(X, Y))
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+@pytest.mark.parametrize(
+    "backend",
+    [
+        pytest.param("loky", marks=pytest.mark.slow),
+        "threading",
+        pytest.param("multiprocessing", marks=pytest.mark.slow),
+    ],
+)
 def test_one_thread_in_workers(backend):
     with joblib.parallel_config(backend, n_jobs=2):
         assert n_threads(None) == 2

@@ -43,6 +43,7 @@ def served(estimator, X):
     return session.run(None, {"X": X.astype(estimator.dtype)})[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model_class", REGRESSORS, ids=lambda t: t.__name__)
 def test_regressors(model_class, solver):
     y = regression_targets(model_class)
@@ -68,6 +69,7 @@ def test_one_column_of_targets_stays_a_column(model):
     np.testing.assert_allclose(estimator.to_sklearn().predict(X), estimator.predict(X), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("y", [KINDS, NAMES, KINDS > 0], ids=["ints", "names", "two"])
 @pytest.mark.parametrize("model_class", CLASSIFIERS, ids=lambda t: t.__name__)
 def test_classifiers(model_class, y, solver):
@@ -84,6 +86,7 @@ def test_classifiers(model_class, y, solver):
         np.testing.assert_allclose(plain.decision_function(WINES), scores, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model_class", REGRESSORS, ids=lambda t: t.__name__)
 def test_fitted_regressors_keep_their_weights(model_class):
     y = regression_targets(model_class)
@@ -93,6 +96,7 @@ def test_fitted_regressors_keep_their_weights(model_class):
     np.testing.assert_allclose(frozen.to_sklearn().predict(X), fitted.predict(X), rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("y", [KINDS, KINDS > 0], ids=["three", "two"])
 @pytest.mark.parametrize("model_class", CLASSIFIERS, ids=lambda t: t.__name__)
 def test_fitted_classifiers_keep_their_weights(model_class, y):

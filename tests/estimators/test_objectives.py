@@ -1,17 +1,22 @@
 """Every loss and penalty from end to end: optima, closed forms, both solvers, what is refused."""
 
+import doctest
+import inspect
 import pickle
 
 import numpy as np
 import onnx.printer
 import pytest
+from scipy.optimize import minimize
 from sklearn.base import clone
+from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     ElasticNet,
     GammaRegressor,
     Lasso,
+    LinearRegression,
     LogisticRegression,
     PoissonRegressor,
     SGDClassifier,
@@ -19,6 +24,7 @@ from sklearn.linear_model import (
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.preprocessing import scale
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.descent.optimizers import Adam
@@ -379,6 +385,40 @@ def test_log_loss_of_ones_own_trains_a_classifier(dtype):
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
     assert [output.name for output in ours.onnx_.graph.output] == ["label"]
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(ours)).predict(X), ours.predict(X))
+
+
+@pytest.fixture
+def log_cosh():
+    """The loss in the docstring of `Loss`, read from there."""
+    names = {}
+    for example in doctest.DocTestParser().get_examples(inspect.getdoc(Loss)):
+        if "log_cosh" not in names:
+            exec(example.source, names)
+    return names["log_cosh"]
+
+
+def test_the_documented_log_cosh_and_its_gradient_are_finite_everywhere(solver, log_cosh):
+    residual = np.array([[0.0, 1e-3, 0.5, 3.0, 88.0, 89.0, 346.0, 1e4]])
+    y = np.hstack([residual, -residual])
+    options = {"loss": log_cosh, "penalty": None, "eta0": y.size, "max_iter": 1, "tol": None}
+    model = OrtSGDRegressor(solver=solver, **options).fit([[0.0]], y)
+    # log(cosh(r)), and one step by the gradient of the mean over outputs.
+    assert model.loss_ == pytest.approx(np.mean(np.logaddexp(y, -y) - np.log(2)), rel=1e-6)
+    np.testing.assert_allclose(model.intercept_, np.tanh(y[0]), rtol=0, atol=2e-7)
+
+
+def test_the_documented_log_cosh_fits_large_targets(solver, log_cosh):
+    X, y = load_diabetes(return_X_y=True)
+    X = scale(X)
+    options = {"penalty": None, "eta0": 10.0, "learning_rate": "adaptive", "max_iter": 200, "random_state": 0}
+    model = OrtSGDRegressor(solver=solver, loss=log_cosh, **options).fit(X, y)
+
+    def objective(weights):
+        residual = X @ weights[1:] + weights[0] - y
+        return np.mean(np.logaddexp(residual, -residual) - np.log(2))
+
+    optimum = minimize(objective, np.append(np.mean(y), LinearRegression().fit(X, y).coef_))
+    assert objective(np.append(model.intercept_, model.coef_)) < 1.01 * optimum.fun
 
 
 def test_an_inverse_link_of_ones_own_is_exported(run_onnx):

@@ -131,7 +131,7 @@ def served(estimator, X):
     return session.run(None, feeds(X, raw_inputs(X), estimator.dtype))
 
 
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-6)])
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), pytest.param("float64", 1e-6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PIPELINES)
 def test_regression(name, dtype, tolerance, solver):
     if (solver, dtype) == ("session", "float64"):

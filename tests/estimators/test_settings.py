@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
-
 from sklearn.neural_network import MLPClassifier
 
 from skort import OrtSGDClassifier, OrtSGDRegressor

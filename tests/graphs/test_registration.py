@@ -112,7 +112,7 @@ def test_several_outputs(model, converted):
     np.testing.assert_allclose(prediction, model.predict(X), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("y", LABELS.values(), ids=LABELS)
 @pytest.mark.parametrize("model", CLASSIFIERS.values(), ids=CLASSIFIERS)
 def test_classifiers(model, y, dtype, converted):
@@ -303,7 +303,13 @@ def test_subclasses_are_registered(converted):
     assert prediction.shape == (len(X), 1)
 
 
-@pytest.mark.parametrize("imports", ["import skl2onnx, skort", "import skort, skl2onnx", "import skl2onnx"])
+@pytest.mark.parametrize(
+    "imports",
+    [
+        *(pytest.param(f"import {both}", marks=pytest.mark.slow) for both in ("skl2onnx, skort", "skort, skl2onnx")),
+        "import skl2onnx",
+    ],
+)
 def test_a_pickled_model_in_a_new_process(imports, tmp_path, run_onnx):
     model = ensemble.VotingRegressor([("a", regressor()), ("b", regressor(3))]).fit(X, TARGET)
     (tmp_path / "model.pickle").write_bytes(pickle.dumps(model))

@@ -143,6 +143,7 @@ def test_value_and_gradient_are_the_formula(name, n_outputs, dtype, rng, run_los
     np.testing.assert_allclose(gradient, expected_gradient, **DTYPES[dtype])
 
 
+@pytest.mark.slow
 @outputs
 @matrix
 def test_gradient_is_the_central_difference_of_the_value(name, n_outputs, rng, run_loss):

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
+from skort.solvers.resident import ResidentSolver
 
 from skort.descent.batches import Batches
 from skort.descent.optimizers import OPTIMIZERS, SGD, Adam
@@ -18,7 +19,6 @@ from skort.objective.nodes import Objective
 from skort.runtime.device import Device
 from skort.solvers import solver_class
 from skort.solvers.graph import GraphSolver
-from skort.solvers.resident import ResidentSolver
 
 REMOTE = Device(is_remote=True)
 RNG = np.random.default_rng(0)

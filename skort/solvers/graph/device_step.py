@@ -33,6 +33,7 @@ added (sums, share, objective, loss) => (next_sums) {
     next_sums = Add (sums, parts)
 }"""
 
+
 def rows_name(name):
     """Return the name of the input that holds all rows of the step's input `name`."""
     return f"skort_all/{name}"
