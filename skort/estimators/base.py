@@ -1,6 +1,7 @@
 """What the regressor and the classifier share: parameters, one fit, the fitted model."""
 
 import copy
+import functools
 from numbers import Integral, Real
 
 import numpy as np
@@ -220,8 +221,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         from skort.graphs.score_graph import ScoreSpec
 
         n_outputs = encoded.target.shape[1]
-        spec = ScoreSpec(
-            n_features=X.shape[1],
+        spec = functools.partial(
+            ScoreSpec,
             n_outputs=n_outputs,
             dtype=settings.dtype,
             is_classifier=encoded.classes is not None,

@@ -1,6 +1,7 @@
 """What the user put inside an estimator: steps before a model, and the model."""
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +121,7 @@ class InnerModel:
             raise ValueError(f"classes={classes} are not those of the fitted estimator: {fitted}.")
         return fitted
 
-    def fit(self, X, y, spec: "ScoreSpec", random_state, trainable):
+    def fit(self, X, y, spec: "Callable[..., ScoreSpec]", random_state, trainable):
         """
         Fit the steps before the model, and convert the model to ONNX.
 
@@ -129,8 +130,8 @@ class InnerModel:
         X : array-like, sparse matrix, DataFrame or texts of shape (n_samples, ...)
             Validated, where there are no steps.
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        spec : ScoreSpec
-            What the data and the loss ask of the score graph.
+        spec : callable
+            Number of features that the model gets -> ScoreSpec.
         random_state : numpy.random.RandomState
             Draws the initial weights.
         trainable : None, str or list of str
@@ -150,11 +151,11 @@ class InnerModel:
         from skort.graphs.trainable import select_trainable
         from skort.graphs.transformers import sample, trainable_steps, transformer_graph
 
-        dtype, transformers, some_rows, raw_X = spec.dtype, self.transformers, sample(X), X
+        transformers, some_rows, raw_X = self.transformers, sample(X), X
+        dtype = spec(0).dtype
         if transformers is not None:
             X = _numbers(transformers.fit_transform(X, y), dtype)
-        spec = dataclasses.replace(spec, n_features=X.shape[1])
-        score_graph = initial_score_graph(self.model, spec, random_state, is_fitted=self.is_fitted)
+        score_graph = initial_score_graph(self.model, spec(X.shape[1]), random_state, is_fitted=self.is_fitted)
         if trainable is not None:
             first, score_graph = select_trainable(score_graph, trainable_steps(transformers, dtype), trainable)
             if first is not None:

@@ -47,7 +47,7 @@ def test_a_name_is_recorded_once_an_epoch(name):
 def test_a_head_goes_its_own_way():
     columns = history()
     copied = columns.head(3, list(columns))
-    assert {name: str(column) for name, column in copied.items()} == {n: str(c) for n, c in columns.items()}
+    assert copied["loss"] == columns["loss"]
     copied.next_epoch(loss=0.0, eta=0.1)
     assert columns.n_epochs == 3
     assert copied.n_epochs == 4

@@ -8,7 +8,7 @@ import pytest
 
 from skort.descent.batches import Batches, HostBatch
 from skort.descent.callbacks import EarlyStopping
-from skort.descent.progress.rows() import History
+from skort.descent.progress import Progress
 from skort.descent.loop import minimise
 from skort.descent.schedules import Adaptive, Constant, InvScaling
 from skort.descent.training import Training
@@ -200,7 +200,8 @@ def test_an_interruption_leaves_the_last_whole_epoch(error, hook, n_updates):
     assert descent.weights == two_epochs.weights
     assert descent.progress.n_updates == two_epochs.progress.n_updates == 4
     assert descent.progress.rows()["loss"] == two_epochs.progress.rows()["loss"]
-    np.testing.assert_array_equal(descent.progress.generator().permutation(99), two_epochs.progress.generator().permutation(99))
+    generators = (outcome.progress.generator() for outcome in (descent, two_epochs))
+    np.testing.assert_array_equal(*(generator.permutation(99) for generator in generators))
     assert len(recorder.seen) - recorder.seen.count(None) == 0
 
 

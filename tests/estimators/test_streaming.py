@@ -447,7 +447,7 @@ def test_partial_fit_refuses_another_model_by_name(inner, name, value):
 def test_a_frozen_model_is_the_same_in_copies(copied):
     X, y = data()
     frozen = FrozenEstimator(LogisticRegression().fit(X, y))
-    model = copied(short(OrtSGDClassifier, frozen).partial_fit(X, y)).partial_fit(X, y)
+    model = copied(short(OrtSGDClassifier, frozen).partial_fit(X, y, classes=[0, 1])).partial_fit(X, y)
     assert model.n_iter_ == 2
     model.set_params(estimator=FrozenEstimator(LogisticRegression().fit(X, y)))
     with pytest.raises(ValueError, match="estimator was changed"):
