@@ -126,7 +126,13 @@ def load_progress(path: str | os.PathLike) -> Progress:
                 for part in (_SOLVER, _BEST)
             )
         history = History(others.pop("history"))
-        table = {"history": history, "n_epochs": history.n_epochs, "columns": tuple(history)}
-        return Progress(solver=solver, best=best or None, **table, **others)
+        return Progress(
+            solver=solver,
+            best=best or None,
+            history=history,
+            n_epochs=history.n_epochs,
+            columns=tuple(history),
+            **others,
+        )
     except (AttributeError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(f"resume_from={str(path)!r} is no checkpoint of a training.") from error

@@ -39,7 +39,7 @@ def rate(schedule, t):
     """
     eta = schedule(t)
     # A float first: whether it is a Real takes longer to say, and this is asked before every update.
-    if not (isinstance(eta, (float, Real)) and 0 <= eta < math.inf):
+    if not (isinstance(eta, (float, Real)) and 0 <= float(eta) < math.inf):
         raise ValueError(f"learning_rate={schedule!r} has to give a finite number >= 0, gave {eta!r} for update {t}.")
     # A Python float: numpy's would make float64 arithmetic of float32 weights.
     return float(eta)

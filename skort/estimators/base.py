@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import math
 from numbers import Integral, Real
 
 import numpy as np
@@ -96,7 +97,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         """Make skl2onnx convert models that hold this one: here, so that `import skort` need not import it."""
         from skort.graphs.registration import register
 
-        register(type(self))
+        register(type(self))  # type: ignore[arg-type]  # classes are hashable
 
     def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, classes=None, one_epoch=False):
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
@@ -186,7 +187,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         """Forget an earlier fit, and take what a draft has learned."""
         for name in self._left_by_fit():
             delattr(self, name)
-        vars(self).update((name, getattr(draft, name)) for name in draft._left_by_fit())
+        for name in draft._left_by_fit():
+            setattr(self, name, getattr(draft, name))
         self._register()
 
     def _validate(self, X, y, *, has_steps, reset=True):
@@ -259,7 +261,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         progress = outcome.progress
         self._keep_model(self._fitted.with_weights(outcome.weights))
         new_losses = progress.history["objective"][stream.progress.n_epochs :]
-        self.best_loss_ = min([*new_losses, *([self.best_loss_] if stream.progress.n_epochs else [])])
+        self.best_loss_ = min([*new_losses, getattr(self, "best_loss_", math.inf)])
         self.loss_, self.n_iter_, self.t_ = new_losses[-1], progress.n_epochs, progress.n_updates
         self.solver_ = stream.solver_name
         self._progress, self._settings, self._batch_size = progress, stream.settings, batches.batch_size

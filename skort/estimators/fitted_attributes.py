@@ -26,6 +26,7 @@ class FittedAttributes:
     _fitted: FittedModel
     _progress: Progress
     _settings: Settings
+    _batch_size: int
     solver_: str
 
     @property
@@ -50,7 +51,7 @@ class FittedAttributes:
     def loss_curve_(self) -> list[float]:
         """The objective of every epoch, the penalty included."""
         check_is_fitted(self)
-        return self._progress.column("objective")
+        return self._progress.column("objective") or []
 
     @property
     def validation_scores_(self) -> list[float] | None:

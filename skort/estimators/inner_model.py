@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -158,7 +159,7 @@ class InnerModel:
         score_graph = initial_score_graph(self.model, spec(X.shape[1]), random_state, is_fitted=self.is_fitted)
         if trainable is not None:
             first, score_graph = select_trainable(score_graph, trainable_steps(transformers, dtype), trainable)
-            if first is not None:
+            if first is not None and transformers is not None:
                 transformers = transformers[:first] if first else None
                 X = _numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
         graph = None if transformers is None else transformer_graph(transformers, some_rows, dtype)
@@ -284,13 +285,13 @@ class Preprocessing:
     transformers : Pipeline or None
     graph : onnx.ModelProto or None
         The same as ONNX.
-    dtype : str
-        "float32" or "float64", of what comes out.
+    dtype : dtype
+        float32 or float64, of what comes out.
     """
 
     transformers: Pipeline | None
     graph: "onnx.ModelProto | None"
-    dtype: str
+    dtype: DTypeLike
 
     def transform(self, X):
         """Return what the steps make of X: an array or a CSR matrix of `dtype`."""

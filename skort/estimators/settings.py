@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -198,9 +198,9 @@ def _given(estimator):
 
 
 @functools.cache
-def _parameter_names(cls):
+def _parameter_names(cls: Hashable) -> tuple[str, ...]:
     """Return the names of the parameters of a scikit-learn class, which `get_params` finds anew in every call."""
-    return tuple(inspect.signature(cls).parameters)
+    return tuple(inspect.signature(cls).parameters)  # type: ignore[arg-type]
 
 
 def snapshot(value):
@@ -219,7 +219,7 @@ def snapshot(value):
         # It is fitted: its parameters do not say what it is.
         return value.estimator
     if isinstance(value, BaseEstimator):
-        names = _parameter_names(type(value))
+        names = _parameter_names(type(value))  # type: ignore[arg-type]  # classes are hashable
         return type(value), {name: snapshot(getattr(value, name, None)) for name in names}
     if isinstance(value, dict):
         return {key: snapshot(part) for key, part in value.items()}

@@ -3,7 +3,7 @@
 import abc
 import functools
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import onnx
@@ -79,8 +79,8 @@ class BaseSolver(abc.ABC):
     """
     What all solvers share: weights and state by name, and what the steps of an epoch add up to.
 
-    A subclass brings `name`, `gradient`, `check`, `step`, `gradient_norm`, `training_graphs`, and `_read` and `_write`,
-    which know where the arrays of its state are.
+    A subclass brings the abstract methods, `name`, `gradient` and `batch`. Its `_read` and `_write` know where the arrays
+    of its state are.
 
     Parameters
     ----------
@@ -88,14 +88,32 @@ class BaseSolver(abc.ABC):
     """
 
     #: The value of the estimators' parameter `solver`.
-    name: ClassVar[str]
+    name: ClassVar[Literal["graph", "agent", "session"]]
     #: What it differentiates of a graph, see `skort.graphs.differentiable.undifferentiable`.
-    gradient: ClassVar[Gradient]
+    gradient: Gradient
+    batch: Any
 
     def __init__(self, problem: Problem):
         self._initial = problem.weights
         self._rule = problem.rule()
         self._objective = self._objective_sum = self._loss_sum = 0.0
+
+    @classmethod
+    @abc.abstractmethod
+    def check(cls, dtype: np.dtype, update: Update) -> None:
+        """Raise an error where the installed ONNX Runtime cannot train so this way."""
+
+    @abc.abstractmethod
+    def step(self, eta: float, share: float) -> None:
+        """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
+
+    @abc.abstractmethod
+    def gradient_norm(self) -> float:
+        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
+
+    @abc.abstractmethod
+    def training_graphs(self) -> dict[str, onnx.ModelProto]:
+        """Return every ONNX graph that a step runs, by name."""
 
     @classmethod
     def check_model(cls, problem: Problem) -> None:

@@ -8,7 +8,7 @@ from skort.descent.update import Update
 from skort.exceptions import NotTrainableError
 from skort.runtime.device import CPU, Device
 from skort.solvers.agent import AgentSolver
-from skort.solvers.base import Problem, Solver
+from skort.solvers.base import BaseSolver, Problem
 from skort.solvers.graph.device_solver import DeviceGraphSolver
 from skort.solvers.graph.solver import GraphSolver
 from skort.solvers.session import SessionSolver
@@ -16,7 +16,7 @@ from skort.solvers.session import SessionSolver
 __all__ = ["SOLVERS", "choose", "solver_class", "usable"]
 
 #: The values of the estimators' parameter `solver`, beside "auto": the fastest first, by `python -m benchmarks`.
-SOLVERS: dict[str, type[Solver]] = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
+SOLVERS: dict[str, type[BaseSolver]] = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
 
 # "graph" copies all weights and gradients once a step, which "agent" does not.
 _MANY_WEIGHTS = 500_000
@@ -53,7 +53,7 @@ def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -
     return names or usable(next(iter(SOLVERS)), dtype, update, device)
 
 
-def solver_class(name: str, device: Device) -> type[Solver]:
+def solver_class(name: str, device: Device) -> type[BaseSolver]:
     """Return the class of a solver on a device."""
     return DeviceGraphSolver if device.is_remote else SOLVERS[name]
 

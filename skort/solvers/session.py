@@ -1,5 +1,7 @@
 """TrainingSession: objective, gradient and update in one graph."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from skort.descent.batches import HostBatch
@@ -31,7 +33,7 @@ def _adam(optimizer, memory):
 
 
 # Of each optimizer and its state: TrainingSession's own, and the learning rate that it needs for the same steps.
-_OPTIMIZERS = {SGD: _sgd, Adam: _adam}
+_OPTIMIZERS: dict[type, Callable] = {SGD: _sgd, Adam: _adam}
 
 # The gradient of Relu takes longer in ONNX Runtime than the products of matrices, that of Mul does not.
 _OPERATORS = {
@@ -119,7 +121,6 @@ class SessionSolver(BaseSolver):
         self._memory = self._rule.start(*graph.n_weights(), objective.dtype)
         self._optimizer, self._eta = _OPTIMIZERS[type(update.optimizer)](update.optimizer, self._memory)
         self._session = BoundTrainingSession(self._model, self._trainable, inputs, self._optimizer, problem.device)
-        self.gradient_norm = self._session.gradient_norm
         self._loss = self._session.value(LOSS)
 
     def step(self, eta, share):
@@ -128,6 +129,10 @@ class SessionSolver(BaseSolver):
         if self._average is not None:
             self._average.count(self._vectors()["weights"], self._memory)
         self._add(share, objective, self._loss())
+
+    def gradient_norm(self):
+        """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
+        return self._session.gradient_norm()
 
     def _read(self):
         return self._memory | self._vectors()

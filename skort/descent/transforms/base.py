@@ -1,10 +1,8 @@
 """A rule: how a gradient changes the weights; an optimizer, or a transform around another rule."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-
-from skort.descent.optimizers import OnnxOptimizer, Optimizer
 
 if TYPE_CHECKING:
     from skort.onnx_text import Fragment
@@ -60,7 +58,7 @@ class OptimizerRule:
         For `add_nodes`, an `OnnxOptimizer`.
     """
 
-    def __init__(self, optimizer: Optimizer | OnnxOptimizer):
+    def __init__(self, optimizer: Any):
         self.optimizer = optimizer
         self.start, self.update, self.step_length = optimizer.start, optimizer.update, optimizer.step_length
 

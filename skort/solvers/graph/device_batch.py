@@ -5,6 +5,7 @@ import mmap
 import numpy as np
 
 from skort.descent.batches import HostBatch
+from skort.runtime.device import Device
 
 __all__ = ["DeviceBatch"]
 
@@ -27,9 +28,9 @@ class DeviceBatch:
     #: Windows of rows are not copied: the device has all rows.
     in_place = True
 
-    def __init__(self, device, batch_size, n_columns, dtype):
+    def __init__(self, device: Device, batch_size: int, n_columns: tuple[int, int], dtype):
         self._device = device
-        self._host = HostBatch.empty(batch_size, *n_columns, dtype)
+        self._host = HostBatch.empty(batch_size, n_columns[0], n_columns[1], dtype)
         self.sample_weight = self._host.sample_weight
         self._all = device.put(np.arange(batch_size))
         self._chosen = device.put(np.arange(batch_size))
