@@ -8,8 +8,8 @@ import pytest
 
 from skort.descent.batches import Batches, HostBatch
 from skort.descent.callbacks import EarlyStopping
-from skort.descent.progress import Progress
 from skort.descent.loop import minimise
+from skort.descent.progress import Progress
 from skort.descent.schedules import Adaptive, Constant, InvScaling
 from skort.descent.training import Training
 

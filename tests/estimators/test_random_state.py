@@ -1,5 +1,7 @@
 """A training has a random generator of its own."""
 
+# ruff: noqa: NPY002  (the global generator is what is tested)
+
 import numpy as np
 import pytest
 from sklearn.neural_network import MLPClassifier
