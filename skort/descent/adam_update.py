@@ -4,8 +4,8 @@ __all__ = ["adam_update"]
 
 # The correction is computed in float64, which a Constant would not be: it has the dtype of the weights.
 _ADAM = """\
-adam (%s) => (next_weights, length, next_first_moment, next_second_moment, next_n_updates) {
-    %s
+adam (weights, gradient, eta, first_moment, second_moment, n_updates)
+    => (next_weights, length, next_first_moment, next_second_moment, next_n_updates) {
     one = Constant <value = int64[1] {1}> ()
     beta_1 = ConstantOfShape <value = double[1] {%r}> (one)
     beta_2 = ConstantOfShape <value = double[1] {%r}> (one)
@@ -36,31 +36,18 @@ adam (%s) => (next_weights, length, next_first_moment, next_second_moment, next_
     divisor = Add (scale, epsilon)
     ratio = Div (next_first_moment, divisor)
     step = Mul (ratio, corrected)
-    next_weights = Sub (decayed, step)
+    next_weights = Sub (weights, step)
     length = Div (corrected, divisor)
 }"""
-_WEIGHT_DECAY = """begin = Constant <value = int64[1] {0}> ()
-    end = Constant <value = int64[1] {9223372036854775807}> ()
-    decay = Constant <value = float {%r}> ()
-    whole = Constant <value = float {1}> ()
-    lost = Mul (eta, decay)
-    kept = Sub (whole, lost)
-    coefficients = Slice (weights, begin, n_coefficients)
-    others = Slice (weights, n_coefficients, end)
-    shrunk = Mul (coefficients, kept)
-    decayed = Concat <axis = 0> (shrunk, others)"""
 
 
-def adam_update(beta_1, beta_2, epsilon, weight_decay):
+def adam_update(beta_1: float, beta_2: float, epsilon: float) -> str:
     """
     Return the ONNX function of Adam's `onnx_update`.
 
     Parameters
     ----------
-    beta_1, beta_2, epsilon, weight_decay : float
+    beta_1, beta_2, epsilon : float
         As of `Adam`.
     """
-    inputs, decayed = "weights, gradient, eta, first_moment, second_moment, n_updates", "decayed = Identity (weights)"
-    if weight_decay > 0:
-        inputs, decayed = f"{inputs}, n_coefficients", _WEIGHT_DECAY % weight_decay
-    return _ADAM % (inputs, decayed, beta_1, beta_2, 1 - beta_1, 1 - beta_2, beta_2, epsilon)
+    return _ADAM % (beta_1, beta_2, 1 - beta_1, 1 - beta_2, beta_2, epsilon)

@@ -61,7 +61,7 @@ class Optimizer(Protocol):
 
     def step_length(self, eta: float, state) -> float | np.ndarray:
         """
-        Return how far a gradient that stays one moves a weight in one update, after the last update.
+        Return the limit of the update for a constant gradient of one, at the state after the last update.
 
         Parameters
         ----------
@@ -258,9 +258,9 @@ class Adam(BaseEstimator):
         w &\leftarrow w - \eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \frac{m}{\sqrt{v} + \epsilon}
 
     in the t-th update, with :math:`m = v = 0` before the first, as in `sklearn.neural_network.MLPRegressor` and at the
-    end of section 2 of Kingma and Ba (arXiv:1412.6980). With a weight decay :math:`\lambda`, the coefficients (never
-    intercepts) are shrunk before, :math:`w \leftarrow (1 - \eta \lambda) w`, as in `torch.optim.AdamW` and in
-    Loshchilov and Hutter (arXiv:1711.05101): other than an l2 penalty, it is no part of the gradient.
+    end of section 2 of Kingma and Ba (arXiv:1412.6980). With a weight decay :math:`\lambda`, a training shrinks the
+    coefficients (never intercepts) before each update, :math:`w \leftarrow (1 - \eta \lambda) w`, as in
+    `torch.optim.AdamW`. This is a transform around the update, `skort.descent.transforms.decay.Decayed`.
 
     Parameters
     ----------
@@ -298,13 +298,12 @@ class Adam(BaseEstimator):
         self.weight_decay = weight_decay
 
     def start(self, n_coefficients, n_others, dtype):
-        """Return the state before the first update: both moments, the number of updates and of coefficients."""
+        """Return the state before the first update: both moments and the number of updates."""
         n_weights = n_coefficients + n_others
         return {
             "first_moment": np.zeros(n_weights, dtype),
             "second_moment": np.zeros(n_weights, dtype),
             "n_updates": np.zeros(1, np.int64),
-            "n_coefficients": np.array([n_coefficients]),
         }
 
     def corrected(self, eta, state):
@@ -320,9 +319,6 @@ class Adam(BaseEstimator):
         """Make one update in place."""
         first, second = state["first_moment"], state["second_moment"]
         beta_1, beta_2 = float(self.beta_1), float(self.beta_2)
-        if self.weight_decay > 0:
-            coefficients = weights[: int(state["n_coefficients"][0])]
-            np.multiply(coefficients, 1 - eta * float(self.weight_decay), out=coefficients)
         np.subtract(gradient, first, out=scratch)
         np.multiply(scratch, 1 - beta_1, out=scratch)
         np.add(first, scratch, out=first)
@@ -342,7 +338,7 @@ class Adam(BaseEstimator):
 
     def onnx_update(self):
         """Return the update as ONNX."""
-        return adam_update(*(float(p) for p in (self.beta_1, self.beta_2, self.epsilon, self.weight_decay)))
+        return adam_update(float(self.beta_1), float(self.beta_2), float(self.epsilon))
 
 
 #: The optimizers by name.

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skort.descent.optimizers import OnnxOptimizer, Optimizer
+from skort.descent.optimizers import Adam, OnnxOptimizer, Optimizer
 from skort.descent.transforms.averaging import Averaged
 from skort.descent.transforms.base import OptimizerRule, Rule
 from skort.descent.transforms.clipping import Clipped
+from skort.descent.transforms.decay import Decayed
 from skort.descent.transforms.soft_threshold import SoftThresholded
 
 __all__ = ["Update"]
@@ -31,9 +32,14 @@ class Update:
     max_grad_norm: float | None = None
     average: bool | int = False
 
+    @property
+    def weight_decay(self) -> float:
+        """How fast coefficients shrink beside the optimizer's update: the parameter of `Adam`."""
+        return float(self.optimizer.weight_decay) if isinstance(self.optimizer, Adam) else 0.0
+
     def rule(self, l1_strengths: np.ndarray | None = None) -> Rule:
         """
-        Return the optimizer and its transforms as one rule: clip, optimize, threshold, average.
+        Return the optimizer and its transforms as one rule: decay, clip, optimize, threshold, average.
 
         Parameters
         ----------
@@ -54,6 +60,8 @@ class Update:
         rule: Rule = OptimizerRule(self.optimizer)
         if self.max_grad_norm is not None:
             rule = Clipped(rule, self.max_grad_norm)
+        if self.weight_decay > 0:
+            rule = Decayed(rule, self.weight_decay)
         if l1_strengths is not None:
             rule = SoftThresholded(rule, l1_strengths)
         return Averaged(rule, self.average) if self.average else rule

@@ -78,7 +78,7 @@ class SessionSolver(BaseSolver):
             raise ValueError(
                 f'solver="session" trains in float32 only, got dtype="{dtype}". Use dtype="float32" or solver="graph".'
             )
-        if type(optimizer) not in _OPTIMIZERS or getattr(optimizer, "weight_decay", 0) > 0:
+        if type(optimizer) not in _OPTIMIZERS or update.weight_decay > 0:
             raise ValueError(
                 f'solver="session" has no optimizer={optimizer!r}: TrainingSession makes the update itself. '
                 'Use solver="graph", or optimizer="sgd" or "adam" (without weight_decay).'
@@ -126,8 +126,9 @@ class SessionSolver(BaseSolver):
     def step(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
         objective = self._session.run(self._eta(eta))
-        if self._average is not None:
-            self._average.count(self._vectors()["weights"], self._memory)
+        if self._average is not None and self._average.count(self._memory):
+            # To read the weights takes longer than many steps.
+            self._average.add(self._vectors()["weights"], self._memory)
         self._add(share, objective, self._loss())
 
     def gradient_norm(self):

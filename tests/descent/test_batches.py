@@ -8,7 +8,8 @@ import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skort.descent.batches import Batch, Batches
+from skort.descent import batches as batches_module
+from skort.descent.batches import Batches, HostBatch
 from skort.descent.windows import MANY_ROWS, WindowShape
 
 
@@ -24,7 +25,7 @@ def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0):
         random_state=np.random.RandomState(seed),
         sample_weight_scale=scale,
     )
-    batch = Batch.empty(batches.batch_size, 1, 1, np.float64)
+    batch = HostBatch.empty(batches.batch_size, 1, 1, np.float64)
     seen = []
     for share in batches.epoch(batch):
         np.testing.assert_array_equal(batch.X, batch.target)
@@ -85,7 +86,7 @@ def test_order_is_a_new_seeded_permutation_each_epoch():
 
     def two_epochs(seed):
         batches = Batches(X, X, None, batch_size=50, shuffle=True, random_state=np.random.RandomState(seed))
-        batch = Batch.empty(50, 1, 1, np.float64)
+        batch = HostBatch.empty(50, 1, 1, np.float64)
         return [batch.X.ravel().tolist() for _ in range(2) for _ in batches.epoch(batch)]
 
     first, second = two_epochs(3)
@@ -107,9 +108,21 @@ def test_sparse_rows_make_the_same_batches(rng, container):
     for rows in (X, container(X)):
         random_state = np.random.RandomState(0)
         batches = Batches(rows, X, None, batch_size=10, shuffle=True, random_state=random_state)
-        batch = Batch.empty(10, 4, 4, np.float32)
+        batch = HostBatch.empty(10, 4, 4, np.float32)
         seen.append([batch.X.copy() for _ in batches.epoch(batch)])
     np.testing.assert_array_equal(*seen)
+
+
+@pytest.mark.parametrize("container", [scipy.sparse.csr_matrix, scipy.sparse.csr_array, with_long_indices])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sparse_rows_are_the_same_without_scipys_private_functions(rng, container, dtype, monkeypatch):
+    X = rng.normal(size=(25, 4)).astype(dtype) * (rng.random((25, 4)) < 0.3)
+    indices, batch = np.array([3, 24, 3, 0]), HostBatch.empty(4, 4, 1, dtype)
+    for functions in (batches_module.csr_todense, None):
+        monkeypatch.setattr(batches_module, "csr_todense", functions)
+        batch.X.fill(np.nan)
+        batch.fillers((container(X),))[0](indices)
+        np.testing.assert_array_equal(batch.X, X[indices])
 
 
 def batches(X, target=None, sample_weight=None, *, batch_size=200, seed=0):
@@ -166,7 +179,7 @@ def test_an_array_a_memory_map_and_a_sparse_matrix_make_the_same_batches(rng, tm
     np.save(tmp_path / "X.npy", X)
     forms = [X, np.load(tmp_path / "X.npy", mmap_mode="r"), scipy.sparse.csr_array(X)]
     made = [batches(form, batch_size=1000) for form in forms]
-    filled = [Batch.empty(1000, n_features, 1, np.float32) for _ in forms]
+    filled = [HostBatch.empty(1000, n_features, 1, np.float32) for _ in forms]
     seen = []
     for shares in zip(*(b.epoch(batch) for b, batch in zip(made, filled, strict=True)), strict=True):
         assert len(set(shares)) == 1
@@ -183,7 +196,7 @@ def test_an_array_a_memory_map_and_a_sparse_matrix_make_the_same_batches(rng, tm
 def test_equal_weights_are_no_weights(n):
     X = scipy.sparse.csr_array((n, 20), dtype=np.float32)
     made = [batches(X, sample_weight=weight, batch_size=2000) for weight in (None, np.full(n, 3.0))]
-    filled = [Batch.empty(b.batch_size, 20, 1, np.float32) for b in made]
+    filled = [HostBatch.empty(b.batch_size, 20, 1, np.float32) for b in made]
     for shares in zip(*(b.epoch(batch) for b, batch in zip(made, filled, strict=True)), strict=True):
         assert len(set(shares)) == 1
         np.testing.assert_array_equal(filled[0].target, filled[1].target)
@@ -232,7 +245,7 @@ def test_the_composition_of_batches_is_that_of_two_stage_sampling(rng, run, batc
 def test_an_order_draws_what_an_epoch_draws(n):
     made = [batches(scipy.sparse.csr_array((n, 20), dtype=np.float32)) for _ in range(2)]
     made[0].order()
-    batch = Batch.empty(made[1].batch_size, 20, 1, np.float32)
+    batch = HostBatch.empty(made[1].batch_size, 20, 1, np.float32)
     for i, _ in enumerate(made[1].epoch(batch)):
         if i == 0:
             # In the middle of an epoch, too.
@@ -244,7 +257,7 @@ def test_an_order_draws_what_an_epoch_draws(n):
 def test_no_order_of_all_rows_is_held():
     n = 2_000_000
     X, target = np.zeros((n, 20), np.float32), np.zeros((n, 1), np.float32)
-    batch = Batch.empty(200, 20, 1, np.float32)
+    batch = HostBatch.empty(200, 20, 1, np.float32)
     tracemalloc.start()
     for _ in batches(X, target).epoch(batch):
         pass

@@ -1,15 +1,12 @@
 """Optimizers against scikit-learn's and torch's."""
 
 import numpy as np
-import onnx
-import onnx.shape_inference
 import pytest
-from onnx import helper
 from sklearn.base import clone
 from sklearn.neural_network._stochastic_optimizers import AdamOptimizer, SGDOptimizer
 
 from skort.descent.optimizers import OPTIMIZERS, SGD, Adam, Momentum, Nesterov
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, function, inlined, onnx_dtype
+from skort.descent.update import Update
 
 N_COEFFICIENTS, N_INTERCEPTS = 5, 2
 
@@ -20,11 +17,11 @@ def gradients(rng, n_steps=30, dtype=np.float64):
 
 def descend(optimizer, weights, steps, eta):
     """Return the weights after some updates, and the optimizer's state."""
-    weights = weights.copy()
-    state = optimizer.start(N_COEFFICIENTS, N_INTERCEPTS, weights.dtype)
+    weights, rule = weights.copy(), Update(optimizer).rule()
+    state = rule.start(N_COEFFICIENTS, N_INTERCEPTS, weights.dtype)
     for gradient in steps:
         given = gradient.copy()
-        optimizer.update(weights, gradient, eta, state, scratch=np.full_like(weights, np.nan))
+        rule.update(weights, gradient, eta, state, scratch=np.full_like(weights, np.nan))
         np.testing.assert_array_equal(gradient, given)
     return weights, state
 
@@ -128,40 +125,3 @@ def test_step_length_is_how_far_a_constant_gradient_moves(optimizer):
         before = weights.copy()
         optimizer.update(weights, gradient, 0.1, state, scratch=np.empty(3))
     np.testing.assert_allclose(before - weights, optimizer.step_length(0.1, state) * gradient, rtol=1e-6)
-
-
-def onnx_update(optimizer, dtype):
-    """Return the update as a model, and the names of its inputs."""
-    fragment, update = Fragment(dtype), function(optimizer.onnx_update(), dtype)
-    fragment.call(optimizer.onnx_update(), update.input, update.output)
-    types = {"n_updates": (onnx.TensorProto.INT64, [1]), "n_coefficients": (onnx.TensorProto.INT64, [1])}
-    types["eta"] = (onnx_dtype(dtype), [])
-    inputs = [helper.make_tensor_value_info(n, *types.get(n, (onnx_dtype(dtype), [7]))) for n in update.input]
-    outputs = [onnx.ValueInfoProto(name=name) for name in update.output]
-    graph = helper.make_graph(fragment.nodes, "update", inputs, outputs)
-    opset = helper.make_opsetid("", OPSET)
-    model = inlined(helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[opset]), fragment)
-    return onnx.shape_inference.infer_shapes(model), list(update.input)
-
-
-OPTIMIZER_INSTANCES = [*(r[0] for r in REFERENCES), Adam(weight_decay=0.3)]
-
-
-@pytest.mark.parametrize("dtype, rtol", [("float64", 1e-13), ("float32", 2e-6)])
-@pytest.mark.parametrize("optimizer", OPTIMIZER_INSTANCES, ids=repr)
-def test_the_update_as_onnx_is_the_same(optimizer, dtype, rtol, rng, run_onnx):
-    weights, eta = rng.normal(size=7).astype(dtype), 0.01
-    state = optimizer.start(N_COEFFICIENTS, N_INTERCEPTS, weights.dtype)
-    model, names = onnx_update(optimizer, dtype)
-    for gradient in gradients(rng, dtype=dtype)[:5]:
-        arrays = {"weights": weights, "gradient": gradient, "eta": np.array(eta, dtype), **state}
-        results = run_onnx(model, **{name: arrays[name] for name in names})
-        optimizer.update(weights, gradient, eta, state, np.empty_like(weights))
-        atol = 0 if dtype == "float64" else 1e-7
-        np.testing.assert_allclose(results.pop("next_weights"), weights, rtol=rtol, atol=atol)
-        np.testing.assert_allclose(results.pop("length"), optimizer.step_length(eta, state), rtol=rtol)
-        assert set(results) == {f"next_{name}" for name in state if name != "n_coefficients"}
-        for name, array in results.items():
-            expected = state[name.removeprefix("next_")]
-            assert array.dtype == expected.dtype
-            np.testing.assert_allclose(array, expected, rtol=rtol)

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator
 
 from skort import OrtSGDRegressor
 from skort.descent.optimizers import OPTIMIZERS, SGD, Adam
+from skort.descent.update import Update
 from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
 from skort.objective import Loss
 from skort.solvers import agent as agent_module
@@ -34,7 +35,7 @@ class OwnOptimizer(BaseEstimator):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("optimizer", [*(cls() for cls in OPTIMIZERS.values()), Adam(weight_decay=0.1)], ids=repr)
 def test_graph_can_do_everything_and_comes_first(optimizer, dtype):
-    assert usable("auto", np.dtype(dtype), optimizer, 1.0)[0] == "graph"
+    assert usable("auto", np.dtype(dtype), Update(optimizer, 1.0))[0] == "graph"
 
 
 def test_what_is_asked_for_is_what_is_used(solver):
@@ -153,7 +154,7 @@ def test_a_loss_without_rule_goes_to_the_agent():
 def test_where_no_solver_can_the_first_says_why(monkeypatch):
     for module in (agent_module, session_module):
         monkeypatch.setattr(module, "training_api", dict)
-    assert usable("auto", np.dtype("float32"), SGD()) == ["graph"]
+    assert usable("auto", np.dtype("float32"), Update(SGD())) == ["graph"]
     with pytest.raises(ValueError, match='solver="graph" needs an optimizer with a method onnx_update'):
         OrtSGDRegressor(optimizer=OwnOptimizer()).fit(X, y)
     with pytest.raises(RuntimeNotAvailableError, match='solver="agent" needs TrainingAgent; solver="graph" works here'):

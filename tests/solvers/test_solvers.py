@@ -9,11 +9,13 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort.descent.optimizers import OPTIMIZERS, SGD, Adam
+from skort.descent.update import Update
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, ElasticPenalty, LogLoss, SquaredError
 from skort.objective.nodes import Objective
 from skort.solvers import SOLVERS, available_solvers
+from skort.solvers.base import Problem
 
 
 def linear(n_features, n_outputs, rng, *, dtype="float32", fit_intercept=True):
@@ -25,7 +27,7 @@ def linear(n_features, n_outputs, rng, *, dtype="float32", fit_intercept=True):
 
 def make(name, graph, loss, *, batch_size, penalty=None, dtype="float32", optimizer=None, **options):
     objective = Objective(loss, penalty, graph.coefficients, graph.n_outputs, np.dtype(dtype))
-    solver = SOLVERS[name](graph, objective, optimizer or SGD(), batch_size, **options)
+    solver = SOLVERS[name](Problem(graph, objective, Update(optimizer or SGD(), **options), batch_size))
     solver.scale = objective.sample_weight_scale
     return solver
 
@@ -35,6 +37,12 @@ def fill(solver, X, target, sample_weight=None):
     solver.batch.X[...] = X
     solver.batch.target[...] = target
     solver.batch.sample_weight[...] = (solver.scale * weight / weight.sum())[:, None]
+
+
+def make_step(solver, eta):
+    """Make one step of an epoch of one batch; return the objective before it."""
+    solver.step(eta, 1.0)
+    return solver.objective()
 
 
 def targets(loss, n_outputs, n, rng):
@@ -73,7 +81,7 @@ def test_one_step_of_a_linear_model_is_the_closed_form(solver, loss, n_outputs, 
 
     step = make(solver, graph, loss, batch_size=13, penalty=L2(alpha) if alpha else None)
     fill(step, X, target, weight)
-    objective = step.step(0.5)
+    objective = make_step(step, 0.5)
 
     assert objective == pytest.approx(mean + alpha / 2 * (coef**2).sum(), rel=1e-5)
     after = step.weights()
@@ -91,7 +99,7 @@ def test_one_float64_step_is_the_closed_form_to_the_last_digits(solver, loss, n_
     mean, gradient = closed_form(loss, X @ coef + intercept, target, np.ones(13))
     step = make(solver, graph, loss, batch_size=13, penalty=L2(0.3), dtype="float64")
     fill(step, X, target)
-    assert step.step(0.5) == pytest.approx(mean + 0.15 * (coef**2).sum(), rel=1e-13)
+    assert make_step(step, 0.5) == pytest.approx(mean + 0.15 * (coef**2).sum(), rel=1e-13)
     np.testing.assert_allclose(step.weights()["coef"], coef - 0.5 * (X.T @ gradient + 0.3 * coef), rtol=1e-12)
 
 
@@ -110,7 +118,7 @@ def test_log_loss_gradient_is_p_minus_y_at_every_score(solver, n_outputs, rng):
         fill(step, np.eye(n), target)
         # A power of two and large: the step is not lost in the rounding of the weight.
         eta = 2.0**20
-        assert step.step(eta) == pytest.approx(mean, rel=1e-6)
+        assert make_step(step, eta) == pytest.approx(mean, rel=1e-6)
         np.testing.assert_allclose(step.weights()["coef"], score - eta * gradient, rtol=1e-6, atol=eta * 1e-8)
 
 
@@ -145,7 +153,7 @@ def test_gradients_of_neural_networks_are_scikit_learns(solver, model, loss, n_o
     step = make(solver, graph, loss, batch_size=20, dtype=dtype)
     fill(step, X, target)
     # Our squared error is the mean over the outputs, as scikit-learn's objective; its gradient there is the sum.
-    step.step(eta / step.scale)
+    step.step(eta / step.scale, 1.0)
     after = step.weights()
     tolerance = {"rtol": 1e-4, "atol": 2e-6} if dtype == "float32" else {"rtol": 1e-10, "atol": 1e-14}
     for i, name in enumerate(names):
@@ -189,7 +197,7 @@ OPTIONS = [
 def test_solvers_agree_with_every_option(options, dtype, other, rng):
     options = {"optimizer": SGD(), "penalty": L2(0.01)} | options
     try:
-        SOLVERS[other].check(np.dtype(dtype), options["optimizer"], options.get("max_grad_norm"))
+        SOLVERS[other].check(np.dtype(dtype), Update(options["optimizer"], options.get("max_grad_norm")))
     except ValueError as error:
         pytest.skip(str(error))
     if other == "session" and isinstance(options["penalty"], L1):
@@ -210,7 +218,7 @@ def assert_same_steps(ours, theirs, loss, weighted, rng, eta=0.1, float64=False)
         objectives = []
         for step in (ours, theirs):
             fill(step, X, target, weight)
-            objectives.append(step.step(eta))
+            objectives.append(make_step(step, eta))
         assert objectives[0] == pytest.approx(objectives[1], rel=unit * 1e-5)
         assert ours.gradient_norm() == pytest.approx(theirs.gradient_norm(), rel=unit * 1e-4)
     # TrainingSession's 1 - beta_2 is rounded to float32, and so is the second moment of Adam.
@@ -225,7 +233,7 @@ def test_weights_without_intercept_leave_it_at_zero(solver, rng):
     graph = linear(3, 1, rng, fit_intercept=False)
     step = make(solver, graph, SquaredError(), batch_size=5)
     fill(step, rng.normal(size=(5, 3)), np.full((5, 1), 9.0))
-    step.step(0.1)
+    step.step(0.1, 1.0)
     assert list(step.weights()) == ["coef"]
     assert graph.trained.intercepts == ()
 
@@ -242,7 +250,7 @@ def test_a_large_batch_is_not_computed_on_freed_memory(solver, rng):
         _, gradient = closed_form(SquaredError(), X @ coef + intercept, target, np.ones(n))
         coef = coef - 0.2 * (X.T @ gradient + 0.1 * coef)
         intercept = intercept - 0.2 * gradient.sum(axis=0)
-        step.step(0.2)
+        step.step(0.2, 1.0)
     np.testing.assert_allclose(step.weights()["coef"], coef, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(step.weights()["intercept"], intercept, rtol=1e-4, atol=1e-5)
 
@@ -256,7 +264,7 @@ def hidden_layer():
 @pytest.mark.parametrize("optimizer", [*(cls() for cls in OPTIMIZERS.values()), Adam(weight_decay=0.1)], ids=repr)
 def test_interrupted_steps_are_the_uninterrupted_ones_to_the_last_bit(solver, optimizer, average, rng):
     try:
-        SOLVERS[solver].check(np.dtype("float32"), optimizer)
+        SOLVERS[solver].check(np.dtype("float32"), Update(optimizer))
     except ValueError as error:
         pytest.skip(str(error))
     graph = hidden_layer()
@@ -267,10 +275,11 @@ def test_interrupted_steps_are_the_uninterrupted_ones_to_the_last_bit(solver, op
     for i, (X, target) in enumerate(data):
         if i == 11:
             state = pickle.loads(pickle.dumps(part.state()))
-            part = make(solver, graph, SquaredError(), state=state, **options)
+            part = make(solver, graph, SquaredError(), **options)
+            part.restore(state)
         for step in (whole, part):
             fill(step, X, target)
-            step.step(0.05)
+            step.step(0.05, 1.0)
     for ours, theirs in ((whole.weights(), part.weights()), (whole.state(), part.state())):
         assert {name: a.tobytes() for name, a in ours.items()} == {name: a.tobytes() for name, a in theirs.items()}
 
@@ -280,11 +289,27 @@ def test_state_is_a_copy(solver, rng):
     fill(step, rng.normal(size=(10, 6)), rng.normal(size=(10, 2)))
     before = step.state()
     given = {name: array.copy() for name, array in before.items()}
-    step.step(0.1)
+    step.step(0.1, 1.0)
     for name, array in before.items():
         np.testing.assert_array_equal(array, given[name])
-    assert before["n_updates"] == 0
-    assert step.state()["n_updates"] == 1
+    assert before["average_n_updates"] == before["n_updates"] == 0
+    assert step.state()["average_n_updates"] == step.state()["n_updates"] == 1
+
+
+def test_means_are_those_of_the_steps_since_the_last_call(solver, rng):
+    step, expected = make(solver, hidden_layer(), SquaredError(), batch_size=10, penalty=L2(0.1)), np.zeros(2)
+    assert step.means() == (0, 0)
+    for share in (0.5, 0.3, 0.2):
+        fill(step, rng.normal(size=(10, 6)), rng.normal(size=(10, 2)))
+        penalty = 0.05 * sum((w**2).sum() for name, w in step.weights().items() if "coef" in name)
+        step.step(0.1, share)
+        expected += share * step.objective(), share * (step.objective() - penalty)
+    assert step.means() == pytest.approx(expected, rel=1e-5)
+    assert step.means() == (0, 0)
+    step.step(0.1, 1.0)
+    step.restore(step.state())
+    # Those of an epoch that was given up count no more.
+    assert step.means() == (0, 0)
 
 
 @pytest.mark.parametrize("other", [{"optimizer": Adam()}, {"average": True}])
@@ -292,7 +317,7 @@ def test_the_state_of_another_training_is_refused(solver, other, rng):
     graph = hidden_layer()
     state = make(solver, graph, SquaredError(), batch_size=10).state()
     with pytest.raises(ValueError, match="state does not fit"):
-        make(solver, graph, SquaredError(), batch_size=10, state=state, **other)
+        make(solver, graph, SquaredError(), batch_size=10, **other).restore(state)
 
 
 def test_gradient_norm_is_that_before_clipping(solver, rng):
@@ -306,7 +331,7 @@ def test_gradient_norm_is_that_before_clipping(solver, rng):
     step = make(solver, graph, SquaredError(), batch_size=13, max_grad_norm=0.01)
     assert step.gradient_norm() == 0
     fill(step, X, target)
-    step.step(2.0)
+    step.step(2.0, 1.0)
     assert step.gradient_norm() == pytest.approx(np.linalg.norm(gradient), rel=1e-5)
     moved = np.append(before["coef"] - step.weights()["coef"], before["intercept"] - step.weights()["intercept"])
     np.testing.assert_allclose(moved, 0.02 * gradient / np.linalg.norm(gradient), rtol=1e-3)
@@ -320,7 +345,7 @@ def test_weights_are_their_mean_once_the_average_has_begun(solver, rng):
         X, target = rng.normal(size=(5, 4)), rng.normal(size=(5, 1))
         for step in (plain, averaged):
             fill(step, X, target)
-            step.step(0.1)
+            step.step(0.1, 1.0)
         after.append(plain.weights()["coef"])
         expected = after[-1] if len(after) < 3 else np.mean(after[2:], axis=0, dtype=float)
         np.testing.assert_allclose(averaged.weights()["coef"], expected, rtol=1e-6)
@@ -337,4 +362,4 @@ def test_weights_are_their_mean_once_the_average_has_begun(solver, rng):
 )
 def test_what_the_session_cannot_do_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        SOLVERS["session"].check(np.dtype("float32"), *arguments)
+        SOLVERS["session"].check(np.dtype("float32"), Update(*arguments))

@@ -58,13 +58,17 @@ class Averaged:
     def update(self, weights, gradient, eta, state, scratch):
         """Make one update in place."""
         self._rule.update(weights, gradient, eta, state, scratch)
-        self.count(weights, state)
+        if self.count(state):
+            self.add(weights, state)
 
-    def count(self, weights, state):
-        """Count one more update, that ended with these weights."""
+    def count(self, state) -> bool:
+        """Count one more update; return whether its weights count in the mean."""
         state[_N_UPDATES][0] += 1
-        if state[_N_UPDATES][0] >= self._first:
-            state[_SUM] += weights
+        return self._first <= state[_N_UPDATES][0]
+
+    def add(self, weights, state):
+        """Add the weights that an update ended with."""
+        state[_SUM] += weights
 
     def add_nodes(self, fragment, names):
         """Add the nodes of one update."""

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from skort.descent.clipping import clipped, norm
+
+from skort.descent.transforms.clipping import clipped, norm
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

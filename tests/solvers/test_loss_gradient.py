@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import helper
 from sklearn.linear_model import LinearRegression
-from skort.solvers.derived import check_loss, derived_score_gradient, ruled_score_gradient
+from skort.solvers.loss_gradient import check_loss, derived_score_gradient, ruled_score_gradient
 
 from skort import OrtSGDRegressor, objective
 from skort.exceptions import NotTrainableError

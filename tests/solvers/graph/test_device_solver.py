@@ -7,18 +7,20 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
-from skort.solvers.resident import ResidentSolver
 
 from skort.descent.batches import Batches
 from skort.descent.optimizers import OPTIMIZERS, SGD, Adam
+from skort.descent.update import Update
 from skort.descent.windows import WindowShape
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, Huber, SquaredError
 from skort.objective.nodes import Objective
-from skort.runtime.device import Device
+from skort.runtime.device import CPU, Device
 from skort.solvers import solver_class
-from skort.solvers.graph import GraphSolver
+from skort.solvers.base import Problem
+from skort.solvers.graph.device_solver import DeviceGraphSolver
+from skort.solvers.graph.solver import GraphSolver
 
 REMOTE = Device(is_remote=True)
 RNG = np.random.default_rng(0)
@@ -26,21 +28,18 @@ X, TARGET = RNG.normal(size=(53, 6)), RNG.normal(size=(53, 2))
 WEIGHTS = RNG.uniform(0, 2, 53) * (np.arange(53) % 7 > 0)
 
 
-def make(cls, *, dtype="float32", loss=None, penalty=None, optimizer=None, model=None, **options):
+def make(device=CPU, *, dtype="float32", loss=None, penalty=None, optimizer=None, model=None, **options):
     model = model or MLPRegressor(hidden_layer_sizes=(8,), activation="tanh")
     graph = initial_score_graph(model, ScoreSpec(6, 2, dtype), np.random.RandomState(0))
     objective = Objective(loss or SquaredError(), penalty, graph.coefficients, 2, np.dtype(dtype))
-    return cls(graph, objective, optimizer or SGD(), 10, **options)
+    problem = Problem(graph, objective, Update(optimizer or SGD(), **options), 10, device)
+    return solver_class("graph", device)(problem)
 
 
 def batches(rows=X, dtype="float32", sample_weight=WEIGHTS):
     options = {"batch_size": 10, "shuffle": True, "random_state": np.random.RandomState(0)}
     rows = rows if rows.dtype == dtype else rows.astype(dtype)
     return Batches(rows, TARGET.astype(dtype), sample_weight, **options)
-
-
-def remote(**options):
-    return make(ResidentSolver, device=REMOTE, **options)
 
 
 def assert_equal(ours, theirs, rtol):
@@ -52,9 +51,12 @@ def assert_equal(ours, theirs, rtol):
 
 def epochs(solver, data, n_epochs=3):
     """Make steps, read after each of them."""
+    solver.batch.begin(data.data)
     for _ in range(n_epochs):
         for share in data.epoch(solver.batch):
-            yield share, solver.step(0.05), solver.loss(), solver.gradient_norm()
+            solver.step(0.05, 1.0)
+            _, loss = solver.means()
+            yield share, solver.objective(), loss, solver.gradient_norm()
 
 
 OPTIONS = [
@@ -71,7 +73,7 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=repr)
 def test_steps_are_those_of_solver_graph(options, dtype):
     rtol = 2e-6 if dtype == "float32" else 1e-14
-    near, far = make(GraphSolver, dtype=dtype, **options), remote(dtype=dtype, **options)
+    near, far = make(dtype=dtype, **options), make(REMOTE, dtype=dtype, **options)
     steps = (epochs(solver, batches(dtype=dtype)) for solver in (near, far))
     for ours, theirs in zip(*steps, strict=True):
         assert ours == pytest.approx(theirs, rel=10 * rtol)
@@ -82,33 +84,34 @@ def test_steps_are_those_of_solver_graph(options, dtype):
 @pytest.mark.parametrize("average", [False, 4])
 def test_a_state_goes_from_one_to_the_other(average):
     options = {"optimizer": Adam(), "average": average}
-    whole = make(GraphSolver, **options)
+    whole = make(**options)
     data = batches()
     list(epochs(whole, data, 4))
-    part, data = remote(**options), batches()
+    part, data = make(REMOTE, **options), batches()
     list(epochs(part, data, 1))
-    for cls in (GraphSolver, ResidentSolver, GraphSolver):
-        more = {"device": REMOTE} if cls is ResidentSolver else {}
-        part = make(cls, state=part.state(), **more, **options)
+    for device in (CPU, REMOTE, CPU):
+        state, part = part.state(), make(device, **options)
+        part.restore(state)
         list(epochs(part, data, 1))
     assert_equal(part.state(), whole.state(), 2e-6)
     with pytest.raises(ValueError, match="state does not fit"):
-        part.restore(remote(average=average).state())
+        part.restore(make(REMOTE, average=average).state())
 
 
 def test_means_of_an_epoch_are_added_up_on_the_device():
-    near, far = make(GraphSolver, penalty=L2(0.1)), remote(penalty=L2(0.1))
+    near, far = make(penalty=L2(0.1)), make(REMOTE, penalty=L2(0.1))
     near_data, far_data = batches(), batches()
     # An epoch that was given up.
     before = far.state()
-    far.launch(0.05, next(batches().epoch(far.batch)))
+    far.batch.begin(far_data.data)
+    far.step(0.05, next(batches().epoch(far.batch)))
     far.restore(before)
     for _ in range(2):
         steps = np.array(
             [(share * objective, share * loss) for share, objective, loss, _ in epochs(near, near_data, 1)]
         )
         for share in far_data.epoch(far.batch):
-            far.launch(0.05, share)
+            far.step(0.05, share)
         assert far.means() == pytest.approx(steps.sum(axis=0), rel=1e-6)
 
 
@@ -119,19 +122,31 @@ def memory_map(tmp_path):
 
 
 def test_rows_that_are_not_in_memory_are_copied_batch_by_batch(memory_map):
-    whole = remote()
+    whole = make(REMOTE)
     list(epochs(whole, batches()))
     # np.asarray of a memory map does not say that it is one.
     for rows in (scipy.sparse.csr_matrix(X), memory_map, np.asarray(memory_map)):
-        solver = remote()
+        solver = make(REMOTE)
         list(epochs(solver, batches(rows)))
-        assert len(REMOTE.get(solver.batch.X.array)) == 10
+        assert len(REMOTE.get(solver.batch.tables[0].array)) == 10
         assert_equal(solver.state(), whole.state(), 0)
+
+
+def test_rows_that_were_written_over_are_taken_anew():
+    # The same arrays, as a loop over chunks that are read into one buffer brings them.
+    buffer, target = np.empty_like(X), np.empty_like(TARGET)
+    near, far = make(dtype="float64"), make(REMOTE, dtype="float64")
+    for order in (slice(None), slice(None, None, -1)):
+        buffer[...], target[...] = X[order], 2 * TARGET[order]
+        for solver in (near, far):
+            options = {"batch_size": 10, "shuffle": True, "random_state": np.random.RandomState(0)}
+            list(epochs(solver, Batches(buffer, target, None, **options), 1))
+    assert_equal(far.state(), near.state(), 1e-12)
 
 
 def test_data_of_any_form_may_follow_other_data():
     forms = [X, scipy.sparse.csr_matrix(X), X[::-1].copy(), X]
-    near, far = make(GraphSolver), remote()
+    near, far = make(), make(REMOTE)
     for rows in forms:
         for solver in (near, far):
             list(epochs(solver, batches(rows), 2))
@@ -140,15 +155,16 @@ def test_data_of_any_form_may_follow_other_data():
 
 @pytest.mark.parametrize("sample_weight, etas, n_copies", [(None, [1], 1), (None, [1, 2], 2), (WEIGHTS + 1, [1], 2)])
 def test_a_step_copies_the_numbers_of_its_rows_and_what_changed(sample_weight, etas, n_copies, monkeypatch):
-    solver, data = remote(), batches(sample_weight=sample_weight)
+    solver, data = make(REMOTE), batches(sample_weight=sample_weight)
+    solver.batch.begin(data.data)
     shares, etas = data.epoch(solver.batch), itertools.cycle(etas)
     for _ in range(2):
-        solver.launch(next(etas), next(shares))
+        solver.step(next(etas), next(shares))
     copied, fill = [], Device.fill
     monkeypatch.setattr(Device, "fill", lambda *args: copied.append(args[2].nbytes) or fill(*args))
     monkeypatch.setattr(Device, "get", lambda *args: pytest.fail("a step reads nothing"))
     for _ in range(3):
-        solver.launch(next(etas), next(shares))
+        solver.step(next(etas), next(shares))
     assert len(copied) == 3 * n_copies
     # The numbers of ten rows, in 64 bits.
     assert max(copied) == 10 * 8
@@ -157,13 +173,13 @@ def test_a_step_copies_the_numbers_of_its_rows_and_what_changed(sample_weight, e
 def test_windows_of_many_rows_are_taken_on_the_device(monkeypatch):
     monkeypatch.setattr("skort.descent.batches.MANY_ROWS", 0)
     monkeypatch.setattr(WindowShape, "of", classmethod(lambda cls, n_features, batch_size: cls(10, 2)))
-    near, far = make(GraphSolver), remote()
+    near, far = make(), make(REMOTE)
     for solver in (near, far):
         list(epochs(solver, batches()))
     assert_equal(far.state(), near.state(), 2e-6)
-    assert len(REMOTE.get(far.batch.X.array)) == len(X)
+    assert len(REMOTE.get(far.batch.tables[0].array)) == len(X)
 
 
 def test_which_class_a_solver_is_on_a_device():
     assert solver_class("graph", Device()) is GraphSolver
-    assert solver_class("graph", REMOTE) is ResidentSolver
+    assert solver_class("graph", REMOTE) is DeviceGraphSolver
