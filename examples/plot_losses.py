@@ -28,8 +28,8 @@ kinds = {"regression, y = 1": REGRESSION_LOSSES, "classification, y = 1": CLASSI
 values = {}
 for axis, (kind, losses) in zip(axes, kinds.items(), strict=True):
     for name, loss_class in losses.items():
-        values[name] = value(loss_class())
-        axis.plot(score, values[name], label=name)
+        values[kind, name] = value(loss_class())
+        axis.plot(score, values[kind, name], label=name)
     axis.set(title=kind, xlabel="score", ylim=(-0.2, 6))
     axis.legend(fontsize="small")
 figure.tight_layout()

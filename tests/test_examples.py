@@ -39,10 +39,15 @@ def test_quickstart_serves_the_same_predictions():
 def test_losses_fit_what_they_are_for():
     pytest.importorskip("matplotlib").use("agg")
     names = runpy.run_path(str(EXAMPLES / "plot_losses.py"))
-    assert names["values"].keys() == REGRESSION_LOSSES.keys() | CLASSIFICATION_LOSSES.keys()
+    regression, classification = names["kinds"]
+    expected = [
+        *((regression, name) for name in REGRESSION_LOSSES),
+        *((classification, n) for n in CLASSIFICATION_LOSSES),
+    ]
+    assert list(names["values"]) == expected
     at_two = {name: np.interp(2.0, names["score"].ravel(), value) for name, value in names["values"].items()}
-    assert at_two["squared_error"] == pytest.approx(0.5, abs=1e-3)
-    assert at_two["hinge"] == 0
+    assert at_two[regression, "squared_error"] == pytest.approx(0.5, abs=1e-3)
+    assert at_two[classification, "hinge"] == 0
     X, y, models = names["X"], names["y"], names["models"]
     assert models["squared_error"].intercept_[0] == pytest.approx(y.mean() - 2 * X.mean(), abs=0.2)
     for loss in ("absolute_error", "huber"):

@@ -1,11 +1,12 @@
 """OrtSGDClassifier."""
 
 from collections.abc import Callable
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from skort.descent.callbacks import Callback
@@ -53,9 +54,14 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         or "agent" for more than 500,000 weights and where an operator of the model, or an optimizer of your own, has
         no rule for "graph".
     loss : str or loss instance, default="log_loss"
-        "log_loss", "hinge", "squared_hinge", "modified_huber" or "perceptron"; or an instance of
-        `skort.objective.Loss` for a loss of your own. More than two classes are trained together by the softmax of
-        "log_loss", and one against the rest by the others. `predict_proba` exists for "log_loss" and "modified_huber".
+        "log_loss", "hinge", "squared_hinge", "modified_huber" or "perceptron"; "squared_error", "huber",
+        "epsilon_insensitive" or "squared_epsilon_insensitive" of the labels -1 and 1; or an instance of
+        `skort.objective.LabelHuber`, of another class there, or of `skort.objective.Loss` for a loss of your own.
+        More than two classes are trained together by the softmax of "log_loss", and one against the rest by the others.
+        `predict_proba` exists for "log_loss" and "modified_huber".
+    epsilon : float, default=0.1
+        Of "huber" the distance from the label at which the loss becomes linear, of the two "epsilon_insensitive" losses
+        the distance that costs nothing. An instance has its own.
     penalty : {"l1", "l2", "elasticnet"}, penalty instance or None, default="l2"
         The penalty of the weights that multiply inputs; intercepts have none. "l1" makes weights exactly zero,
         but not with solver "session". An instance of `skort.objective.ElasticPenalty` can give each weight its own
@@ -199,6 +205,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
         "loss": [StrOptions(set(_losses)), HasMethods(["value_function", "gradient_function"])],
+        "epsilon": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
     _parameters = tuple(_parameter_constraints)
@@ -209,6 +216,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         *,
         solver: str = "auto",
         loss: str | ScoreLoss = "log_loss",
+        epsilon: float = 0.1,
         penalty: str | Penalty | None = "l2",
         alpha: float = 1e-4,
         l1_ratio: float = 0.15,
@@ -239,6 +247,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         self.estimator = estimator
         self.solver = solver
         self.loss = loss
+        self.epsilon = epsilon
         self.penalty, self.alpha, self.l1_ratio = penalty, alpha, l1_ratio
         self.optimizer = optimizer
         self.max_grad_norm = max_grad_norm

@@ -2,7 +2,13 @@
 
 from skort.objective.classification_losses import Hinge, LogLoss, ModifiedHuber, PerceptronLoss, SquaredHinge
 from skort.objective.custom_loss import Loss
-from skort.objective.log_link_losses import GammaLoss, PoissonLoss
+from skort.objective.label_losses import (
+    LabelEpsilonInsensitive,
+    LabelHuber,
+    LabelSquaredEpsilonInsensitive,
+    LabelSquaredError,
+)
+from skort.objective.log_link_losses import GammaLoss, PoissonLoss, TweedieLoss
 from skort.objective.penalties import L1, L2, ElasticPenalty
 from skort.objective.regression_losses import (
     AbsoluteError,
@@ -24,6 +30,10 @@ __all__ = [
     "GammaLoss",
     "Hinge",
     "Huber",
+    "LabelEpsilonInsensitive",
+    "LabelHuber",
+    "LabelSquaredEpsilonInsensitive",
+    "LabelSquaredError",
     "LogLoss",
     "Loss",
     "ModifiedHuber",
@@ -33,4 +43,5 @@ __all__ = [
     "SquaredEpsilonInsensitive",
     "SquaredError",
     "SquaredHinge",
+    "TweedieLoss",
 ]

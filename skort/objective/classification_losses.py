@@ -6,10 +6,12 @@ The target is 0 or 1 for two classes, which have one score, and one-hot for more
 
 from skort.objective.base import TextLoss
 
-__all__ = ["Hinge", "LogLoss", "ModifiedHuber", "PerceptronLoss", "SquaredHinge"]
+__all__ = ["ClassificationLoss", "Hinge", "LogLoss", "ModifiedHuber", "PerceptronLoss", "SquaredHinge"]
 
 
-class _ClassificationLoss(TextLoss):
+class ClassificationLoss(TextLoss):
+    """A loss of the score of each class, of which the objective is the sum."""
+
     estimator_types = ("classifier",)
 
     def weight_scale(self, n_outputs):
@@ -17,7 +19,7 @@ class _ClassificationLoss(TextLoss):
         return 1.0
 
 
-class LogLoss(_ClassificationLoss):
+class LogLoss(ClassificationLoss):
     r"""
     The log-loss, of the sigmoid of one score or the softmax of several.
 
@@ -112,7 +114,7 @@ _MARGIN = """\
 """
 
 
-class Hinge(_ClassificationLoss):
+class Hinge(ClassificationLoss):
     r"""
     The hinge loss of a linear support vector machine.
 
@@ -146,7 +148,7 @@ hinge_gradient (score, target) => (gradient) {{
 }}"""
 
 
-class SquaredHinge(_ClassificationLoss):
+class SquaredHinge(ClassificationLoss):
     r"""
     The squared hinge loss, as in `sklearn.svm.LinearSVC`.
 
@@ -179,7 +181,7 @@ squared_hinge_gradient (score, target) => (gradient) {{
 }}"""
 
 
-class ModifiedHuber(_ClassificationLoss):
+class ModifiedHuber(ClassificationLoss):
     r"""
     The squared hinge loss, linear for scores far on the wrong side: outliers pull less, and there are probabilities.
 
@@ -257,7 +259,7 @@ clipped_scores (score) => (probabilities) {
 }"""
 
 
-class PerceptronLoss(_ClassificationLoss):
+class PerceptronLoss(ClassificationLoss):
     r"""
     The loss of the perceptron: scores on the wrong side cost their distance from zero.
 

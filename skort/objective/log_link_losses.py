@@ -1,8 +1,12 @@
 """Losses of regression whose score is the logarithm of the prediction, by scikit-learn's names and formulas."""
 
+from numbers import Real
+
+from sklearn.utils._param_validation import Interval
+
 from skort.objective.regression_losses import RegressionLoss
 
-__all__ = ["GammaLoss", "PoissonLoss"]
+__all__ = ["GammaLoss", "PoissonLoss", "TweedieLoss"]
 
 _EXP = """\
 inverse_log (score) => (prediction) {
@@ -90,3 +94,77 @@ gamma_gradient (score, target) => (gradient) {
         """Raise a ValueError for a target that is not positive."""
         if (target <= 0).any():
             raise ValueError('loss="gamma" takes y > 0.')
+
+
+class TweedieLoss(RegressionLoss):
+    r"""
+    Half the Tweedie deviance, up to a constant; the score is the logarithm of the prediction.
+
+    .. math:: loss(y, s) = \frac{e^{(2 - p) s}}{2 - p} - y \frac{e^{(1 - p) s}}{1 - p}, \qquad
+        \frac{\partial loss}{\partial s} = e^{(2 - p) s} - y e^{(1 - p) s}, \qquad prediction = e^s
+
+    with :math:`p` = `power`, as `HalfTweedieLoss` in `sklearn._loss` and
+    `sklearn.linear_model.TweedieRegressor(link="log")`. The limits :math:`p = 1` and :math:`p = 2` are `PoissonLoss`
+    and `GammaLoss`.
+
+    Parameters
+    ----------
+    power : float, default=1.5
+        How the variance of y grows with its mean, :math:`mean^p`: 0 for normal, 1 for Poisson, between 1 and 2 for
+        compound Poisson gamma, 2 for gamma, 3 for inverse Gaussian distributions. Not between 0 and 1. y is positive
+        where `power` is 2 or more, not negative where it is between 1 and 2, and any number where it is 0 or less.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.objective import TweedieLoss
+    >>> X, y = np.zeros((4, 1)), [0, 0, 3, 5]
+    >>> OrtSGDRegressor(loss=TweedieLoss(power=1.5), eta0=0.2, tol=1e-6).fit(X, y).predict(X[:1]).round(2)
+    array([2.])
+    """
+
+    _parameter_constraints = {
+        "power": [Interval(Real, None, 0, closed="right"), Interval(Real, 1, None, closed="left")],
+    }
+    _terms = """\
+    two_minus_power = Constant <value = float {%(two_minus_power)r}> ()
+    one_minus_power = Constant <value = float {%(one_minus_power)r}> ()
+    mean_exponent = Mul (two_minus_power, score)
+    mean_power = Exp (mean_exponent)
+    target_exponent = Mul (one_minus_power, score)
+    inverse = Exp (target_exponent)
+    target_power = Mul (target, inverse)
+"""
+    _value = f"""\
+tweedie (score, target) => (loss) {{
+{_terms}    mean_part = Div (mean_power, two_minus_power)
+    target_part = Div (target_power, one_minus_power)
+    loss = Sub (mean_part, target_part)
+}}"""
+    _gradient = f"""\
+tweedie_gradient (score, target) => (gradient) {{
+{_terms}    gradient = Sub (mean_power, target_power)
+}}"""
+
+    def __init__(self, power=1.5):
+        self.power = power
+
+    def value_function(self, n_outputs):
+        """Return the ONNX function `(score, target) => (loss)`."""
+        limit = {1: PoissonLoss, 2: GammaLoss}.get(self.power)
+        return super().value_function(n_outputs) if limit is None else limit().value_function(n_outputs)
+
+    def inverse_link_function(self, n_outputs):
+        """Return the exponential, `(score) => (prediction)`."""
+        return _EXP
+
+    def check_target(self, target):
+        """Raise a ValueError for a target that the distribution does not have."""
+        if self.power >= 2 and (target <= 0).any():
+            raise ValueError(f"TweedieLoss(power={self.power}) takes y > 0.")
+        if 1 <= self.power < 2 and (target < 0).any():
+            raise ValueError(f"TweedieLoss(power={self.power}) takes y >= 0.")
+
+    def _constants(self):
+        return {"two_minus_power": 2 - float(self.power), "one_minus_power": 1 - float(self.power)}

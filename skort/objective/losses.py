@@ -1,6 +1,12 @@
 """The losses by name: the values of the estimators' parameter `loss`."""
 
 from skort.objective.classification_losses import Hinge, LogLoss, ModifiedHuber, PerceptronLoss, SquaredHinge
+from skort.objective.label_losses import (
+    LabelEpsilonInsensitive,
+    LabelHuber,
+    LabelSquaredEpsilonInsensitive,
+    LabelSquaredError,
+)
 from skort.objective.log_link_losses import GammaLoss, PoissonLoss
 from skort.objective.regression_losses import (
     AbsoluteError,
@@ -29,4 +35,8 @@ CLASSIFICATION_LOSSES = {
     "squared_hinge": SquaredHinge,
     "modified_huber": ModifiedHuber,
     "perceptron": PerceptronLoss,
+    "squared_error": LabelSquaredError,
+    "huber": LabelHuber,
+    "epsilon_insensitive": LabelEpsilonInsensitive,
+    "squared_epsilon_insensitive": LabelSquaredEpsilonInsensitive,
 }

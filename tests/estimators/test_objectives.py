@@ -446,9 +446,9 @@ def test_an_inverse_link_of_ones_own_is_exported(run_onnx):
         ),
         (
             OrtSGDClassifier,
-            {"loss": "squared_error"},
+            {"loss": "absolute_error"},
             None,
-            "'loss' parameter of OrtSGDClassifier .* Got 'squared_error'",
+            "'loss' parameter of OrtSGDClassifier .* Got 'absolute_error'",
         ),
         (
             OrtSGDRegressor,

@@ -11,6 +11,7 @@ from sklearn._loss import (
     HalfMultinomialLoss,
     HalfPoissonLoss,
     HalfSquaredError,
+    HalfTweedieLoss,
     HuberLoss,
     PinballLoss,
 )
@@ -67,7 +68,26 @@ FORMULAS = {
     ),
     "perceptron": (objective.PerceptronLoss(), lambda s, y: np.maximum(0, -y * s), lambda s, y: -y * (y * s <= 0)),
 }
-REGRESSION = [*REGRESSION_LOSSES, "elastic"]
+# The same formulas of the labels -1 and 1.
+LABELS = {
+    "label_squared_error": objective.LabelSquaredError(),
+    "label_huber": objective.LabelHuber(0.5),
+    "label_epsilon_insensitive": objective.LabelEpsilonInsensitive(0.5),
+    "label_squared_epsilon_insensitive": objective.LabelSquaredEpsilonInsensitive(0.5),
+}
+FORMULAS |= {name: (loss, *FORMULAS[name.removeprefix("label_")][1:]) for name, loss in LABELS.items()}
+POWERS = {f"tweedie {power}": power for power in (-1.0, 0.0, 1.0, 1.5, 2.0, 3.0)}
+
+
+def tweedie(p):
+    limits = {1.0: lambda s, y: np.exp(s) - y * s, 2.0: lambda s, y: s + y * np.exp(-s)}
+    value = limits.get(p, lambda s, y: np.exp((2 - p) * s) / (2 - p) - y * np.exp((1 - p) * s) / (1 - p))
+    return objective.TweedieLoss(p), value, lambda s, y: np.exp((2 - p) * s) - y * np.exp((1 - p) * s)
+
+
+FORMULAS |= {name: tweedie(power) for name, power in POWERS.items()}
+REGRESSION = [*REGRESSION_LOSSES, "elastic", *POWERS]
+LOG_LINK = ["poisson", "gamma", *POWERS]
 DTYPES = {"float32": {"rtol": 2e-5, "atol": 2e-6}, "float64": {"rtol": 1e-12, "atol": 1e-14}}
 # From rounding to underflow of the other class's probability.
 EXTREME = np.array([0.0, 1e-4, 1.0, -1.0, 20.0, -20.0, 100.0, -100.0, 1e4, -1e4])
@@ -81,9 +101,11 @@ dtypes = pytest.mark.parametrize("dtype", DTYPES)
 
 def data(name, n_outputs, rng, n=12):
     """Return scores, targets, and the weights of a batch before they are scaled."""
-    score, weight = 2 * rng.normal(size=(n, n_outputs)), rng.uniform(0.1, 2, size=(n, 1))
+    # Powers of the prediction are even further apart.
+    scale = 0.5 if name in POWERS else 2
+    score, weight = scale * rng.normal(size=(n, n_outputs)), rng.uniform(0.1, 2, size=(n, 1))
     weight /= weight.sum()
-    if name == "gamma":
+    if name == "gamma" or POWERS.get(name, 0) >= 1:
         return score, rng.gamma(1, size=(n, n_outputs)), weight
     if name == "poisson":
         return score, rng.poisson(1.5, (n, n_outputs)).astype(float), weight
@@ -127,8 +149,9 @@ def run_loss(run_onnx):
 
 
 def test_every_loss_with_a_name_has_its_formula_here():
-    assert set(FORMULAS) == {*REGRESSION_LOSSES, *CLASSIFICATION_LOSSES, "elastic"}
-    for name, loss_class in (REGRESSION_LOSSES | CLASSIFICATION_LOSSES).items():
+    classification = {f"label_{n}" if n in REGRESSION_LOSSES else n: c for n, c in CLASSIFICATION_LOSSES.items()}
+    assert set(FORMULAS) == {*REGRESSION_LOSSES, *classification, "elastic", *POWERS}
+    for name, loss_class in (REGRESSION_LOSSES | classification).items():
         assert type(FORMULAS[name][0]) is loss_class
 
 
@@ -159,6 +182,12 @@ def test_gradient_is_the_central_difference_of_the_value(name, n_outputs, rng, r
         assert (up - down) / (2 * h) == pytest.approx(gradient[index], rel=1e-6, abs=1e-9)
 
 
+def tweedie_of_torch(torch, s, y, p):
+    if p in (1, 2):
+        return torch.exp(s) - y * s if p == 1 else s + y * torch.exp(-s)
+    return torch.exp((2 - p) * s) / (2 - p) - y * torch.exp((1 - p) * s) / (1 - p)
+
+
 @dtypes
 @outputs
 @matrix
@@ -182,7 +211,9 @@ def test_value_and_gradient_are_torchs(name, n_outputs, dtype, rng, run_loss):
             (2 * y - 1) * s < -1, -4 * (2 * y - 1) * s, relu(1 - (2 * y - 1) * s) ** 2
         ),
         "perceptron": lambda s, y: relu((1 - 2 * y) * s),
+        **{name: lambda s, y, p=p: tweedie_of_torch(torch, s, y, p) for name, p in POWERS.items()},
     }
+    elementwise |= {f: lambda s, y, f=f: elementwise[f.removeprefix("label_")](s, 2 * y - 1) for f in LABELS}
     score, target, weight = data(name, n_outputs, rng)
     s, y, v = (torch.tensor(a.astype(dtype)) for a in (score, target, weight))
     s.requires_grad_()
@@ -203,9 +234,12 @@ def test_value_and_gradient_are_torchs(name, n_outputs, dtype, rng, run_loss):
         ("squared_error", HalfSquaredError()),
         ("absolute_error", AbsoluteError()),
         ("huber", HuberLoss(delta=0.5)),
+        ("label_squared_error", HalfSquaredError()),
+        ("label_huber", HuberLoss(delta=0.5)),
         ("quantile", PinballLoss(quantile=0.75)),
         ("poisson", HalfPoissonLoss()),
         ("gamma", HalfGammaLoss()),
+        *((name, HalfTweedieLoss(power=power)) for name, power in POWERS.items() if power != 0),
         ("log_loss", HalfBinomialLoss()),
         ("log_loss", HalfMultinomialLoss(n_classes=3)),
     ],
@@ -214,6 +248,7 @@ def test_value_and_gradient_are_scikit_learns(name, reference, rng, run_function
     loss, n_outputs = FORMULAS[name][0], 3 if isinstance(reference, HalfMultinomialLoss) else 1
     score, target, _ = data(name, n_outputs, rng)
     y = target.ravel() if n_outputs == 1 else target.argmax(axis=1).astype(float)
+    y = 2 * y - 1 if name in LABELS else y
     value, gradient = reference.loss_gradient(y, score.ravel() if n_outputs == 1 else score)
     tolerance = {"rtol": 1e-12, "atol": 1e-14}
     ours = run_function(loss.value_function(n_outputs), "float64", score, target)
@@ -229,6 +264,8 @@ def test_value_and_gradient_are_scikit_learns(name, reference, rng, run_function
         ("squared_epsilon_insensitive", _sgd_fast.SquaredEpsilonInsensitive(0.5)),
         ("hinge", _sgd_fast.Hinge(1.0)),
         ("perceptron", _sgd_fast.Hinge(0.0)),
+        ("label_epsilon_insensitive", _sgd_fast.EpsilonInsensitive(0.5)),
+        ("label_squared_epsilon_insensitive", _sgd_fast.SquaredEpsilonInsensitive(0.5)),
         ("squared_hinge", _sgd_fast.SquaredHinge(1.0)),
         ("modified_huber", _sgd_fast.ModifiedHuber()),
     ],
@@ -273,7 +310,7 @@ def test_multinomial_log_loss_of_extreme_scores(dtype, run_function):
     np.testing.assert_allclose(value.ravel(), exact, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", [n for n in FORMULAS if n not in ("poisson", "gamma", "log_loss")])
+@pytest.mark.parametrize("name", [n for n in FORMULAS if n not in (*LOG_LINK, "log_loss")])
 def test_other_losses_of_extreme_scores_are_exact_too(name, run_function):
     loss, value, _ = FORMULAS[name]
     score, target = EXTREME[:, None], np.ones((len(EXTREME), 1))
@@ -287,7 +324,15 @@ def test_outputs_are_averaged_in_regression_and_summed_in_classification(name):
     assert FORMULAS[name][0].weight_scale(4) == (0.25 if name in REGRESSION else 1)
 
 
-@pytest.mark.parametrize("name", ["poisson", "gamma"])
+def test_tweedie_of_power_0_is_half_the_squared_error_of_the_exponential(rng, run_function):
+    loss, (score, target, _) = objective.TweedieLoss(0), data("poisson", 1, rng)
+    value = run_function(loss.value_function(1), "float64", score, target)
+    np.testing.assert_allclose(value, (np.exp(score) - target) ** 2 / 2 - target**2 / 2, rtol=1e-12, atol=1e-12)
+    gradient = run_function(loss.gradient_function(1), "float64", score, target)
+    np.testing.assert_allclose(gradient, np.exp(score) * (np.exp(score) - target), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", LOG_LINK)
 def test_the_inverse_of_the_log_link(name, rng, run_function):
     score = rng.normal(size=(5, 2))
     function = FORMULAS[name][0].inverse_link_function(2)
@@ -299,6 +344,10 @@ def test_the_inverse_of_the_log_link(name, rng, run_function):
     [
         ("poisson", [[0.0], [-1.0]], r"loss=\"poisson\" takes y >= 0"),
         ("gamma", [[0.0], [1.0]], r"loss=\"gamma\" takes y > 0"),
+        ("tweedie 1.0", [[0.0], [-1.0]], r"TweedieLoss\(power=1.0\) takes y >= 0"),
+        ("tweedie 1.5", [[0.0], [-1.0]], r"TweedieLoss\(power=1.5\) takes y >= 0"),
+        ("tweedie 2.0", [[0.0], [1.0]], r"TweedieLoss\(power=2.0\) takes y > 0"),
+        ("tweedie 3.0", [[0.0], [1.0]], r"TweedieLoss\(power=3.0\) takes y > 0"),
     ],
 )
 def test_targets_out_of_range_are_refused(name, target, message):
@@ -315,6 +364,10 @@ def test_targets_out_of_range_are_refused(name, target, message):
         (objective.Huber(0), "'epsilon' parameter of Huber must be a float in the range \\(0.0, "),
         (objective.EpsilonInsensitive(-0.1), "'epsilon' parameter of EpsilonInsensitive"),
         (objective.SquaredEpsilonInsensitive(np.inf), "'epsilon' parameter of SquaredEpsilonInsensitive"),
+        (objective.LabelHuber(0), "'epsilon' parameter of LabelHuber must be a float in the range \\(0.0, "),
+        (objective.LabelEpsilonInsensitive(-0.1), "'epsilon' parameter of LabelEpsilonInsensitive"),
+        (objective.TweedieLoss(0.5), "'power' parameter of TweedieLoss"),
+        (objective.TweedieLoss(np.inf), "'power' parameter of TweedieLoss"),
         (objective.ElasticLoss(l1_weight=-1), "'l1_weight' parameter of ElasticLoss"),
         (objective.ElasticLoss(l2_weight="1"), "'l2_weight' parameter of ElasticLoss"),
     ],

@@ -28,9 +28,11 @@ both_ways = pytest.mark.parametrize(
 
 # Dyadic numbers: every kink of the losses with epsilon=0.5 is among the residuals and margins.
 GRID = np.array([-2.0, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 2.0])
-LOSSES = {name: loss_class() for name, loss_class in (REGRESSION_LOSSES | CLASSIFICATION_LOSSES).items()}
+LOSSES = {name: loss_class() for name, loss_class in REGRESSION_LOSSES.items()}
+LOSSES |= {f"{name} of classes": loss_class() for name, loss_class in CLASSIFICATION_LOSSES.items()}
 LOSSES |= {name: LOSSES[name].set_params(epsilon=0.5) for name in LOSSES if "epsilon" in LOSSES[name].get_params()}
 LOSSES["elastic"] = objective.ElasticLoss(0.25, 2)
+LOSSES |= {f"tweedie {power}": objective.TweedieLoss(power) for power in (-1, 0, 1, 1.5, 2, 3)}
 
 
 def derived(derive, loss, dtype, score, target, weight):
@@ -121,7 +123,7 @@ def test_every_loss_can_be_differentiated(loss, n_outputs, derive, gradient):
 
 @both_ways
 def test_what_is_derived_is_a_function_of_score_target_and_weight(derive, gradient):
-    function = derive(Objective(LOSSES["hinge"], None, (), 2, np.dtype("float32")), 5)
+    function = derive(Objective(LOSSES["hinge of classes"], None, (), 2, np.dtype("float32")), 5)
     assert isinstance(function, onnx.FunctionProto)
     assert list(function.input) == ["skort_score", "skort_target", "skort_sample_weight"]
 

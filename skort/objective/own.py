@@ -1,0 +1,387 @@
+r"""
+What scikit-learn's models minimise, in skort's terms.
+
+skort minimises, over rows with sample weights :math:`s_i` whose sum is :math:`S`,
+
+.. math:: J(w) = \frac{1}{S} \sum_i s_i \, loss(y_i, score_i) + a \, penalty(w)
+
+and scikit-learn's models other multiples of the same thing: a `LogisticRegression` for example
+:math:`C \sum_i s_i \, loss + penalty`, which is :math:`C S` times as much, so that :math:`a = 1 / (C S)`.
+`OBJECTIVES` has one function a family of models.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn import linear_model, neural_network, svm
+from sklearn.base import BaseEstimator
+from sklearn.base import is_classifier as is_sklearn_classifier
+
+from skort.objective.base import ScoreLoss
+from skort.objective.classification_losses import LogLoss
+from skort.objective.label_losses import LabelSquaredError
+from skort.objective.log_link_losses import GammaLoss, PoissonLoss, TweedieLoss
+from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.penalties import Strength
+from skort.objective.regression_losses import Huber, Quantile, SquaredError
+from skort.objective.unused import unused_parameters
+
+__all__ = ["OBJECTIVES", "OwnObjective", "OwnStrengths", "own_objective"]
+
+
+class OwnStrengths(NamedTuple):
+    """How strong the penalty is: numbers, or arrays of shape (n_outputs,) where outputs have their own."""
+
+    coefficients: Strength
+    intercepts: Strength
+
+
+@dataclass(frozen=True)
+class OwnObjective:
+    """
+    What a scikit-learn model minimises.
+
+    Parameters
+    ----------
+    loss : ScoreLoss or None
+        None: skort's default, "squared_error" or "log_loss".
+    penalty : {"l1", "l2", "elasticnet"} or None
+    alpha : float or ndarray of shape (n_outputs,)
+        Strength of the penalty in the model's own units, which `alpha_per` names.
+    l1_ratio : float or ndarray of shape (n_outputs,)
+        Part of the l1 term in the penalty: 1 for "l1", 0 for "l2".
+    alpha_per : {"mean", "sum", "sample_weight", "batch"}
+        What `alpha` is divided by in J: by nothing, by the sum of the sample weights, by their mean, or by their mean
+        times the number of rows of a batch.
+    penalizes_intercept : bool
+        Whether intercepts have the penalty too, as in liblinear's models; then it is that of the intercept divided by
+        `intercept_scaling`.
+    intercept_scaling : float
+    sums_outputs : bool
+        Whether the model sums the losses of several outputs, of which J has the mean.
+    class_weight : dict, "balanced" or None
+    weighs_positives : bool
+        Whether the class weights of three classes and more are, in the binary problem of each class, those of its own
+        rows only, and all other rows keep their sample weights. False: a row has the weight of its class in all scores.
+    trained_as : str or None
+        For a model that minimises nothing of this form: one sentence that says what is trained in its place.
+    unused : dict of str to str
+        Parameters of the model that say how it is trained and are not at their defaults -> the parameter of skort's
+        estimators that says the same.
+    """
+
+    loss: ScoreLoss | None = None
+    penalty: str | None = None
+    alpha: Any = 0.0
+    l1_ratio: Any = 0.0
+    alpha_per: str = "mean"
+    penalizes_intercept: bool = False
+    intercept_scaling: float = 1.0
+    sums_outputs: bool = False
+    class_weight: dict | str | None = None
+    weighs_positives: bool = False
+    trained_as: str | None = None
+    unused: dict[str, str] = field(default_factory=dict)
+
+    def strengths(self, weight_sum, mean_weight, batch_size, n_outputs):
+        """
+        Return the strengths of the penalty in skort's J.
+
+        Parameters
+        ----------
+        weight_sum, mean_weight : float
+            Sum and mean of the sample weights of the rows trained on, class weights included.
+        batch_size : int
+        n_outputs : int
+            Number of columns of the raw score.
+
+        Returns
+        -------
+        strengths : OwnStrengths
+        """
+        alpha = self.skort_alpha(weight_sum, mean_weight, batch_size, n_outputs)
+        l1, l2 = alpha * self.l1_ratio, alpha * (1 - self.l1_ratio)
+        if not self.penalizes_intercept:
+            return OwnStrengths(Strength(l1, l2), Strength(0.0, 0.0))
+        return OwnStrengths(Strength(l1, l2), Strength(l1 / self.intercept_scaling, l2 / self.intercept_scaling**2))
+
+    def skort_alpha(self, weight_sum, mean_weight, batch_size, n_outputs):
+        """Return `alpha` as skort's J has it; parameters as for `strengths`."""
+        divisors = {
+            "mean": 1.0,
+            "sum": weight_sum,
+            "sample_weight": mean_weight,
+            "batch": batch_size * mean_weight,
+        }
+        return self.alpha / (divisors[self.alpha_per] * (n_outputs if self.sums_outputs else 1))
+
+
+def own_objective(model, *, is_classifier=False):
+    """
+    Return what a scikit-learn model minimises.
+
+    Parameters
+    ----------
+    model : estimator, onnx.ModelProto or None
+        Fitted or not; it is not changed. None: `SGDRegressor()`, or `SGDClassifier(loss="log_loss")`.
+    is_classifier : bool, default=False
+        Whether classes are to be predicted by a model that does not say so itself: None, or an ONNX model.
+
+    Returns
+    -------
+    objective : OwnObjective
+
+    Raises
+    ------
+    ValueError
+        For an unfitted model that chooses its own penalty, such as `LassoCV`, and for `positive=True`.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skort.objective.own import own_objective
+    >>> own = own_objective(LogisticRegression(C=0.5, max_iter=500))
+    >>> own.loss, own.penalty, own.alpha, own.alpha_per, own.unused
+    (LogLoss(), 'l2', 2.0, 'sum', {'max_iter': 'max_iter'})
+    >>> own.strengths(weight_sum=100, mean_weight=1, batch_size=10, n_outputs=1).coefficients
+    Strength(l1=0.0, l2=0.02)
+    """
+    if model is None:
+        model = linear_model.SGDClassifier(loss="log_loss") if is_classifier else linear_model.SGDRegressor()
+    if isinstance(model, linear_model.RANSACRegressor):
+        return _of_ransac(model)
+    plain = _as_chosen(model) if type(model) in SEARCHES else model
+    family = OBJECTIVES.get(type(plain))
+    if family is None:
+        return OwnObjective(trained_as=_default_sentence(model, is_classifier))
+    if getattr(plain, "positive", False):
+        raise ValueError(
+            f"estimator={type(model).__name__}(positive=True): gradient descent does not keep weights positive. "
+            "Give positive=False."
+        )
+    return replace(family(plain), class_weight=getattr(plain, "class_weight", None), unused=unused_parameters(model))
+
+
+def _of_ransac(model):
+    inner = getattr(model, "estimator_", None) or model.estimator or linear_model.LinearRegression()
+    own = own_objective(inner)
+    sentence = f"RANSACRegressor is trained as the {type(inner).__name__} inside it, on all rows."
+    return replace(own, trained_as=" ".join([sentence, *([own.trained_as] if own.trained_as else [])]))
+
+
+def _default_sentence(model, is_classifier):
+    name = type(model).__name__ if isinstance(model, BaseEstimator) else "An ONNX model"
+    if is_classifier or (isinstance(model, BaseEstimator) and is_sklearn_classifier(model)):
+        return f"{name} is trained as a LogisticRegression: log-loss, no penalty."
+    return f"{name} is trained as a LinearRegression: squared error, no penalty."
+
+
+# --- least squares: the squared error, and a penalty
+
+
+def _linear_regression(model):
+    return OwnObjective(SquaredError(), sums_outputs=True)
+
+
+def _ridge(model):
+    alpha = np.asarray(model.alpha, dtype=float)
+    return _l2(SquaredError(), alpha if alpha.ndim else float(alpha), alpha_per="sum", sums_outputs=True)
+
+
+def _ridge_classifier(model):
+    return _l2(LabelSquaredError(), model.alpha, alpha_per="sum")
+
+
+def _elastic_net(model):
+    l1_ratio = getattr(model, "l1_ratio", 1.0)  # Lasso and LassoLars have none
+    return _elastic(SquaredError(), model.alpha, l1_ratio, sums_outputs=True)
+
+
+def _multi_task(model):
+    name = type(model).__name__
+    plain = name.removeprefix("MultiTask")
+    sentence = f"{name} is trained as {plain}: the l1 term is that of each weight, not of a feature's weights together."
+    return replace(_elastic_net(model), trained_as=sentence)
+
+
+# --- liblinear's and logistic models: C times the sum of the losses, plus the penalty
+
+
+def _logistic_regression(model):
+    own = _per_C(LogLoss(), model, _logistic_l1_ratio(model), model.solver == "liblinear")
+    if getattr(model, "multi_class", "deprecated") in ("ovr", "multinomial"):  # until scikit-learn 1.7
+        sentence = f"LogisticRegression(multi_class={model.multi_class!r}) is trained as with multi_class='auto': two "
+        own = replace(own, trained_as=f"{sentence}classes by one score, and more by their softmax.")
+    return own
+
+
+def _logistic_l1_ratio(model):
+    """Return the part of the l1 term, or None where there is no penalty."""
+    if model.penalty in ("l1", "l2", None):  # the default until scikit-learn 1.7, deprecated since
+        return {"l1": 1.0, "l2": 0.0, None: None}[model.penalty]
+    # None is "l2", also where a LogisticRegressionCV has an array of it, one a class.
+    return np.nan_to_num(np.asarray(model.l1_ratio, dtype=float))
+
+
+def _linear_svc(model):
+    if model.multi_class == "crammer_singer":
+        sentence = "LinearSVC(multi_class='crammer_singer') is trained as with multi_class='ovr' and loss='hinge'."
+        hinge = _loss(CLASSIFICATION_LOSSES, "hinge")
+        return replace(_per_C(hinge, model, 0.0, True), trained_as=sentence, weighs_positives=True)
+    l1_ratio = 1.0 if model.penalty == "l1" else 0.0
+    own = _per_C(_loss(CLASSIFICATION_LOSSES, model.loss), model, l1_ratio, True)
+    return replace(own, weighs_positives=True)
+
+
+def _linear_svr(model):
+    loss = _loss(REGRESSION_LOSSES, model.loss, epsilon=model.epsilon)
+    return replace(_per_C(loss, model, 0.0, True), sums_outputs=True)
+
+
+def _per_C(loss, model, l1_ratio, is_liblinear):
+    C = np.unique(model.C)  # of each class, where a LogisticRegressionCV chose it
+    C = float(C[0]) if len(C) == 1 else np.asarray(model.C)
+    if l1_ratio is None or np.all(np.isinf(C)):
+        return OwnObjective(loss)
+    own = _elastic(loss, 1 / C, l1_ratio, alpha_per="sum")
+    if not (is_liblinear and model.fit_intercept):
+        return own
+    return replace(own, penalizes_intercept=True, intercept_scaling=float(model.intercept_scaling))
+
+
+# --- stochastic gradient descent
+
+
+def _sgd(model):
+    is_classifier = is_sklearn_classifier(model)
+    losses = CLASSIFICATION_LOSSES if is_classifier else REGRESSION_LOSSES
+    loss = _loss(losses, model.loss, epsilon=model.epsilon)
+    own = OwnObjective(loss)
+    if model.penalty is not None:
+        l1_ratio = {"l1": 1.0, "l2": 0.0}.get(model.penalty, model.l1_ratio)
+        own = _elastic(loss, model.alpha, l1_ratio, alpha_per="sample_weight")
+    return replace(own, sums_outputs=not is_classifier, weighs_positives=is_classifier)
+
+
+# --- other losses of linear regression
+
+
+def _quantile(model):
+    return _elastic(Quantile(model.quantile), model.alpha, 1.0, sums_outputs=True)
+
+
+def _huber(model):
+    # scikit-learn trains a scale with the weights, and minimises sum_i s_i (scale + scale H(r_i / scale)) +
+    # alpha ||w||^2, H twice the loss here. At a scale of 1 this is 2 S times J with an l2 of alpha / S.
+    sentence = "HuberRegressor is trained with a scale of 1: its epsilon is a distance in units of y."
+    own = _l2(Huber(model.epsilon), model.alpha, alpha_per="sum", sums_outputs=True)
+    return replace(own, trained_as=sentence)
+
+
+def _poisson(model):
+    return _l2(PoissonLoss(), model.alpha, sums_outputs=True)
+
+
+def _gamma(model):
+    return _l2(GammaLoss(), model.alpha, sums_outputs=True)
+
+
+def _tweedie(model):
+    link = model.link if model.link != "auto" else ("identity" if model.power <= 0 else "log")
+    if link == "log":
+        return _l2(TweedieLoss(float(model.power)), model.alpha, sums_outputs=True)
+    own = _l2(SquaredError(), model.alpha, sums_outputs=True)
+    if model.power == 0:
+        return own
+    sentence = f"TweedieRegressor(power={model.power}, link='identity') is trained as with power=0: squared error."
+    return replace(own, trained_as=sentence)
+
+
+# --- neural networks
+
+
+def _network(model):
+    is_classifier = is_sklearn_classifier(model)
+    # Until scikit-learn 1.6 regressors have one loss.
+    loss = LogLoss() if is_classifier else _loss(REGRESSION_LOSSES, getattr(model, "loss", "squared_error"))
+    # L-BFGS takes all rows at once.
+    per = "sum" if model.solver == "lbfgs" else "batch"
+    return _l2(loss, model.alpha, alpha_per=per, sums_outputs=not is_classifier)
+
+
+# --- what they are made of
+
+
+def _l2(loss, alpha, **others):
+    return _elastic(loss, alpha, 0.0, **others)
+
+
+def _elastic(loss, alpha, l1_ratio, **others):
+    ratios = np.unique(l1_ratio)
+    l1_ratio = float(ratios[0]) if len(ratios) == 1 else np.asarray(l1_ratio)
+    penalty = {0.0: "l2", 1.0: "l1"}.get(l1_ratio, "elasticnet") if len(ratios) == 1 else "elasticnet"
+    return OwnObjective(loss, penalty, alpha, l1_ratio, **others)
+
+
+def _loss(losses, name, **parameters):
+    """Return the loss of this name, with those of the parameters that it has."""
+    loss = losses[name]()
+    return loss.set_params(**{key: value for key, value in parameters.items() if key in loss.get_params()})
+
+
+def _of_this_version(*names):
+    """Return the linear models of these names: scikit-learn 1.10 has no PassiveAggressive* any more."""
+    return [vars(linear_model)[name] for name in names if name in vars(linear_model)]
+
+
+_PASSIVE_AGGRESSIVE = _of_this_version("PassiveAggressiveClassifier", "PassiveAggressiveRegressor")
+
+#: Type of a model -> the function of a model that returns its objective. All others are trained with the defaults.
+OBJECTIVES = {
+    linear_model.LinearRegression: _linear_regression,
+    linear_model.Ridge: _ridge,
+    linear_model.RidgeClassifier: _ridge_classifier,
+    **dict.fromkeys((linear_model.Lasso, linear_model.ElasticNet, linear_model.LassoLars), _elastic_net),
+    **dict.fromkeys((linear_model.MultiTaskLasso, linear_model.MultiTaskElasticNet), _multi_task),
+    linear_model.LogisticRegression: _logistic_regression,
+    svm.LinearSVC: _linear_svc,
+    svm.LinearSVR: _linear_svr,
+    **dict.fromkeys((linear_model.SGDRegressor, linear_model.SGDClassifier, linear_model.Perceptron), _sgd),
+    **dict.fromkeys(_PASSIVE_AGGRESSIVE, _sgd),
+    linear_model.QuantileRegressor: _quantile,
+    linear_model.HuberRegressor: _huber,
+    linear_model.PoissonRegressor: _poisson,
+    linear_model.GammaRegressor: _gamma,
+    linear_model.TweedieRegressor: _tweedie,
+    **dict.fromkeys((neural_network.MLPRegressor, neural_network.MLPClassifier), _network),
+}
+
+_ALPHA = {"alpha": "alpha_"}
+_ALPHA_AND_RATIO = {"alpha": "alpha_", "l1_ratio": "l1_ratio_"}
+#: Type of a model that chooses its own penalty -> the plain model, and its parameters -> where the choice is.
+SEARCHES = {
+    linear_model.RidgeCV: (linear_model.Ridge, _ALPHA),
+    linear_model.RidgeClassifierCV: (linear_model.RidgeClassifier, _ALPHA),
+    linear_model.LassoCV: (linear_model.Lasso, _ALPHA),
+    linear_model.LassoLarsCV: (linear_model.LassoLars, _ALPHA),
+    linear_model.LassoLarsIC: (linear_model.LassoLars, _ALPHA),
+    linear_model.ElasticNetCV: (linear_model.ElasticNet, _ALPHA_AND_RATIO),
+    linear_model.MultiTaskLassoCV: (linear_model.MultiTaskLasso, _ALPHA),
+    linear_model.MultiTaskElasticNetCV: (linear_model.MultiTaskElasticNet, _ALPHA_AND_RATIO),
+    linear_model.LogisticRegressionCV: (linear_model.LogisticRegression, {"C": "C_", "l1_ratio": "l1_ratio_"}),
+}
+
+
+def _as_chosen(model):
+    """Return the plain model with the penalty that a fitted model chose."""
+    plain, attributes = SEARCHES[type(model)]
+    name, (parameter, *_) = type(model).__name__, attributes
+    if not hasattr(model, attributes[parameter]):
+        raise ValueError(
+            f"estimator={name} chooses {parameter} by fitting itself, which gradient descent does not. Give a "
+            f"{plain.__name__}, and search over estimator__{parameter} with GridSearchCV; or a fitted {name} in a "
+            "FrozenEstimator."
+        )
+    shared = {key: value for key, value in model.get_params(deep=False).items() if key in plain().get_params()}
+    return plain(**shared | {key: getattr(model, attribute) for key, attribute in attributes.items()})
