@@ -6,7 +6,7 @@ import math
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_array, check_consistent_length, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -20,7 +20,8 @@ from skort.estimators.ending import report
 from skort.estimators.fitted_attributes import FittedAttributes
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import predicting_device
-from skort.estimators.inner_model import InnerModel, as_rows, input_tags, steps_to_fit
+from skort.estimators.inner_model import InnerModel, as_rows, input_tags, model_inside, steps_to_fit
+from skort.estimators.own_terms import TrainingSize, chosen_class_weight, chosen_loss, warn_of_other_terms
 from skort.estimators.preview import Preview
 from skort.estimators.random_state import advance, own_generator
 from skort.estimators.rows import is_plain, plain_rows
@@ -29,9 +30,10 @@ from skort.estimators.settings import Settings, snapshot
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
 from skort.estimators.stream import Stream
 from skort.estimators.validation_set import given_scoring, held_out_scoring, hold_out
+from skort.objective.own import own_objective
 from skort.objective.penalties import PENALTIES
 
-__all__ = ["BaseOrtSGD", "can_partial_fit"]
+__all__ = ["BaseOrtSGD", "can_partial_fit", "loss_before_fit"]
 
 # How X is validated where no steps before the model take it.
 _ROWS = {"order": "C", "accept_sparse": "csr"}
@@ -54,9 +56,9 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
         "estimator": "no_validation",
         "solver": [StrOptions({"auto", "graph", "session", "agent"})],
-        "penalty": [StrOptions(set(PENALTIES)), HasMethods(["strengths"]), None],
-        "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "penalty": [StrOptions({"auto", *PENALTIES}), HasMethods(["strengths"]), None],
+        "alpha": [StrOptions({"auto"}), Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
+        "l1_ratio": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both")],
         "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update", "step_length"])],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "learning_rate": [StrOptions(set(SCHEDULES)), callable],
@@ -102,20 +104,25 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
     def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, classes=None, one_epoch=False):
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
         inner = InnerModel.of(self._default() if self.estimator is None else self.estimator)
-        inner.check(get_tags(self).estimator_type)
+        kind = get_tags(self).estimator_type
+        inner.check(kind)
+        own = own_objective(None if self.estimator is None else inner.model, is_classifier=kind == "classifier")
         check_callbacks(self.callbacks)
-        settings = Settings.of(self)
         draft = self._unfitted()
         rows, y = draft._validate(X, y, has_steps=inner.has_steps)
         inner.check_columns(X)
         encoded = draft._encode(y, inner.known_classes(classes))
-        settings.loss.check_target(encoded.target)
-        weights = draft._sample_weight(sample_weight, rows, encoded)
+        weights = draft._sample_weight(
+            sample_weight, rows, encoded, chosen_class_weight(self, own, one_epoch=one_epoch)
+        )
         generator = own_generator(self.random_state)
         scoring = given_scoring(X_val, y_val, self.scoring)
         if scoring is None and self.early_stopping:
             held_out, weights = hold_out(self, encoded.y, weights, generator)
             scoring = held_out_scoring(X, encoded.y, sample_weight, held_out, self.scoring)
+        size = TrainingSize.of(encoded.target, weights, self.batch_size)
+        settings = Settings.of(self, own, size)
+        settings.loss.check_target(encoded.target)
         rows = draft._convert(inner, rows, encoded, settings, generator)
         if self.warm_start and hasattr(self, "_fitted"):
             draft._keep_model(draft._fitted.going_on_from(self._fitted))
@@ -125,6 +132,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         callbacks = [*callback_list(self, scoring, one_epoch=one_epoch), *theirs]
         outcome = draft._train(stream, batches, callbacks, one_epoch=one_epoch)
         self._take_over(draft)
+        if not inner.is_fitted:
+            warn_of_other_terms(self, inner.model, own)
         advance(self.random_state, self._progress.random_state)
         report(self, outcome, one_epoch=one_epoch)
         return self
@@ -139,13 +148,15 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         if not settings.hold(self):
             # scikit-learn validates them before the first call only.
             self._validate_params()
-            settings = Settings.of(self)
+            settings = settings.renewed(self)
         self._check_same_model()
         draft = copy.copy(self)
         rows, y = draft._validate(X, y, has_steps=self._fitted.has_steps, reset=False)
         encoded = draft._encode(y, classes)
         settings.loss.check_target(encoded.target)
-        weights = draft._sample_weight(sample_weight, rows, encoded)
+        weights = draft._sample_weight(
+            sample_weight, rows, encoded, chosen_class_weight(self, settings.own, one_epoch=True)
+        )
         draft._keep_model(self._fitted.for_stream(settings.loss, encoded))
         rows = draft._fitted.preprocessing.transform(rows)
         batches = settings.batches(rows, encoded.target, weights, self._progress.generator())
@@ -214,7 +225,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         rows = plain_rows(self, X, preprocessing.dtype)
         return validate_data(self, X, reset=False, dtype=preprocessing.dtype, **_ROWS) if rows is None else rows
 
-    def _sample_weight(self, sample_weight, X, encoded):
+    def _sample_weight(self, sample_weight, X, encoded, class_weight):
         """Return what each row counts, or None where all count the same."""
         return validated_sample_weight(sample_weight, X)
 
@@ -276,6 +287,16 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
             check_is_fitted(self)
         X = self._prepared(X)
         return self._fitted.run(output, X, predicting_device(self, X.shape[0]))
+
+
+def loss_before_fit(estimator):
+    """Return the loss that a fit would have, or None where its parameters are not as they must be."""
+    try:
+        model = None if estimator.estimator is None else model_inside(estimator.estimator)
+        own = own_objective(model, is_classifier=is_classifier(estimator))
+        return chosen_loss(estimator, own, estimator._losses, estimator._default_loss)
+    except (ValueError, KeyError):  # fit raises it
+        return None
 
 
 def can_partial_fit(estimator):

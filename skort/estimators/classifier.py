@@ -204,22 +204,23 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     _losses = CLASSIFICATION_LOSSES
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
-        "loss": [StrOptions(set(_losses)), HasMethods(["value_function", "gradient_function"])],
-        "epsilon": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "loss": [StrOptions({"auto", *_losses}), HasMethods(["value_function", "gradient_function"])],
+        "epsilon": [StrOptions({"auto"}), Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
+        "class_weight": [StrOptions({"auto", "balanced"}), dict, None],
     }
     _parameters = tuple(_parameter_constraints)
+    _default_loss = "log_loss"
 
     def __init__(
         self,
         estimator: BaseEstimator | None = None,
         *,
         solver: str = "auto",
-        loss: str | ScoreLoss = "log_loss",
-        epsilon: float = 0.1,
-        penalty: str | Penalty | None = "l2",
-        alpha: float = 1e-4,
-        l1_ratio: float = 0.15,
+        loss: str | ScoreLoss = "auto",
+        epsilon: float | str = "auto",
+        penalty: str | Penalty | None = "auto",
+        alpha: float | str = "auto",
+        l1_ratio: float | str = "auto",
         optimizer: str | Optimizer = "sgd",
         max_grad_norm: float | None = None,
         learning_rate: str | Callable[[int], float] = "constant",
@@ -232,7 +233,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         scoring: str | Callable | None = None,
-        class_weight: dict | str | None = None,
+        class_weight: dict | str | None = "auto",
         shuffle: bool = True,
         trainable: str | list[str] | None = None,
         dtype: str = "float32",
@@ -351,8 +352,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""
         return encoded(y, classes, self.dtype)
 
-    def _sample_weight(self, sample_weight, X, encoded):
-        sample_weight = super()._sample_weight(sample_weight, X, encoded)
-        if self.class_weight is None:
+    def _sample_weight(self, sample_weight, X, encoded, class_weight):
+        sample_weight = super()._sample_weight(sample_weight, X, encoded, class_weight)
+        if class_weight is None:
             return sample_weight
-        return with_class_weight(sample_weight, self.class_weight, encoded.classes, encoded.y)
+        return with_class_weight(sample_weight, class_weight, encoded.classes, encoded.y)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from skort.graphs.score_graph import ScoreSpec
 
-__all__ = ["InnerModel", "Preprocessing", "as_rows", "input_tags", "steps_to_fit"]
+__all__ = ["InnerModel", "Preprocessing", "as_rows", "input_tags", "model_inside", "steps_to_fit"]
 
 
 @dataclass(frozen=True)
@@ -216,6 +216,11 @@ class InnerModel:
         intercepts = intercepts or [np.zeros(coefs[-1].shape[1], coefs[-1].dtype)]
         model = trained_model(self.model, coefs, intercepts, classes, single_output=single_output)
         return Pipeline([*((key, _thawed(step)) for key, step in kept), (self.name, model)]) if steps else model
+
+
+def model_inside(estimator):
+    """Return the model of an estimator, not cloned."""
+    return _split(estimator)[1]
 
 
 def steps_to_fit(estimator) -> list[str]:

@@ -107,13 +107,8 @@ def streamed_classes(estimator, classes):
     Raises
     ------
     ValueError
-        Where they are missing in the first call, or others than before, and for balanced classes, which need all rows.
+        Where they are missing in the first call, or others than before.
     """
-    if estimator.class_weight == "balanced":
-        raise ValueError(
-            'class_weight="balanced" needs all rows at once, which partial_fit does not have. Pass a dict: see '
-            "sklearn.utils.class_weight.compute_class_weight."
-        )
     seen = SimpleNamespace(classes_=getattr(estimator, "classes_", None))
     _check_partial_fit_first_call(seen, classes)
     return seen.classes_

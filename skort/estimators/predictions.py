@@ -6,7 +6,7 @@ from scipy.special import log_expit, log_softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skort.estimators.base import BaseOrtSGD
+from skort.estimators.base import BaseOrtSGD, loss_before_fit
 from skort.objective.classification_losses import LogLoss
 
 __all__ = ["ClassifierPredictions"]
@@ -14,9 +14,10 @@ __all__ = ["ClassifierPredictions"]
 
 def _gives_probabilities(classifier):
     """Return whether the loss, that of the fit where there was one, gives probabilities."""
-    loss = classifier._fitted.loss if hasattr(classifier, "_fitted") else classifier.loss
-    if isinstance(loss, str):
-        loss = classifier._losses[loss]() if loss in classifier._losses else None
+    if hasattr(classifier, "_fitted"):
+        loss = classifier._fitted.loss
+    else:
+        loss = loss_before_fit(classifier)
     if "classifier" not in getattr(loss, "estimator_types", ()) or loss.inverse_link_function(1) is None:
         raise AttributeError(f"probabilities are not available for loss={classifier.loss!r}.")
     return True

@@ -197,23 +197,24 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     _losses = REGRESSION_LOSSES
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
-        "loss": [StrOptions(set(_losses)), HasMethods(["value_function", "gradient_function"])],
-        "epsilon": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
-        "quantile": [Interval(Real, 0, 1, closed="neither")],
+        "loss": [StrOptions({"auto", *_losses}), HasMethods(["value_function", "gradient_function"])],
+        "epsilon": [StrOptions({"auto"}), Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
+        "quantile": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
     }
     _parameters = tuple(_parameter_constraints)
+    _default_loss = "squared_error"
 
     def __init__(
         self,
         estimator: BaseEstimator | None = None,
         *,
         solver: str = "auto",
-        loss: str | ScoreLoss = "squared_error",
-        epsilon: float = 0.1,
-        quantile: float = 0.5,
-        penalty: str | Penalty | None = "l2",
-        alpha: float = 1e-4,
-        l1_ratio: float = 0.15,
+        loss: str | ScoreLoss = "auto",
+        epsilon: float | str = "auto",
+        quantile: float | str = "auto",
+        penalty: str | Penalty | None = "auto",
+        alpha: float | str = "auto",
+        l1_ratio: float | str = "auto",
         optimizer: str | Optimizer = "sgd",
         max_grad_norm: float | None = None,
         learning_rate: str | Callable[[int], float] = "constant",

@@ -16,8 +16,10 @@ from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES, rate
 from skort.descent.update import Update
 from skort.estimators.hardware import training_device
+from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty
 from skort.objective.base import ScoreLoss
-from skort.objective.penalties import PENALTIES, Penalty
+from skort.objective.own import OwnObjective
+from skort.objective.penalties import Penalty
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph
@@ -40,6 +42,10 @@ class Settings:
     given : dict of str to object
         The parameters that the settings were made from, with the device: while an estimator has the same ones, its
         settings hold.
+    own : OwnObjective
+        What the model inside minimises.
+    size : TrainingSize
+        Of the rows of the fit, or of the first `partial_fit`.
     loss : ScoreLoss
     penalty : Penalty or None
     update : Update
@@ -58,6 +64,8 @@ class Settings:
     """
 
     given: dict[str, Any]
+    own: OwnObjective
+    size: TrainingSize
     loss: ScoreLoss
     penalty: Penalty | None
     update: Update
@@ -69,7 +77,7 @@ class Settings:
     dtype: str
 
     @classmethod
-    def of(cls, estimator) -> "Settings":
+    def of(cls, estimator, own: OwnObjective, size: TrainingSize) -> "Settings":
         """
         Return the settings of an estimator.
 
@@ -77,6 +85,10 @@ class Settings:
         ----------
         estimator : BaseOrtSGD
             Its parameters are validated.
+        own : OwnObjective
+            What the model inside minimises.
+        size : TrainingSize
+            Of the rows that it is trained on.
 
         Raises
         ------
@@ -87,7 +99,8 @@ class Settings:
         """
         from skort.solvers import usable
 
-        schedule = _schedule(estimator)
+        penalty = resolved(chosen_penalty(estimator, own, size))
+        schedule = _schedule(estimator, penalty)
         optimizer = estimator.optimizer
         # By name it has its own defaults: its epsilon is not that of a loss.
         optimizer = resolved(OPTIMIZERS[optimizer]() if isinstance(optimizer, str) else optimizer)
@@ -96,8 +109,10 @@ class Settings:
         solvers = usable(estimator.solver, np.dtype(estimator.dtype), update, device)
         return cls(
             given=_given(estimator),
-            loss=_loss(estimator),
-            penalty=_resolve(PENALTIES, estimator.penalty, estimator),
+            own=own,
+            size=size,
+            loss=_loss(estimator, own),
+            penalty=penalty,
             update=update,
             schedule=schedule,
             solvers=solvers,
@@ -106,6 +121,10 @@ class Settings:
             shuffle=estimator.shuffle,
             dtype=estimator.dtype,
         )
+
+    def renewed(self, estimator) -> "Settings":
+        """Return the settings that changed parameters make of the same model and the same size."""
+        return Settings.of(estimator, self.own, self.size)
 
     def hold(self, estimator) -> bool:
         """Return whether an estimator has the parameters, to their last part, that these settings were made from."""
@@ -128,8 +147,9 @@ class Settings:
         from skort.objective.nodes import Objective
         from skort.solvers.base import Problem
 
+        names, n_outputs = score_graph.trained, score_graph.n_outputs
         objective = Objective(
-            self.loss, self.penalty, score_graph.coefficients, score_graph.n_outputs, score_graph.dtype
+            self.loss, self.penalty, names.coefficients, n_outputs, score_graph.dtype, names.intercepts
         )
         return Problem(score_graph, objective, self.update, batch_size, device or self.device)
 
@@ -161,16 +181,8 @@ def resolved(component):
     return clone(component) if isinstance(component, BaseEstimator) else component
 
 
-def _resolve(table, value, estimator):
-    """Return what `value`, a name in a table or an instance, stands for."""
-    if not isinstance(value, str):
-        return resolved(value)
-    component = table[value]
-    return resolved(component(**{name: getattr(estimator, name) for name in component.shared_parameters}))
-
-
-def _loss(estimator):
-    loss = _resolve(estimator._losses, estimator.loss, estimator)
+def _loss(estimator, own):
+    loss = resolved(chosen_loss(estimator, own, estimator._losses, estimator._default_loss))
     kind = get_tags(estimator).estimator_type
     if kind not in loss.estimator_types:
         names = ", ".join(repr(name) for name in estimator._losses)
@@ -178,13 +190,20 @@ def _loss(estimator):
     return loss
 
 
-def _schedule(estimator):
-    if estimator.learning_rate == "optimal" and estimator.alpha == 0:
-        raise ValueError(
-            'learning_rate="optimal" divides by alpha, got alpha=0. Use alpha > 0 (with penalty=None it is no '
-            'penalty), or another learning_rate, such as "invscaling".'
-        )
-    schedule = _resolve(SCHEDULES, estimator.learning_rate, estimator)
+def _schedule(estimator, penalty):
+    """Return the schedule; by its name it gets the parameters of the estimator, alpha as the penalty has it."""
+    if isinstance(estimator.learning_rate, str):
+        component = SCHEDULES[estimator.learning_rate]
+        alpha = getattr(penalty, "alpha", 0.0) if isinstance(estimator.alpha, str) else estimator.alpha
+        if "alpha" in component.shared_parameters and not (np.ndim(alpha) == 0 and alpha > 0):
+            raise ValueError(
+                f"learning_rate={estimator.learning_rate!r} divides by alpha, got alpha={alpha}. Set alpha > 0 (with "
+                'penalty=None it is no penalty), or another learning_rate, such as "invscaling".'
+            )
+        values = {name: getattr(estimator, name) for name in component.shared_parameters} | {"alpha": alpha}
+        schedule = resolved(component(**{name: values[name] for name in component.shared_parameters}))
+    else:
+        schedule = resolved(estimator.learning_rate)
     # Raises an error where the first rate is none.
     rate(schedule, 1)
     return schedule

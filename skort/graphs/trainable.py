@@ -21,10 +21,6 @@ from skort.graphs.transformers import StepGraphs
 
 __all__ = ["check_trainable", "select_trainable"]
 
-# Options that gradient descent does not follow: name, value that is fine, what to do instead.
-_UNTRAINABLE = [("positive", False, "gradient steps do not keep the weights positive.")]
-# Options that matter only before fitting.
-_UNTRAINABLE_UNFITTED = [("class_weight", None, "give class_weight to OrtSGDClassifier around it.")]
 _OURS = {"regressor": "OrtSGDRegressor", "classifier": "OrtSGDClassifier"}
 # Operators that are seldom the reason why a model has no gradient: an error names others first.
 _BOOKKEEPING = {"ArgMax", "ArrayFeatureExtractor", "ConstantOfShape", "Equal", "Less", "Not", "Shape"}
@@ -69,11 +65,11 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
         )
     model._validate_params()
     parameters = score_model(model).get_params()
-    for option, value, cure in _UNTRAINABLE + ([] if is_fitted else _UNTRAINABLE_UNFITTED):
-        if parameters.get(option) not in (value, None):
-            raise NotTrainableError(
-                f"estimator={type(model).__name__}({option}={parameters[option]!r}) cannot be trained: {cure}"
-            )
+    if parameters.get("positive"):
+        raise NotTrainableError(
+            f"estimator={type(model).__name__}(positive=True) cannot be trained: gradient steps do not keep the weights "
+            "positive."
+        )
     for size in np.ravel(parameters.get("hidden_layer_sizes", ())).tolist():
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise ValueError(

@@ -79,6 +79,7 @@ class LabelHuber(ClassificationLoss):
     LabelHuber(epsilon=0.5)
     """
 
+    shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
     # c (r - c / 2) with r clipped to c: differentiated as it stands it gives c for every r.
     _clipped = f"""\
@@ -134,6 +135,7 @@ class LabelEpsilonInsensitive(ClassificationLoss):
     LabelEpsilonInsensitive(epsilon=0.5)
     """
 
+    shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="both")]}
     _value = f"""\
 label_epsilon_insensitive (score, target) => (loss) {{

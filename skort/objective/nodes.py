@@ -50,6 +50,8 @@ class Objective:
         Number of columns of the raw score.
     dtype : dtype
         float32 or float64.
+    intercepts : tuple of str, default=()
+        Names of the weights that are added to a product.
     """
 
     loss: ScoreLoss
@@ -57,11 +59,16 @@ class Objective:
     coefficients: tuple[str, ...]
     n_outputs: int
     dtype: np.dtype
+    intercepts: tuple[str, ...] = ()
 
     @property
     def strengths(self):
         """The strengths of the weights that have a penalty, by name."""
-        return {} if self.penalty is None else self.penalty.strengths(self.coefficients)
+        if self.penalty is None:
+            return {}
+        # Only the penalties of some models of scikit-learn hold for intercepts, too.
+        of_intercepts = getattr(self.penalty, "intercept_strengths", lambda names: {})
+        return {**self.penalty.strengths(self.coefficients), **of_intercepts(self.intercepts)}
 
     @property
     def sample_weight_scale(self):

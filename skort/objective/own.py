@@ -124,7 +124,8 @@ def own_objective(model, *, is_classifier=False):
     Parameters
     ----------
     model : estimator, onnx.ModelProto or None
-        Fitted or not; it is not changed. None: `SGDRegressor()`, or `SGDClassifier(loss="log_loss")`.
+        Fitted or not; it is not changed. None: the loss and penalty of `SGDRegressor()` or
+        `SGDClassifier(loss="log_loss")`, whatever the scale of the sample weights.
     is_classifier : bool, default=False
         Whether classes are to be predicted by a model that does not say so itself: None, or an ONNX model.
 
@@ -148,7 +149,7 @@ def own_objective(model, *, is_classifier=False):
     Strength(l1=0.0, l2=0.02)
     """
     if model is None:
-        model = linear_model.SGDClassifier(loss="log_loss") if is_classifier else linear_model.SGDRegressor()
+        return OwnObjective(penalty="l2", alpha=1e-4)
     if isinstance(model, linear_model.RANSACRegressor):
         return _of_ransac(model)
     plain = _as_chosen(model) if type(model) in SEARCHES else model

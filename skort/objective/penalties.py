@@ -19,6 +19,7 @@ __all__ = [
     "L2",
     "PENALTIES",
     "ElasticPenalty",
+    "ModelPenalty",
     "Penalty",
     "Strength",
     "l1_text",
@@ -35,7 +36,7 @@ _ALPHA = [_STRENGTHS, dict]
 
 
 class Strength(NamedTuple):
-    """How strong the two terms of one weight's penalty are."""
+    """How strong the two terms of one weight's penalty are: numbers, or arrays that broadcast to the weight's shape."""
 
     l1: float
     l2: float
@@ -145,6 +146,30 @@ class ElasticPenalty(BaseEstimator):
     def strengths(self, names):
         """Return the strengths of the weights `names` that have a penalty, by name."""
         return _strengths(self.alpha, float(self.l1_ratio), names)
+
+
+class ModelPenalty:
+    """
+    The penalty of a model inside an estimator, where numbers for all coefficients do not say it.
+
+    Parameters
+    ----------
+    coefficients : Strength
+        Of each weight that multiplies inputs.
+    intercepts : Strength or None
+        Of each intercept, as in liblinear's models. None: they have no penalty.
+    """
+
+    def __init__(self, coefficients: Strength, intercepts: Strength | None = None):
+        self.coefficients, self.intercepts = coefficients, intercepts
+
+    def strengths(self, names):
+        """Return the strengths of the weights `names` that have a penalty, by name."""
+        return dict.fromkeys(names, self.coefficients)
+
+    def intercept_strengths(self, names):
+        """Return the same for intercepts."""
+        return {} if self.intercepts is None else dict.fromkeys(names, self.intercepts)
 
 
 def _strengths(alpha, l1_ratio, names):

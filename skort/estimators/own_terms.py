@@ -1,0 +1,146 @@
+"""What a training minimises: the terms of the model inside, and what the user set in their place."""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from skort.objective.base import ScoreLoss
+from skort.objective.own import OwnObjective
+from skort.objective.penalties import PENALTIES, ModelPenalty, Penalty, Strength
+from skort.user_warning import warn_user
+
+__all__ = ["TrainingSize", "chosen_class_weight", "chosen_loss", "chosen_penalty", "warn_of_other_terms"]
+
+# Where nothing else says: those of SGDRegressor.
+_ALPHA, _L1_RATIO = 1e-4, 0.15
+
+
+class TrainingSize(NamedTuple):
+    """
+    What the strength of a model's own penalty is divided by.
+
+    Parameters
+    ----------
+    weight_sum, mean_weight : float
+        Sum and mean of the sample weights of the rows trained on, class weights included.
+    batch_size : int
+    n_outputs : int
+        Number of columns of the raw score.
+    """
+
+    weight_sum: float
+    mean_weight: float
+    batch_size: int
+    n_outputs: int
+
+    @classmethod
+    def of(cls, target, sample_weight, batch_size: int | str) -> "TrainingSize":
+        """Return the size of a training on these targets; rows of sample weight zero are none of its rows."""
+        largest = 200 if batch_size == "auto" else int(batch_size)
+        if sample_weight is None:
+            n_rows, weight_sum = len(target), float(len(target))
+        else:
+            n_rows, weight_sum = int(np.count_nonzero(sample_weight)), float(np.sum(sample_weight))
+        return cls(weight_sum, weight_sum / n_rows, min(largest, n_rows), target.shape[1])
+
+
+def chosen_loss(estimator, own: OwnObjective, losses: dict[str, type], default: str) -> ScoreLoss:
+    """
+    Return the loss of a training, not validated.
+
+    Parameters
+    ----------
+    estimator : BaseOrtSGD
+        Its parameters `loss`, `epsilon` and `quantile`.
+    own : OwnObjective
+        Of the model inside.
+    losses : dict of str to type
+    default : str
+        The name of the loss of a model that has none of its own.
+    """
+    if not isinstance(estimator.loss, str):
+        return estimator.loss
+    values = {name: getattr(estimator, name, "auto") for name in ("epsilon", "quantile")}
+    given = {name: value for name, value in values.items() if not isinstance(value, str)}
+    if estimator.loss == "auto":
+        loss = losses[default]() if own.loss is None else clone(own.loss)
+    else:
+        loss = losses[estimator.loss]()
+    return loss.set_params(**{name: value for name, value in given.items() if name in loss.shared_parameters})
+
+
+def chosen_penalty(estimator, own: OwnObjective, size: TrainingSize) -> Penalty | None:
+    """
+    Return the penalty of a training, not validated.
+
+    Parameters
+    ----------
+    estimator : BaseOrtSGD
+        Its parameters `penalty`, `alpha` and `l1_ratio`.
+    own : OwnObjective
+        Of the model inside.
+    size : TrainingSize
+    """
+    name, alpha = estimator.penalty, estimator.alpha
+    if not (name is None or isinstance(name, str)):
+        return name
+    is_own = name == "auto" and own.penalty is not None
+    if name == "auto":
+        name = own.penalty or (None if isinstance(alpha, str) else "l2")
+    if name is None:
+        return None
+    if isinstance(alpha, str):
+        alpha = _ALPHA if own.penalty is None else own.skort_alpha(*size)
+    ratio = {"l1": 1.0, "l2": 0.0}.get(name)
+    if ratio is None:
+        ratio = _elastic_ratio(estimator.l1_ratio, own)
+    if not (is_own and own.penalizes_intercept) and np.ndim(alpha) == np.ndim(ratio) == 0:
+        return PENALTIES[name](**{"alpha": float(alpha)} | ({"l1_ratio": ratio} if name == "elasticnet" else {}))
+    coefficients = Strength(alpha * ratio, alpha * (1 - ratio))
+    scaling = own.intercept_scaling
+    intercepts = Strength(coefficients.l1 / scaling, coefficients.l2 / scaling**2)
+    return ModelPenalty(coefficients, intercepts if is_own and own.penalizes_intercept else None)
+
+
+def _elastic_ratio(l1_ratio, own):
+    if not isinstance(l1_ratio, str):
+        return l1_ratio
+    return own.l1_ratio if own.penalty == "elasticnet" else _L1_RATIO
+
+
+def chosen_class_weight(estimator, own: OwnObjective, *, one_epoch: bool):
+    """
+    Return the class weights of a training: a dict, "balanced" or None.
+
+    Raises
+    ------
+    ValueError
+        For balanced classes in a `partial_fit`, which has not all rows.
+    """
+    class_weight = getattr(estimator, "class_weight", None)
+    if isinstance(class_weight, str) and class_weight == "auto":
+        class_weight = own.class_weight
+    if one_epoch and class_weight == "balanced":
+        raise ValueError(
+            'class_weight="balanced" needs all rows at once, which partial_fit does not have. Pass a dict: see '
+            "sklearn.utils.class_weight.compute_class_weight."
+        )
+    return class_weight
+
+
+def warn_of_other_terms(estimator, model, own: OwnObjective) -> None:
+    """Warn, once, where a model inside is trained as another one, and where its own training parameters are not used."""
+    sentences = []
+    if own.trained_as is not None and "auto" in (_name(estimator.loss), _name(estimator.penalty)):
+        sentences.append(own.trained_as)
+    if own.unused:
+        name, ours = type(model).__name__, type(estimator).__name__
+        listed = ", ".join(f"{theirs} (set {parameter} of {ours})" for theirs, parameter in own.unused.items())
+        sentences.append(f"These parameters of {name} are not used: {listed}.")
+    if sentences:
+        warn_user("estimator: " + " ".join(sentences))
+
+
+def _name(parameter):
+    return parameter if isinstance(parameter, str) else None
