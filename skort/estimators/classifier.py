@@ -40,36 +40,42 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     ----------
     estimator : estimator or onnx.ModelProto, default=None
         The model to train: any linear classifier or neural network of scikit-learn, or a `Pipeline` that ends in one.
-        None: `LogisticRegression()`. Its architecture is used (`fit_intercept`, `hidden_layer_sizes`, `activation`),
-        not its own training parameters. The estimator itself is not changed. The steps of a pipeline before the model
-        are cloned, fitted once on all rows, and part of the exported model; they get X as it is, and no
+        None: `LogisticRegression()` with an l2 penalty of 1e-4. Its architecture and its objective are used (`fit_intercept`,
+        `hidden_layer_sizes`, `C`, `alpha`, ...), not its own training parameters, such as `max_iter`: a warning names
+        those that are not at their defaults. The estimator itself is not changed. The steps of a pipeline before the
+        model are cloned, fitted once on all rows, and part of the exported model; they get X as it is, and no
         `sample_weight`, as in scikit-learn's own pipelines. `FrozenEstimator(fitted)`: a fitted model or pipeline,
         whose weights are the initial ones and whose steps are not fitted again. It may be of another type, where its
-        ONNX graph has weights with a gradient. `onnx.ModelProto`: one input of floats, one output of floats beside
-        labels; its weights are the initial ones. It is not changed.
+        ONNX graph has weights with a gradient. `onnx.ModelProto`: one input of floats, one output of floats; its
+        weights are the initial ones. It is not changed.
     solver : {"auto", "graph", "agent", "session"}, default="auto"
         What makes the gradient steps: "graph" for the whole step as one ONNX graph, on any onnxruntime; "agent" for
         ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11).
         All make the same steps. "auto": the fastest that the model and the other parameters allow, which is "graph",
         or "agent" for more than 500,000 weights and where an operator of the model, or an optimizer of your own, has
         no rule for "graph".
-    loss : str or loss instance, default="log_loss"
+    loss : str or loss instance, default="auto"
+        "auto": that of the model inside, such as the squared hinge of a `LinearSVC`; "log_loss" where it has none.
         "log_loss", "hinge", "squared_hinge", "modified_huber" or "perceptron"; "squared_error", "huber",
         "epsilon_insensitive" or "squared_epsilon_insensitive" of the labels -1 and 1; or an instance of
         `skort.objective.LabelHuber`, of another class there, or of `skort.objective.Loss` for a loss of your own.
         More than two classes are trained together by the softmax of "log_loss", and one against the rest by the others.
         `predict_proba` exists for "log_loss" and "modified_huber".
-    epsilon : float, default=0.1
-        Of "huber" the distance from the label at which the loss becomes linear, of the two "epsilon_insensitive" losses
+    epsilon : float or "auto", default="auto"
+        "auto": that of the model inside, or 0.1. Of "huber" the distance from the label at which the loss becomes linear, of the two "epsilon_insensitive" losses
         the distance that costs nothing. An instance has its own.
-    penalty : {"l1", "l2", "elasticnet"}, penalty instance or None, default="l2"
-        The penalty of the weights that multiply inputs; intercepts have none. "l1" makes weights exactly zero,
+    penalty : {"auto", "l1", "l2", "elasticnet"}, penalty instance or None, default="auto"
+        "auto": that of the model inside, in its own units: a long fit ends at scikit-learn's own optimum. Where it has
+        none, `alpha` alone means "l2". The penalty is that of the weights that multiply inputs; intercepts have none,
+        but for liblinear's models (`LinearSVC`, `LinearSVR`, `LogisticRegression(solver="liblinear")`). "l1" makes weights exactly zero,
         but not with solver "session". An instance of `skort.objective.ElasticPenalty` can give each weight its own
         strength; an instance has its own `alpha` and `l1_ratio`.
-    alpha : float, default=1e-4
-        Strength of the penalty, not negative.
-    l1_ratio : float, default=0.15
-        Of "elasticnet": between 0 for "l2" and 1 for "l1".
+    alpha : float or "auto", default="auto"
+        Strength of the penalty, not negative. "auto": that of the model inside, for instance 1 / (C S) of a
+        `LogisticRegression`, with S the sum of the sample weights of the fit, or of the first `partial_fit`; 1e-4 for
+        a penalty that the model inside does not have.
+    l1_ratio : float or "auto", default="auto"
+        "auto": that of the model inside, or 0.15. Of "elasticnet": between 0 for "l2" and 1 for "l1".
     optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
         "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.optimizers`, which may be given with other
@@ -102,8 +108,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         The part of the rows that `early_stopping` holds out, between 0 and 1.
     scoring : str, callable or None, default=None
         How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by `score`.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, label -> weight, which the sample weights are multiplied with; a label that is not
+    class_weight : dict, "balanced", "auto" or None, default="auto"
+        "auto": that of the model inside, or None. Weights of the classes, label -> weight, which the sample weights are multiplied with; a label that is not
         there has weight 1. "balanced" gives all classes the same total weight. None: all 1.
     shuffle : bool, default=True
         Whether every epoch takes the rows in a new random order. More than 131,072 rows are shuffled in windows, each

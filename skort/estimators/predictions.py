@@ -14,10 +14,7 @@ __all__ = ["ClassifierPredictions"]
 
 def _gives_probabilities(classifier):
     """Return whether the loss, that of the fit where there was one, gives probabilities."""
-    if hasattr(classifier, "_fitted"):
-        loss = classifier._fitted.loss
-    else:
-        loss = loss_before_fit(classifier)
+    loss = classifier._fitted.loss if hasattr(classifier, "_fitted") else loss_before_fit(classifier)
     if "classifier" not in getattr(loss, "estimator_types", ()) or loss.inverse_link_function(1) is None:
         raise AttributeError(f"probabilities are not available for loss={classifier.loss!r}.")
     return True

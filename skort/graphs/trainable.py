@@ -67,8 +67,8 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
     parameters = score_model(model).get_params()
     if parameters.get("positive"):
         raise NotTrainableError(
-            f"estimator={type(model).__name__}(positive=True) cannot be trained: gradient steps do not keep the weights "
-            "positive."
+            f"estimator={type(model).__name__}(positive=True) cannot be trained: gradient steps do not keep the "
+            "weights positive."
         )
     for size in np.ravel(parameters.get("hidden_layer_sizes", ())).tolist():
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:

@@ -67,8 +67,9 @@ class Objective:
         if self.penalty is None:
             return {}
         # Only the penalties of some models of scikit-learn hold for intercepts, too.
-        of_intercepts = getattr(self.penalty, "intercept_strengths", lambda names: {})
-        return {**self.penalty.strengths(self.coefficients), **of_intercepts(self.intercepts)}
+        of_intercepts = getattr(self.penalty, "intercept_strengths", None)
+        strengths = self.penalty.strengths(self.coefficients)
+        return strengths if of_intercepts is None else {**strengths, **of_intercepts(self.intercepts)}
 
     @property
     def sample_weight_scale(self):
