@@ -38,7 +38,7 @@ def with_class_weight(sample_weight, class_weight, classes, y):
     Examples
     --------
     >>> import numpy as np
-    >>> from skort.estimators.weights import with_class_weight
+    >>> from skort.estimators.sample_weight import with_class_weight
     >>> with_class_weight(None, {"no": 1, "yes": 3}, np.array(["no", "yes"]), np.array(["yes", "no", "no"]))
     array([3., 1., 1.])
     >>> with_class_weight(None, "balanced", np.array(["no", "yes"]), np.array(["yes", "no", "no"]))
