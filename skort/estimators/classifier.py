@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +14,15 @@ from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD, can_partial_fit
 from skort.estimators.labels import encoded, streamed_classes
+from skort.estimators.names import (
+    Auto,
+    ClassificationLossName,
+    DtypeName,
+    OptimizerName,
+    PenaltyName,
+    ScheduleName,
+    SolverName,
+)
 from skort.estimators.predictions import ClassifierPredictions
 from skort.estimators.sample_weight import with_class_weight
 from skort.objective.base import ScoreLoss
@@ -40,14 +50,14 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     ----------
     estimator : estimator or onnx.ModelProto, default=None
         The model to train: any linear classifier or neural network of scikit-learn, or a `Pipeline` that ends in one.
-        None: `LogisticRegression()` with an l2 penalty of 1e-4. Its architecture and its objective are used (`fit_intercept`,
-        `hidden_layer_sizes`, `C`, `alpha`, ...), not its own training parameters, such as `max_iter`: a warning names
-        those that are not at their defaults. The estimator itself is not changed. The steps of a pipeline before the
-        model are cloned, fitted once on all rows, and part of the exported model; they get X as it is, and no
-        `sample_weight`, as in scikit-learn's own pipelines. `FrozenEstimator(fitted)`: a fitted model or pipeline,
-        whose weights are the initial ones and whose steps are not fitted again. It may be of another type, where its
-        ONNX graph has weights with a gradient. `onnx.ModelProto`: one input of floats, one output of floats; its
-        weights are the initial ones. It is not changed.
+        None: `LogisticRegression()` with an l2 penalty of 1e-4. Its architecture and its objective are used
+        (`fit_intercept`, `hidden_layer_sizes`, `C`, `alpha`, ...), not its own training parameters, such as `max_iter`:
+        a warning names those that are not at their defaults. The estimator itself is not changed. The steps of a
+        pipeline before the model are cloned, fitted once on all rows, and part of the exported model; they get X as it
+        is, and no `sample_weight`, as in scikit-learn's own pipelines. `FrozenEstimator(fitted)`: a fitted model or
+        pipeline, whose weights are the initial ones and whose steps are not fitted again. It may be of another type,
+        where its ONNX graph has weights with a gradient. `onnx.ModelProto`: one input of floats, one output of floats;
+        its weights are the initial ones. It is not changed.
     solver : {"auto", "graph", "agent", "session"}, default="auto"
         What makes the gradient steps: "graph" for the whole step as one ONNX graph, on any onnxruntime; "agent" for
         ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11).
@@ -62,14 +72,14 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         More than two classes are trained together by the softmax of "log_loss", and one against the rest by the others.
         `predict_proba` exists for "log_loss" and "modified_huber".
     epsilon : float or "auto", default="auto"
-        "auto": that of the model inside, or 0.1. Of "huber" the distance from the label at which the loss becomes linear, of the two "epsilon_insensitive" losses
-        the distance that costs nothing. An instance has its own.
+        "auto": that of the model inside, or 0.1. Of "huber" the distance from the label at which the loss becomes
+        linear, of the two "epsilon_insensitive" losses the distance that costs nothing. An instance has its own.
     penalty : {"auto", "l1", "l2", "elasticnet"}, penalty instance or None, default="auto"
         "auto": that of the model inside, in its own units: a long fit ends at scikit-learn's own optimum. Where it has
         none, `alpha` alone means "l2". The penalty is that of the weights that multiply inputs; intercepts have none,
-        but for liblinear's models (`LinearSVC`, `LinearSVR`, `LogisticRegression(solver="liblinear")`). "l1" makes weights exactly zero,
-        but not with solver "session". An instance of `skort.objective.ElasticPenalty` can give each weight its own
-        strength; an instance has its own `alpha` and `l1_ratio`.
+        but for liblinear's models (`LinearSVC`, `LinearSVR`, `LogisticRegression(solver="liblinear")`). "l1" makes
+        weights exactly zero, but not with solver "session". An instance of `skort.objective.ElasticPenalty` can give
+        each weight its own strength; an instance has its own `alpha` and `l1_ratio`.
     alpha : float or "auto", default="auto"
         Strength of the penalty, not negative. "auto": that of the model inside, for instance 1 / (C S) of a
         `LogisticRegression`, with S the sum of the sample weights of the fit, or of the first `partial_fit`; 1e-4 for
@@ -109,8 +119,9 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     scoring : str, callable or None, default=None
         How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by `score`.
     class_weight : dict, "balanced", "auto" or None, default="auto"
-        "auto": that of the model inside, or None. Weights of the classes, label -> weight, which the sample weights are multiplied with; a label that is not
-        there has weight 1. "balanced" gives all classes the same total weight. None: all 1.
+        "auto": that of the model inside, or None. Weights of the classes, label -> weight, which the sample weights are
+        multiplied with; a label that is not there has weight 1. "balanced" gives all classes the same total weight.
+        None: all 1.
     shuffle : bool, default=True
         Whether every epoch takes the rows in a new random order. More than 131,072 rows are shuffled in windows, each
         of random blocks of consecutive rows, whose rows are dealt out like cards.
@@ -221,28 +232,28 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         self,
         estimator: BaseEstimator | None = None,
         *,
-        solver: str = "auto",
-        loss: str | ScoreLoss = "auto",
-        epsilon: float | str = "auto",
-        penalty: str | Penalty | None = "auto",
-        alpha: float | str = "auto",
-        l1_ratio: float | str = "auto",
-        optimizer: str | Optimizer = "sgd",
+        solver: SolverName = "auto",
+        loss: ClassificationLossName | ScoreLoss = "auto",
+        epsilon: float | Auto = "auto",
+        penalty: PenaltyName | Penalty | None = "auto",
+        alpha: float | Auto = "auto",
+        l1_ratio: float | Auto = "auto",
+        optimizer: OptimizerName | Optimizer = "sgd",
         max_grad_norm: float | None = None,
-        learning_rate: str | Callable[[int], float] = "constant",
+        learning_rate: ScheduleName | Callable[[int], float] = "constant",
         eta0: float = 0.1,
         power_t: float = 0.25,
-        batch_size: int | str = "auto",
+        batch_size: int | Auto = "auto",
         max_iter: int = 1000,
         tol: float | None = 1e-4,
         n_iter_no_change: int = 5,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         scoring: str | Callable | None = None,
-        class_weight: dict | str | None = "auto",
+        class_weight: dict | Literal["auto", "balanced"] | None = "auto",
         shuffle: bool = True,
         trainable: str | list[str] | None = None,
-        dtype: str = "float32",
+        dtype: DtypeName = "float32",
         device: str = "cpu",
         n_jobs: int | None = None,
         average: bool | int = False,

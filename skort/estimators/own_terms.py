@@ -130,7 +130,7 @@ def chosen_class_weight(estimator, own: OwnObjective, *, one_epoch: bool):
 
 
 def warn_of_other_terms(estimator, model, own: OwnObjective) -> None:
-    """Warn, once, of a model inside that is trained as another one, and of its training parameters that are not used."""
+    """Warn, once, of a model inside that is trained as another one, and of its parameters that are not used."""
     sentences = []
     if own.trained_as is not None and "auto" in (_name(estimator.loss), _name(estimator.penalty)):
         sentences.append(own.trained_as)

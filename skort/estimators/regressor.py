@@ -14,6 +14,15 @@ from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD, can_partial_fit
 from skort.estimators.labels import EncodedTarget
+from skort.estimators.names import (
+    Auto,
+    DtypeName,
+    OptimizerName,
+    PenaltyName,
+    RegressionLossName,
+    ScheduleName,
+    SolverName,
+)
 from skort.estimators.rows import is_plain
 from skort.objective.base import ScoreLoss
 from skort.objective.losses import REGRESSION_LOSSES
@@ -37,14 +46,14 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     ----------
     estimator : estimator or onnx.ModelProto, default=None
         The model to train: any linear regressor or neural network of scikit-learn, or a `Pipeline` that ends in one.
-        None: `LinearRegression()` with an l2 penalty of 1e-4. Its architecture and its objective are used (`fit_intercept`,
-        `hidden_layer_sizes`, `C`, `alpha`, ...), not its own training parameters, such as `max_iter`: a warning names
-        those that are not at their defaults. The estimator itself is not changed. The steps of a pipeline before the
-        model are cloned, fitted once on all rows, and part of the exported model; they get X as it is, and no
-        `sample_weight`, as in scikit-learn's own pipelines. `FrozenEstimator(fitted)`: a fitted model or pipeline,
-        whose weights are the initial ones and whose steps are not fitted again. It may be of another type, where its
-        ONNX graph has weights with a gradient. `onnx.ModelProto`: one input of floats, one output of floats; its
-        weights are the initial ones. It is not changed.
+        None: `LinearRegression()` with an l2 penalty of 1e-4. Its architecture and its objective are used
+        (`fit_intercept`, `hidden_layer_sizes`, `C`, `alpha`, ...), not its own training parameters, such as `max_iter`:
+        a warning names those that are not at their defaults. The estimator itself is not changed. The steps of a
+        pipeline before the model are cloned, fitted once on all rows, and part of the exported model; they get X as it
+        is, and no `sample_weight`, as in scikit-learn's own pipelines. `FrozenEstimator(fitted)`: a fitted model or
+        pipeline, whose weights are the initial ones and whose steps are not fitted again. It may be of another type,
+        where its ONNX graph has weights with a gradient. `onnx.ModelProto`: one input of floats, one output of floats;
+        its weights are the initial ones. It is not changed.
     solver : {"auto", "graph", "agent", "session"}, default="auto"
         What makes the gradient steps: "graph" for the whole step as one ONNX graph, on any onnxruntime; "agent" for
         ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11).
@@ -53,21 +62,21 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         no rule for "graph".
     loss : str or loss instance, default="auto"
         "auto": that of the model inside, such as the quantile loss of a `QuantileRegressor`; "squared_error" where it
-        has none. "squared_error", "absolute_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive", "quantile",
-        "poisson" or "gamma"; or an instance of `skort.objective.Huber`, of another class there, or of
+        has none. "squared_error", "absolute_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive",
+        "quantile", "poisson" or "gamma"; or an instance of `skort.objective.Huber`, of another class there, or of
         `skort.objective.Loss` for a loss of your own. With "poisson" (y not negative) and "gamma" (y positive) the
         score is the logarithm of the prediction.
     epsilon : float or "auto", default="auto"
-        "auto": that of the model inside, or 0.1. Of "huber" the distance from y at which the loss becomes linear, of the two "epsilon_insensitive" losses the
-        distance that costs nothing; in units of y. An instance has its own.
+        "auto": that of the model inside, or 0.1. Of "huber" the distance from y at which the loss becomes linear, of
+        the two "epsilon_insensitive" losses the distance that costs nothing; in units of y. An instance has its own.
     quantile : float or "auto", default="auto"
         "auto": that of the model inside, or 0.5. Of "quantile": which quantile to predict, between 0 and 1.
     penalty : {"auto", "l1", "l2", "elasticnet"}, penalty instance or None, default="auto"
         "auto": that of the model inside, in its own units: a long fit ends at scikit-learn's own optimum. Where it has
         none, `alpha` alone means "l2". The penalty is that of the weights that multiply inputs; intercepts have none,
-        but for liblinear's models (`LinearSVC`, `LinearSVR`, `LogisticRegression(solver="liblinear")`). "l1" makes weights exactly zero,
-        but not with solver "session". An instance of `skort.objective.ElasticPenalty` can give each weight its own
-        strength; an instance has its own `alpha` and `l1_ratio`.
+        but for liblinear's models (`LinearSVC`, `LinearSVR`, `LogisticRegression(solver="liblinear")`). "l1" makes
+        weights exactly zero, but not with solver "session". An instance of `skort.objective.ElasticPenalty` can give
+        each weight its own strength; an instance has its own `alpha` and `l1_ratio`.
     alpha : float or "auto", default="auto"
         Strength of the penalty, not negative. "auto": that of the model inside, for instance 1 / (C S) of a
         `LogisticRegression`, with S the sum of the sample weights of the fit, or of the first `partial_fit`; 1e-4 for
@@ -214,19 +223,19 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self,
         estimator: BaseEstimator | None = None,
         *,
-        solver: str = "auto",
-        loss: str | ScoreLoss = "auto",
-        epsilon: float | str = "auto",
-        quantile: float | str = "auto",
-        penalty: str | Penalty | None = "auto",
-        alpha: float | str = "auto",
-        l1_ratio: float | str = "auto",
-        optimizer: str | Optimizer = "sgd",
+        solver: SolverName = "auto",
+        loss: RegressionLossName | ScoreLoss = "auto",
+        epsilon: float | Auto = "auto",
+        quantile: float | Auto = "auto",
+        penalty: PenaltyName | Penalty | None = "auto",
+        alpha: float | Auto = "auto",
+        l1_ratio: float | Auto = "auto",
+        optimizer: OptimizerName | Optimizer = "sgd",
         max_grad_norm: float | None = None,
-        learning_rate: str | Callable[[int], float] = "constant",
+        learning_rate: ScheduleName | Callable[[int], float] = "constant",
         eta0: float = 0.01,
         power_t: float = 0.25,
-        batch_size: int | str = "auto",
+        batch_size: int | Auto = "auto",
         max_iter: int = 1000,
         tol: float | None = 1e-4,
         n_iter_no_change: int = 5,
@@ -235,7 +244,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         scoring: str | Callable | None = None,
         shuffle: bool = True,
         trainable: str | list[str] | None = None,
-        dtype: str = "float32",
+        dtype: DtypeName = "float32",
         device: str = "cpu",
         n_jobs: int | None = None,
         average: bool | int = False,

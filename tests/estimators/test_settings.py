@@ -1,6 +1,7 @@
 """Settings: what the parameters of an estimator stand for, names and instances alike."""
 
 import pickle
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,9 +14,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.descent.optimizers import SGD, Adam, Momentum, Nesterov
-from skort.descent.schedules import Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
+from skort.descent.optimizers import OPTIMIZERS, SGD, Adam, Momentum, Nesterov
+from skort.descent.schedules import SCHEDULES, Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
+from skort.estimators import names
 from skort.estimators.settings import resolved, snapshot
+from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.penalties import PENALTIES
+from skort.solvers import SOLVERS
 
 
 @pytest.fixture
@@ -155,3 +160,18 @@ def test_a_snapshot_sees_what_is_changed_in_place(value, change):
     before = snapshot(value)
     change(value)
     assert snapshot(value) != before
+
+
+@pytest.mark.parametrize(
+    "literal, table",
+    [
+        (names.RegressionLossName, ["auto", *REGRESSION_LOSSES]),
+        (names.ClassificationLossName, ["auto", *CLASSIFICATION_LOSSES]),
+        (names.PenaltyName, ["auto", *PENALTIES]),
+        (names.OptimizerName, OPTIMIZERS),
+        (names.ScheduleName, SCHEDULES),
+        (names.SolverName, ["auto", *SOLVERS]),
+    ],
+)
+def test_the_types_of_names_are_the_tables(literal, table):
+    assert set(get_args(literal)) == set(table)

@@ -1,0 +1,261 @@
+"""A long fit ends at the optimum of scikit-learn's own model: loss and penalty are those of the model inside."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import (
+    BayesianRidge,
+    ElasticNet,
+    GammaRegressor,
+    Lasso,
+    LassoCV,
+    LinearRegression,
+    LogisticRegression,
+    LogisticRegressionCV,
+    PoissonRegressor,
+    QuantileRegressor,
+    Ridge,
+    RidgeClassifier,
+    SGDRegressor,
+    TweedieRegressor,
+)
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC, LinearSVR
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 4)) * [1.0, 2.0, 0.7, 1.0]
+SCORE = X @ [1.0, -0.5, 0.0, 0.3] + 0.5
+Y = SCORE + 0.5 * RNG.normal(size=150)
+POSITIVE = np.exp(0.3 * SCORE) * RNG.gamma(5.0, 0.2, size=150)
+TWO, THREE = (Y > 0.5).astype(int), np.digitize(Y, [0.0, 1.0])
+WEIGHT = RNG.uniform(0.5, 2.0, 150)
+
+# Least squares, logistic and other smooth losses, with their penalties; targets; tightest options of the reference.
+SMOOTH = [
+    (LinearRegression(), Y),
+    (LinearRegression(fit_intercept=False), Y),
+    (Ridge(alpha=40.0), Y),
+    (Lasso(alpha=0.2, tol=1e-10), Y),
+    (ElasticNet(alpha=0.3, l1_ratio=0.4, tol=1e-10), Y),
+    (Ridge(alpha=40.0), np.column_stack([Y, SCORE**2])),
+    (PoissonRegressor(alpha=0.1, tol=1e-10, max_iter=1000), POSITIVE),
+    (GammaRegressor(alpha=0.1, tol=1e-10, max_iter=1000), POSITIVE),
+    (TweedieRegressor(power=1.5, alpha=0.1, tol=1e-10, max_iter=1000), POSITIVE),
+    (LinearSVR(C=0.02, loss="squared_epsilon_insensitive", epsilon=0.1, tol=1e-10, max_iter=10**6), Y),
+    (LogisticRegression(C=0.1, tol=1e-10, max_iter=1000), TWO),
+    (LogisticRegression(C=0.1, tol=1e-10, max_iter=1000), THREE),
+    (LogisticRegression(C=0.1, solver="liblinear", intercept_scaling=0.5, tol=1e-10, max_iter=1000), TWO),
+    (LogisticRegression(C=0.1, class_weight="balanced", tol=1e-10, max_iter=1000), THREE),
+    (LinearSVC(C=0.05, tol=1e-10, max_iter=10**6), TWO),
+    (LinearSVC(C=0.05, intercept_scaling=2.0, tol=1e-10, max_iter=10**6), THREE),
+    (RidgeClassifier(alpha=20.0), TWO),
+    (RidgeClassifier(alpha=20.0), THREE),
+]
+
+
+def quietly(call, *args, **kwargs):
+    """Call without the warnings of training parameters that are not used, and of unfinished references."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return call(*args, **kwargs)
+
+
+def long_fit(inner, y, weight=None, **options):
+    cls = OrtSGDClassifier if hasattr(inner, "decision_function") or y.dtype.kind == "i" else OrtSGDRegressor
+    defaults = {"dtype": "float64", "batch_size": len(y), "max_iter": 30_000, "tol": 1e-11, "n_iter_no_change": 20}
+    rate = {"eta0": 0.1, "learning_rate": "adaptive", "optimizer": "nesterov"}
+    return quietly(cls(inner, **defaults | rate | options).fit, X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
+@pytest.mark.parametrize("inner, y", SMOOTH, ids=[f"{type(m).__name__}-{i}" for i, (m, _) in enumerate(SMOOTH)])
+def test_a_long_fit_ends_at_the_optimum_of_a_smooth_loss(inner, y, weight):
+    ours = long_fit(inner, y, weight)
+    theirs = quietly(clone(inner).fit, X, y, sample_weight=weight)
+    scale = np.std(y) / X.std(axis=0) if y is not TWO and y is not THREE else 1 / X.std(axis=0)
+    coef, expected = np.atleast_2d(ours.coef_), np.atleast_2d(theirs.coef_)
+    assert np.max(np.abs(coef - expected) / scale) < 1e-3
+    np.testing.assert_allclose(np.ravel(ours.intercept_), np.ravel(theirs.intercept_), atol=1e-3)
+
+
+def pinball(score, quantile):
+    return np.where(score <= Y, quantile * (Y - score), (1 - quantile) * (score - Y)).mean()
+
+
+@pytest.mark.parametrize("quantile, alpha", [(0.5, 0.0), (0.9, 0.02), (0.2, 0.1)])
+def test_a_quantile_regression_ends_near_its_optimum(quantile, alpha):
+    inner = QuantileRegressor(quantile=quantile, alpha=alpha)
+    ours = long_fit(inner, Y, optimizer="sgd", eta0=0.5)
+    theirs = clone(inner).fit(X, Y)
+    objective, expected = (pinball(m.predict(X), quantile) + alpha * np.abs(m.coef_).sum() for m in (ours, theirs))
+    assert objective <= expected * (1 + 1e-3)
+    # Of the rows, that part is below.
+    assert np.mean(ours.predict(X) >= Y) == pytest.approx(quantile, abs=0.03)
+
+
+def hinge(model, C, weight=None):
+    margin = (2 * TWO - 1) * model.decision_function(X)
+    penalized = np.append(model.coef_.ravel(), model.intercept_)
+    return C * np.maximum(0, 1 - margin).sum() + 0.5 * penalized @ penalized
+
+
+def test_a_hinge_ends_near_its_optimum():
+    inner = LinearSVC(C=0.05, loss="hinge", tol=1e-10, max_iter=10**6)
+    ours, theirs = long_fit(inner, TWO, optimizer="sgd", eta0=0.5), clone(inner).fit(X, TWO)
+    assert hinge(ours, 0.05) <= hinge(theirs, 0.05) * (1 + 1e-3)
+
+
+@pytest.mark.parametrize(
+    "model", [SGDRegressor(alpha=0.1, penalty="elasticnet"), SGDRegressor(loss="huber", epsilon=0.3)]
+)
+def test_those_of_sgd_are_the_parameters_of_the_same_names(model):
+    names = ("loss", "penalty", "alpha", "l1_ratio", "epsilon")
+    options = {"max_iter": 5, "tol": None, "random_state": 0}
+    inside = quietly(OrtSGDRegressor(model, **options).fit, X, Y)
+    outside = OrtSGDRegressor(**{name: getattr(model, name) for name in names}, **options).fit(X, Y)
+    np.testing.assert_allclose(inside.coef_, outside.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "cls, reference, y", [(OrtSGDRegressor, MLPRegressor, Y), (OrtSGDClassifier, MLPClassifier, THREE)]
+)
+def test_full_batch_steps_are_those_of_a_neural_network_with_its_penalty(cls, reference, y):
+    network = reference(
+        (6,), alpha=2.0, solver="sgd", momentum=0.0, learning_rate_init=0.05, batch_size=150, max_iter=10, tol=0.0,
+        n_iter_no_change=100, shuffle=False, random_state=0,
+    )  # fmt: skip
+    options = {"optimizer": "sgd", "eta0": 0.05, "batch_size": 150, "max_iter": 10, "tol": None, "shuffle": False}
+    ours = quietly(cls(network, dtype="float64", random_state=0, **options).fit, X, y)
+    theirs = quietly(clone(network).fit, X, y)
+    for mine, expected in zip(ours.to_sklearn().coefs_, theirs.coefs_, strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_the_penalty_of_a_network_is_the_same_in_a_short_last_batch():
+    options = {"max_iter": 3, "tol": None, "shuffle": False, "random_state": 0, "batch_size": 40}
+    inside = OrtSGDRegressor(MLPRegressor((6,), alpha=0.8), **options).fit(X, Y)
+    outside = OrtSGDRegressor(MLPRegressor((6,), alpha=0.8), penalty="l2", alpha=0.8 / 40, **options).fit(X, Y)
+    np.testing.assert_allclose(inside.predict(X), outside.predict(X), rtol=1e-5)
+
+
+# --- what the user sets
+
+
+@pytest.mark.parametrize(
+    "parameters, loss, strength",
+    [
+        ({}, "squared_error", 10.0 / 150),
+        ({"alpha": 0.3}, "squared_error", 0.3),
+        ({"penalty": None}, "squared_error", None),
+        ({"loss": "huber", "epsilon": 2.0}, "huber", 10.0 / 150),
+    ],
+)
+def test_what_the_user_sets_takes_the_place(parameters, loss, strength):
+    options = {"max_iter": 4, "tol": None, "random_state": 0}
+    inside = OrtSGDRegressor(Ridge(alpha=10.0), **parameters, **options).fit(X, Y)
+    penalty = {"penalty": None} if strength is None else {"penalty": "l2", "alpha": strength}
+    epsilon = {"epsilon": parameters["epsilon"]} if "epsilon" in parameters else {}
+    outside = OrtSGDRegressor(LinearRegression(), loss=loss, **penalty, **epsilon, **options).fit(X, Y)
+    np.testing.assert_allclose(inside.coef_, outside.coef_, rtol=1e-6)
+
+
+def test_alpha_alone_is_an_l2_penalty_where_the_model_has_none():
+    options = {"max_iter": 4, "tol": None, "random_state": 0}
+    alone = OrtSGDRegressor(LinearRegression(), alpha=0.5, **options).fit(X, Y)
+    both = OrtSGDRegressor(LinearRegression(), alpha=0.5, penalty="l2", **options).fit(X, Y)
+    none = OrtSGDRegressor(LinearRegression(), **options).fit(X, Y)
+    np.testing.assert_array_equal(alone.coef_, both.coef_)
+    assert (none.coef_ != both.coef_).any()
+
+
+def test_without_a_model_inside_the_penalty_is_that_of_sgd():
+    options = {"max_iter": 4, "tol": None, "random_state": 0}
+    default, named = OrtSGDRegressor(**options), OrtSGDRegressor(penalty="l2", alpha=1e-4, **options)
+    np.testing.assert_array_equal(default.fit(X, Y).coef_, named.fit(X, Y).coef_)
+
+
+def test_methods_follow_the_loss_of_the_model_inside():
+    assert hasattr(OrtSGDClassifier(), "predict_proba")
+    assert not hasattr(OrtSGDClassifier(LinearSVC()), "predict_proba")
+    assert hasattr(OrtSGDClassifier(make_pipeline(StandardScaler(), LogisticRegression())), "predict_proba")
+    assert hasattr(OrtSGDClassifier(LinearSVC(), loss="log_loss"), "predict_proba")
+    model = OrtSGDClassifier(LinearSVC(), max_iter=2, tol=None).fit(X, TWO)
+    assert not hasattr(model, "predict_proba")
+
+
+@pytest.mark.parametrize("balanced", ["of the model", "of the estimator"])
+def test_balanced_classes_are_refused_in_a_stream(balanced):
+    inner = LogisticRegression(class_weight="balanced") if balanced == "of the model" else None
+    options = {} if inner else {"class_weight": "balanced"}
+    with pytest.raises(ValueError, match='class_weight="balanced" needs all rows at once'):
+        OrtSGDClassifier(inner, **options).partial_fit(X, TWO, classes=[0, 1])
+
+
+def test_the_strength_of_a_stream_is_that_of_its_first_call():
+    options = {"max_iter": 1, "tol": None, "random_state": 0, "shuffle": False, "eta0": 0.01}
+    stream = OrtSGDRegressor(Ridge(alpha=30.0), **options).partial_fit(X[:100], Y[:100]).partial_fit(X[100:], Y[100:])
+    fixed = OrtSGDRegressor(penalty="l2", alpha=30.0 / 100, **options)
+    fixed.partial_fit(X[:100], Y[:100]).partial_fit(X[100:], Y[100:])
+    np.testing.assert_allclose(stream.coef_, fixed.coef_, rtol=1e-6)
+
+
+# --- what is said about it
+
+
+def test_training_parameters_that_are_not_used_are_named_once():
+    inner = LogisticRegression(C=0.5, max_iter=7, tol=1e-3)
+    with pytest.warns(
+        UserWarning, match=r"LogisticRegression are not used: .*max_iter \(set max_iter of OrtSGDCl"
+    ) as caught:
+        OrtSGDClassifier(inner, max_iter=3, tol=None).fit(X, TWO)
+    assert len(caught) == 1
+    assert "C" not in str(caught[0].message).split("not used:")[1]
+
+
+@pytest.mark.parametrize("model, sentence", [(BayesianRidge(), "BayesianRidge is trained as a LinearRegression")])
+def test_a_model_without_an_objective_is_said_to_be_trained_as_another(model, sentence):
+    with pytest.warns(UserWarning, match=sentence):
+        OrtSGDRegressor(model, max_iter=3, tol=None).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        OrtSGDRegressor(model, loss="squared_error", penalty=None, max_iter=3, tol=None).fit(X, Y)
+
+
+@pytest.mark.parametrize("model, y", [(LassoCV(), Y), (LogisticRegressionCV(), TWO)])
+def test_a_model_that_searches_its_own_penalty_is_refused_with_the_cure(model, y):
+    cls = OrtSGDRegressor if y is Y else OrtSGDClassifier
+    with pytest.raises(ValueError, match="search over estimator__(alpha|C) with GridSearchCV"):
+        cls(model).fit(X, y)
+
+
+def test_a_fitted_search_brings_the_penalty_that_it_chose():
+    fitted = LassoCV(alphas=[0.3]).fit(X, Y)
+    ours = long_fit(FrozenEstimator(fitted), Y)
+    np.testing.assert_allclose(ours.coef_, Lasso(alpha=0.3, tol=1e-10).fit(X, Y).coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "inner, grid, y",
+    [
+        (LogisticRegression(), {"estimator__C": [1e-4, 1e-2, 1.0]}, TWO),
+        (Ridge(), {"estimator__alpha": [1.0, 300.0, 3e4]}, Y),
+        (QuantileRegressor(alpha=0.0), {"estimator__quantile": [0.05, 0.5, 0.8]}, Y),
+    ],
+)
+def test_a_search_over_the_inner_parameter_ranks_as_scikit_learn_does(inner, grid, y):
+    cls = OrtSGDClassifier if y is TWO else OrtSGDRegressor
+    scoring = "neg_log_loss" if y is TWO else "r2"
+    ours = GridSearchCV(cls(inner, max_iter=300, eta0=0.1, tol=None, random_state=0), grid, cv=3, scoring=scoring)
+    theirs = GridSearchCV(
+        inner, {name.removeprefix("estimator__"): v for name, v in grid.items()}, cv=3, scoring=scoring
+    )
+    ranks = [search.fit(X, y).cv_results_["rank_test_score"].tolist() for search in (ours, theirs)]
+    assert ranks[0] == ranks[1]
