@@ -15,7 +15,7 @@ class Progress:
     """
     Everything that a training goes on from, to the last bit.
 
-    It is an immutable value: a training that goes on makes a new one; an error or an interruption restores the old one.
+    It is a value: a training that goes on makes a new one; an error or an interruption restores the old one.
 
     Parameters
     ----------
