@@ -25,8 +25,9 @@ from sklearn.utils import all_estimators
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.exceptions import NotTrainableError
 from skort.graphs.trainable import check_trainable
+from skort.runtime.device import CPU
 from skort.runtime.installed import load
-from skort.solvers import available_solvers
+from skort.solvers import available_solvers, solver_class
 
 
 @dataclass
@@ -65,7 +66,8 @@ def outcome(name, model):
         pipeline = make_pipeline(StandardScaler(), model)
         trained = cls(pipeline, solver=solver, max_iter=20, tol=None, random_state=0).fit(X, y)
         start = time.perf_counter()
-        trained._make_solver(trained._score_graph)
+        problem = trained._settings.problem(trained._fitted.score_graph, 200, CPU)
+        solver_class(solver, CPU)(problem)
         result.milliseconds.append(1e3 * (time.perf_counter() - start))
         result.from_onnx.append(_difference(_served(trained, X), _numbers(trained, "predict_proba", X)))
         plain = trained.to_sklearn()

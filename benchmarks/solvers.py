@@ -18,12 +18,14 @@ from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
 
 from skort import OrtSGDRegressor
+from skort.descent.update import Update
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L2, SquaredError
 from skort.objective.nodes import Objective
 from skort.optimizers import SGD, Adam
 from skort.solvers import SOLVERS, available_solvers
+from skort.solvers.base import Problem
 
 REPEATS = 5
 ETA = 1e-3
@@ -158,14 +160,15 @@ def steps():
         for label, options in STEPS.items():
             for name in available_solvers():
                 solver = filled_solver(name, graph, batch_size, **options)
-                contenders[name + label] = partial(repeat, n_steps, partial(solver.step, ETA))
+                contenders[name + label] = partial(repeat, n_steps, partial(solver.step, ETA, 1 / n_steps))
         contenders["numpy, in place"] = partial(repeat, n_steps, numpy_step(graph, solver.batch))
         show(smallest_times(contenders), "us", 1e6 / n_steps, available_solvers())
 
 
 def filled_solver(name, graph, batch_size, optimizer, penalty):
     objective = Objective(SquaredError(), penalty, graph.coefficients, 1, np.dtype("float32"))
-    solver, rng = SOLVERS[name](graph, objective, optimizer, batch_size), np.random.default_rng(0)
+    problem = Problem(graph, objective, Update(optimizer), batch_size)
+    solver, rng = SOLVERS[name](problem), np.random.default_rng(0)
     solver.batch.X[...] = rng.normal(size=solver.batch.X.shape)
     solver.batch.sample_weight[...] = 1 / batch_size
     return solver

@@ -264,7 +264,7 @@ class Adam(BaseEstimator):
     in the t-th update, with :math:`m = v = 0` before the first, as in `sklearn.neural_network.MLPRegressor` and at the
     end of section 2 of Kingma and Ba (arXiv:1412.6980). With a weight decay :math:`\lambda`, a training shrinks the
     coefficients (never intercepts) before each update, :math:`w \leftarrow (1 - \eta \lambda) w`, as in
-    `torch.optim.AdamW`. The decay is a transform around the update.
+    `torch.optim.AdamW`. `update` by itself does not shrink them.
 
     Parameters
     ----------
