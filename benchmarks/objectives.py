@@ -1,5 +1,5 @@
 """
-What each loss and penalty costs per step against the squared error without penalty, and what a derived gradient costs.
+The cost per step of each loss and penalty, compared with the squared error without penalty, and of derived gradients.
 
 Run it with `python benchmarks/objectives.py`. Steps of a linear model of 20 features and 3 outputs, batches of 100,
 solver "agent", one thread; the contenders run in turn, seven times, the figures are medians in microseconds.

@@ -1,8 +1,8 @@
 """
-What each option costs a step, next to plain gradient descent, on one thread.
+The cost per step of each option, compared with plain gradient descent, on one thread.
 
-Run it with `python benchmarks/options.py`. In every round each solver makes some steps, in turn; the figures are
-medians over the rounds: microseconds a step, and how many times those of plain gradient descent in the same round.
+Run it with `python benchmarks/options.py`. In every round the solvers take turns to make some steps. The
+figures are medians over the rounds: microseconds per step, and their ratio to plain gradient descent in the same round.
 """
 
 import statistics
@@ -46,7 +46,7 @@ MODELS = {
 
 
 def make(solver, graph, batch_size, *, penalty=None, optimizer=None, max_grad_norm=None, average=False):
-    """Return a solver with a filled batch; None where it does not have the option."""
+    """Return a solver with a filled batch; None if it does not have the option."""
     update = Update(optimizer or SGD(), max_grad_norm, average)
     try:
         SOLVERS[solver].check(np.dtype("float32"), update)

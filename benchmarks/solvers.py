@@ -1,8 +1,8 @@
 """
 Every solver against scikit-learn, torch, skorch and numpy: steps of neural networks, and a large linear regression.
 
-Run it with `python benchmarks/solvers.py`; peers that are not installed are left out. All on one thread, and but where
-it says otherwise plain stochastic gradient descent in float32 without penalty (scikit-learn's linear model: float64).
+Run it with `python benchmarks/solvers.py`; peers that are not installed are left out. All run on one thread. Unless
+noted, they make plain stochastic gradient descent in float32 without penalty (scikit-learn's linear model: float64).
 Contenders take turns; the figures are the smallest CPU time of five turns, and each peer's time divided by ours.
 """
 
@@ -29,7 +29,7 @@ from skort.solvers.base import Problem
 
 REPEATS = 5
 ETA = 1e-3
-# Features, hidden units, rows a batch, batches an epoch, epochs.
+# Features, hidden units, rows per batch, batches per epoch, epochs.
 NETWORKS = [(10, 20, 10, 1000, 5), (100, 100, 100, 100, 10), (100, 100, 1000, 20, 20)]
 STEPS = {
     "": {"optimizer": SGD(), "penalty": None},
@@ -39,7 +39,7 @@ STEPS = {
 
 
 def smallest_times(contenders):
-    """Return the smallest CPU time of each contender in seconds, after one run that is not counted."""
+    """Return the smallest CPU time of each contender in seconds, after one run that does not count."""
     times = {name: [] for name in contenders}
     for turn in range(REPEATS + 1):
         for name, run in contenders.items():

@@ -1,9 +1,10 @@
-"""Class labels: which there are, and what they are trained as."""
+"""Class labels, and the targets that they are trained as."""
 
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 
@@ -14,14 +15,14 @@ __all__ = ["EncodedTarget", "encoded", "streamed_classes"]
 
 class EncodedTarget(NamedTuple):
     """
-    What a y is trained as.
+    y, and the target that it is trained as.
 
     Parameters
     ----------
     y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Validated.
     target : ndarray of shape (n_samples, n_columns)
-        In the dtype of the training, a column for each raw score.
+        One column for each raw score, in the dtype of the training.
     classes : ndarray of shape (n_classes,) or None
         The labels of a classifier, sorted. None for a regressor.
     single_output : bool, default=True
@@ -34,7 +35,7 @@ class EncodedTarget(NamedTuple):
     single_output: bool = True
 
 
-def encoded(y, classes, dtype):
+def encoded(y: Any, classes: np.ndarray | None, dtype: str) -> EncodedTarget:
     """
     Encode class labels.
 
@@ -42,19 +43,18 @@ def encoded(y, classes, dtype):
     ----------
     y : array-like of shape (n_samples,)
     classes : ndarray of shape (n_classes,) or None
-        All labels there are, sorted. None: those of y.
-    dtype : str
-        "float32" or "float64".
+        All possible labels, sorted. None: those in y.
+    dtype : {"float32", "float64"}
 
     Returns
     -------
     encoded : EncodedTarget
-        Its target is 0 and 1: one column for two classes, one column a class for more.
+        Its target holds 0 and 1, in one column for two classes, and in one column per class for more.
 
     Raises
     ------
     ValueError
-        For labels that are unknown, of one class only, or not to be exported.
+        If labels are unknown, of one class only, or of a type that cannot be exported.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def encoded(y, classes, dtype):
     """
     from skort.graphs.export import label_tensor
 
-    # One dimension of ints, bools or text can be nothing but labels.
+    # A vector of integers, booleans or text needs no check: it can only be labels.
     if classes is None or not is_plain(y) or y.ndim > 1 or y.dtype.kind == "f":
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
@@ -80,7 +80,7 @@ def encoded(y, classes, dtype):
         raise ValueError(f"y contains labels that are not among the known classes: {unknown}.")
     if len(classes) < 2:
         raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class.")
-    # Labels that cannot be exported are refused now, not after the training.
+    # This raises the error for labels that cannot be exported before the training, not after it.
     label_tensor(classes)
     if len(classes) == 2:
         return EncodedTarget(y, codes.reshape(-1, 1).astype(dtype), classes)
@@ -89,7 +89,7 @@ def encoded(y, classes, dtype):
     return EncodedTarget(y, target, classes)
 
 
-def streamed_classes(estimator, classes):
+def streamed_classes(estimator: Any, classes: ArrayLike | None) -> np.ndarray:
     """
     Return all classes of a stream, sorted.
 
@@ -98,7 +98,7 @@ def streamed_classes(estimator, classes):
     estimator : OrtSGDClassifier
         Before a `partial_fit`.
     classes : array-like of shape (n_classes,) or None
-        Those of this call.
+        The parameter `classes` of this call.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def streamed_classes(estimator, classes):
     Raises
     ------
     ValueError
-        Where they are missing in the first call, or others than before.
+        If they are missing in the first call or differ from those of earlier calls.
     """
     seen = SimpleNamespace(classes_=getattr(estimator, "classes_", None))
     _check_partial_fit_first_call(seen, classes)

@@ -1,4 +1,4 @@
-"""What a fitted classifier predicts: labels, raw scores, probabilities."""
+"""The predictions of a fitted classifier: labels, raw scores, probabilities."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ __all__ = ["ClassifierPredictions"]
 
 
 def _gives_probabilities(classifier):
-    """Return whether the loss, that of the fit where there was one, gives probabilities."""
+    """Return True if the loss (after a fit, that of the fit) gives probabilities; otherwise raise AttributeError."""
     loss = classifier._fitted.loss if hasattr(classifier, "_fitted") else loss_before_fit(classifier)
     if "classifier" not in getattr(loss, "estimator_types", ()) or loss.inverse_link_function(1) is None:
         raise AttributeError(f"probabilities are not available for loss={classifier.loss!r}.")
@@ -52,7 +52,7 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         score : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In float64. Two classes: one score, of `classes_[1]`; it is predicted where the score is positive.
+            In float64. Two classes have one score, that of `classes_[1]`, which is predicted if the score is positive.
         """
         from skort.graphs.export import SCORE
 
@@ -62,7 +62,7 @@ class ClassifierPredictions(BaseOrtSGD):
     @available_if(_gives_probabilities)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """
-        Return the probabilities of the classes; exists for the losses "log_loss" and "modified_huber".
+        Return the probabilities of the classes, with the losses "log_loss" and "modified_huber" only.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In the `dtype` of the fit: they sum to one in its precision.
+            In the `dtype` of the fit; a row sums to one in this precision.
         """
         from skort.graphs.export import PROBABILITIES
 
@@ -80,7 +80,7 @@ class ClassifierPredictions(BaseOrtSGD):
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
         """
-        Return the logarithms of the probabilities of the classes; exists where `predict_proba` does.
+        Return the logarithms of the probabilities of the classes, with the losses that have `predict_proba`.
 
         Parameters
         ----------
@@ -89,8 +89,8 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
-            In float64. Those of "log_loss" are computed from the raw scores, finite even where a probability is
-            rounded to zero; the others are minus infinity there.
+            In float64. With "log_loss" they are computed from the raw scores and stay finite even if a probability is
+            rounded to zero. With "modified_huber" they are minus infinity for a probability of zero.
         """
         check_is_fitted(self)
         if not isinstance(self._fitted.loss, LogLoss):
