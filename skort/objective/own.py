@@ -274,7 +274,9 @@ def _quantile(model):
 
 def _huber(model):
     # scikit-learn trains a scale with the weights, and minimises sum_i s_i (scale + scale H(r_i / scale)) +
-    # alpha ||w||^2, H twice the loss here. At a scale of 1 this is 2 S times J with an l2 of alpha / S.
+    # alpha ||w||^2, H twice the loss here. At a scale of 1 this is 2 S times J with an l2 of alpha / S, and a constant.
+    # The whole needs a trained number beside the score: its derivative by the scale is mean(1 - min(|r / scale|,
+    # epsilon)^2), its penalty 2 alpha / S.
     sentence = "HuberRegressor is trained with a scale of 1: its epsilon is a distance in units of y."
     own = _l2(Huber(model.epsilon), model.alpha, alpha_per="sum", sums_outputs=True)
     return replace(own, trained_as=sentence)
@@ -306,7 +308,7 @@ def _network(model):
     is_classifier = is_sklearn_classifier(model)
     # Until scikit-learn 1.6 regressors have one loss.
     loss = LogLoss() if is_classifier else _loss(REGRESSION_LOSSES, getattr(model, "loss", "squared_error"))
-    # L-BFGS takes all rows at once.
+    # Steps follow the sum over the outputs, although `loss_` is their mean. L-BFGS takes all rows at once.
     per = "sum" if model.solver == "lbfgs" else "batch"
     return _l2(loss, model.alpha, alpha_per=per, sums_outputs=not is_classifier)
 
