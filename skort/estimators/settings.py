@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 
 from skort.descent.batches import Batches
 from skort.descent.optimizers import OPTIMIZERS
-from skort.descent.schedules import SCHEDULES, rate
+from skort.descent.schedules import SCHEDULES, largest_rate, rate
 from skort.descent.update import Update
 from skort.estimators.hardware import training_device
 from skort.objective.base import ScoreLoss
@@ -91,7 +91,7 @@ class Settings:
         optimizer = estimator.optimizer
         # By name it has its own defaults: its epsilon is not that of a loss.
         optimizer = resolved(OPTIMIZERS[optimizer]() if isinstance(optimizer, str) else optimizer)
-        update = Update(optimizer, estimator.max_grad_norm, estimator.average)
+        update = Update(optimizer, estimator.max_grad_norm, estimator.average, largest_rate(schedule))
         device = training_device(estimator)
         solvers = usable(estimator.solver, np.dtype(estimator.dtype), update, device)
         return cls(
