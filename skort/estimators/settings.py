@@ -123,7 +123,13 @@ class Settings:
             sample_weight_scale=self.loss.weight_scale(target.shape[1]),
         )
 
-    def problem(self, score_graph: "ScoreGraph", batch_size: int, device: "Device | None" = None) -> "Problem":
+    def problem(
+        self,
+        score_graph: "ScoreGraph",
+        batch_size: int,
+        n_batches: int | None = None,
+        device: "Device | None" = None,
+    ) -> "Problem":
         """Return what a solver is made from; `device` takes the place of that of the settings."""
         from skort.objective.nodes import Objective
         from skort.solvers.base import Problem
@@ -131,7 +137,7 @@ class Settings:
         objective = Objective(
             self.loss, self.penalty, score_graph.coefficients, score_graph.n_outputs, score_graph.dtype
         )
-        return Problem(score_graph, objective, self.update, batch_size, device or self.device)
+        return Problem(score_graph, objective, self.update, batch_size, device or self.device, n_batches)
 
 
 def resolved(component):

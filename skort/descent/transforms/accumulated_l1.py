@@ -75,7 +75,7 @@ class AccumulatedL1:
     ...     rule.update(weights, np.array([gradient]), 0.1, state, scratch=np.empty(1))
     ...     seen.append(round(float(weights[0]), 3))
     >>> seen
-    [0.0, 0.0, 0.0, 0.0, 0.1, 0.25]
+    [0.0, 0.0, 0.0, 0.0, 0.05, 0.2]
     """
 
     def __init__(self, rule, strengths: np.ndarray, n_steps: int):
