@@ -151,6 +151,8 @@ class Batches:
             self.sample_weight = sample_weight * (sample_weight_scale / np.mean(sample_weight[sample_weight > 0]))
         self.n_rows = int(np.count_nonzero(self.sample_weight))
         self.batch_size = min(int(batch_size), self.n_rows)
+        #: Of an epoch, the short one included.
+        self.n_batches = -(-self.n_rows // self.batch_size)
         #: X, the target and, if they differ, the sample weights.
         self.data: list[Any] = [X, target]
         if self._weighted:

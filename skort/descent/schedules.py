@@ -14,7 +14,18 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-__all__ = ["SCHEDULES", "Adaptive", "Constant", "Cosine", "InvScaling", "Optimal", "Schedule", "Warmup", "rate"]
+__all__ = [
+    "SCHEDULES",
+    "Adaptive",
+    "Constant",
+    "Cosine",
+    "InvScaling",
+    "Optimal",
+    "Schedule",
+    "Warmup",
+    "largest_rate",
+    "rate",
+]
 
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
@@ -45,6 +56,29 @@ def rate(schedule: Callable[[int], Any], t: int) -> float:
         raise ValueError(f"learning_rate={schedule!r} has to give a finite number >= 0, gave {eta!r} for update {t}.")
     # A Python float: with numpy's, arithmetic with float32 weights would become float64.
     return float(eta)
+
+
+def largest_rate(schedule):
+    """
+    Return the largest learning rate of all updates.
+
+    Parameters
+    ----------
+    schedule : callable
+
+    Returns
+    -------
+    eta : float or None
+        None where it is not known: of any callable that is not one of this module's classes.
+
+    Examples
+    --------
+    >>> from skort.schedules import Cosine
+    >>> from skort.descent.schedules import largest_rate
+    >>> largest_rate(Cosine(eta0=0.1)), largest_rate(lambda t: 1 / t)
+    (0.1, None)
+    """
+    return float(eta) if type(schedule) in _BUILT_IN and (eta := schedule.largest_rate()) is not None else None
 
 
 class Schedule(BaseEstimator):
@@ -96,6 +130,10 @@ class Constant(Schedule):
     def __init__(self, eta0: float = 0.01):
         self.eta0 = eta0
 
+    def largest_rate(self) -> float:
+        """Return the largest learning rate of all updates."""
+        return self.eta0
+
     def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
         return self.eta0
@@ -131,6 +169,10 @@ class InvScaling(Schedule):
         self.eta0 = eta0
         self.power_t = power_t
 
+    def largest_rate(self) -> float:
+        """Return the largest learning rate of all updates."""
+        return self.eta0
+
     def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
         return self.eta0 * float(t) ** -self.power_t
@@ -165,6 +207,10 @@ class Optimal(Schedule):
 
     def __init__(self, alpha: float = 1e-4):
         self.alpha = alpha
+
+    def largest_rate(self) -> float:
+        """Return the largest learning rate of all updates."""
+        return self(1)
 
     def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
@@ -206,6 +252,10 @@ class Adaptive(Schedule):
 
     def __init__(self, eta0: float = 0.01):
         self.eta0 = eta0
+
+    def largest_rate(self) -> float:
+        """Return the largest learning rate of all updates."""
+        return self.eta0
 
     def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
@@ -258,6 +308,10 @@ class Cosine(Schedule):
         self.eta0 = eta0
         self.eta1 = eta1
 
+    def largest_rate(self) -> float:
+        """Return the largest learning rate of all updates."""
+        return max(self.eta0, self.eta1)
+
     def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
         done = min(t - 1, self.n_updates) / self.n_updates
@@ -300,6 +354,10 @@ class Warmup(Schedule):
     def _inner(self) -> Callable[[int], float]:
         return Constant() if self.schedule is None else self.schedule
 
+    def largest_rate(self) -> float | None:
+        """Return the largest learning rate of all updates, None where it is not known."""
+        return largest_rate(self._inner)
+
     def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
         return min(1.0, t / self.n_updates) * self._inner(t)
@@ -311,3 +369,6 @@ class Warmup(Schedule):
 
 #: The schedules by name.
 SCHEDULES = {"constant": Constant, "invscaling": InvScaling, "optimal": Optimal, "adaptive": Adaptive}
+
+# A subclass may give other rates.
+_BUILT_IN = (*SCHEDULES.values(), Cosine, Warmup)

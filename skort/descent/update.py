@@ -4,14 +4,40 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skort.descent.optimizers import Adam, OnnxOptimizer, Optimizer
+from skort.descent.optimizers import SGD, Adam, Momentum, OnnxOptimizer, Optimizer
+from skort.descent.transforms.accumulated_l1 import AccumulatedL1
 from skort.descent.transforms.averaging import Averaged
 from skort.descent.transforms.base import OptimizerRule, Rule
 from skort.descent.transforms.clipping import Clipped
 from skort.descent.transforms.decay import Decayed
-from skort.descent.transforms.soft_threshold import SoftThresholded
+from skort.descent.transforms.implicit_l2 import ImplicitL2
 
-__all__ = ["Update"]
+__all__ = ["Terms", "Update"]
+
+# Of all data where an epoch has no known end: then weights owe at most the l1 penalty of so many rows.
+MANY_ROWS = 131_072
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """
+    What an update is to know of the penalty.
+
+    Parameters
+    ----------
+    l1, l2 : ndarray of shape (n_weights,) or None, default=None
+        The strength of each term of the penalty for each weight. The l2 term is part of the gradients that the rule
+        gets, the l1 term is not.
+    n_steps : int, default=1
+        What a weight owes of the l1 term is at most the penalty of so many steps, see `AccumulatedL1`.
+    """
+
+    l1: np.ndarray | None = None
+    l2: np.ndarray | None = None
+    n_steps: int = 1
+
+
+_NO_TERMS = Terms()
 
 
 @dataclass(frozen=True)
@@ -26,42 +52,63 @@ class Update:
         A gradient whose Euclidean norm is larger is shortened to this norm.
     average : bool or int, default=False
         The first update whose weights count in the mean that is the result; True is 1. False or 0: no mean.
+    largest_rate : float or None, default=None
+        That no learning rate is above, see `skort.descent.schedules.largest_rate`. None: it is not known.
     """
 
     optimizer: Optimizer | OnnxOptimizer
     max_grad_norm: float | None = None
     average: bool | int = False
+    largest_rate: float | None = None
 
     @property
     def weight_decay(self) -> float:
         """How fast coefficients shrink beside the optimizer's update: the parameter of `Adam`."""
         return float(self.optimizer.weight_decay) if isinstance(self.optimizer, Adam) else 0.0
 
-    def rule(self, l1_strengths: np.ndarray | None = None) -> Rule:
+    def rule(self, terms: Terms = _NO_TERMS, innermost: Rule | None = None) -> Rule:
         """
-        Return the optimizer and its transforms as one rule: decay, clip, optimize, threshold, average.
+        Return the optimizer and its transforms as one rule: decay, clip, optimize, the penalty's terms, average.
 
         Parameters
         ----------
-        l1_strengths : ndarray of shape (n_weights,) or None, default=None
-            The strength of the l1 term of the penalty for each weight.
+        terms : Terms, default=Terms()
+        innermost : Rule, default=None
+            What takes the optimizer's place. None: `OptimizerRule`.
 
         Examples
         --------
         >>> import numpy as np
         >>> from skort.descent.optimizers import SGD
-        >>> from skort.descent.update import Update
-        >>> rule = Update(SGD(), max_grad_norm=5.0).rule(l1_strengths=np.array([0.0, 10.0]))
+        >>> from skort.descent.update import Terms, Update
+        >>> rule = Update(SGD(), max_grad_norm=5.0).rule(Terms(l1=np.array([0.0, 10.0])))
         >>> weights = np.array([1.0, 3.0])
         >>> rule.update(weights, np.array([30.0, 40.0]), 0.1, rule.start(2, 0, weights.dtype), scratch=np.empty(2))
         >>> weights
         array([0.7, 1.6])
         """
-        rule: Rule = OptimizerRule(self.optimizer)
+        rule: Rule = OptimizerRule(self.optimizer) if innermost is None else innermost
         if self.max_grad_norm is not None:
             rule = Clipped(rule, self.max_grad_norm)
         if self.weight_decay > 0:
             rule = Decayed(rule, self.weight_decay)
-        if l1_strengths is not None:
-            rule = SoftThresholded(rule, l1_strengths)
+        if terms.l1 is not None:
+            rule = AccumulatedL1(rule, terms.l1, terms.n_steps)
+        # After the l1 term: the proximal step of both is the threshold, divided.
+        if self.is_stiff(terms):
+            rule = ImplicitL2(rule, terms.l2, self._gain)
         return Averaged(rule, self.average) if self.average else rule
+
+    def is_stiff(self, terms: Terms) -> bool:
+        """Return whether the l2 term of any weight may need an implicit step, see `ImplicitL2`."""
+        if terms.l2 is None or self._gain is None:
+            return False
+        return self.largest_rate is None or bool(np.max(terms.l2) * self._gain * self.largest_rate > 1)
+
+    @property
+    def _gain(self):
+        """The length of a step at the learning rate one, where this is the same for all steps; None where not."""
+        # Adam bounds its steps itself, and what other optimizers do is not known.
+        if not isinstance(self.optimizer, (SGD, Momentum)):
+            return None
+        return float(self.optimizer.step_length(1.0, self.optimizer.start(0, 0, np.dtype(float))))

@@ -50,7 +50,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
     """
 
     # What a fit leaves, besides the attributes that end with an underscore.
-    _fit_leaves = ("_fitted", "_progress", "_settings", "_batch_size", "_inside", "_stream")
+    _fit_leaves = ("_fitted", "_progress", "_settings", "_batch_size", "_n_batches", "_inside", "_stream")
 
     _parameter_constraints = {
         # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
@@ -128,7 +128,9 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
             draft._keep_model(draft._fitted.going_on_from(self._fitted))
         batches = settings.batches(rows, encoded.target, weights, generator)
         progress = Progress.start(generator)
-        stream = Stream.begin(settings, draft._fitted.score_graph, batches.batch_size, progress)
+        # The rows of one call say nothing about those of a stream.
+        n_batches = None if one_epoch else batches.n_batches
+        stream = Stream.begin(settings, draft._fitted.score_graph, batches.batch_size, progress, n_batches)
         callbacks = [*callback_list(self, scoring, one_epoch=one_epoch), *theirs]
         outcome = draft._train(stream, batches, callbacks, one_epoch=one_epoch)
         self._take_over(draft)
@@ -275,7 +277,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         self.best_loss_ = min([*new_losses, getattr(self, "best_loss_", math.inf)])
         self.loss_, self.n_iter_, self.t_ = new_losses[-1], progress.n_epochs, progress.n_updates
         self.solver_ = stream.solver_name
-        self._progress, self._settings, self._batch_size = progress, stream.settings, batches.batch_size
+        self._progress, self._settings = progress, stream.settings
+        self._batch_size, self._n_batches = batches.batch_size, stream.problem.n_batches
         self._stream = Transient()
         if one_epoch:
             self._stream.put(stream.at(progress))

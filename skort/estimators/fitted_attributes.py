@@ -27,6 +27,7 @@ class FittedAttributes:
     _progress: Progress
     _settings: Settings
     _batch_size: int
+    _n_batches: int | None
     solver_: str
 
     @property
@@ -142,5 +143,5 @@ class FittedAttributes:
         from skort.solvers import solver_class
 
         check_is_fitted(self)
-        problem = self._settings.problem(self._fitted.score_graph, self._batch_size, CPU)
+        problem = self._settings.problem(self._fitted.score_graph, self._batch_size, self._n_batches, CPU)
         return solver_class(self.solver_, CPU)(problem).training_graphs()

@@ -95,8 +95,8 @@ def chosen_penalty(estimator, own: OwnObjective, size: TrainingSize) -> Penalty 
     ratio = {"l1": 1.0, "l2": 0.0}.get(name)
     if ratio is None:
         ratio = _elastic_ratio(estimator.l1_ratio, own)
-    if not (is_own and own.penalizes_intercept) and np.ndim(alpha) == np.ndim(ratio) == 0:
-        return PENALTIES[name](**{"alpha": float(alpha)} | ({"l1_ratio": ratio} if name == "elasticnet" else {}))
+    if not (is_own and own.penalizes_intercept) and np.ndim(ratio) == 0:
+        return PENALTIES[name](**{"alpha": alpha} | ({"l1_ratio": ratio} if name == "elasticnet" else {}))
     coefficients = Strength(alpha * ratio, alpha * (1 - ratio))
     scaling = own.intercept_scaling
     intercepts = Strength(coefficients.l1 / scaling, coefficients.l2 / scaling**2)

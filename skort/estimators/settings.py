@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 
 from skort.descent.batches import Batches
 from skort.descent.optimizers import OPTIMIZERS
-from skort.descent.schedules import SCHEDULES, rate
+from skort.descent.schedules import SCHEDULES, largest_rate, rate
 from skort.descent.update import Update
 from skort.estimators.hardware import training_device
 from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty
@@ -104,7 +104,7 @@ class Settings:
         optimizer = estimator.optimizer
         # By name it has its own defaults: its epsilon is not that of a loss.
         optimizer = resolved(OPTIMIZERS[optimizer]() if isinstance(optimizer, str) else optimizer)
-        update = Update(optimizer, estimator.max_grad_norm, estimator.average)
+        update = Update(optimizer, estimator.max_grad_norm, estimator.average, largest_rate(schedule))
         device = training_device(estimator)
         solvers = usable(estimator.solver, np.dtype(estimator.dtype), update, device)
         return cls(
@@ -142,7 +142,13 @@ class Settings:
             sample_weight_scale=self.loss.weight_scale(target.shape[1]),
         )
 
-    def problem(self, score_graph: "ScoreGraph", batch_size: int, device: "Device | None" = None) -> "Problem":
+    def problem(
+        self,
+        score_graph: "ScoreGraph",
+        batch_size: int,
+        n_batches: int | None = None,
+        device: "Device | None" = None,
+    ) -> "Problem":
         """Return what a solver is made from; `device` takes the place of that of the settings."""
         from skort.objective.nodes import Objective
         from skort.solvers.base import Problem
@@ -151,7 +157,7 @@ class Settings:
         objective = Objective(
             self.loss, self.penalty, names.coefficients, n_outputs, score_graph.dtype, names.intercepts
         )
-        return Problem(score_graph, objective, self.update, batch_size, device or self.device)
+        return Problem(score_graph, objective, self.update, batch_size, device or self.device, n_batches)
 
 
 def resolved(component):

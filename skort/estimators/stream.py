@@ -44,11 +44,18 @@ class Stream:
     progress: Progress
 
     @classmethod
-    def begin(cls, settings: Settings, score_graph: "ScoreGraph", batch_size: int, progress: Progress) -> "Stream":
-        """Return a solver that goes on from a progress."""
+    def begin(
+        cls,
+        settings: Settings,
+        score_graph: "ScoreGraph",
+        batch_size: int,
+        progress: Progress,
+        n_batches: int | None = None,
+    ) -> "Stream":
+        """Return a solver that goes on from a progress; an epoch has `n_batches`, where this is known."""
         from skort.solvers import choose, solver_class
 
-        problem = settings.problem(score_graph, batch_size)
+        problem = settings.problem(score_graph, batch_size, n_batches)
         name = choose(settings.solvers, problem)
         solver = solver_class(name, settings.device)(problem)
         if progress.solver is not None:

@@ -6,16 +6,18 @@ import numpy as np
 from onnx.helper import make_tensor_value_info
 
 from skort.objective.base import ScoreLoss
-from skort.objective.penalties import Penalty, l1_text, l2_gradient_text, l2_text
+from skort.objective.penalties import Penalty, Strength, l1_text, l2_gradient_text, l2_text
 from skort.objective.repeated import repeated_constants
 from skort.onnx_text import function, onnx_dtype
 
-__all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "TARGET", "Objective"]
+__all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "SMOOTH", "TARGET", "Objective"]
 
 # The names of the inputs and results that the nodes add to a graph.
 TARGET = "skort_target"
 SAMPLE_WEIGHT = "skort_sample_weight"
 LOSS = "skort_loss"
+# The objective without its l1 terms.
+SMOOTH = "skort_smooth"
 OBJECTIVE = "skort_objective"
 SCORE_GRADIENT = "skort_score_gradient"
 
@@ -62,7 +64,7 @@ class Objective:
     intercepts: tuple[str, ...] = ()
 
     @property
-    def strengths(self):
+    def strengths(self) -> dict[str, Strength]:
         """The strengths of the weights that have a penalty, by name."""
         if self.penalty is None:
             return {}
@@ -99,17 +101,23 @@ class Objective:
             fragment.call(_WEIGHTED_SUM, ["skort_losses", SAMPLE_WEIGHT], [result])
 
     def add_value(self, fragment, score):
-        """Add the nodes that compute the scalars `LOSS` and `OBJECTIVE` from the result named `score`."""
-        terms = [(name, l1_text(strength.l1)) for name, strength in self.strengths.items() if strength.l1]
-        terms += [(name, l2_text(strength.l2)) for name, strength in self.strengths.items() if strength.l2]
-        # The loss, then with one term more at a time; the last sum is the objective.
-        sums = [LOSS, *(f"skort_sum{i}" for i in range(1, len(terms))), OBJECTIVE]
+        """Add the nodes that compute the scalars `LOSS`, `SMOOTH` and `OBJECTIVE` from the result named `score`."""
         self.add_loss(fragment, score, LOSS)
-        for i, (weight, text) in enumerate(terms):
-            fragment.call(text, [weight], [f"skort_penalty{i}"])
-            fragment.node("Add", [sums[i], f"skort_penalty{i}"], [sums[i + 1]])
-        if not terms:
-            fragment.node("Identity", [LOSS], [OBJECTIVE])
+        for norm, text, before, after in (("l2", l2_text(), LOSS, SMOOTH), ("l1", l1_text(), SMOOTH, OBJECTIVE)):
+            value = before
+            for name, strength in self._with_term(norm).items():
+                term = f"skort_{name}_{norm}"
+                fragment.constant(f"{term}_strength", np.asarray(strength, self.dtype))
+                outputs = [f"{term}_penalty", *([f"{term}_gradient"] if norm == "l2" else [])]
+                fragment.call(text, [name, f"{term}_strength"], outputs)
+                fragment.node("Add", [value, outputs[0]], [f"{term}_sum"])
+                value = f"{term}_sum"
+            fragment.node("Identity", [value], [after])
+
+    def _with_term(self, norm):
+        """Return the strengths of one term of the weights that have it, by name."""
+        strengths = {name: getattr(strength, norm) for name, strength in self.strengths.items()}
+        return {name: strength for name, strength in strengths.items() if np.any(strength)}
 
     def add_score_gradient(self, fragment, score, sample_weight=SAMPLE_WEIGHT):
         """Add the nodes that compute `SCORE_GRADIENT`, the derivative of the weighted sum of the loss by the score."""
@@ -125,6 +133,7 @@ class Objective:
 
     def add_weight_gradient(self, fragment, weight, data_gradient, gradient):
         """Add the nodes that compute `gradient`: `data_gradient` plus the l2 term's derivative by `weight`."""
-        penalty_gradient = f"skort_{weight}_penalty_gradient"
-        self._call(fragment, l2_gradient_text(self.strengths[weight].l2), [weight], penalty_gradient)
-        fragment.node("Add", [data_gradient, penalty_gradient], [gradient])
+        term = f"skort_{weight}_data"
+        fragment.constant(f"{term}_strength", np.asarray(self.strengths[weight].l2, self.dtype))
+        fragment.call(l2_gradient_text(), [weight, f"{term}_strength"], [f"{term}_penalty_gradient"])
+        fragment.node("Add", [data_gradient, f"{term}_penalty_gradient"], [gradient])

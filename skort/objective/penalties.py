@@ -6,6 +6,7 @@ A penalty says how strong the l1 and the l2 term of each weight are:
 .. math:: penalty(w) = a \lVert w \rVert_1 + \frac{b}{2} \lVert w \rVert_2^2
 """
 
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from numbers import Real
 from typing import NamedTuple, Protocol
@@ -23,23 +24,32 @@ __all__ = [
     "Penalty",
     "Strength",
     "l1_text",
-    "l1_vector_text",
     "l2_gradient_text",
     "l2_text",
-    "l2_vector_text",
     "soft_threshold",
     "soft_threshold_text",
 ]
 
 _STRENGTHS = Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")
-_ALPHA = [_STRENGTHS, dict]
+_ALPHA = [_STRENGTHS, dict, "array-like"]
 
 
 class Strength(NamedTuple):
-    """How strong the two terms of one weight's penalty are: numbers, or arrays that broadcast to the weight's shape."""
+    """
+    How strong the two terms of one weight's penalty are.
 
-    l1: float
-    l2: float
+    Parameters
+    ----------
+    l1, l2 : float or ndarray
+        Not negative; an array broadcasts to the shape of the weight.
+    """
+
+    l1: float | np.ndarray
+    l2: float | np.ndarray
+
+    def map(self, function: Callable[[float | np.ndarray], float | np.ndarray]) -> "Strength":
+        """Return the strengths with a function applied to both."""
+        return Strength(function(self.l1), function(self.l2))
 
 
 class Penalty(Protocol):
@@ -68,14 +78,15 @@ class L1(_OneNorm):
 
     .. math:: penalty(w) = \alpha \sum_j |w_j|
 
-    as in `sklearn.linear_model.SGDRegressor(penalty="l1")`. Weights become exactly zero, by
-    `soft_threshold` after every update; solver "session" follows the subgradient :math:`\alpha \, sign(w)`, which
-    leaves small numbers instead.
+    as in `sklearn.linear_model.SGDRegressor(penalty="l1")`. Weights become exactly zero, in mini-batches too: what a
+    weight at zero has not paid of its penalty counts in later updates
+    (`skort.descent.transforms.accumulated_l1.AccumulatedL1`). With `average`, the result is a mean over updates: it is
+    zero only where the weight was zero after each of them.
 
     Parameters
     ----------
-    alpha : float or dict, default=1e-4
-        Strength, not negative; or the strengths of some weights, as for `ElasticPenalty`.
+    alpha : float, array-like or dict, default=1e-4
+        Strength, as for `ElasticPenalty`.
 
     Examples
     --------
@@ -93,12 +104,13 @@ class L2(_OneNorm):
 
     .. math:: penalty(w) = \frac{\alpha}{2} \sum_j w_j^2, \qquad \frac{\partial penalty}{\partial w} = \alpha w
 
-    as in `sklearn.linear_model.SGDRegressor(penalty="l2")`.
+    as in `sklearn.linear_model.SGDRegressor(penalty="l2")`. It is part of the gradient, but for steps that would
+    overshoot zero: `skort.descent.transforms.implicit_l2.ImplicitL2`.
 
     Parameters
     ----------
-    alpha : float or dict, default=1e-4
-        Strength, not negative; or the strengths of some weights, as for `ElasticPenalty`.
+    alpha : float, array-like or dict, default=1e-4
+        Strength, as for `ElasticPenalty`.
 
     Examples
     --------
@@ -121,10 +133,11 @@ class ElasticPenalty(BaseEstimator):
 
     Parameters
     ----------
-    alpha : float or dict, default=1e-4
-        Strength, not negative. A dict from the names of weights, or glob patterns such as ``"coefficient*"``, to their
-        strengths: of the entries that match a weight the last one counts, a weight that none matches has no penalty.
-        `weights_` of a fitted estimator shows the names; intercepts never have a penalty.
+    alpha : float, array-like or dict, default=1e-4
+        Strength, not negative; an array broadcasts to the shape of each weight, (n_features, n_outputs) in a linear
+        model. A dict from the names of weights, or glob patterns such as ``"coefficient*"``, to their strengths: of the
+        entries that match a weight the last one counts, a weight that none matches has no penalty. `weights_` of a
+        fitted estimator shows the names; intercepts never have a penalty.
     l1_ratio : float, default=0.15
         Between 0, the squared norm alone, and 1, the absolute one alone.
 
@@ -173,106 +186,91 @@ class ModelPenalty:
 
 
 def _strengths(alpha, l1_ratio, names):
-    alphas = _alphas(alpha, names) if isinstance(alpha, dict) else dict.fromkeys(names, float(alpha))
-    return {name: Strength(a * l1_ratio, a * (1 - l1_ratio)) for name, a in alphas.items() if a > 0}
+    alphas = _alphas(alpha, names) if isinstance(alpha, dict) else dict.fromkeys(names, _checked(alpha, "alpha"))
+    return {name: Strength(a * l1_ratio, a * (1 - l1_ratio)) for name, a in alphas.items() if np.any(a)}
 
 
 def _alphas(by_pattern, names):
     """Return the strengths of the weights `names` that a pattern matches."""
     alphas = {}
     for pattern, value in by_pattern.items():
-        if not _STRENGTHS.is_satisfied_by(value):
-            raise ValueError(f"penalty: alpha[{pattern!r}] must be a number not negative, got {value!r}.")
+        checked = _checked(value, f"alpha[{pattern!r}]")
         matched = [name for name in names if fnmatchcase(name, str(pattern))]
         if not matched:
             raise ValueError(f"penalty: alpha names {pattern!r}, but the weights it can be of are {', '.join(names)}.")
-        alphas.update(dict.fromkeys(matched, float(value)))
+        alphas.update(dict.fromkeys(matched, checked))
     return alphas
 
 
-def l1_text(strength):
-    """Return the ONNX function `(weight) => (penalty)`: `strength` times the sum of the absolute weights."""
+def _checked(value, name):
+    """Return a strength as a float, or an array as an array of floats."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf" or not np.all((array >= 0) & (array <= _STRENGTHS.right)):
+        raise ValueError(f"penalty: {name} must be a number not negative, got {value!r}.")
+    return array.astype(np.float64) if array.ndim else float(array)
+
+
+def l1_text():
+    """Return `(weight, strength) => (penalty)`: the sum of the absolute weights, each times its strength."""
     return """\
-l1 (weight) => (penalty) {
-    strength = Constant <value = float {%r}> ()
+l1 (weight, strength) => (penalty) {
     absolute = Abs (weight)
-    sum = ReduceSum <keepdims = 0> (absolute)
-    penalty = Mul (strength, sum)
-}""" % float(strength)
-
-
-def l2_text(strength):
-    """Return the ONNX function `(weight) => (penalty)`: half `strength` times the sum of the squared weights."""
-    return """\
-l2 (weight) => (penalty) {
-    strength = Constant <value = float {%r}> ()
-    half = Constant <value = float {0.5}> ()
-    half_strength = Mul (half, strength)
-    square = Mul (weight, weight)
-    sum = ReduceSum <keepdims = 0> (square)
-    penalty = Mul (half_strength, sum)
-}""" % float(strength)
-
-
-def l2_gradient_text(strength):
-    """Return the ONNX function `(weight) => (gradient)`: the derivative of `l2_text` by `weight`."""
-    return """\
-l2_gradient (weight) => (gradient) {
-    strength = Constant <value = float {%r}> ()
-    gradient = Mul (strength, weight)
-}""" % float(strength)
-
-
-def l1_vector_text():
-    """Return the ONNX function `(weights, strengths) => (penalty)` of vectors, each weight with its own strength."""
-    return """\
-l1_vector (weights, strengths) => (penalty) {
-    absolute = Abs (weights)
-    products = Mul (strengths, absolute)
+    products = Mul (strength, absolute)
     penalty = ReduceSum <keepdims = 0> (products)
 }"""
 
 
-def l2_vector_text():
-    """Return `(weights, strengths) => (penalty, gradient)` of vectors, each weight with its own strength."""
+def l2_text():
+    """Return `(weight, strength) => (penalty, gradient)`: half the sum of the squared weights, each times its strength."""
     return """\
-l2_vector (weights, strengths) => (penalty, gradient) {
+l2 (weight, strength) => (penalty, gradient) {
     half = Constant <value = float {0.5}> ()
-    gradient = Mul (strengths, weights)
-    products = Mul (gradient, weights)
+    gradient = Mul (strength, weight)
+    products = Mul (gradient, weight)
     sum = ReduceSum <keepdims = 0> (products)
     penalty = Mul (half, sum)
 }"""
 
 
-def soft_threshold_text():
-    """Return `soft_threshold` as the ONNX function `(weight, threshold) => (moved)`."""
+def l2_gradient_text():
+    """Return the ONNX function `(weight, strength) => (gradient)`: the derivative of `l2_text` by `weight`."""
     return """\
-soft_threshold (weight, threshold) => (moved) {
-    minus_threshold = Neg (threshold)
-    below = Min (weight, threshold)
-    inside = Max (below, minus_threshold)
-    moved = Sub (weight, inside)
+l2_gradient (weight, strength) => (gradient) {
+    gradient = Mul (strength, weight)
 }"""
 
 
-def soft_threshold(weight, threshold, scratch):
+def soft_threshold_text():
+    """Return `soft_threshold` as the ONNX function `(weight, positive, negative) => (moved)`."""
+    return """\
+soft_threshold (weight, positive, negative) => (moved) {
+    zero = Constant <value = float {0}> ()
+    lower = Sub (weight, positive)
+    above = Max (lower, zero)
+    higher = Add (weight, negative)
+    below = Min (higher, zero)
+    moved = Add (above, below)
+}"""
+
+
+def soft_threshold(weight, positive, negative, scratch):
     r"""
-    Move weights towards zero by `threshold`, those that are nearer to exactly zero, in place.
+    Move weights towards zero, those that are nearer to exactly zero, in place.
 
-    .. math:: w \leftarrow sign(w) \max(0, |w| - \tau)
+    .. math:: w \leftarrow \max(0, w - \tau_+) + \min(0, w + \tau_-)
 
-    After a gradient step :math:`w - \eta g` along the smooth part of an objective, :math:`\tau = \eta a` makes it a
-    proximal gradient step of the objective plus :math:`a \lVert w \rVert_1`. After the step of another optimizer,
+    After a gradient step :math:`w - \eta g` along the smooth part of an objective, :math:`\tau_+ = \tau_- = \eta a` make
+    it a proximal gradient step of the objective plus :math:`a \lVert w \rVert_1`. After the step of another optimizer,
     :math:`\eta` is how far a constant gradient of one moves the weight: with momentum :math:`\eta / (1 - \mu)`, with
-    Adam the factor of the first moment. A weight so rests where the gradient and :math:`a` balance, whatever the
+    Adam the factor of the first moment. A weight comes to rest where the gradient and :math:`a` balance, whatever the
     optimizer.
 
     Parameters
     ----------
     weight : ndarray
-    threshold : float or ndarray
-        Not negative; an array has the shape of `weight`.
+    positive, negative : float or ndarray
+        :math:`\tau_+` of a positive weight, :math:`\tau_-` of a negative one, not negative; arrays have the shape of
+        `weight`.
     scratch : ndarray
         Of the same shape and dtype; overwritten.
 
@@ -287,14 +285,15 @@ def soft_threshold(weight, threshold, scratch):
     >>> import numpy as np
     >>> from skort.objective.penalties import soft_threshold
     >>> weight = np.array([-2.0, -0.5, 0.0, 1.0, 3.0])
-    >>> soft_threshold(weight, 1.0, np.empty(5))
+    >>> soft_threshold(weight, 1.0, 1.0, np.empty(5))
     >>> weight
     array([-1.,  0.,  0.,  0.,  2.])
     """
-    # w minus w clipped to [-threshold, threshold]
-    np.minimum(weight, threshold, out=scratch)
-    np.maximum(scratch, -threshold, out=scratch)
-    np.subtract(weight, scratch, out=weight)
+    np.subtract(weight, positive, out=scratch)
+    np.maximum(scratch, 0, out=scratch)
+    np.add(weight, negative, out=weight)
+    np.minimum(weight, 0, out=weight)
+    np.add(weight, scratch, out=weight)
 
 
 #: The penalties by name: the values of the estimators' parameter `penalty`.

@@ -111,7 +111,7 @@ def _gradient_graph(problem):
     score_graph, objective = problem.score_graph, problem.objective
     model = score_graph.with_batch_size(problem.batch_size)
     model = onnx.load_from_string(gradient_graph(model.SerializeToString(), score_graph.trainable))
-    smooth = [name for name, strength in objective.strengths.items() if strength.l2]
+    smooth = [name for name, strength in objective.strengths.items() if np.any(strength.l2)]
     data_gradients = {_gradient_of(name): f"{name}_data_grad" for name in smooth}
     fragment = Fragment(objective.dtype)
     for node in model.graph.node:

@@ -10,7 +10,7 @@ import onnx
 
 from skort.descent.training import Stepper
 from skort.descent.transforms.base import Rule
-from skort.descent.update import Update
+from skort.descent.update import MANY_ROWS, Terms, Update
 from skort.graphs.differentiable import Gradient
 from skort.graphs.initial import check_differentiable
 from skort.graphs.score_graph import ScoreGraph
@@ -36,6 +36,8 @@ class Problem:
     batch_size : int
     device : Device, default=CPU
         What the steps run on.
+    n_batches : int or None, default=None
+        The number of batches of an epoch. None: it is not known, as in a stream.
     """
 
     score_graph: ScoreGraph
@@ -43,15 +45,22 @@ class Problem:
     update: Update
     batch_size: int
     device: Device = CPU
+    n_batches: int | None = None
 
     @functools.cached_property
     def weights(self) -> dict[str, np.ndarray]:
         """The initial values of the trained weights, not copied."""
         return self.score_graph.trained_arrays
 
+    @property
+    def terms(self) -> Terms:
+        """What the update is to know of the penalty."""
+        l1, l2 = (strengths_vector(self.objective, self.weights, norm) for norm in ("l1", "l2"))
+        return Terms(l1, l2, self.n_batches or -(-MANY_ROWS // self.batch_size))
+
     def rule(self) -> Rule:
         """Return the update of all weights, as one vector in the order of `weights`."""
-        return self.update.rule(strengths_vector(self.objective, self.weights, "l1"))
+        return self.update.rule(self.terms)
 
 
 class Solver(Stepper, Protocol):
@@ -163,7 +172,7 @@ class BaseSolver(abc.ABC):
         if described != given:
             raise ValueError(
                 "state does not fit: the training that it is of had another model or dtype, or other parameters "
-                f"optimizer or average. It has {given}, expected {described}."
+                f"optimizer, penalty or average. It has {given}, expected {described}."
             )
         self._write(state)
         self.means()

@@ -34,9 +34,24 @@ def strengths_vector(objective: Objective, weights: dict[str, np.ndarray], norm:
     Returns
     -------
     strengths : ndarray of shape (n_weights,) or None
-        In the order of `flat`. None if the penalty has no such term.
+        In the order of `flat`; None if the penalty has no such term.
+
+    Raises
+    ------
+    ValueError
+        Where strengths do not broadcast to the shape of their weight.
     """
     strengths = {name: getattr(strength, norm) for name, strength in objective.strengths.items()}
-    if not any(strengths.values()):
+    if not any(np.any(strength) for strength in strengths.values()):
         return None
-    return flat({name: np.full(w.shape, strengths.get(name, 0.0), objective.dtype) for name, w in weights.items()})
+    return flat({name: _broadcast(strengths.get(name, 0.0), w, name, objective.dtype) for name, w in weights.items()})
+
+
+def _broadcast(strength, weight, name, dtype):
+    try:
+        return np.broadcast_to(np.asarray(strength, dtype), weight.shape)
+    except ValueError:
+        raise ValueError(
+            f"penalty: the strengths of {name!r} have shape {np.shape(strength)}, but the weight has {weight.shape}. Use "
+            "one number, or an array that broadcasts to that shape."
+        ) from None

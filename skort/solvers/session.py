@@ -6,11 +6,10 @@ import numpy as np
 
 from skort.descent.batches import HostBatch
 from skort.descent.optimizers import SGD, Adam
-from skort.descent.transforms.averaging import Averaged
-from skort.descent.transforms.base import OptimizerRule
+from skort.descent.update import Terms
 from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
-from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
+from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SMOOTH, TARGET
 from skort.onnx_text import Fragment, inlined, rewritten
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer, adam_optimizer, training_graph
@@ -52,12 +51,13 @@ class SessionSolver(BaseSolver):
     Steps through TrainingSession.
 
     ONNX Runtime differentiates the objective and makes the update itself: that of `SGD`, or of `Adam` without weight
-    decay.
+    decay. Where the penalty has an l1 term, or an l2 term that may need implicit steps, the weights are read after each
+    step, changed as by the other solvers, and written back.
 
     Parameters
     ----------
     problem : Problem
-        In float32; gradients cannot be clipped, and the l1 term is followed by its subgradient.
+        In float32; gradients cannot be clipped.
 
     Raises
     ------
@@ -115,21 +115,34 @@ class SessionSolver(BaseSolver):
             TARGET: self.batch.target,
             SAMPLE_WEIGHT: self.batch.sample_weight,
         }
-        # TrainingSession makes the update, and there is no other transform around it than the mean.
-        self._average = Averaged(OptimizerRule(update.optimizer), update.average) if update.average else None
-        self._rule = self._average or OptimizerRule(update.optimizer)
+        terms = problem.terms
+        self._is_on_host = terms.l1 is not None or update.is_stiff(terms)
+        innermost = _SessionRule(update.optimizer, self._run, self._vectors)
+        # TrainingSession makes the update; without such terms there is no other transform around it than the mean.
+        self._rule = update.rule(terms if self._is_on_host else Terms(), innermost)
+        self._average = self._rule if update.average else None
+        self._flat = flat(self._initial)
+        self._no_gradient, self._scratch = np.zeros_like(self._flat), np.empty_like(self._flat)
         self._memory = self._rule.start(*graph.n_weights(), objective.dtype)
         self._optimizer, self._eta = _OPTIMIZERS[type(update.optimizer)](update.optimizer, self._memory)
         self._session = BoundTrainingSession(self._model, self._trainable, inputs, self._optimizer, problem.device)
-        self._loss = self._session.value(LOSS)
+        self._values = self._session.value(OBJECTIVE), self._session.value(LOSS)
 
     def step(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
-        objective = self._session.run(self._eta(eta))
-        if self._average is not None and self._average.count(self._memory):
-            # To read the weights takes longer than many steps.
-            self._average.add(self._vectors()["weights"], self._memory)
-        self._add(share, objective, self._loss())
+        if self._is_on_host:
+            self._rule.update(self._flat, self._no_gradient, eta, self._memory, self._scratch)
+            self._session.load({"weights": views(self._flat, self._initial)})
+        else:
+            self._run(eta)
+            if self._average is not None and self._average.count(self._memory):
+                # To read the weights takes longer than many steps.
+                self._average.add(self._vectors()["weights"], self._memory)
+        objective, loss = self._values
+        self._add(share, objective(), loss())
+
+    def _run(self, eta):
+        self._session.run(self._eta(eta))
 
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
@@ -141,6 +154,7 @@ class SessionSolver(BaseSolver):
     def _write(self, state):
         for name, array in self._memory.items():
             array[...] = state[name]
+        self._flat[...] = state["weights"]
         vectors = {what: state[what] for what in self._vectors()}
         self._session.load({what: views(vector, self._initial) for what, vector in vectors.items()})
 
@@ -153,14 +167,47 @@ class SessionSolver(BaseSolver):
         return {"objective": self._model, "training": training_graph(self._model, self._trainable, self._optimizer)}
 
 
+class _SessionRule:
+    """
+    The update that a TrainingSession makes of its own gradient, as a rule that transforms can be put around.
+
+    Parameters
+    ----------
+    optimizer : SGD or Adam
+    run : callable
+        Learning rate -> one step of the session.
+    read : callable
+        Returns what the session holds then: "weights", and what its optimizer remembers.
+    """
+
+    def __init__(self, optimizer, run, read):
+        self._optimizer, self._run, self._read = optimizer, run, read
+        self.start, self.step_length = optimizer.start, optimizer.step_length
+
+    def update(self, weights, gradient, eta, state, scratch):
+        """Make one update; `gradient` is what is added to the session's own, zero but for `SGD`."""
+        self._run(eta)
+        held = self._read()
+        weights[...] = held.pop("weights")
+        for name, vector in held.items():
+            state[name][...] = vector
+        if gradient.any():
+            self._optimizer.update(weights, gradient, eta, state, scratch)
+
+    def result(self, weights, state):
+        """Return a copy of the weights."""
+        return weights.copy()
+
+
 def _objective_graph(problem):
-    """Return the model X, target, sample weight -> objective."""
+    """Return the model X, target, sample weight -> what is differentiated, objective, loss."""
     score_graph, objective = problem.score_graph, problem.objective
     model = score_graph.with_batch_size(problem.batch_size)
     fragment = Fragment(objective.dtype)
     objective.add_value(fragment, score_graph.score_name)
     model.graph.node.extend(fragment.nodes)
     model.graph.input.extend(objective.inputs(problem.batch_size))
-    model.graph.output[0].CopyFrom(objective.output(OBJECTIVE))
-    model.graph.output.append(objective.output(LOSS))
+    # The first one is minimised; the l1 term is not followed by its gradient.
+    model.graph.output[0].CopyFrom(objective.output(SMOOTH))
+    model.graph.output.extend(objective.output(name) for name in (OBJECTIVE, LOSS))
     return rewritten(inlined(model, fragment), _OPERATORS, objective.dtype)

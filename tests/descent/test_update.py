@@ -7,24 +7,28 @@ import pytest
 from onnx import helper
 
 from skort.descent.optimizers import SGD, Adam, Momentum, Nesterov
-from skort.descent.update import Update
+from skort.descent.update import Terms, Update
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 
 N_COEFFICIENTS, N_INTERCEPTS = 5, 2
 L1 = np.array([0.5, 0.5, 0.1, 0.0, 3.0, 0.0, 0.0])
+# At a learning rate of 0.01 some steps are explicit and some are implicit, and that of 100 by SGD is the last explicit.
+L2 = np.array([0.5, 300.0, 1e4, 0.0, 80.0, 100.0, 0.0])
 
 OPTIMIZERS = [
     *(SGD(), Momentum(), Momentum(0.5), Momentum(0), Nesterov(), Nesterov(0.3)),
     *(Adam(), Adam(0.5, 0.7, 0.1), Adam(0, 0), Adam(weight_decay=0.3)),
 ]
 UPDATES = [
-    *((Update(optimizer), None) for optimizer in OPTIMIZERS),
-    (Update(SGD(), max_grad_norm=0.5), None),
-    (Update(SGD(), max_grad_norm=1e9), None),
-    (Update(Momentum(0.5), average=True), None),
-    (Update(SGD(), average=3), None),
-    *((Update(optimizer), L1) for optimizer in (SGD(), Momentum(0.5), Adam())),
-    (Update(Adam(weight_decay=0.3), max_grad_norm=0.5, average=2), L1),
+    *((Update(optimizer), {}) for optimizer in OPTIMIZERS),
+    (Update(SGD(), max_grad_norm=0.5), {}),
+    (Update(SGD(), max_grad_norm=1e9), {}),
+    (Update(Momentum(0.5), average=True), {}),
+    (Update(SGD(), average=3), {}),
+    *((Update(optimizer), {"l1": L1, "n_steps": n}) for optimizer in (SGD(), Momentum(0.5), Adam()) for n in (1, 3)),
+    *((Update(optimizer), {"l2": L2}) for optimizer in (SGD(), Momentum(0.5), Nesterov(0.3), Adam())),
+    (Update(SGD(), max_grad_norm=0.5, average=2), {"l1": L1, "l2": L2, "n_steps": 2}),
+    (Update(Adam(weight_decay=0.3), max_grad_norm=0.5, average=2), {"l1": L1, "n_steps": 2}),
 ]
 
 
@@ -49,10 +53,11 @@ def onnx_update(rule, state, dtype):
 
 
 @pytest.mark.parametrize("dtype, rtol", [("float64", 1e-13), ("float32", 2e-6)])
-@pytest.mark.parametrize("update, l1", UPDATES, ids=lambda value: repr(value) if isinstance(value, Update) else None)
-def test_the_update_as_onnx_is_the_same(update, l1, dtype, rtol, rng, run_onnx):
+@pytest.mark.parametrize("update, terms", UPDATES, ids=repr)
+def test_the_update_as_onnx_is_the_same(update, terms, dtype, rtol, rng, run_onnx):
     weights, eta = rng.normal(size=7).astype(dtype), 0.01
-    rule = update.rule(None if l1 is None else l1.astype(dtype))
+    terms = {name: np.asarray(value, dtype) for name, value in terms.items()}
+    rule = update.rule(Terms(**terms))
     state = rule.start(N_COEFFICIENTS, N_INTERCEPTS, weights.dtype)
     model = onnx_update(rule, state, dtype)
     for gradient in gradients(rng, dtype):
@@ -71,7 +76,8 @@ def test_the_update_as_onnx_is_the_same(update, l1, dtype, rtol, rng, run_onnx):
 def test_transforms_are_applied_in_their_order():
     # Decay, the clipped gradient's step, the threshold by the step's length, the mean.
     update = Update(Adam(beta_1=0, beta_2=0, epsilon=1e-30, weight_decay=2.0), max_grad_norm=5.0, average=2)
-    rule, weights, eta = update.rule(np.array([0.0, 10.0, 0.0])), np.array([1.0, 2.0, 3.0]), 0.1
+    rule = update.rule(Terms(l1=np.array([0.0, 10.0, 0.0])))
+    weights, eta = np.array([1.0, 2.0, 3.0]), 0.1
     state = rule.start(2, 1, weights.dtype)
     w, seen = weights.copy(), []
     for gradient in ([30.0, 40.0, 0.0], [3.0, 0.0, -4.0], [0.3, -0.4, 0.0]):

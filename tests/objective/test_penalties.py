@@ -23,10 +23,13 @@ STRENGTHS = [1e-10, np.float64(1e-4), np.float32(0.25), 12.5, np.int64(3), 2, Tr
 @pytest.mark.parametrize("alpha", STRENGTHS)
 def test_terms_are_the_formulas(alpha, dtype, rtol, rng, run_function):
     weight = rng.normal(size=(5, 3))
-    assert run_function(l1_text(alpha), dtype, weight) == pytest.approx(float(alpha) * abs(weight).sum(), rel=rtol)
+    strength = np.asarray(alpha, float)
+    absolute = run_function(l1_text(), dtype, weight, strength)
+    assert absolute == pytest.approx(float(alpha) * abs(weight).sum(), rel=rtol)
     squares = 0.5 * float(alpha) * (weight**2).sum()
-    assert run_function(l2_text(alpha), dtype, weight) == pytest.approx(squares, rel=rtol)
-    np.testing.assert_allclose(run_function(l2_gradient_text(alpha), dtype, weight), float(alpha) * weight, rtol=rtol)
+    assert run_function(l2_text(), dtype, weight, strength) == pytest.approx(squares, rel=rtol)
+    gradient = run_function(l2_gradient_text(), dtype, weight, strength)
+    np.testing.assert_allclose(gradient, float(alpha) * weight, rtol=rtol)
 
 
 @pytest.mark.parametrize("alpha", STRENGTHS)
@@ -85,6 +88,6 @@ def test_soft_threshold_is_its_formula_in_place(threshold, dtype, rng):
     weight = np.array([[-2.0, -0.5, -0.0], [0.25, 0.5, 3.0]], dtype)
     expected = np.sign(weight) * np.maximum(0, abs(weight) - threshold)
     view = weight
-    soft_threshold(weight, threshold, np.empty_like(weight))
+    soft_threshold(weight, threshold, threshold, np.empty_like(weight))
     assert view is weight and weight.dtype == dtype
     np.testing.assert_array_equal(weight, expected)

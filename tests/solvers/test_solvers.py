@@ -14,6 +14,7 @@ from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, ElasticPenalty, LogLoss, SquaredError
 from skort.objective.nodes import Objective
+from skort.objective.penalties import ModelPenalty, Strength
 from skort.solvers import SOLVERS, available_solvers
 from skort.solvers.base import Problem
 
@@ -200,12 +201,82 @@ def test_solvers_agree_with_every_option(options, dtype, other, rng):
         SOLVERS[other].check(np.dtype(dtype), Update(options["optimizer"], options.get("max_grad_norm")))
     except ValueError as error:
         pytest.skip(str(error))
-    if other == "session" and isinstance(options["penalty"], L1):
-        pytest.skip("follows the subgradient of the l1 term")
     model = MLPRegressor(hidden_layer_sizes=(8,), activation="tanh")
     graph = initial_score_graph(model, ScoreSpec(6, 1, dtype), np.random.RandomState(0))
     solvers = [make(name, graph, SquaredError(), batch_size=10, dtype=dtype, **options) for name in ("graph", other)]
     assert_same_steps(*solvers, SquaredError(), False, rng, eta=0.01, float64=dtype == "float64")
+
+
+@pytest.mark.parametrize("optimizer", [SGD(), *(OPTIMIZERS[name](0.5) for name in ("momentum", "nesterov"))])
+@pytest.mark.parametrize("alpha", [1.0, 90.0, 150.0, 5000.0])
+@others
+def test_solvers_agree_at_any_strength_of_l2(other, alpha, optimizer, rng):
+    try:
+        SOLVERS[other].check(np.dtype("float32"), Update(optimizer))
+    except ValueError as error:
+        pytest.skip(str(error))
+    graph = hidden_layer()
+    strengths = {"coefficient": alpha, "coefficient1": np.array([alpha, alpha / 10])}
+    for penalty in (L2(strengths), ElasticPenalty(strengths, 0.01)):
+        options = {"batch_size": 10, "penalty": penalty, "optimizer": optimizer}
+        solvers = [make(name, graph, SquaredError(), **options) for name in ("graph", other)]
+        assert_same_steps(*solvers, SquaredError(), False, rng, eta=0.01)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 90.0, 100.0, 150.0, 5000.0])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_100_steps_with_an_l2_term_of_any_strength_are_the_formula(solver, is_known, alpha, rng):
+    graph, eta = linear(3, 2, rng), 0.01
+    weights = {name: w.astype(float) for name, w in graph.weights().items()}
+    strengths = np.array([alpha, 0.5])
+    largest_rate = eta if is_known else None
+    step = make(solver, graph, SquaredError(), batch_size=10, penalty=L2(strengths), largest_rate=largest_rate)
+    for _ in range(100):
+        X, target = rng.normal(size=(10, 3)), rng.normal(size=(10, 2))
+        fill(step, X, target)
+        score = X @ weights["coef"] + weights["intercept"]
+        mean, by_score = closed_form(SquaredError(), score, target, np.ones(10))
+        value = mean + (strengths * weights["coef"] ** 2).sum() / 2
+        moved = weights["coef"] - eta * X.T @ by_score
+        is_stiff = np.float32(eta) * strengths.astype(np.float32) > 1
+        weights["coef"] = np.where(is_stiff, moved / (1 + eta * strengths), moved - eta * strengths * weights["coef"])
+        weights["intercept"] = weights["intercept"] - eta * by_score.sum(axis=0)
+        assert make_step(step, eta) == pytest.approx(value, rel=1e-5)
+    for name, w in step.weights().items():
+        np.testing.assert_allclose(w, weights[name], rtol=2e-5, atol=1e-7)
+
+
+def test_a_penalty_of_intercepts_by_elements(solver, rng):
+    graph = linear(3, 2, rng)
+    weights = {name: w.astype(float) for name, w in graph.weights().items()}
+    strengths = {"coef": rng.uniform(0, 1, (3, 2)), "intercept": np.array([2.0, 0.0])}
+    penalty = ModelPenalty(
+        *(Strength(0.25 * strengths[name], 0.75 * strengths[name]) for name in ("coef", "intercept"))
+    )
+    names = graph.trained
+    objective = Objective(SquaredError(), penalty, names.coefficients, 2, np.dtype("float32"), names.intercepts)
+    step = SOLVERS[solver](Problem(graph, objective, Update(SGD(), largest_rate=0.1), 10))
+    step.scale = objective.sample_weight_scale
+    X, target = rng.normal(size=(10, 3)), rng.normal(size=(10, 2))
+    fill(step, X, target)
+    score = X @ weights["coef"] + weights["intercept"]
+    value, by_score = closed_form(SquaredError(), score, target, np.ones(10))
+    gradients = {"coef": X.T @ by_score, "intercept": by_score.sum(axis=0)}
+    moved = {}
+    for name, w in weights.items():
+        a = strengths[name]
+        value += (a * (0.25 * abs(w) + 0.75 * w**2 / 2)).sum()
+        moved[name] = w - 0.1 * (gradients[name] + 0.75 * a * w)
+        moved[name] -= np.clip(moved[name], -0.1 * 0.25 * a, 0.1 * 0.25 * a)
+    assert make_step(step, 0.1) == pytest.approx(value, rel=1e-5)
+    for name, w in step.weights().items():
+        np.testing.assert_allclose(w, moved[name], rtol=1e-5, atol=1e-6)
+
+
+def test_strengths_of_another_shape_are_refused(solver, rng):
+    message = r"penalty: the strengths of 'coef' have shape \(3,\), but the weight has \(3, 2\)"
+    with pytest.raises(ValueError, match=message):
+        make(solver, linear(3, 2, rng), SquaredError(), batch_size=5, penalty=L2(np.ones(3)))
 
 
 def assert_same_steps(ours, theirs, loss, weighted, rng, eta=0.1, float64=False):
@@ -262,13 +333,14 @@ def hidden_layer():
 
 @pytest.mark.parametrize("average", [False, True, 12, 15])
 @pytest.mark.parametrize("optimizer", [*(cls() for cls in OPTIMIZERS.values()), Adam(weight_decay=0.1)], ids=repr)
-def test_interrupted_steps_are_the_uninterrupted_ones_to_the_last_bit(solver, optimizer, average, rng):
+@pytest.mark.parametrize("penalty", [L2(0.01), ElasticPenalty(30.0, 0.01)], ids=repr)
+def test_interrupted_steps_are_the_uninterrupted_ones_to_the_last_bit(solver, optimizer, penalty, average, rng):
     try:
         SOLVERS[solver].check(np.dtype("float32"), Update(optimizer))
     except ValueError as error:
         pytest.skip(str(error))
     graph = hidden_layer()
-    options = {"batch_size": 10, "penalty": L2(0.01), "optimizer": optimizer, "average": average}
+    options = {"batch_size": 10, "penalty": penalty, "optimizer": optimizer, "average": average}
     data = [(rng.normal(size=(10, 6)), rng.normal(size=(10, 2))) for _ in range(20)]
     whole = make(solver, graph, SquaredError(), **options)
     part = make(solver, graph, SquaredError(), **options)
@@ -312,7 +384,7 @@ def test_means_are_those_of_the_steps_since_the_last_call(solver, rng):
     assert step.means() == (0, 0)
 
 
-@pytest.mark.parametrize("other", [{"optimizer": Adam()}, {"average": True}])
+@pytest.mark.parametrize("other", [{"optimizer": Adam()}, {"average": True}, {"penalty": L1(0.1)}])
 def test_the_state_of_another_training_is_refused(solver, other, rng):
     graph = hidden_layer()
     state = make(solver, graph, SquaredError(), batch_size=10).state()

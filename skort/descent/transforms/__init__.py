@@ -1,1 +1,1 @@
-"""What is put around an optimizer: clipping, weight decay, the l1 term's soft threshold, averaging."""
+"""What is put around an optimizer: clipping, weight decay, the terms of the penalty, averaging."""
