@@ -70,8 +70,8 @@ def quietly(call, *args, **kwargs):
 
 def long_fit(inner, y, weight=None, **options):
     cls = OrtSGDClassifier if hasattr(inner, "decision_function") or y.dtype.kind == "i" else OrtSGDRegressor
-    defaults = {"dtype": "float64", "batch_size": len(y), "max_iter": 30_000, "tol": 1e-11, "n_iter_no_change": 20}
-    rate = {"eta0": 0.1, "learning_rate": "adaptive", "optimizer": "nesterov"}
+    defaults = {"dtype": "float64", "batch_size": len(y), "max_iter": 30_000, "tol": 1e-13, "n_iter_no_change": 5}
+    rate = {"eta0": 0.1, "learning_rate": "adaptive", "random_state": 0}
     return quietly(cls(inner, **defaults | rate | options).fit, X, y, sample_weight=weight)
 
 
@@ -93,7 +93,7 @@ def pinball(score, quantile):
 @pytest.mark.parametrize("quantile, alpha", [(0.5, 0.0), (0.9, 0.02), (0.2, 0.1)])
 def test_a_quantile_regression_ends_near_its_optimum(quantile, alpha):
     inner = QuantileRegressor(quantile=quantile, alpha=alpha)
-    ours = long_fit(inner, Y, optimizer="sgd", eta0=0.5)
+    ours = long_fit(inner, Y, eta0=0.5, n_iter_no_change=50)
     theirs = clone(inner).fit(X, Y)
     objective, expected = (pinball(m.predict(X), quantile) + alpha * np.abs(m.coef_).sum() for m in (ours, theirs))
     assert objective <= expected * (1 + 1e-3)
@@ -109,7 +109,7 @@ def hinge(model, C, weight=None):
 
 def test_a_hinge_ends_near_its_optimum():
     inner = LinearSVC(C=0.05, loss="hinge", tol=1e-10, max_iter=10**6)
-    ours, theirs = long_fit(inner, TWO, optimizer="sgd", eta0=0.5), clone(inner).fit(X, TWO)
+    ours, theirs = long_fit(inner, TWO, eta0=0.5, n_iter_no_change=50), clone(inner).fit(X, TWO)
     assert hinge(ours, 0.05) <= hinge(theirs, 0.05) * (1 + 1e-3)
 
 
@@ -128,10 +128,8 @@ def test_those_of_sgd_are_the_parameters_of_the_same_names(model):
     "cls, reference, y", [(OrtSGDRegressor, MLPRegressor, Y), (OrtSGDClassifier, MLPClassifier, THREE)]
 )
 def test_full_batch_steps_are_those_of_a_neural_network_with_its_penalty(cls, reference, y):
-    network = reference(
-        (6,), alpha=2.0, solver="sgd", momentum=0.0, learning_rate_init=0.05, batch_size=150, max_iter=10, tol=0.0,
-        n_iter_no_change=100, shuffle=False, random_state=0,
-    )  # fmt: skip
+    network = reference(hidden_layer_sizes=(6,), alpha=2.0, solver="sgd", momentum=0.0, batch_size=150, random_state=0)
+    network.set_params(learning_rate_init=0.05, max_iter=10, tol=0.0, n_iter_no_change=100, shuffle=False)
     options = {"optimizer": "sgd", "eta0": 0.05, "batch_size": 150, "max_iter": 10, "tol": None, "shuffle": False}
     ours = quietly(cls(network, dtype="float64", random_state=0, **options).fit, X, y)
     theirs = quietly(clone(network).fit, X, y)
@@ -141,8 +139,9 @@ def test_full_batch_steps_are_those_of_a_neural_network_with_its_penalty(cls, re
 
 def test_the_penalty_of_a_network_is_the_same_in_a_short_last_batch():
     options = {"max_iter": 3, "tol": None, "shuffle": False, "random_state": 0, "batch_size": 40}
-    inside = OrtSGDRegressor(MLPRegressor((6,), alpha=0.8), **options).fit(X, Y)
-    outside = OrtSGDRegressor(MLPRegressor((6,), alpha=0.8), penalty="l2", alpha=0.8 / 40, **options).fit(X, Y)
+    inside = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(6,), alpha=0.8), **options).fit(X, Y)
+    network = MLPRegressor(hidden_layer_sizes=(6,), alpha=0.8)
+    outside = OrtSGDRegressor(network, penalty="l2", alpha=0.8 / 40, **options).fit(X, Y)
     np.testing.assert_allclose(inside.predict(X), outside.predict(X), rtol=1e-5)
 
 
@@ -217,7 +216,7 @@ def test_training_parameters_that_are_not_used_are_named_once():
     ) as caught:
         OrtSGDClassifier(inner, max_iter=3, tol=None).fit(X, TWO)
     assert len(caught) == 1
-    assert "C" not in str(caught[0].message).split("not used:")[1]
+    assert " C (" not in str(caught[0].message)
 
 
 @pytest.mark.parametrize("model, sentence", [(BayesianRidge(), "BayesianRidge is trained as a LinearRegression")])
@@ -232,7 +231,7 @@ def test_a_model_without_an_objective_is_said_to_be_trained_as_another(model, se
 @pytest.mark.parametrize("model, y", [(LassoCV(), Y), (LogisticRegressionCV(), TWO)])
 def test_a_model_that_searches_its_own_penalty_is_refused_with_the_cure(model, y):
     cls = OrtSGDRegressor if y is Y else OrtSGDClassifier
-    with pytest.raises(ValueError, match="search over estimator__(alpha|C) with GridSearchCV"):
+    with pytest.raises(ValueError, match=r"search over estimator__(alpha|C) with GridSearchCV"):
         cls(model).fit(X, y)
 
 
