@@ -70,7 +70,9 @@ class Case:
             ours = OrtSGDRegressor
         shared = {"penalty": "l1", "alpha": ALPHA, "eta0": 0.1, "max_iter": 15, "tol": None, "random_state": 0}
         shared["learning_rate"] = "constant"
-        here = {name: given for name, given in ESTIMATORS.items() if given.get("solver", "graph") in available_solvers()}
+        here = {
+            name: given for name, given in ESTIMATORS.items() if given.get("solver", "graph") in available_solvers()
+        }
         return theirs | {name: ours(**(shared | given)) for name, given in here.items()}
 
     def outcome(self, model):

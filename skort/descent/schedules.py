@@ -12,7 +12,18 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-__all__ = ["SCHEDULES", "Adaptive", "Constant", "Cosine", "InvScaling", "Optimal", "Schedule", "Warmup", "largest_rate", "rate"]
+__all__ = [
+    "SCHEDULES",
+    "Adaptive",
+    "Constant",
+    "Cosine",
+    "InvScaling",
+    "Optimal",
+    "Schedule",
+    "Warmup",
+    "largest_rate",
+    "rate",
+]
 
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]

@@ -57,9 +57,9 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         `skort.objective.Loss` for a loss of your own. More than two classes are trained together by the softmax of
         "log_loss", and one against the rest by the others. `predict_proba` exists for "log_loss" and "modified_huber".
     penalty : {"l1", "l2", "elasticnet"}, penalty instance or None, default="l2"
-        The penalty of the weights that multiply inputs; intercepts have none. "l1" makes weights exactly zero,
-        but not with solver "session". An instance of `skort.objective.ElasticPenalty` can give each weight its own
-        strength; an instance has its own `alpha` and `l1_ratio`.
+        The penalty of the weights that multiply inputs; intercepts have none. "l1" makes weights exactly zero, in
+        mini-batches too (but see `average`). An instance of `skort.objective.ElasticPenalty` can give each weight its
+        own strength; an instance has its own `alpha` and `l1_ratio`.
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
     l1_ratio : float, default=0.15
@@ -119,7 +119,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         in a worker of joblib, as in `GridSearchCV(n_jobs=2)`. It pays in large batches: see "Threads and devices".
     average : bool or int, default=False
         The fitted weights are the mean of the weights after each update: True from the first update on, an int n from
-        the n-th on, once there are so many.
+        the n-th on, once there are so many. With an l1 penalty, a mean is zero only where all of its weights are.
     random_state : int, RandomState instance or None, default=None
         Draws the initial weights of hidden layers and the order of the rows.
     warm_start : bool, default=False

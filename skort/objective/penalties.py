@@ -196,7 +196,7 @@ l1 (weight, strength) => (penalty) {
 
 
 def l2_text():
-    """Return `(weight, strength) => (penalty, gradient)`: half the sum of the squared weights, each times its strength."""
+    """Return `(weight, strength) => (penalty, gradient)`: half the sum of strengths times squares, its derivative."""
     return """\
 l2 (weight, strength) => (penalty, gradient) {
     half = Constant <value = float {0.5}> ()
@@ -234,9 +234,9 @@ def soft_threshold(weight, positive, negative, scratch):
 
     .. math:: w \leftarrow \max(0, w - \tau_+) + \min(0, w + \tau_-)
 
-    After a gradient step :math:`w - \eta g` along the smooth part of an objective, :math:`\tau_+ = \tau_- = \eta a` make
-    it a proximal gradient step of the objective plus :math:`a \lVert w \rVert_1`. After the step of another optimizer,
-    :math:`\eta` is how far a constant gradient of one moves the weight: with momentum :math:`\eta / (1 - \mu)`, with
+    After a gradient step :math:`w - \eta g` along the smooth part of an objective, :math:`\tau_+ = \tau_- = \eta a`
+    make it a proximal gradient step of the objective plus :math:`a \lVert w \rVert_1`. After the step of another
+    optimizer, :math:`\eta` is how far a constant gradient of one moves the weight: with momentum :math:`\eta / (1 - \mu)`, with
     Adam the factor of the first moment. A weight comes to rest where the gradient and :math:`a` balance, whatever the
     optimizer.
 

@@ -91,3 +91,17 @@ def test_soft_threshold_is_its_formula_in_place(threshold, dtype, rng):
     soft_threshold(weight, threshold, threshold, np.empty_like(weight))
     assert view is weight and weight.dtype == dtype
     np.testing.assert_array_equal(weight, expected)
+
+
+@pytest.mark.parametrize("penalty_class", PENALTIES.values())
+def test_strengths_by_element(penalty_class):
+    share = penalty_class(1).strengths(("x",))["x"]
+    for alpha in ([1, 0, 3], {"*": np.array([1.0, 0.0, 3.0])}):
+        strength = penalty_class(alpha).strengths(("x",))["x"]
+        np.testing.assert_array_equal(strength.l1, share.l1 * np.array([1, 0, 3]))
+        np.testing.assert_array_equal(strength.l2, share.l2 * np.array([1, 0, 3]))
+    assert penalty_class([0.0, 0.0]).strengths(("x",)) == {}
+    penalty_class([1.0, 2.0])._validate_params()
+    for bad in ([1.0, -1.0], [np.nan], [np.inf], ["1"]):
+        with pytest.raises(ValueError, match="penalty: alpha must be a number not negative, got"):
+            penalty_class(bad).strengths(("x",))
