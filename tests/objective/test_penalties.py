@@ -24,10 +24,12 @@ STRENGTHS = [1e-10, np.float64(1e-4), np.float32(0.25), 12.5, np.int64(3), 2, Tr
 def test_terms_are_the_formulas(alpha, dtype, rtol, rng, run_function):
     weight = rng.normal(size=(5, 3))
     strength = np.asarray(alpha, float)
-    absolute = run_function(l1_text(), dtype, weight, strength)
-    assert absolute == pytest.approx(float(alpha) * abs(weight).sum(), rel=rtol)
-    squares = 0.5 * float(alpha) * (weight**2).sum()
-    assert run_function(l2_text(), dtype, weight, strength) == pytest.approx(squares, rel=rtol)
+    for by_element, shape in ((False, ()), (True, ()), (True, (3,)), (True, (5, 1))):
+        given = np.broadcast_to(strength, shape).copy()
+        absolute = run_function(l1_text(by_element=by_element), dtype, weight, given)
+        assert absolute == pytest.approx(float(alpha) * abs(weight).sum(), rel=rtol)
+        squares = 0.5 * float(alpha) * (weight**2).sum()
+        assert run_function(l2_text(by_element=by_element), dtype, weight, given) == pytest.approx(squares, rel=rtol)
     gradient = run_function(l2_gradient_text(), dtype, weight, strength)
     np.testing.assert_allclose(gradient, float(alpha) * weight, rtol=rtol)
 
