@@ -95,7 +95,7 @@ class Update:
         if terms.l1 is not None:
             rule = AccumulatedL1(rule, terms.l1, terms.n_steps)
         # After the l1 term: the proximal step of both is the threshold, divided.
-        if self.is_stiff(terms):
+        if terms.l2 is not None and self.is_stiff(terms):
             rule = ImplicitL2(rule, terms.l2, self._gain)
         return Averaged(rule, self.average) if self.average else rule
 

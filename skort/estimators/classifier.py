@@ -78,7 +78,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         "auto": that of the model inside, in its own units: a long fit ends at scikit-learn's own optimum. Where it has
         none, `alpha` alone means "l2". The penalty is that of the weights that multiply inputs; intercepts have none,
         but for liblinear's models (`LinearSVC`, `LinearSVR`, `LogisticRegression(solver="liblinear")`). "l1" makes
-        weights exactly zero, but not with solver "session". An instance of `skort.objective.ElasticPenalty` can give
+        weights exactly zero, in mini-batches too (but see `average`). An instance of `skort.objective.ElasticPenalty` can give
         each weight its own strength; an instance has its own `alpha` and `l1_ratio`.
     alpha : float or "auto", default="auto"
         Strength of the penalty, not negative. "auto": that of the model inside, for instance 1 / (C S) of a
@@ -142,7 +142,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         in a worker of joblib, as in `GridSearchCV(n_jobs=2)`. It pays in large batches: see "Threads and devices".
     average : bool or int, default=False
         The fitted weights are the mean of the weights after each update: True from the first update on, an int n from
-        the n-th on, once there are so many.
+        the n-th on, once there are so many. With an l1 penalty, a mean is zero only where all of its weights are.
     random_state : int, RandomState instance or None, default=None
         Draws the initial weights of hidden layers and the order of the rows.
     warm_start : bool, default=False

@@ -103,14 +103,14 @@ class Objective:
     def add_value(self, fragment, score):
         """Add the nodes that compute the scalars `LOSS`, `SMOOTH` and `OBJECTIVE` from the result named `score`."""
         self.add_loss(fragment, score, LOSS)
-        for norm, text, before, after in (("l2", l2_text(), LOSS, SMOOTH), ("l1", l1_text(), SMOOTH, OBJECTIVE)):
+        for norm, text, before, after in (("l2", l2_text, LOSS, SMOOTH), ("l1", l1_text, SMOOTH, OBJECTIVE)):
             value = before
             for name, strength in self._with_term(norm).items():
                 term = f"skort_{name}_{norm}"
                 fragment.constant(f"{term}_strength", np.asarray(strength, self.dtype))
-                outputs = [f"{term}_penalty", *([f"{term}_gradient"] if norm == "l2" else [])]
-                fragment.call(text, [name, f"{term}_strength"], outputs)
-                fragment.node("Add", [value, outputs[0]], [f"{term}_sum"])
+                called = text(by_element=np.ndim(strength) > 0)
+                fragment.call(called, [name, f"{term}_strength"], [f"{term}_penalty"])
+                fragment.node("Add", [value, f"{term}_penalty"], [f"{term}_sum"])
                 value = f"{term}_sum"
             fragment.node("Identity", [value], [after])
 

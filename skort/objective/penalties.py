@@ -26,6 +26,7 @@ __all__ = [
     "l1_text",
     "l2_gradient_text",
     "l2_text",
+    "l2_vector_text",
     "soft_threshold",
     "soft_threshold_text",
 ]
@@ -210,23 +211,41 @@ def _checked(value, name):
     return array.astype(np.float64) if array.ndim else float(array)
 
 
-def l1_text():
-    """Return `(weight, strength) => (penalty)`: the sum of the absolute weights, each times its strength."""
+# Times one number after the sum, which is faster, or times a number for each element before.
+_WEIGHTED = {
+    False: "sum = ReduceSum <keepdims = 0> (terms)  penalty = Mul (factor, sum)",
+    True: "products = Mul (factor, terms)  penalty = ReduceSum <keepdims = 0> (products)",
+}
+
+
+def l1_text(*, by_element):
+    """Return `(weight, strength) => (penalty)`: the sum of strengths, one or `by_element`, times absolute weights."""
     return """\
 l1 (weight, strength) => (penalty) {
-    absolute = Abs (weight)
-    products = Mul (strength, absolute)
-    penalty = ReduceSum <keepdims = 0> (products)
-}"""
+    factor = Identity (strength)
+    terms = Abs (weight)
+    %s
+}""" % _WEIGHTED[by_element]
 
 
-def l2_text():
-    """Return `(weight, strength) => (penalty, gradient)`: half the sum of the squared weights, each times its strength."""
+def l2_text(*, by_element):
+    """Return `(weight, strength) => (penalty)`: the sum of strengths, one or `by_element`, times half the squares."""
     return """\
-l2 (weight, strength) => (penalty, gradient) {
+l2 (weight, strength) => (penalty) {
     half = Constant <value = float {0.5}> ()
-    gradient = Mul (strength, weight)
-    products = Mul (gradient, weight)
+    factor = Mul (half, strength)
+    terms = Mul (weight, weight)
+    %s
+}""" % _WEIGHTED[by_element]
+
+
+def l2_vector_text():
+    """Return `(weights, strengths) => (penalty, gradient)` of vectors, each weight with its own strength."""
+    return """\
+l2_vector (weights, strengths) => (penalty, gradient) {
+    half = Constant <value = float {0.5}> ()
+    gradient = Mul (strengths, weights)
+    products = Mul (gradient, weights)
     sum = ReduceSum <keepdims = 0> (products)
     penalty = Mul (half, sum)
 }"""
@@ -259,11 +278,11 @@ def soft_threshold(weight, positive, negative, scratch):
 
     .. math:: w \leftarrow \max(0, w - \tau_+) + \min(0, w + \tau_-)
 
-    After a gradient step :math:`w - \eta g` along the smooth part of an objective, :math:`\tau_+ = \tau_- = \eta a` make
-    it a proximal gradient step of the objective plus :math:`a \lVert w \rVert_1`. After the step of another optimizer,
-    :math:`\eta` is how far a constant gradient of one moves the weight: with momentum :math:`\eta / (1 - \mu)`, with
-    Adam the factor of the first moment. A weight comes to rest where the gradient and :math:`a` balance, whatever the
-    optimizer.
+    After a gradient step :math:`w - \eta g` along the smooth part of an objective, :math:`\tau_+ = \tau_- = \eta a`
+    make it a proximal gradient step of the objective plus :math:`a \lVert w \rVert_1`. After the step of another
+    optimizer, :math:`\eta` is how far a constant gradient of one moves the weight: with momentum
+    :math:`\eta / (1 - \mu)`, with Adam the factor of the first moment. A weight comes to rest where the gradient and
+    :math:`a` balance, whatever the optimizer.
 
     Parameters
     ----------

@@ -52,6 +52,6 @@ def _broadcast(strength, weight, name, dtype):
         return np.broadcast_to(np.asarray(strength, dtype), weight.shape)
     except ValueError:
         raise ValueError(
-            f"penalty: the strengths of {name!r} have shape {np.shape(strength)}, but the weight has {weight.shape}. Use "
-            "one number, or an array that broadcasts to that shape."
+            f"penalty: the strengths of {name!r} have shape {np.shape(strength)}, but the weight has {weight.shape}. "
+            "Use one number, or an array that broadcasts to that shape."
         ) from None

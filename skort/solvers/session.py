@@ -6,6 +6,8 @@ import numpy as np
 
 from skort.descent.batches import HostBatch
 from skort.descent.optimizers import SGD, Adam
+from skort.descent.transforms.averaging import Averaged
+from skort.descent.transforms.base import OptimizerRule
 from skort.descent.update import Terms
 from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
@@ -120,7 +122,7 @@ class SessionSolver(BaseSolver):
         innermost = _SessionRule(update.optimizer, self._run, self._vectors)
         # TrainingSession makes the update; without such terms there is no other transform around it than the mean.
         self._rule = update.rule(terms if self._is_on_host else Terms(), innermost)
-        self._average = self._rule if update.average else None
+        self._average = self._rule if isinstance(self._rule, Averaged) else None
         self._flat = flat(self._initial)
         self._no_gradient, self._scratch = np.zeros_like(self._flat), np.empty_like(self._flat)
         self._memory = self._rule.start(*graph.n_weights(), objective.dtype)
@@ -181,8 +183,10 @@ class _SessionRule:
     """
 
     def __init__(self, optimizer, run, read):
-        self._optimizer, self._run, self._read = optimizer, run, read
-        self.start, self.step_length = optimizer.start, optimizer.step_length
+        self._run, self._read = run, read
+        rule = OptimizerRule(optimizer)
+        self.start, self.step_length, self._add_step = rule.start, rule.step_length, rule.update
+        self.result, self.add_nodes = rule.result, rule.add_nodes
 
     def update(self, weights, gradient, eta, state, scratch):
         """Make one update; `gradient` is what is added to the session's own, zero but for `SGD`."""
@@ -192,11 +196,7 @@ class _SessionRule:
         for name, vector in held.items():
             state[name][...] = vector
         if gradient.any():
-            self._optimizer.update(weights, gradient, eta, state, scratch)
-
-    def result(self, weights, state):
-        """Return a copy of the weights."""
-        return weights.copy()
+            self._add_step(weights, gradient, eta, state, scratch)
 
 
 def _objective_graph(problem):

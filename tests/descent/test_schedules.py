@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skort.descent.schedules import SCHEDULES, Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
+from skort.descent.schedules import SCHEDULES, Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup, largest_rate
 
 
 @pytest.mark.parametrize("t", [1, 2, 81, 10**6])
@@ -84,3 +84,30 @@ def test_warmup_reaches_into_the_schedule_inside():
 def test_simulate_gives_the_first_rates(schedule):
     np.testing.assert_array_equal(schedule.simulate(5), [schedule(t) for t in (1, 2, 3, 4, 5)])
     assert len(schedule.simulate(0)) == 0
+
+
+@pytest.mark.parametrize(
+    "schedule, largest",
+    [
+        (Constant(eta0=0.3), 0.3),
+        (InvScaling(eta0=0.3), 0.3),
+        (Adaptive(eta0=0.3), 0.3),
+        (Optimal(alpha=1e-4), 10.0),
+        (Cosine(eta0=0.1, eta1=0.2), 0.2),
+        (Cosine(n_updates=5, eta0=0.3), 0.3),
+        (Warmup(Cosine(eta0=0.3)), 0.3),
+        (Warmup(), 0.01),
+    ],
+    ids=repr,
+)
+def test_no_rate_is_above_the_largest_one(schedule, largest):
+    assert largest_rate(schedule) == pytest.approx(largest, rel=1e-12)
+    assert schedule.simulate(2000).max() <= largest * (1 + 1e-12)
+
+
+def test_the_largest_rate_of_other_callables_is_not_known():
+    class Own(Constant):
+        def __call__(self, t):
+            return t
+
+    assert [largest_rate(s) for s in (lambda t: 0.1, Own(), Warmup(lambda t: 0.1), Warmup(Own()))] == [None] * 4

@@ -236,15 +236,6 @@ def test_l1_has_the_same_optimum_with_every_optimizer(optimizer, eta0):
     np.testing.assert_allclose(model.coef_, reference.coef_, atol=1e-6)
 
 
-@pytest.mark.skipif("session" not in available_solvers(), reason="this runtime has no TrainingSession")
-def test_the_subgradient_of_the_session_comes_near_the_same_optimum_without_zeros():
-    X, y = sparse_problem()
-    options = {**FULL_BATCH, "eta0": 0.01, "max_iter": 3000}
-    model = OrtSGDRegressor(solver="session", penalty="l1", **options).fit(X, y)
-    np.testing.assert_allclose(model.coef_, Lasso(0.2, tol=1e-14).fit(X, y).coef_, atol=5e-3)
-    assert np.count_nonzero(model.coef_) == 8
-
-
 @pytest.mark.parametrize("penalty", ["l1", "elasticnet", "l2"])
 def test_a_strong_penalty_leaves_the_intercept_alone(penalty):
     X, y = sparse_problem()

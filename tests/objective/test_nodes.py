@@ -37,3 +37,11 @@ def test_inputs_have_the_shapes_of_a_batch():
         info.name: [d.dim_value for d in info.type.tensor_type.shape.dim] for info in objective().inputs(batch_size=7)
     }
     assert shapes == {"skort_target": [7, 3], "skort_sample_weight": [7, 1]}
+
+
+def test_strengths_have_a_scale_of_their_own_and_intercepts_where_asked_for():
+    assert objective(penalty_scale=0.25, penalty=L2(2.0)).strengths == {"a": (0, 0.5), "b": (0, 0.5)}
+    with_intercept = objective(penalty=L2({"a": 2.0, "c": np.array([1.0, 3.0])}), intercepts=("c",), penalty_scale=2)
+    assert with_intercept.strengths["a"] == (0, 4)
+    np.testing.assert_array_equal(with_intercept.strengths["c"].l2, [2, 6])
+    assert set(objective(intercepts=("c",)).strengths) == {"a", "b", "c"}

@@ -24,10 +24,12 @@ STRENGTHS = [1e-10, np.float64(1e-4), np.float32(0.25), 12.5, np.int64(3), 2, Tr
 def test_terms_are_the_formulas(alpha, dtype, rtol, rng, run_function):
     weight = rng.normal(size=(5, 3))
     strength = np.asarray(alpha, float)
-    absolute = run_function(l1_text(), dtype, weight, strength)
-    assert absolute == pytest.approx(float(alpha) * abs(weight).sum(), rel=rtol)
-    squares = 0.5 * float(alpha) * (weight**2).sum()
-    assert run_function(l2_text(), dtype, weight, strength) == pytest.approx(squares, rel=rtol)
+    for by_element, shape in ((False, ()), (True, ()), (True, (3,)), (True, (5, 1))):
+        given = np.broadcast_to(strength, shape).copy()
+        absolute = run_function(l1_text(by_element=by_element), dtype, weight, given)
+        assert absolute == pytest.approx(float(alpha) * abs(weight).sum(), rel=rtol)
+        squares = 0.5 * float(alpha) * (weight**2).sum()
+        assert run_function(l2_text(by_element=by_element), dtype, weight, given) == pytest.approx(squares, rel=rtol)
     gradient = run_function(l2_gradient_text(), dtype, weight, strength)
     np.testing.assert_allclose(gradient, float(alpha) * weight, rtol=rtol)
 
@@ -91,3 +93,17 @@ def test_soft_threshold_is_its_formula_in_place(threshold, dtype, rng):
     soft_threshold(weight, threshold, threshold, np.empty_like(weight))
     assert view is weight and weight.dtype == dtype
     np.testing.assert_array_equal(weight, expected)
+
+
+@pytest.mark.parametrize("penalty_class", PENALTIES.values())
+def test_strengths_by_element(penalty_class):
+    share = penalty_class(1).strengths(("x",))["x"]
+    for alpha in ([1, 0, 3], {"*": np.array([1.0, 0.0, 3.0])}):
+        strength = penalty_class(alpha).strengths(("x",))["x"]
+        np.testing.assert_array_equal(strength.l1, share.l1 * np.array([1, 0, 3]))
+        np.testing.assert_array_equal(strength.l2, share.l2 * np.array([1, 0, 3]))
+    assert penalty_class([0.0, 0.0]).strengths(("x",)) == {}
+    penalty_class([1.0, 2.0])._validate_params()
+    for bad in ([1.0, -1.0], [np.nan], [np.inf], ["1"]):
+        with pytest.raises(ValueError, match="penalty: alpha must be a number not negative, got"):
+            penalty_class(bad).strengths(("x",))

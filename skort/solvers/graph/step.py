@@ -7,7 +7,7 @@ from onnx import helper, numpy_helper
 from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.reverse import add_gradients
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
-from skort.objective.penalties import l1_text, l2_text
+from skort.objective.penalties import l1_text, l2_vector_text
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype, read_names
 from skort.solvers.flat_weights import flat, strengths_vector
 from skort.solvers.loss_gradient import ruled_score_gradient
@@ -130,12 +130,12 @@ def _add_penalty(fragment, objective, weights, gradients):
     fragment.call(_packed(weights), gradients, [GRADIENT if l2 is None else "skort_loss_gradient"])
     if l1 is not None:
         fragment.constant("skort_l1", l1)
-        fragment.call(l1_text(), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])
+        fragment.call(l1_text(by_element=True), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])
         fragment.node("Add", [value, "skort_l1_penalty"], ["skort_l1_objective"])
         value = "skort_l1_objective"
     if l2 is not None:
         fragment.constant("skort_l2", l2)
-        fragment.call(l2_text(), [WEIGHTS, "skort_l2"], ["skort_l2_penalty", "skort_l2_gradient"])
+        fragment.call(l2_vector_text(), [WEIGHTS, "skort_l2"], ["skort_l2_penalty", "skort_l2_gradient"])
         fragment.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
         fragment.node("Add", ["skort_loss_gradient", "skort_l2_gradient"], [GRADIENT])
         value = "skort_l2_objective"
