@@ -285,9 +285,9 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         Raises
         ------
         ValueError
-            For a parameter, X, y or `sample_weight` that is not as described, for a step of a pipeline that cannot be
-            part of an ONNX model, and where the training diverges. After any error the estimator is as it was before,
-            but for an error of a callback after the first epoch: then it is fitted up to the last whole epoch.
+            For a parameter, X, y or `sample_weight` that is not as described, and where the training diverges. After
+            any error the estimator is as it was before, but for an error of a callback after the first epoch: then it
+            is fitted up to the last whole epoch.
         NotTrainableError
             Where `estimator` is not a model that can be trained; a `ValueError`.
         RuntimeNotAvailableError
@@ -299,8 +299,9 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         ConvergenceWarning
             Where `max_iter` ended the training before `tol` did.
         UserWarning
-            Where a step of a pipeline gives other values as ONNX than in scikit-learn, and where a `KeyboardInterrupt`
-            ended the training: then it is fitted up to the last whole epoch.
+            Where a step of a pipeline cannot be part of an ONNX model: then everything works but the export, which
+            raises the same message. Where a step gives other values as ONNX than in scikit-learn. Where a
+            `KeyboardInterrupt` ended the training: then it is fitted up to the last whole epoch.
         """
         return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val)
 

@@ -81,6 +81,8 @@ class FittedAttributes:
 
         Raises
         ------
+        NotExportableError
+            Where a step of the pipeline cannot be part of an ONNX model; a `ValueError`.
         ValueError
             Where the model cannot be written in `target_opset`.
         """
@@ -96,6 +98,11 @@ class FittedAttributes:
         Parameters
         ----------
         path : str or path-like
+
+        Raises
+        ------
+        NotExportableError
+            Where a step of the pipeline cannot be part of an ONNX model; a `ValueError`.
         """
         pathlib.Path(path).write_bytes(self.onnx_.SerializeToString())
 

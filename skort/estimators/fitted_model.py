@@ -68,7 +68,7 @@ class FittedModel:
     @functools.cached_property
     def onnx(self) -> "onnx.ModelProto":
         """The deployable model."""
-        return self._deployable(self.preprocessing.graph)
+        return self._deployable(self.preprocessing.exported())
 
     @functools.cached_property
     def inference(self) -> "InferenceModel":
@@ -76,7 +76,7 @@ class FittedModel:
         from skort.graphs.export import SCORE
         from skort.runtime.inference import InferenceModel
 
-        model = self.onnx if self.preprocessing.graph is None else self._deployable(None)
+        model = self._deployable(None) if self.has_steps else self.onnx
         return InferenceModel(model, inner_results=() if self.classes is None else (SCORE,))
 
     @functools.cached_property
@@ -132,7 +132,7 @@ class FittedModel:
 
     def without_steps(self) -> "FittedModel":
         """Return the model for rows that the steps before it have transformed already."""
-        preprocessing = dataclasses.replace(self.preprocessing, transformers=None, graph=None)
+        preprocessing = dataclasses.replace(self.preprocessing, transformers=None, graph=None, obstacle=None)
         return dataclasses.replace(self, preprocessing=preprocessing)
 
     def for_stream(self, loss: ScoreLoss, encoded: EncodedTarget) -> "FittedModel":

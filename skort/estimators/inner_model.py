@@ -14,7 +14,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skort.exceptions import NotTrainableError
+from skort.exceptions import NotExportableError, NotTrainableError
+from skort.user_warning import warn_user
 
 if TYPE_CHECKING:
     import onnx
@@ -146,11 +147,16 @@ class InnerModel:
             What they make of X.
         score_graph : ScoreGraph
             What is trained.
+
+        Warns
+        -----
+        UserWarning
+            Where a step cannot be part of an ONNX model, and where it gives other values as ONNX.
         """
         from skort.graphs.export import check_names
         from skort.graphs.initial import initial_score_graph
         from skort.graphs.trainable import select_trainable
-        from skort.graphs.transformers import sample, trainable_steps, transformer_graph
+        from skort.graphs.transformers import sample, trainable_steps
 
         transformers, some_rows, raw_X = self.transformers, sample(X), X
         dtype = spec(0).dtype
@@ -162,9 +168,9 @@ class InnerModel:
             if first is not None and transformers is not None:
                 transformers = transformers[:first] if first else None
                 X = _numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
-        graph = None if transformers is None else transformer_graph(transformers, some_rows, dtype)
-        check_names(score_graph, graph)
-        return Preprocessing(transformers, graph, dtype), X, score_graph
+        preprocessing = Preprocessing.of(transformers, some_rows, dtype)
+        check_names(score_graph, preprocessing.graph)
+        return preprocessing, X, score_graph
 
     def without_data(self) -> "InnerModel":
         """Return what a fitted model remembers of it: the model is an unfitted clone, where it is an estimator."""
@@ -287,11 +293,47 @@ class Preprocessing:
         The same as ONNX.
     dtype : dtype
         float32 or float64, of what comes out.
+    obstacle : str or None, default=None
+        Why there is no ONNX of the steps: the message of the error that an export raises.
     """
 
     transformers: Pipeline | None
     graph: "onnx.ModelProto | None"
     dtype: DTypeLike
+    obstacle: str | None = None
+
+    @classmethod
+    def of(cls, transformers: Pipeline | None, some_rows, dtype: DTypeLike) -> "Preprocessing":
+        """
+        Return fitted steps with their ONNX, compared with scikit-learn on some rows.
+
+        Warns
+        -----
+        UserWarning
+            Where a step cannot be part of an ONNX model, and where it gives other values as ONNX.
+        """
+        from skort.graphs.transformers import transformer_graph
+
+        if transformers is None:
+            return cls(None, None, dtype)
+        try:
+            return cls(transformers, transformer_graph(transformers, some_rows, dtype), dtype)
+        except NotExportableError as error:
+            warn_user(f"The fitted model will have no ONNX: {error}")
+            return cls(transformers, None, dtype, str(error))
+
+    def exported(self) -> "onnx.ModelProto | None":
+        """
+        Return the steps as ONNX; None where there are no steps.
+
+        Raises
+        ------
+        NotExportableError
+            Where a step cannot be part of an ONNX model.
+        """
+        if self.obstacle is not None:
+            raise NotExportableError(self.obstacle)
+        return self.graph
 
     def transform(self, X):
         """Return what the steps make of X: an array or a CSR matrix of `dtype`."""
