@@ -108,7 +108,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         draft = self._unfitted()
         rows, y = draft._validate(X, y, has_steps=inner.has_steps)
         inner.check_columns(X)
-        encoded = draft._encode(y, inner.known_classes(classes))
+        target_transform = inner.fit_target(y)
+        encoded = target_transform.applied(draft._encode(y, inner.known_classes(classes)))
         settings.loss.check_target(encoded.target)
         weights = draft._sample_weight(sample_weight, rows, encoded)
         generator = own_generator(self.random_state)
@@ -116,7 +117,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         if scoring is None and self.early_stopping:
             held_out, weights = hold_out(self, encoded.y, weights, generator)
             scoring = held_out_scoring(X, encoded.y, sample_weight, held_out, self.scoring)
-        rows = draft._convert(inner, rows, encoded, settings, generator)
+        rows = draft._convert(inner, rows, encoded, target_transform, settings, generator)
         if self.warm_start and hasattr(self, "_fitted"):
             draft._keep_model(draft._fitted.going_on_from(self._fitted))
         batches = settings.batches(rows, encoded.target, weights, generator)
@@ -143,7 +144,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         self._check_same_model()
         draft = copy.copy(self)
         rows, y = draft._validate(X, y, has_steps=self._fitted.has_steps, reset=False)
-        encoded = draft._encode(y, classes)
+        encoded = self._fitted.target_transform.applied(draft._encode(y, classes))
         settings.loss.check_target(encoded.target)
         weights = draft._sample_weight(sample_weight, rows, encoded)
         draft._keep_model(self._fitted.for_stream(settings.loss, encoded))
@@ -218,7 +219,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         """Return what each row counts, or None where all count the same."""
         return validated_sample_weight(sample_weight, X)
 
-    def _convert(self, inner, X, encoded, settings, random_state):
+    def _convert(self, inner, X, encoded, target_transform, settings, random_state):
         """Fit the steps before the model, keep the model at its initial weights, return what it is trained on."""
         from skort.graphs.score_graph import ScoreSpec
 
@@ -230,10 +231,20 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
             is_classifier=encoded.classes is not None,
             own_link=settings.loss.inverse_link_function(n_outputs) is None,
         )
-        preprocessing, X, score_graph = inner.fit(X, encoded.y, spec, random_state, self.trainable)
-        labels = {"classes": encoded.classes, "single_output": encoded.single_output}
+        y = target_transform.for_steps(encoded.y)
+        preprocessing, X, score_graph = inner.fit(X, y, spec, random_state, self.trainable)
+        fitted = FittedModel(
+            inner.without_data(),
+            preprocessing,
+            score_graph,
+            settings.loss,
+            encoded.classes,
+            encoded.single_output,
+            target_transform,
+        )
+        fitted.warn_without_onnx()
         self._inside = self._what_is_inside()
-        self._keep_model(FittedModel(inner.without_data(), preprocessing, score_graph, settings.loss, **labels))
+        self._keep_model(fitted)
         return X
 
     def _keep_model(self, fitted):

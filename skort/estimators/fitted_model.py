@@ -10,7 +10,10 @@ import numpy as np
 from skort.estimators.inner_model import InnerModel, Preprocessing
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.rows import blocks
+from skort.estimators.target_transform import TargetTransform
+from skort.exceptions import NotExportableError
 from skort.objective.base import ScoreLoss
+from skort.user_warning import warn_user
 
 if TYPE_CHECKING:
     import onnx
@@ -48,6 +51,8 @@ class FittedModel:
         The labels of a classifier, sorted. None: it is a regressor.
     single_output : bool
         Whether the y of a regressor has one dimension.
+    target_transform : TargetTransform
+        What y went through before the training of a regressor.
     """
 
     inner: InnerModel
@@ -56,6 +61,7 @@ class FittedModel:
     loss: ScoreLoss
     classes: np.ndarray | None
     single_output: bool
+    target_transform: TargetTransform
 
     def __getstate__(self):
         return {name: part for name, part in vars(self).items() if name not in _MADE_ON_DEMAND}
@@ -67,17 +73,70 @@ class FittedModel:
 
     @functools.cached_property
     def onnx(self) -> "onnx.ModelProto":
-        """The deployable model."""
-        return self._deployable(self.preprocessing.exported())
+        """
+        The deployable model.
+
+        Raises
+        ------
+        NotExportableError
+            Where a part of the fitted model cannot be written as ONNX.
+        """
+        from skort.graphs.export import classifier_model, regressor_model
+
+        steps = self.preprocessing.exported()
+        if self.classes is None:
+            return regressor_model(self.score_graph, steps, self.inverse_link, self._inverse_target())
+        return classifier_model(self.score_graph, self.classes, steps, self.inverse_link)
+
+    def _inverse_target(self):
+        """Return the inverse of the transformer of y as an ONNX function, or None."""
+        from skort.graphs.target_inverse import target_inverse
+
+        transformer = self.target_transform.transformer
+        return None if transformer is None else target_inverse(transformer)
+
+    def warn_without_onnx(self) -> None:
+        """
+        Say why there will be no deployable model, where that is so.
+
+        Warns
+        -----
+        UserWarning
+            With the message that `onnx` raises.
+        """
+        from skort.graphs.export import label_tensor
+
+        try:
+            self.preprocessing.exported()
+            if self.classes is None:
+                self._inverse_target()
+            else:
+                label_tensor(self.classes)
+        except NotExportableError as error:
+            warn_user(f"The fitted model will have no ONNX: {error}")
 
     @functools.cached_property
     def inference(self) -> "InferenceModel":
-        """What predicts from transformed rows: scikit-learn transforms them, as it did for the training."""
+        """
+        What predicts from transformed rows, as numbers of classes and in the units of the training.
+
+        scikit-learn transforms rows and predictions, as it did for the training.
+        """
         from skort.graphs.export import SCORE
         from skort.runtime.inference import InferenceModel
 
-        model = self._deployable(None) if self.has_steps else self.onnx
-        return InferenceModel(model, inner_results=() if self.classes is None else (SCORE,))
+        return InferenceModel(self._bare().onnx, inner_results=() if self.classes is None else (SCORE,))
+
+    def _bare(self):
+        """Return the model without what scikit-learn does before and after it; itself where that is nothing."""
+        if self.classes is None:
+            numbers, is_bare = None, self.target_transform.transformer is None
+        else:
+            numbers = np.arange(len(self.classes))
+            is_bare = self.classes.dtype == numbers.dtype and np.array_equal(self.classes, numbers)
+        if is_bare and not self.has_steps:
+            return self
+        return dataclasses.replace(self.without_steps(), classes=numbers, target_transform=TargetTransform())
 
     @functools.cached_property
     def step_graphs(self) -> "StepGraphs":
@@ -85,14 +144,6 @@ class FittedModel:
         from skort.graphs.transformers import trainable_steps
 
         return trainable_steps(self.preprocessing.transformers, self.preprocessing.dtype)
-
-    def _deployable(self, steps):
-        """Return the deployable model with some steps, as ONNX, before it."""
-        from skort.graphs.export import classifier_model, regressor_model
-
-        if self.classes is None:
-            return regressor_model(self.score_graph, steps, self.inverse_link)
-        return classifier_model(self.score_graph, self.classes, steps, self.inverse_link)
 
     @property
     def has_steps(self) -> bool:
@@ -179,6 +230,7 @@ class FittedModel:
         model = self.inner.to_sklearn(
             self.preprocessing,
             self.score_graph,
+            self.target_transform,
             classes=self.classes,
             single_output=self.single_output,
             has_link=self.classes is None and self.inverse_link is not None,

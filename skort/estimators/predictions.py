@@ -41,7 +41,7 @@ class ClassifierPredictions(BaseOrtSGD):
         """
         from skort.graphs.export import LABEL
 
-        return np.asarray(self._run(LABEL, X)).astype(self.classes_.dtype)
+        return self.classes_[self._run(LABEL, X)]
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """

@@ -42,8 +42,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         cloned, fitted once on all rows, and part of the exported model; they get X as it is, and no `sample_weight`, as
         in scikit-learn's own pipelines. `FrozenEstimator(fitted)`: a fitted model or pipeline, whose weights are the
         initial ones and whose steps are not fitted again. It may be of another type, where its ONNX graph has weights
-        with a gradient. `onnx.ModelProto`: one input of floats, one output of floats; its weights are the initial ones.
-        It is not changed.
+        with a gradient. `TransformedTargetRegressor`: its transformer is fitted to y, the model is trained on the
+        transformed y, predictions and scores are in units of y. `onnx.ModelProto`: one input of floats, one output of
+        floats; its weights are the initial ones. It is not changed.
     solver : {"auto", "graph", "agent", "session"}, default="auto"
         What makes the gradient steps: "graph" for the whole step as one ONNX graph, on any onnxruntime; "agent" for
         ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11).
@@ -138,7 +139,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     weights_ : dict of str to ndarray
         Copies of all weights, trained or not, by their names in `onnx_`.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients, where the model is linear. After a pipeline's steps: of the transformed features.
+        Coefficients, where the model is linear. After a pipeline's steps: of the transformed features. In a
+        `TransformedTargetRegressor`: for the transformed y.
     intercept_ : ndarray of shape (1,) or (n_outputs,)
         Intercepts, where the model is linear.
     onnx_ : onnx.ModelProto
@@ -364,7 +366,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         """
         from skort.graphs.export import PREDICTION
 
-        prediction = self._run(PREDICTION, X).astype(np.float64)
+        prediction = self._fitted.target_transform.inverse(self._run(PREDICTION, X).astype(np.float64))
         return prediction.ravel() if self._fitted.single_output else prediction
 
     def __sklearn_tags__(self):

@@ -11,6 +11,7 @@ from skl2onnx.common.data_types import Int64TensorType, StringTensorType, guess_
 from sklearn.base import ClassifierMixin, is_classifier
 
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES, SCORE
+from skort.graphs.target_registration import register_transformed_target
 
 __all__ = ["register"]
 
@@ -38,6 +39,7 @@ def register(estimator_class: type) -> None:
     estimator_class : type
         A class of regressors or classifiers whose fitted instances have `onnx_`.
     """
+    register_transformed_target()
     skl2onnx.update_registered_converter(
         estimator_class,
         f"{estimator_class.__module__}.{estimator_class.__qualname__}",
