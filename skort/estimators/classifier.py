@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD, can_partial_fit
+from skort.estimators.inner_model import layers
 from skort.estimators.labels import encoded, streamed_classes
 from skort.estimators.predictions import ClassifierPredictions
 from skort.estimators.sample_weight import with_class_weight
@@ -55,7 +56,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     loss : str or loss instance, default="log_loss"
         "log_loss", "hinge", "squared_hinge", "modified_huber" or "perceptron"; or an instance of
         `skort.objective.Loss` for a loss of your own. More than two classes are trained together by the softmax of
-        "log_loss", and one against the rest by the others. `predict_proba` exists for "log_loss" and "modified_huber".
+        "log_loss", and one against the rest by the others. A multi-label y has "log_loss", summed over one sigmoid a
+        label, as in `MLPClassifier`. `predict_proba` exists for "log_loss" and "modified_huber".
     penalty : {"l1", "l2", "elasticnet"}, penalty instance or None, default="l2"
         The penalty of the weights that multiply inputs; intercepts have none. "l1" makes weights exactly zero,
         but not with solver "session". An instance of `skort.objective.ElasticPenalty` can give each weight its own
@@ -135,7 +137,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     solver_ : str
         The solver that made the steps: "graph", "agent" or "session".
     classes_ : ndarray of shape (n_classes,)
-        The class labels, sorted.
+        The class labels, sorted; the numbers from 0 to n_labels - 1 after a multi-label y.
     weights_ : dict of str to ndarray
         Copies of all weights, trained or not, by their names in `onnx_`.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
@@ -145,7 +147,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     onnx_ : onnx.ModelProto
         The deployable model. Its input "X" has shape (any, `n_features_in_`), of a DataFrame that a pipeline takes each
         column is an input of shape (any, 1); its outputs are "label", of shape (any,), and "probabilities", of shape
-        (any, n_classes).
+        (any, n_classes). After a multi-label y "label" has shape (any, n_labels).
     loss_curve_ : list of float
         The objective of each epoch: the mean over its batches, each before its update.
     loss_ : float
@@ -269,8 +271,9 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         ----------
         X : array-like of shape (n_samples, n_features)
             Numbers, finite; or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
-        y : array-like of shape (n_samples,)
-            Class labels of at least two classes: ints, strings, bools or floats.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Class labels of at least two classes: ints, strings, bools or floats. With a `MLPClassifier` in
+            `estimator` it may be multi-label: 1 where a row has a label, 0 elsewhere.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
             pipeline in `estimator` are fitted on all rows, without weights.
@@ -320,10 +323,11 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Class labels, as in `fit`.
         classes : array-like of shape (n_classes,), default=None
-            All class labels. Needed in the first call, then None or the same.
+            All class labels; the numbers from 0 to n_labels - 1 for a multi-label y. Needed in the first call, then
+            None or the same.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, relative to their mean in this call.
 
@@ -332,6 +336,12 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         self : object
         """
         return self._partial_fit(X, y, sample_weight, streamed_classes(self, classes))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        *_, (model, _) = layers(self.estimator)
+        tags.classifier_tags.multi_label = type(model).__name__ == "MLPClassifier"
+        return tags
 
     def _default(self):
         # scikit-learn's models take most of the time of `import skort`.
@@ -347,4 +357,6 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         sample_weight = super()._sample_weight(sample_weight, X, encoded)
         if self.class_weight is None:
             return sample_weight
+        if encoded.multi_label:
+            raise ValueError("class_weight is for one label a row, and y has several. Use sample_weight.")
         return with_class_weight(sample_weight, self.class_weight, encoded.classes, encoded.y)

@@ -50,7 +50,8 @@ class FittedModel:
     classes : ndarray of shape (n_classes,) or None
         The labels of a classifier, sorted. None: it is a regressor.
     single_output : bool
-        Whether the y of a regressor has one dimension.
+        Whether y has one dimension. Otherwise a regressor has several outputs, or a column, and a classifier is
+        multi-label.
     target_transform : TargetTransform
         What y went through before the training of a regressor.
     """
@@ -65,6 +66,15 @@ class FittedModel:
 
     def __getstate__(self):
         return {name: part for name, part in vars(self).items() if name not in _MADE_ON_DEMAND}
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether it is a classifier whose rows may have several labels."""
+        return self.classes is not None and not self.single_output
+
+    def labels(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the labels of numbers of classes; what says which labels each row has is the label itself."""
+        return numbers if self.multi_label or self.classes is None else self.classes[numbers]
 
     @property
     def inverse_link(self):
@@ -86,7 +96,7 @@ class FittedModel:
         steps = self.preprocessing.exported()
         if self.classes is None:
             return regressor_model(self.score_graph, steps, self.inverse_link, self._inverse_target())
-        return classifier_model(self.score_graph, self.classes, steps, self.inverse_link)
+        return classifier_model(self.score_graph, self.classes, steps, self.inverse_link, multi_label=self.multi_label)
 
     def _inverse_target(self):
         """Return the inverse of the transformer of y as an ONNX function, or None."""
@@ -193,11 +203,13 @@ class FittedModel:
         Raises
         ------
         ValueError
-            Where y has another number of outputs.
+            Where y has another number of outputs, or is multi-label and was not, or the other way round.
         """
         n_outputs = encoded.target.shape[1]
         if n_outputs != self.score_graph.n_outputs:
             raise ValueError(f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}.")
+        if self.classes is not None and encoded.single_output != self.single_output:
+            raise ValueError("y is multi-label, and was not in earlier calls, or the other way round.")
         return dataclasses.replace(self, loss=loss, single_output=encoded.single_output)
 
     def going_on_from(self, other: "FittedModel") -> "FittedModel":

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from skort.graphs.score_graph import ScoreSpec
 
-__all__ = ["InnerModel", "Preprocessing", "as_rows", "input_tags", "steps_to_fit"]
+__all__ = ["InnerModel", "Preprocessing", "as_rows", "input_tags", "layers", "steps_to_fit"]
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,34 @@ class InnerModel:
         if not np.array_equal(fitted, classes):
             raise ValueError(f"classes={classes} are not those of the fitted estimator: {fitted}.")
         return fitted
+
+    def check_labels(self, *, multi_label: bool) -> None:
+        """
+        Raise an error where the model cannot be trained on the labels of a y.
+
+        Parameters
+        ----------
+        multi_label : bool
+            Whether rows may have several labels.
+
+        Raises
+        ------
+        ValueError
+            For a multi-label y and a model that is no neural network, and where a fitted model had another kind of y.
+        """
+        from skort.graphs.families import FAMILY
+
+        is_network = FAMILY.get(type(self.model)) == "neural network"
+        if multi_label and not is_network:
+            raise ValueError(
+                f"y is multi-label, which estimator={type(self.model).__name__} is not trained on: use MLPClassifier, "
+                "or MultiOutputClassifier around one estimator a label."
+            )
+        if is_network and self.is_fitted and hasattr(self.model, "classes_"):
+            fitted = self.model.out_activation_ == "logistic" and self.model.n_outputs_ > 1
+            if fitted != multi_label:
+                kinds = "one label a row", "several labels a row"
+                raise ValueError(f"y has {kinds[multi_label]}, the fitted estimator had {kinds[fitted]}.")
 
     def fit_target(self, y) -> TargetTransform:
         """

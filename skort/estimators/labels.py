@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets, type_of_target
 
 from skort.estimators.rows import is_plain
 
@@ -33,6 +33,11 @@ class EncodedTarget(NamedTuple):
     classes: np.ndarray | None
     single_output: bool = True
 
+    @property
+    def multi_label(self) -> bool:
+        """Whether each row may have several labels."""
+        return self.classes is not None and not self.single_output
+
 
 def encoded(y, classes, dtype):
     """
@@ -40,7 +45,8 @@ def encoded(y, classes, dtype):
 
     Parameters
     ----------
-    y : array-like of shape (n_samples,)
+    y : array-like of shape (n_samples,), or ndarray of shape (n_samples, n_labels)
+        Labels; or 1 where a row has a label, 0 elsewhere.
     classes : ndarray of shape (n_classes,) or None
         All labels there are, sorted. None: those of y.
     dtype : str
@@ -49,7 +55,7 @@ def encoded(y, classes, dtype):
     Returns
     -------
     encoded : EncodedTarget
-        Its target is 0 and 1: one column for two classes, one column a class for more.
+        Its target is 0 and 1: one column for two classes, one column a class for more, or a label.
 
     Raises
     ------
@@ -68,6 +74,8 @@ def encoded(y, classes, dtype):
     """
     from skort.graphs.export import label_tensor
 
+    if np.ndim(y) == 2 and type_of_target(y) == "multilabel-indicator":
+        return _encoded_labels(y, classes, dtype)
     # One dimension of ints, bools or text can be nothing but labels.
     if classes is None or not is_plain(y) or y.ndim > 1 or y.dtype.kind == "f":
         y = column_or_1d(y, warn=True)
@@ -87,6 +95,16 @@ def encoded(y, classes, dtype):
     target = np.zeros((len(codes), len(classes)), dtype)
     target[np.arange(len(codes)), codes] = 1
     return EncodedTarget(y, target, classes)
+
+
+def _encoded_labels(y, classes, dtype):
+    """Encode a multi-label y."""
+    if not np.isin(y, [0, 1]).all():
+        raise ValueError("A multi-label y has 1 where a row has a label and 0 elsewhere.")
+    labels = np.arange(y.shape[1])
+    if classes is not None and not np.array_equal(classes, labels):
+        raise ValueError(f"y has {len(labels)} columns of labels: classes must be {labels.tolist()}.")
+    return EncodedTarget(y, y.astype(dtype), labels, single_output=False)
 
 
 def streamed_classes(estimator, classes):

@@ -37,11 +37,13 @@ class ClassifierPredictions(BaseOrtSGD):
 
         Returns
         -------
-        y : ndarray of shape (n_samples,)
+        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Labels; after a multi-label y 1 in int64 where a row has the label, 0 elsewhere.
         """
         from skort.graphs.export import LABEL
 
-        return self.classes_[self._run(LABEL, X)]
+        numbers = self._run(LABEL, X)
+        return self._fitted.labels(numbers)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """
@@ -54,7 +56,8 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         score : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In float64. Two classes: one score, of `classes_[1]`; it is predicted where the score is positive.
+            In float64. Two classes: one score, of `classes_[1]`; it is predicted where the score is positive, as
+            each label of a multi-label y is.
         """
         from skort.graphs.export import SCORE
 
@@ -73,7 +76,8 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In the `dtype` of the fit: they sum to one in its precision.
+            In the `dtype` of the fit: they sum to one in its precision, but for those of a multi-label y, which are
+            the probabilities of each label by itself.
         """
         from skort.graphs.export import PROBABILITIES
 
@@ -95,6 +99,8 @@ class ClassifierPredictions(BaseOrtSGD):
             rounded to zero; the others are minus infinity there.
         """
         check_is_fitted(self)
+        if self._fitted.multi_label:
+            return log_expit(self.decision_function(X))
         if not isinstance(self._fitted.loss, LogLoss):
             with np.errstate(divide="ignore"):
                 return np.log(self.predict_proba(X), dtype=np.float64)

@@ -16,7 +16,9 @@ from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES, rate
 from skort.descent.update import Update
 from skort.estimators.hardware import training_device
+from skort.estimators.labels import EncodedTarget
 from skort.objective.base import ScoreLoss
+from skort.objective.classification_losses import LogLoss, MultiLabelLogLoss
 from skort.objective.penalties import PENALTIES, Penalty
 
 if TYPE_CHECKING:
@@ -106,6 +108,21 @@ class Settings:
             shuffle=estimator.shuffle,
             dtype=estimator.dtype,
         )
+
+    def for_target(self, encoded: EncodedTarget) -> "Settings":
+        """
+        Return the settings for a target: several labels have a log-loss each.
+
+        Raises
+        ------
+        ValueError
+            Where the loss is no loss of several labels.
+        """
+        if not encoded.multi_label or isinstance(self.loss, MultiLabelLogLoss):
+            return self
+        if not isinstance(self.loss, LogLoss):
+            raise ValueError(f'A multi-label y needs loss="log_loss", got {self.given["loss"]!r}.')
+        return dataclasses.replace(self, loss=MultiLabelLogLoss())
 
     def hold(self, estimator) -> bool:
         """Return whether an estimator has the parameters, to their last part, that these settings were made from."""

@@ -51,6 +51,12 @@ label (score, classes) => (label) {
     column = ArgMax <axis = 1, keepdims = 0> (score)
     label = Gather <axis = 0> (classes, column)
 }"""
+_LABELS = """
+labels (score) => (label) {
+    zero = Constant <value = float {0}> ()
+    has_label = Greater (score, zero)
+    label = Cast <to = 7> (has_label)
+}"""
 _IDENTITY = """
 identity (score) => (prediction) {
     prediction = Identity (score)
@@ -94,6 +100,8 @@ def classifier_model(
     classes: np.ndarray,
     transformers: onnx.ModelProto | None = None,
     inverse_link: str | onnx.FunctionProto | None = None,
+    *,
+    multi_label: bool = False,
 ) -> onnx.ModelProto:
     """
     Return the model X -> `LABEL`, of shape (any,), and `PROBABILITIES`, of shape (any, n_classes).
@@ -108,14 +116,20 @@ def classifier_model(
     inverse_link : str or onnx.FunctionProto, default=None
         The function `(score) => (probabilities)`, as for `skort.onnx_text.function`. None: there is no output
         `PROBABILITIES`.
+    multi_label : bool, default=False
+        True: a row has each of the labels, or has it not; `LABEL` has shape (any, n_classes), 1 or 0 in int64.
     """
     model = _raw_score(score_graph, transformers)
     labels = label_tensor(classes)
-    model.graph.initializer.append(labels)
     head = Fragment(score_graph.dtype)
     head.node("Identity", [score_graph.score_name], [SCORE])
-    head.call(_BINARY_LABEL if score_graph.n_outputs == 1 else _LABEL, [SCORE, labels.name], [LABEL])
-    outputs = [helper.make_tensor_value_info(LABEL, labels.data_type, [None])]
+    if multi_label:
+        head.call(_LABELS, [SCORE], [LABEL])
+        outputs = [helper.make_tensor_value_info(LABEL, onnx.TensorProto.INT64, [None, len(classes)])]
+    else:
+        model.graph.initializer.append(labels)
+        head.call(_BINARY_LABEL if score_graph.n_outputs == 1 else _LABEL, [SCORE, labels.name], [LABEL])
+        outputs = [helper.make_tensor_value_info(LABEL, labels.data_type, [None])]
     if inverse_link is not None:
         head.call(inverse_link, [SCORE], [PROBABILITIES])
         shape = [None, len(classes)]
