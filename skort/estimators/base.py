@@ -8,7 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skort.descent.callbacks import check_callbacks
@@ -20,6 +20,7 @@ from skort.estimators.ending import report
 from skort.estimators.fitted_attributes import FittedAttributes
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import predicting_device
+from skort.estimators.hints import hint
 from skort.estimators.inner_model import InnerModel, as_rows, input_tags, steps_to_fit
 from skort.estimators.preview import Preview
 from skort.estimators.random_state import advance, own_generator
@@ -56,7 +57,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         "solver": [StrOptions({"auto", "graph", "session", "agent"})],
         "penalty": [StrOptions(set(PENALTIES)), HasMethods(["strengths"]), None],
         "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
         "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update", "step_length"])],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "learning_rate": [StrOptions(set(SCHEDULES)), callable],
@@ -65,7 +66,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), Options(Real, {math.inf})],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "scoring": [str, callable, None],
@@ -88,6 +89,15 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         tags.input_tags = input_tags(self.estimator) or tags.input_tags
         return tags
 
+    def _validate_params(self):
+        try:
+            super()._validate_params()
+        except InvalidParameterError as error:
+            message = f"{error}{hint(self.get_params(deep=False), self._parameter_constraints)}"
+            raise InvalidParameterError(message) from None
+        if self.penalty == "elasticnet" and self.l1_ratio is None:
+            raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
+
     def __setstate__(self, state):
         super().__setstate__(state)
         if "_fitted" in state:
@@ -99,7 +109,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
 
         register(type(self))  # type: ignore[arg-type]  # classes are hashable
 
-    def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, classes=None, one_epoch=False):
+    def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
         inner = InnerModel.of(self._default() if self.estimator is None else self.estimator)
         inner.check(get_tags(self).estimator_type)
@@ -122,6 +132,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         rows = draft._convert(inner, rows, encoded, target_transform, settings, generator)
         if self.warm_start and hasattr(self, "_fitted"):
             draft._keep_model(draft._fitted.going_on_from(self._fitted))
+        if any(values is not None for values in init):
+            draft._keep_model(draft._fitted.starting_at(*init))
         batches = settings.batches(rows, encoded.target, weights, generator)
         progress = Progress.start(generator)
         stream = Stream.begin(settings, draft._fitted.score_graph, batches.batch_size, progress)

@@ -64,8 +64,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         strength; an instance has its own `alpha` and `l1_ratio`.
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
-    l1_ratio : float, default=0.15
-        Of "elasticnet": between 0 for "l2" and 1 for "l1".
+    l1_ratio : float or None, default=0.15
+        Of "elasticnet": between 0 for "l2" and 1 for "l1". Others may have None.
     optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
         "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.optimizers`, which may be given with other
@@ -89,8 +89,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     tol : float or None, default=1e-4
         Training ends where the loss of an epoch was above the best loss minus `tol` for `n_iter_no_change` epochs in a
         row (learning rate "adaptive": where it can no longer fall). None: after `max_iter` epochs.
-    n_iter_no_change : int, default=5
-        See `tol`.
+    n_iter_no_change : int or inf, default=5
+        See `tol`. `numpy.inf`: `tol` ends no training.
     early_stopping : bool, default=False
         Whether the score of a validation set takes the place of the loss, and the weights of its best epoch are
         restored. It is `X_val`, `y_val` of `fit`, or a random part of the rows, of each class the same.
@@ -213,7 +213,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         loss: str | ScoreLoss = "log_loss",
         penalty: str | Penalty | None = "l2",
         alpha: float = 1e-4,
-        l1_ratio: float = 0.15,
+        l1_ratio: float | None = 0.15,
         optimizer: str | Optimizer = "sgd",
         max_grad_norm: float | None = None,
         learning_rate: str | Callable[[int], float] = "constant",
@@ -222,7 +222,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         batch_size: int | str = "auto",
         max_iter: int = 1000,
         tol: float | None = 1e-4,
-        n_iter_no_change: int = 5,
+        n_iter_no_change: int | float = 5,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         scoring: str | Callable | None = None,
@@ -263,6 +263,9 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         sample_weight: ArrayLike | None = None,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
+        *,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
     ) -> "OrtSGDClassifier":
         """
         Train on X and y; an earlier fit is forgotten.
@@ -272,7 +275,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         X : array-like of shape (n_samples, n_features)
             Numbers, finite; or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Class labels of at least two classes: ints, strings, bools or floats. With a `MLPClassifier` in
+            Class labels of at least two classes: ints, strings, bools or floats; others, such as dates, are
+            predicted, but have no ONNX. With a `MLPClassifier` in
             `estimator` it may be multi-label: 1 where a row has a label, 0 elsewhere.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
@@ -280,6 +284,9 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         X_val, y_val : array-like, default=None
             A validation set, like X and y: it is scored after every epoch (`validation_scores_`), and decides when
             training ends where `early_stopping` is True.
+        coef_init, intercept_init : array-like, default=None
+            Initial weights of a linear model, of the shapes of `coef_` and `intercept_`, in place of zeros and of those
+            of `warm_start` or a fitted model.
 
         Returns
         -------
@@ -306,7 +313,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
             raises the same message. Where a step gives other values as ONNX than in scikit-learn. Where a
             `KeyboardInterrupt` ended the training: then it is fitted up to the last whole epoch.
         """
-        return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val)
+        return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val, init=(coef_init, intercept_init))
 
     @available_if(can_partial_fit)
     @_fit_context(prefer_skip_nested_validation=False)

@@ -230,6 +230,34 @@ class FittedModel:
             )
         return self.with_weights({name: w.astype(self.score_graph.dtype) for name, w in weights.items()})
 
+    def starting_at(self, coef_init, intercept_init) -> "FittedModel":
+        """
+        Return the model with other weights of a linear model.
+
+        Parameters
+        ----------
+        coef_init : array-like of the shape of `coef_`, or None
+            None: those of this model.
+        intercept_init : array-like of the shape of `intercept_`, or None
+
+        Raises
+        ------
+        ValueError
+            For other shapes, and where the model is not linear.
+        """
+        linear = self.score_graph.linear_weights()
+        if linear is None:
+            raise ValueError("coef_init and intercept_init are for linear models, which this one is not.")
+        names, weights = self.score_graph.weight_names, {}
+        if coef_init is not None:
+            weights[names.coefficients[0]] = _like(linear[0], coef_init, "coef_init")
+        if intercept_init is not None:
+            if not names.intercepts:
+                raise ValueError("intercept_init is for a model with an intercept, which this one does not have.")
+            weights[names.intercepts[0]] = _like(linear[1], intercept_init, "intercept_init")
+        arrays = self.score_graph.arrays
+        return self.with_weights({name: values.T.reshape(arrays[name].shape) for name, values in weights.items()})
+
     def to_sklearn(self, feature_names=None):
         """
         Return the model as plain scikit-learn, see `InnerModel.to_sklearn`.
@@ -250,6 +278,16 @@ class FittedModel:
         if feature_names is not None and not self.inner.has_steps:
             model.feature_names_in_ = feature_names
         return model
+
+
+def _like(weights, values, name):
+    """Return the values of a parameter in the shape and dtype of weights; those of one output may have any shape."""
+    values = np.array(values, dtype=weights.dtype)
+    if len(weights) == 1 and values.size == weights.size:
+        values = values.reshape(weights.shape)
+    if values.shape != weights.shape:
+        raise ValueError(f"Provided {name} does not match dataset.")
+    return values
 
 
 def _or_none(classes):

@@ -60,7 +60,7 @@ def encoded(y, classes, dtype):
     Raises
     ------
     ValueError
-        For labels that are unknown, of one class only, or not to be exported.
+        For labels that are unknown or of one class only.
 
     Examples
     --------
@@ -72,8 +72,6 @@ def encoded(y, classes, dtype):
            [1., 0., 0.],
            [0., 0., 1.]], dtype=float32), array(['a', 'b', 'c'], dtype='<U1'))
     """
-    from skort.graphs.export import label_tensor
-
     if np.ndim(y) == 2 and type_of_target(y) == "multilabel-indicator":
         return _encoded_labels(y, classes, dtype)
     # One dimension of ints, bools or text can be nothing but labels.
@@ -88,8 +86,6 @@ def encoded(y, classes, dtype):
         raise ValueError(f"y contains labels that are not among the known classes: {unknown}.")
     if len(classes) < 2:
         raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class.")
-    # Labels that cannot be exported are refused now, not after the training.
-    label_tensor(classes)
     if len(classes) == 2:
         return EncodedTarget(y, codes.reshape(-1, 1).astype(dtype), classes)
     target = np.zeros((len(codes), len(classes)), dtype)

@@ -16,6 +16,7 @@ from skort.estimators.base import BaseOrtSGD, can_partial_fit
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.rows import is_plain
 from skort.objective.base import ScoreLoss
+from skort.objective.log_link_losses import GammaLoss, PoissonLoss
 from skort.objective.losses import REGRESSION_LOSSES
 from skort.objective.penalties import Penalty
 
@@ -67,8 +68,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         strength; an instance has its own `alpha` and `l1_ratio`.
     alpha : float, default=1e-4
         Strength of the penalty, not negative.
-    l1_ratio : float, default=0.15
-        Of "elasticnet": between 0 for "l2" and 1 for "l1".
+    l1_ratio : float or None, default=0.15
+        Of "elasticnet": between 0 for "l2" and 1 for "l1". Others may have None.
     optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
         "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.optimizers`, which may be given with other
@@ -92,8 +93,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     tol : float or None, default=1e-4
         Training ends where the loss of an epoch was above the best loss minus `tol` for `n_iter_no_change` epochs in a
         row (learning rate "adaptive": where it can no longer fall). None: after `max_iter` epochs.
-    n_iter_no_change : int, default=5
-        See `tol`.
+    n_iter_no_change : int or inf, default=5
+        See `tol`. `numpy.inf`: `tol` ends no training.
     early_stopping : bool, default=False
         Whether the score of a validation set takes the place of the loss, and the weights of its best epoch are
         restored. It is `X_val`, `y_val` of `fit`, or a random part of the rows, which is not trained on.
@@ -215,7 +216,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         quantile: float = 0.5,
         penalty: str | Penalty | None = "l2",
         alpha: float = 1e-4,
-        l1_ratio: float = 0.15,
+        l1_ratio: float | None = 0.15,
         optimizer: str | Optimizer = "sgd",
         max_grad_norm: float | None = None,
         learning_rate: str | Callable[[int], float] = "constant",
@@ -224,7 +225,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         batch_size: int | str = "auto",
         max_iter: int = 1000,
         tol: float | None = 1e-4,
-        n_iter_no_change: int = 5,
+        n_iter_no_change: int | float = 5,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         scoring: str | Callable | None = None,
@@ -265,6 +266,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         sample_weight: ArrayLike | None = None,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
+        *,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
     ) -> "OrtSGDRegressor":
         """
         Train on X and y; an earlier fit is forgotten.
@@ -281,6 +285,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         X_val, y_val : array-like, default=None
             A validation set, like X and y: it is scored after every epoch (`validation_scores_`), and decides when
             training ends where `early_stopping` is True.
+        coef_init, intercept_init : array-like, default=None
+            Initial weights of a linear model, of the shapes of `coef_` and `intercept_`, in place of zeros and of those
+            of `warm_start` or a fitted model.
 
         Returns
         -------
@@ -307,7 +314,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
             raises the same message. Where a step gives other values as ONNX than in scikit-learn. Where a
             `KeyboardInterrupt` ended the training: then it is fitted up to the last whole epoch.
         """
-        return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val)
+        return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val, init=(coef_init, intercept_init))
 
     @available_if(can_partial_fit)
     @_fit_context(prefer_skip_nested_validation=False)
@@ -372,4 +379,6 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
+        loss = self._losses.get(self.loss) if isinstance(self.loss, str) else type(self.loss)
+        tags.target_tags.positive_only = loss in (GammaLoss, PoissonLoss)
         return tags
