@@ -69,7 +69,7 @@ print(sorted({heavy} & set(sys.modules)))
 
 FACES = {
     "callbacks": ["Callback", "Checkpoint", "EarlyStopping", "EpochScoring", "ProgressBar", "Training"],
-    "exceptions": ["NotTrainableError", "RuntimeNotAvailableError"],
+    "exceptions": ["NotExportableError", "NotTrainableError", "RuntimeNotAvailableError"],
     "objective": ["ElasticLoss", "ElasticPenalty", "Huber", "Loss", "SquaredError"],
     "optimizers": ["SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"],
     "schedules": ["Adaptive", "Constant", "Cosine", "InvScaling", "Optimal", "Schedule", "Warmup"],

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, Options
 
 from skort.descent.training import Training
 
@@ -158,7 +158,7 @@ class EarlyStopping(BaseEstimator):
 
     _parameter_constraints = {
         "monitor": [str],
-        "patience": [Interval(Integral, 1, None, closed="left")],
+        "patience": [Interval(Integral, 1, None, closed="left"), Options(Real, {math.inf})],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "restore_best": ["boolean"],
         "greater_is_better": ["boolean", None],

@@ -13,6 +13,9 @@ from skort.descent.training import Training
 
 __all__ = ["Outcome", "minimise"]
 
+# A loss that is so many times that of the first epoch, or 1, never comes back; in float64 it takes long to overflow.
+_FAR = 1e12
+
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
@@ -97,9 +100,12 @@ def _make_epoch(training, hooks, on_batch_end):
         _make_steps(training, hooks, on_batch_end)
         objective, loss = solver.means()
         if not math.isfinite(objective):
-            raise _diverged("loss", training)
+            raise _diverged("loss became infinite or NaN", training)
+        first = next(iter(training.history.get("objective", ())), objective)
+        if objective > _FAR * max(abs(first), 1.0):
+            raise _diverged(f"loss grew from {first:.3g} to {objective:.3g}", training)
         if not all(np.isfinite(w).all() for w in solver.weights().values()):
-            raise _diverged("weights", training)
+            raise _diverged("weights became infinite or NaN", training)
         gradient_norm = solver.gradient_norm()
     training.history.next_epoch(
         loss=loss,
@@ -120,13 +126,13 @@ def _make_steps(training, hooks, on_batch_end):
         if on_batch_end:
             training.n_updates, training.eta, training.objective = t, eta, training.solver.objective()
             if not math.isfinite(training.objective):
-                raise _diverged("loss", training)
+                raise _diverged("loss became infinite or NaN", training)
             hooks.call(on_batch_end)
     training.n_updates, training.eta, training.objective = t, eta, training.solver.objective()
 
 
 def _diverged(what, training):
     return ValueError(
-        f"Training diverged: the {what} became infinite or NaN in epoch {training.n_epochs + 1}, at a learning rate of "
-        f"{training.eta:.3g}. Scale the data, for instance with StandardScaler, or lower eta0."
+        f"Training diverged: the {what} in epoch {training.n_epochs + 1}, at a learning rate of {training.eta:.3g}. "
+        "Scale the data, for instance with StandardScaler, or lower eta0."
     )

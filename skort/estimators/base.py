@@ -8,7 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_array, check_consistent_length, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skort.descent.callbacks import check_callbacks
@@ -20,6 +20,7 @@ from skort.estimators.ending import report
 from skort.estimators.fitted_attributes import FittedAttributes
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import predicting_device
+from skort.estimators.hints import hint
 from skort.estimators.inner_model import InnerModel, as_rows, input_tags, model_inside, steps_to_fit
 from skort.estimators.own_terms import TrainingSize, chosen_class_weight, chosen_loss, warn_of_other_terms
 from skort.estimators.preview import Preview
@@ -58,7 +59,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         "solver": [StrOptions({"auto", "graph", "session", "agent"})],
         "penalty": [StrOptions({"auto", *PENALTIES}), HasMethods(["strengths"]), None],
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
-        "l1_ratio": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both")],
+        "l1_ratio": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
         "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update", "step_length"])],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "learning_rate": [StrOptions(set(SCHEDULES)), callable],
@@ -67,7 +68,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), Options(Real, {math.inf})],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "scoring": [str, callable, None],
@@ -90,6 +91,15 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         tags.input_tags = input_tags(self.estimator) or tags.input_tags
         return tags
 
+    def _validate_params(self):
+        try:
+            super()._validate_params()
+        except InvalidParameterError as error:
+            message = f"{error}{hint(self.get_params(deep=False), self._parameter_constraints)}"
+            raise InvalidParameterError(message) from None
+        if self.penalty == "elasticnet" and self.l1_ratio is None:
+            raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
+
     def __setstate__(self, state):
         super().__setstate__(state)
         if "_fitted" in state:
@@ -101,7 +111,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
 
         register(type(self))  # type: ignore[arg-type]  # classes are hashable
 
-    def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, classes=None, one_epoch=False):
+    def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
         inner = InnerModel.of(self._default() if self.estimator is None else self.estimator)
         kind = get_tags(self).estimator_type
@@ -111,21 +121,24 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         draft = self._unfitted()
         rows, y = draft._validate(X, y, has_steps=inner.has_steps)
         inner.check_columns(X)
-        encoded = draft._encode(y, inner.known_classes(classes))
-        weights = draft._sample_weight(
-            sample_weight, rows, encoded, chosen_class_weight(self, own, one_epoch=one_epoch)
-        )
+        target_transform = inner.fit_target(y)
+        encoded = target_transform.applied(draft._encode(y, inner.known_classes(classes)))
+        inner.check_labels(multi_label=encoded.multi_label)
+        class_weight = chosen_class_weight(self, own, one_epoch=one_epoch)
+        weights = draft._sample_weight(sample_weight, rows, encoded, class_weight)
         generator = own_generator(self.random_state)
         scoring = given_scoring(X_val, y_val, self.scoring)
         if scoring is None and self.early_stopping:
             held_out, weights = hold_out(self, encoded.y, weights, generator)
             scoring = held_out_scoring(X, encoded.y, sample_weight, held_out, self.scoring)
         size = TrainingSize.of(encoded.target, weights, self.batch_size)
-        settings = Settings.of(self, own, size)
+        settings = Settings.of(self, own, size).for_target(encoded)
         settings.loss.check_target(encoded.target)
-        rows = draft._convert(inner, rows, encoded, settings, generator)
+        rows = draft._convert(inner, rows, encoded, target_transform, settings, generator)
         if self.warm_start and hasattr(self, "_fitted"):
             draft._keep_model(draft._fitted.going_on_from(self._fitted))
+        if any(values is not None for values in init):
+            draft._keep_model(draft._fitted.starting_at(*init))
         batches = settings.batches(rows, encoded.target, weights, generator)
         progress = Progress.start(generator)
         # The rows of one call say nothing about those of a stream.
@@ -154,7 +167,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         self._check_same_model()
         draft = copy.copy(self)
         rows, y = draft._validate(X, y, has_steps=self._fitted.has_steps, reset=False)
-        encoded = draft._encode(y, classes)
+        encoded = self._fitted.target_transform.applied(draft._encode(y, classes))
+        settings = settings.for_target(encoded)
         settings.loss.check_target(encoded.target)
         weights = draft._sample_weight(
             sample_weight, rows, encoded, chosen_class_weight(self, settings.own, one_epoch=True)
@@ -231,7 +245,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         """Return what each row counts, or None where all count the same."""
         return validated_sample_weight(sample_weight, X)
 
-    def _convert(self, inner, X, encoded, settings, random_state):
+    def _convert(self, inner, X, encoded, target_transform, settings, random_state):
         """Fit the steps before the model, keep the model at its initial weights, return what it is trained on."""
         from skort.graphs.score_graph import ScoreSpec
 
@@ -243,10 +257,20 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
             is_classifier=encoded.classes is not None,
             own_link=settings.loss.inverse_link_function(n_outputs) is None,
         )
-        preprocessing, X, score_graph = inner.fit(X, encoded.y, spec, random_state, self.trainable)
-        labels = {"classes": encoded.classes, "single_output": encoded.single_output}
+        y = target_transform.for_steps(encoded.y)
+        preprocessing, X, score_graph = inner.fit(X, y, spec, random_state, self.trainable)
+        fitted = FittedModel(
+            inner.without_data(),
+            preprocessing,
+            score_graph,
+            settings.loss,
+            encoded.classes,
+            encoded.single_output,
+            target_transform,
+        )
+        fitted.warn_without_onnx()
         self._inside = self._what_is_inside()
-        self._keep_model(FittedModel(inner.without_data(), preprocessing, score_graph, settings.loss, **labels))
+        self._keep_model(fitted)
         return X
 
     def _keep_model(self, fitted):

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD, can_partial_fit
+from skort.estimators.inner_model import layers
 from skort.estimators.labels import encoded, streamed_classes
 from skort.estimators.names import (
     Auto,
@@ -70,6 +71,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         "epsilon_insensitive" or "squared_epsilon_insensitive" of the labels -1 and 1; or an instance of
         `skort.objective.LabelHuber`, of another class there, or of `skort.objective.Loss` for a loss of your own.
         More than two classes are trained together by the softmax of "log_loss", and one against the rest by the others.
+        A multi-label y has "log_loss", summed over one sigmoid a label, as in `MLPClassifier`.
         `predict_proba` exists for "log_loss" and "modified_huber".
     epsilon : float or "auto", default="auto"
         "auto": that of the model inside, or 0.1. Of "huber" the distance from the label at which the loss becomes
@@ -78,14 +80,15 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         "auto": that of the model inside, in its own units: a long fit ends at scikit-learn's own optimum. Where it has
         none, `alpha` alone means "l2". The penalty is that of the weights that multiply inputs; intercepts have none,
         but for liblinear's models (`LinearSVC`, `LinearSVR`, `LogisticRegression(solver="liblinear")`). "l1" makes
-        weights exactly zero, in mini-batches too (but see `average`). An instance of `skort.objective.ElasticPenalty` can give
-        each weight its own strength; an instance has its own `alpha` and `l1_ratio`.
+        weights exactly zero, in mini-batches too (but see `average`). An instance of `skort.objective.ElasticPenalty`
+        can give each weight its own strength; an instance has its own `alpha` and `l1_ratio`.
     alpha : float or "auto", default="auto"
         Strength of the penalty, not negative. "auto": that of the model inside, for instance 1 / (C S) of a
         `LogisticRegression`, with S the sum of the sample weights of the fit, or of the first `partial_fit`; 1e-4 for
         a penalty that the model inside does not have.
-    l1_ratio : float or "auto", default="auto"
-        "auto": that of the model inside, or 0.15. Of "elasticnet": between 0 for "l2" and 1 for "l1".
+    l1_ratio : float, "auto" or None, default="auto"
+        "auto": that of the model inside, or 0.15. Of "elasticnet": between 0 for "l2" and 1 for "l1". Others may have
+        None.
     optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
         "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.optimizers`, which may be given with other
@@ -109,8 +112,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     tol : float or None, default=1e-4
         Training ends where the loss of an epoch was above the best loss minus `tol` for `n_iter_no_change` epochs in a
         row (learning rate "adaptive": where it can no longer fall). None: after `max_iter` epochs.
-    n_iter_no_change : int, default=5
-        See `tol`.
+    n_iter_no_change : int or inf, default=5
+        See `tol`. `numpy.inf`: `tol` ends no training.
     early_stopping : bool, default=False
         Whether the score of a validation set takes the place of the loss, and the weights of its best epoch are
         restored. It is `X_val`, `y_val` of `fit`, or a random part of the rows, of each class the same.
@@ -158,7 +161,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     solver_ : str
         The solver that made the steps: "graph", "agent" or "session".
     classes_ : ndarray of shape (n_classes,)
-        The class labels, sorted.
+        The class labels, sorted; the numbers from 0 to n_labels - 1 after a multi-label y.
     weights_ : dict of str to ndarray
         Copies of all weights, trained or not, by their names in `onnx_`.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
@@ -168,7 +171,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     onnx_ : onnx.ModelProto
         The deployable model. Its input "X" has shape (any, `n_features_in_`), of a DataFrame that a pipeline takes each
         column is an input of shape (any, 1); its outputs are "label", of shape (any,), and "probabilities", of shape
-        (any, n_classes).
+        (any, n_classes). After a multi-label y "label" has shape (any, n_labels).
     loss_curve_ : list of float
         The objective of each epoch: the mean over its batches, each before its update.
     loss_ : float
@@ -237,7 +240,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         epsilon: float | Auto = "auto",
         penalty: PenaltyName | Penalty | None = "auto",
         alpha: float | Auto = "auto",
-        l1_ratio: float | Auto = "auto",
+        l1_ratio: float | Auto | None = "auto",
         optimizer: OptimizerName | Optimizer = "sgd",
         max_grad_norm: float | None = None,
         learning_rate: ScheduleName | Callable[[int], float] = "constant",
@@ -246,7 +249,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         batch_size: int | Auto = "auto",
         max_iter: int = 1000,
         tol: float | None = 1e-4,
-        n_iter_no_change: int = 5,
+        n_iter_no_change: int | float = 5,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         scoring: str | Callable | None = None,
@@ -288,6 +291,9 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         sample_weight: ArrayLike | None = None,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
+        *,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
     ) -> "OrtSGDClassifier":
         """
         Train on X and y; an earlier fit is forgotten.
@@ -296,14 +302,19 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         ----------
         X : array-like of shape (n_samples, n_features)
             Numbers, finite; or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
-        y : array-like of shape (n_samples,)
-            Class labels of at least two classes: ints, strings, bools or floats.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Class labels of at least two classes: ints, strings, bools or floats; others, such as dates, are
+            predicted, but have no ONNX. With a `MLPClassifier` in
+            `estimator` it may be multi-label: 1 where a row has a label, 0 elsewhere.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
             pipeline in `estimator` are fitted on all rows, without weights.
         X_val, y_val : array-like, default=None
             A validation set, like X and y: it is scored after every epoch (`validation_scores_`), and decides when
             training ends where `early_stopping` is True.
+        coef_init, intercept_init : array-like, default=None
+            Initial weights of a linear model, of the shapes of `coef_` and `intercept_`, in place of zeros and of those
+            of `warm_start` or a fitted model.
 
         Returns
         -------
@@ -312,9 +323,9 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         Raises
         ------
         ValueError
-            For a parameter, X, y or `sample_weight` that is not as described, for a step of a pipeline that cannot be
-            part of an ONNX model, and where the training diverges. After any error the estimator is as it was before,
-            but for an error of a callback after the first epoch: then it is fitted up to the last whole epoch.
+            For a parameter, X, y or `sample_weight` that is not as described, and where the training diverges. After
+            any error the estimator is as it was before, but for an error of a callback after the first epoch: then it
+            is fitted up to the last whole epoch.
         NotTrainableError
             Where `estimator` is not a model that can be trained; a `ValueError`.
         RuntimeNotAvailableError
@@ -326,10 +337,11 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         ConvergenceWarning
             Where `max_iter` ended the training before `tol` did.
         UserWarning
-            Where a step of a pipeline gives other values as ONNX than in scikit-learn, and where a `KeyboardInterrupt`
-            ended the training: then it is fitted up to the last whole epoch.
+            Where a step of a pipeline cannot be part of an ONNX model: then everything works but the export, which
+            raises the same message. Where a step gives other values as ONNX than in scikit-learn. Where a
+            `KeyboardInterrupt` ended the training: then it is fitted up to the last whole epoch.
         """
-        return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val)
+        return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val, init=(coef_init, intercept_init))
 
     @available_if(can_partial_fit)
     @_fit_context(prefer_skip_nested_validation=False)
@@ -346,10 +358,11 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Class labels, as in `fit`.
         classes : array-like of shape (n_classes,), default=None
-            All class labels. Needed in the first call, then None or the same.
+            All class labels; the numbers from 0 to n_labels - 1 for a multi-label y. Needed in the first call, then
+            None or the same.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, relative to their mean in this call.
 
@@ -358,6 +371,12 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         self : object
         """
         return self._partial_fit(X, y, sample_weight, streamed_classes(self, classes))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        *_, (model, _) = layers(self.estimator)
+        tags.classifier_tags.multi_label = type(model).__name__ == "MLPClassifier"
+        return tags
 
     def _default(self):
         # scikit-learn's models take most of the time of `import skort`.
@@ -373,4 +392,6 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         sample_weight = super()._sample_weight(sample_weight, X, encoded, class_weight)
         if class_weight is None:
             return sample_weight
+        if encoded.multi_label:
+            raise ValueError("class_weight is for one label a row, and y has several. Use sample_weight.")
         return with_class_weight(sample_weight, class_weight, encoded.classes, encoded.y)

@@ -10,7 +10,10 @@ import numpy as np
 from skort.estimators.inner_model import InnerModel, Preprocessing
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.rows import blocks
+from skort.estimators.target_transform import TargetTransform
+from skort.exceptions import NotExportableError
 from skort.objective.base import ScoreLoss
+from skort.user_warning import warn_user
 
 if TYPE_CHECKING:
     import onnx
@@ -47,7 +50,10 @@ class FittedModel:
     classes : ndarray of shape (n_classes,) or None
         The labels of a classifier, sorted. None: it is a regressor.
     single_output : bool
-        Whether the y of a regressor has one dimension.
+        Whether y has one dimension. Otherwise a regressor has several outputs, or a column, and a classifier is
+        multi-label.
+    target_transform : TargetTransform
+        What y went through before the training of a regressor.
     """
 
     inner: InnerModel
@@ -56,9 +62,19 @@ class FittedModel:
     loss: ScoreLoss
     classes: np.ndarray | None
     single_output: bool
+    target_transform: TargetTransform
 
     def __getstate__(self):
         return {name: part for name, part in vars(self).items() if name not in _MADE_ON_DEMAND}
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether it is a classifier whose rows may have several labels."""
+        return self.classes is not None and not self.single_output
+
+    def labels(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the labels of numbers of classes; what says which labels each row has is the label itself."""
+        return numbers if self.multi_label or self.classes is None else self.classes[numbers]
 
     @property
     def inverse_link(self):
@@ -67,17 +83,70 @@ class FittedModel:
 
     @functools.cached_property
     def onnx(self) -> "onnx.ModelProto":
-        """The deployable model."""
-        return self._deployable(self.preprocessing.graph)
+        """
+        The deployable model.
+
+        Raises
+        ------
+        NotExportableError
+            Where a part of the fitted model cannot be written as ONNX.
+        """
+        from skort.graphs.export import classifier_model, regressor_model
+
+        steps = self.preprocessing.exported()
+        if self.classes is None:
+            return regressor_model(self.score_graph, steps, self.inverse_link, self._inverse_target())
+        return classifier_model(self.score_graph, self.classes, steps, self.inverse_link, multi_label=self.multi_label)
+
+    def _inverse_target(self):
+        """Return the inverse of the transformer of y as an ONNX function, or None."""
+        from skort.graphs.target_inverse import target_inverse
+
+        transformer = self.target_transform.transformer
+        return None if transformer is None else target_inverse(transformer)
+
+    def warn_without_onnx(self) -> None:
+        """
+        Say why there will be no deployable model, where that is so.
+
+        Warns
+        -----
+        UserWarning
+            With the message that `onnx` raises.
+        """
+        from skort.graphs.export import label_tensor
+
+        try:
+            self.preprocessing.exported()
+            if self.classes is None:
+                self._inverse_target()
+            else:
+                label_tensor(self.classes)
+        except NotExportableError as error:
+            warn_user(f"The fitted model will have no ONNX: {error}")
 
     @functools.cached_property
     def inference(self) -> "InferenceModel":
-        """What predicts from transformed rows: scikit-learn transforms them, as it did for the training."""
+        """
+        What predicts from transformed rows, as numbers of classes and in the units of the training.
+
+        scikit-learn transforms rows and predictions, as it did for the training.
+        """
         from skort.graphs.export import SCORE
         from skort.runtime.inference import InferenceModel
 
-        model = self.onnx if self.preprocessing.graph is None else self._deployable(None)
-        return InferenceModel(model, inner_results=() if self.classes is None else (SCORE,))
+        return InferenceModel(self._bare().onnx, inner_results=() if self.classes is None else (SCORE,))
+
+    def _bare(self):
+        """Return the model without what scikit-learn does before and after it; itself where that is nothing."""
+        if self.classes is None:
+            numbers, is_bare = None, self.target_transform.transformer is None
+        else:
+            numbers = np.arange(len(self.classes))
+            is_bare = self.classes.dtype == numbers.dtype and np.array_equal(self.classes, numbers)
+        if is_bare and not self.has_steps:
+            return self
+        return dataclasses.replace(self.without_steps(), classes=numbers, target_transform=TargetTransform())
 
     @functools.cached_property
     def step_graphs(self) -> "StepGraphs":
@@ -85,14 +154,6 @@ class FittedModel:
         from skort.graphs.transformers import trainable_steps
 
         return trainable_steps(self.preprocessing.transformers, self.preprocessing.dtype)
-
-    def _deployable(self, steps):
-        """Return the deployable model with some steps, as ONNX, before it."""
-        from skort.graphs.export import classifier_model, regressor_model
-
-        if self.classes is None:
-            return regressor_model(self.score_graph, steps, self.inverse_link)
-        return classifier_model(self.score_graph, self.classes, steps, self.inverse_link)
 
     @property
     def has_steps(self) -> bool:
@@ -132,7 +193,7 @@ class FittedModel:
 
     def without_steps(self) -> "FittedModel":
         """Return the model for rows that the steps before it have transformed already."""
-        preprocessing = dataclasses.replace(self.preprocessing, transformers=None, graph=None)
+        preprocessing = dataclasses.replace(self.preprocessing, transformers=None, graph=None, obstacle=None)
         return dataclasses.replace(self, preprocessing=preprocessing)
 
     def for_stream(self, loss: ScoreLoss, encoded: EncodedTarget) -> "FittedModel":
@@ -142,11 +203,13 @@ class FittedModel:
         Raises
         ------
         ValueError
-            Where y has another number of outputs.
+            Where y has another number of outputs, or is multi-label and was not, or the other way round.
         """
         n_outputs = encoded.target.shape[1]
         if n_outputs != self.score_graph.n_outputs:
             raise ValueError(f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}.")
+        if self.classes is not None and encoded.single_output != self.single_output:
+            raise ValueError("y is multi-label, and was not in earlier calls, or the other way round.")
         return dataclasses.replace(self, loss=loss, single_output=encoded.single_output)
 
     def going_on_from(self, other: "FittedModel") -> "FittedModel":
@@ -167,6 +230,34 @@ class FittedModel:
             )
         return self.with_weights({name: w.astype(self.score_graph.dtype) for name, w in weights.items()})
 
+    def starting_at(self, coef_init, intercept_init) -> "FittedModel":
+        """
+        Return the model with other weights of a linear model.
+
+        Parameters
+        ----------
+        coef_init : array-like of the shape of `coef_`, or None
+            None: those of this model.
+        intercept_init : array-like of the shape of `intercept_`, or None
+
+        Raises
+        ------
+        ValueError
+            For other shapes, and where the model is not linear.
+        """
+        linear = self.score_graph.linear_weights()
+        if linear is None:
+            raise ValueError("coef_init and intercept_init are for linear models, which this one is not.")
+        names, weights = self.score_graph.weight_names, {}
+        if coef_init is not None:
+            weights[names.coefficients[0]] = _like(linear[0], coef_init, "coef_init")
+        if intercept_init is not None:
+            if not names.intercepts:
+                raise ValueError("intercept_init is for a model with an intercept, which this one does not have.")
+            weights[names.intercepts[0]] = _like(linear[1], intercept_init, "intercept_init")
+        arrays = self.score_graph.arrays
+        return self.with_weights({name: values.T.reshape(arrays[name].shape) for name, values in weights.items()})
+
     def to_sklearn(self, feature_names=None):
         """
         Return the model as plain scikit-learn, see `InnerModel.to_sklearn`.
@@ -179,6 +270,7 @@ class FittedModel:
         model = self.inner.to_sklearn(
             self.preprocessing,
             self.score_graph,
+            self.target_transform,
             classes=self.classes,
             single_output=self.single_output,
             has_link=self.classes is None and self.inverse_link is not None,
@@ -186,6 +278,16 @@ class FittedModel:
         if feature_names is not None and not self.inner.has_steps:
             model.feature_names_in_ = feature_names
         return model
+
+
+def _like(weights, values, name):
+    """Return the values of a parameter in the shape and dtype of weights; those of one output may have any shape."""
+    values = np.array(values, dtype=weights.dtype)
+    if len(weights) == 1 and values.size == weights.size:
+        values = values.reshape(weights.shape)
+    if values.shape != weights.shape:
+        raise ValueError(f"Provided {name} does not match dataset.")
+    return values
 
 
 def _or_none(classes):

@@ -14,14 +14,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skort.exceptions import NotTrainableError
+from skort.estimators.target_transform import TargetTransform, fitted_target_transform
+from skort.exceptions import NotExportableError, NotTrainableError
 
 if TYPE_CHECKING:
     import onnx
 
     from skort.graphs.score_graph import ScoreSpec
 
-__all__ = ["InnerModel", "Preprocessing", "as_rows", "input_tags", "model_inside", "steps_to_fit"]
+__all__ = ["InnerModel", "Preprocessing", "as_rows", "input_tags", "layers", "model_inside", "steps_to_fit"]
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,18 @@ class InnerModel:
         Whether training starts at the model's own weights.
     name : str
         The name of the model's step.
+    target : TransformedTargetRegressor, FrozenEstimator around a fitted one, or None, default=None
+        What transforms y. None: nothing.
+    target_encloses_steps : bool, default=False
+        Whether the steps before the model are inside `target`.
     """
 
     transformers: Pipeline | None
     model: Any
     is_fitted: bool
     name: str
+    target: Any = None
+    target_encloses_steps: bool = False
 
     @classmethod
     def of(cls, estimator) -> "InnerModel":
@@ -54,12 +61,14 @@ class InnerModel:
         Parameters
         ----------
         estimator : estimator or onnx.ModelProto
-            A model, a `Pipeline` that ends in one, or a `FrozenEstimator` around either, at any depth.
+            A model, a `Pipeline` that ends in one, or a `FrozenEstimator` or `TransformedTargetRegressor` around
+            either, at any depth.
 
         Raises
         ------
         ValueError
-            Where a step before the model is no transformer, and for a pipeline without steps.
+            Where a step before the model is no transformer, for a pipeline without steps, and where a
+            `TransformedTargetRegressor` is between steps or inside another one.
         NotFittedError
             Where a frozen model or step is not fitted.
         """
@@ -68,7 +77,8 @@ class InnerModel:
             if not hasattr(step, "transform") or isinstance(step, type):
                 raise ValueError(f"estimator: the step {key!r} before the model is no transformer: {step!r}")
         memory = estimator.memory if isinstance(estimator, Pipeline) else None
-        return cls(clone(Pipeline(steps, memory=memory)) if steps else None, model, is_fitted, name)
+        transformers = clone(Pipeline(steps, memory=memory)) if steps else None
+        return cls(transformers, model, is_fitted, name, *_target(estimator))
 
     @property
     def has_steps(self) -> bool:
@@ -122,6 +132,49 @@ class InnerModel:
             raise ValueError(f"classes={classes} are not those of the fitted estimator: {fitted}.")
         return fitted
 
+    def check_labels(self, *, multi_label: bool) -> None:
+        """
+        Raise an error where the model cannot be trained on the labels of a y.
+
+        Parameters
+        ----------
+        multi_label : bool
+            Whether rows may have several labels.
+
+        Raises
+        ------
+        ValueError
+            For a multi-label y and a model that is no neural network, and where a fitted model had another kind of y.
+        """
+        from skort.graphs.families import FAMILY
+
+        is_network = FAMILY.get(type(self.model)) == "neural network"
+        if multi_label and not is_network:
+            raise ValueError(
+                f"y is multi-label, which estimator={type(self.model).__name__} is not trained on: use MLPClassifier, "
+                "or MultiOutputClassifier around one estimator a label."
+            )
+        if is_network and self.is_fitted and hasattr(self.model, "classes_"):
+            fitted = self.model.out_activation_ == "logistic" and self.model.n_outputs_ > 1
+            if fitted != multi_label:
+                kinds = "one label a row", "several labels a row"
+                raise ValueError(f"y has {kinds[multi_label]}, the fitted estimator had {kinds[fitted]}.")
+
+    def fit_target(self, y) -> TargetTransform:
+        """
+        Return the fitted transformer of y.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+
+        Raises
+        ------
+        ValueError
+            As `TransformedTargetRegressor` does.
+        """
+        return fitted_target_transform(self.target, y, encloses_steps=self.target_encloses_steps)
+
     def fit(self, X, y, spec: "Callable[..., ScoreSpec]", random_state, trainable):
         """
         Fit the steps before the model, and convert the model to ONNX.
@@ -146,11 +199,16 @@ class InnerModel:
             What they make of X.
         score_graph : ScoreGraph
             What is trained.
+
+        Warns
+        -----
+        UserWarning
+            Where a step gives other values as ONNX.
         """
         from skort.graphs.export import check_names
         from skort.graphs.initial import initial_score_graph
         from skort.graphs.trainable import select_trainable
-        from skort.graphs.transformers import sample, trainable_steps, transformer_graph
+        from skort.graphs.transformers import sample, trainable_steps
 
         transformers, some_rows, raw_X = self.transformers, sample(X), X
         dtype = spec(0).dtype
@@ -162,15 +220,15 @@ class InnerModel:
             if first is not None and transformers is not None:
                 transformers = transformers[:first] if first else None
                 X = _numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
-        graph = None if transformers is None else transformer_graph(transformers, some_rows, dtype)
-        check_names(score_graph, graph)
-        return Preprocessing(transformers, graph, dtype), X, score_graph
+        preprocessing = Preprocessing.of(transformers, some_rows, dtype)
+        check_names(score_graph, preprocessing.graph)
+        return preprocessing, X, score_graph
 
     def without_data(self) -> "InnerModel":
         """Return what a fitted model remembers of it: the model is an unfitted clone, where it is an estimator."""
         return dataclasses.replace(self, model=clone(self.model)) if isinstance(self.model, BaseEstimator) else self
 
-    def to_sklearn(self, preprocessing, score_graph, *, classes, single_output, has_link):
+    def to_sklearn(self, preprocessing, score_graph, target_transform, *, classes, single_output, has_link):
         """
         Return fitted steps and the model, with trained weights, as plain scikit-learn.
 
@@ -179,6 +237,7 @@ class InnerModel:
         preprocessing : Preprocessing
         score_graph : ScoreGraph
             With the trained weights.
+        target_transform : TargetTransform
         classes : ndarray of shape (n_classes,) or None
         single_output : bool
             Whether a regressor was fitted on a y of one dimension.
@@ -214,8 +273,16 @@ class InnerModel:
         coefs = [score_graph.arrays[name].copy() for name in names.coefficients]
         intercepts = [score_graph.arrays[name].flatten() for name in names.intercepts]
         intercepts = intercepts or [np.zeros(coefs[-1].shape[1], coefs[-1].dtype)]
-        model = trained_model(self.model, coefs, intercepts, classes, single_output=single_output)
-        return Pipeline([*((key, _thawed(step)) for key, step in kept), (self.name, model)]) if steps else model
+        # A TransformedTargetRegressor trains one column as a y of one dimension.
+        one_column = single_output if self.target is None else score_graph.n_outputs == 1
+        model = trained_model(self.model, coefs, intercepts, classes, single_output=one_column)
+        whole = Pipeline([*((key, _thawed(step)) for key, step in kept), (self.name, model)]) if steps else model
+        if self.target is None:
+            return whole
+        if self.target_encloses_steps or not steps:
+            return _with_target(self.target, whole, target_transform, single_output)
+        whole.steps[-1] = (self.name, _with_target(self.target, model, target_transform, single_output))
+        return whole
 
 
 def model_inside(estimator):
@@ -224,14 +291,89 @@ def model_inside(estimator):
 
 
 def steps_to_fit(estimator) -> list[str]:
-    """Return the names of the steps before the model that need a fit."""
+    """Return the names of the steps before the model that need a fit, that of y included."""
     steps, *_ = _split(estimator)
+    target, _ = _target(estimator)
+    if target is not None and getattr(target, "transformer", None) is not None:
+        steps = [*steps, ("transformer", target.transformer)]
     return [key for key, step in steps if not isinstance(step, FrozenEstimator) and get_tags(step).requires_fit]
 
 
-def _split(estimator):
+def layers(estimator, *, is_fitted: bool = False):
+    """
+    Yield an estimator, what it holds, and so on down to the model.
+
+    Parameters
+    ----------
+    estimator : estimator or onnx.ModelProto
+    is_fitted : bool, default=False
+        Whether it is inside a `FrozenEstimator`.
+
+    Yields
+    ------
+    layer : estimator or onnx.ModelProto
+    is_fitted : bool
+        Whether it is inside a `FrozenEstimator`.
+    """
+    yield estimator, is_fitted
     if isinstance(estimator, FrozenEstimator):
-        steps, model, _, name = _split(estimator.estimator)
+        yield from layers(estimator.estimator, is_fitted=True)
+    elif isinstance(estimator, Pipeline) and estimator.steps:
+        yield from layers(estimator.steps[-1][1], is_fitted=is_fitted)
+    elif _transforms_target(estimator):
+        yield from layers(_regressor(estimator, is_fitted), is_fitted=is_fitted)
+
+
+def _transforms_target(estimator):
+    """Return whether an estimator is a `TransformedTargetRegressor`."""
+    # Imported when it is needed: it takes most of the time of `import skort`.
+    from sklearn.compose import TransformedTargetRegressor
+
+    return isinstance(estimator, TransformedTargetRegressor)
+
+
+def _regressor(estimator, is_fitted):
+    """Return what is inside a `TransformedTargetRegressor`."""
+    from sklearn.linear_model import LinearRegression
+
+    if is_fitted:
+        check_is_fitted(estimator)
+        return estimator.regressor_
+    return LinearRegression() if estimator.regressor is None else estimator.regressor
+
+
+def _target(estimator):
+    """Return what transforms y, frozen where it is fitted, or None; and whether all steps are inside it."""
+    whole = list(layers(estimator))
+    places = [i for i, (layer, _) in enumerate(whole) if _transforms_target(layer)]
+    if not places:
+        return None, False
+    outside, inside = (
+        any(isinstance(layer, Pipeline) and len(layer.steps) > 1 for layer, _ in part)
+        for part in (whole[: places[0]], whole[places[0] :])
+    )
+    if len(places) > 1 or (outside and inside):
+        raise ValueError(
+            "estimator: a TransformedTargetRegressor is between steps or inside another one. Use one, and put all "
+            "steps inside it, or all before it."
+        )
+    target, is_fitted = whole[places[0]]
+    return FrozenEstimator(target) if is_fitted else target, inside
+
+
+def _with_target(target, model, transform, single_output):
+    """Return a fitted `TransformedTargetRegressor` around a fitted model."""
+    fitted = clone(_thawed(target))
+    fitted.regressor_, fitted.transformer_ = model, transform.transformer
+    fitted._training_dim = 1 if single_output else 2
+    return fitted
+
+
+def _split(estimator, *, is_fitted=False):
+    if _transforms_target(estimator):
+        return _split(_regressor(estimator, is_fitted), is_fitted=is_fitted)
+    if isinstance(estimator, FrozenEstimator):
+        steps, model, _, name = _split(estimator.estimator, is_fitted=True)
         for _, fitted in [*steps, (name, model)]:
             # An ONNX model has nothing to fit; what is no estimator at all is refused with the model.
             if hasattr(fitted, "fit"):
@@ -242,15 +384,16 @@ def _split(estimator):
     if not estimator.steps:
         raise ValueError("estimator: the Pipeline has no steps.")
     *before, (name, last) = estimator.steps
-    steps, model, is_fitted, inner_name = _split(last)
+    steps, model, model_is_fitted, inner_name = _split(last, is_fitted=is_fitted)
     if steps:
         memory = last.memory if isinstance(last, Pipeline) else None
         before, name = [*before, (name, Pipeline(steps, memory=memory))], inner_name
-    return [(k, s) for k, s in before if s is not None and s != "passthrough"], model, is_fitted, name
+    return [(k, s) for k, s in before if s is not None and s != "passthrough"], model, model_is_fitted, name
 
 
 def input_tags(estimator):
     """Return what the first step of a pipeline, fitted or not, says that it takes; None for anything else."""
+    estimator = getattr(estimator, "regressor", estimator)
     (_, first), *_ = getattr(estimator, "steps", None) or [(None, None)]
     if not hasattr(first, "__sklearn_tags__") or isinstance(first, type):
         return None
@@ -292,11 +435,46 @@ class Preprocessing:
         The same as ONNX.
     dtype : dtype
         float32 or float64, of what comes out.
+    obstacle : str or None, default=None
+        Why there is no ONNX of the steps: the message of the error that an export raises.
     """
 
     transformers: Pipeline | None
     graph: "onnx.ModelProto | None"
     dtype: DTypeLike
+    obstacle: str | None = None
+
+    @classmethod
+    def of(cls, transformers: Pipeline | None, some_rows, dtype: DTypeLike) -> "Preprocessing":
+        """
+        Return fitted steps with their ONNX, or why they have none, compared with scikit-learn on some rows.
+
+        Warns
+        -----
+        UserWarning
+            Where a step gives other values as ONNX.
+        """
+        from skort.graphs.transformers import transformer_graph
+
+        if transformers is None:
+            return cls(None, None, dtype)
+        try:
+            return cls(transformers, transformer_graph(transformers, some_rows, dtype), dtype)
+        except NotExportableError as error:
+            return cls(transformers, None, dtype, str(error))
+
+    def exported(self) -> "onnx.ModelProto | None":
+        """
+        Return the steps as ONNX; None where there are no steps.
+
+        Raises
+        ------
+        NotExportableError
+            Where a step cannot be part of an ONNX model.
+        """
+        if self.obstacle is not None:
+            raise NotExportableError(self.obstacle)
+        return self.graph
 
     def transform(self, X):
         """Return what the steps make of X: an array or a CSR matrix of `dtype`."""

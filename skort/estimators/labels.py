@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets, type_of_target
 
 from skort.estimators.rows import is_plain
 
@@ -34,6 +34,11 @@ class EncodedTarget(NamedTuple):
     classes: np.ndarray | None
     single_output: bool = True
 
+    @property
+    def multi_label(self) -> bool:
+        """Whether each row may have several labels."""
+        return self.classes is not None and not self.single_output
+
 
 def encoded(y: Any, classes: np.ndarray | None, dtype: str) -> EncodedTarget:
     """
@@ -41,7 +46,8 @@ def encoded(y: Any, classes: np.ndarray | None, dtype: str) -> EncodedTarget:
 
     Parameters
     ----------
-    y : array-like of shape (n_samples,)
+    y : array-like of shape (n_samples,), or ndarray of shape (n_samples, n_labels)
+        Labels; or 1 where a row has a label, 0 elsewhere.
     classes : ndarray of shape (n_classes,) or None
         All possible labels, sorted. None: those in y.
     dtype : {"float32", "float64"}
@@ -49,12 +55,12 @@ def encoded(y: Any, classes: np.ndarray | None, dtype: str) -> EncodedTarget:
     Returns
     -------
     encoded : EncodedTarget
-        Its target holds 0 and 1, in one column for two classes, and in one column per class for more.
+        Its target holds 0 and 1, in one column for two classes, and in one column per class or label for more.
 
     Raises
     ------
     ValueError
-        If labels are unknown, of one class only, or of a type that cannot be exported.
+        If labels are unknown or of one class only.
 
     Examples
     --------
@@ -66,8 +72,8 @@ def encoded(y: Any, classes: np.ndarray | None, dtype: str) -> EncodedTarget:
            [1., 0., 0.],
            [0., 0., 1.]], dtype=float32), array(['a', 'b', 'c'], dtype='<U1'))
     """
-    from skort.graphs.export import label_tensor
-
+    if np.ndim(y) == 2 and type_of_target(y) == "multilabel-indicator":
+        return _encoded_labels(y, classes, dtype)
     # A vector of integers, booleans or text needs no check: it can only be labels.
     if classes is None or not is_plain(y) or y.ndim > 1 or y.dtype.kind == "f":
         y = column_or_1d(y, warn=True)
@@ -80,13 +86,21 @@ def encoded(y: Any, classes: np.ndarray | None, dtype: str) -> EncodedTarget:
         raise ValueError(f"y contains labels that are not among the known classes: {unknown}.")
     if len(classes) < 2:
         raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class.")
-    # This raises the error for labels that cannot be exported before the training, not after it.
-    label_tensor(classes)
     if len(classes) == 2:
         return EncodedTarget(y, codes.reshape(-1, 1).astype(dtype), classes)
     target = np.zeros((len(codes), len(classes)), dtype)
     target[np.arange(len(codes)), codes] = 1
     return EncodedTarget(y, target, classes)
+
+
+def _encoded_labels(y, classes, dtype):
+    """Encode a multi-label y."""
+    if not np.isin(y, [0, 1]).all():
+        raise ValueError("A multi-label y has 1 where a row has a label and 0 elsewhere.")
+    labels = np.arange(y.shape[1])
+    if classes is not None and not np.array_equal(classes, labels):
+        raise ValueError(f"y has {len(labels)} columns of labels: classes must be {labels.tolist()}.")
+    return EncodedTarget(y, y.astype(dtype), labels, single_output=False)
 
 
 def streamed_classes(estimator: Any, classes: ArrayLike | None) -> np.ndarray:

@@ -35,11 +35,13 @@ class ClassifierPredictions(BaseOrtSGD):
 
         Returns
         -------
-        y : ndarray of shape (n_samples,)
+        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Labels; after a multi-label y 1 in int64 where a row has the label, 0 elsewhere.
         """
         from skort.graphs.export import LABEL
 
-        return np.asarray(self._run(LABEL, X)).astype(self.classes_.dtype)
+        numbers = self._run(LABEL, X)
+        return self._fitted.labels(numbers)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """
@@ -52,7 +54,8 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         score : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In float64. Two classes have one score, that of `classes_[1]`, which is predicted if the score is positive.
+            In float64. Two classes have one score, that of `classes_[1]`, which is predicted if the score is positive,
+            as each label of a multi-label y is.
         """
         from skort.graphs.export import SCORE
 
@@ -71,7 +74,8 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In the `dtype` of the fit; a row sums to one in this precision.
+            In the `dtype` of the fit; a row sums to one in this precision, but for a multi-label y, whose probabilities
+            are those of each label by itself.
         """
         from skort.graphs.export import PROBABILITIES
 
@@ -93,6 +97,8 @@ class ClassifierPredictions(BaseOrtSGD):
             rounded to zero. With "modified_huber" they are minus infinity for a probability of zero.
         """
         check_is_fitted(self)
+        if self._fitted.multi_label:
+            return log_expit(self.decision_function(X))
         if not isinstance(self._fitted.loss, LogLoss):
             with np.errstate(divide="ignore"):
                 return np.log(self.predict_proba(X), dtype=np.float64)

@@ -25,6 +25,7 @@ from skort.estimators.names import (
 )
 from skort.estimators.rows import is_plain
 from skort.objective.base import ScoreLoss
+from skort.objective.log_link_losses import GammaLoss, PoissonLoss
 from skort.objective.losses import REGRESSION_LOSSES
 from skort.objective.penalties import Penalty
 
@@ -52,8 +53,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         pipeline before the model are cloned, fitted once on all rows, and part of the exported model; they get X as it
         is, and no `sample_weight`, as in scikit-learn's own pipelines. `FrozenEstimator(fitted)`: a fitted model or
         pipeline, whose weights are the initial ones and whose steps are not fitted again. It may be of another type,
-        where its ONNX graph has weights with a gradient. `onnx.ModelProto`: one input of floats, one output of floats;
-        its weights are the initial ones. It is not changed.
+        where its ONNX graph has weights with a gradient. `TransformedTargetRegressor`: its transformer is fitted to y,
+        the model is trained on the transformed y, predictions and scores are in units of y. `onnx.ModelProto`: one
+        input of floats, one output of floats; its weights are the initial ones. It is not changed.
     solver : {"auto", "graph", "agent", "session"}, default="auto"
         What makes the gradient steps: "graph" for the whole step as one ONNX graph, on any onnxruntime; "agent" for
         ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11).
@@ -75,14 +77,15 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         "auto": that of the model inside, in its own units: a long fit ends at scikit-learn's own optimum. Where it has
         none, `alpha` alone means "l2". The penalty is that of the weights that multiply inputs; intercepts have none,
         but for liblinear's models (`LinearSVC`, `LinearSVR`, `LogisticRegression(solver="liblinear")`). "l1" makes
-        weights exactly zero, in mini-batches too (but see `average`). An instance of `skort.objective.ElasticPenalty` can give
-        each weight its own strength; an instance has its own `alpha` and `l1_ratio`.
+        weights exactly zero, in mini-batches too (but see `average`). An instance of `skort.objective.ElasticPenalty`
+        can give each weight its own strength; an instance has its own `alpha` and `l1_ratio`.
     alpha : float or "auto", default="auto"
         Strength of the penalty, not negative. "auto": that of the model inside, for instance 1 / (C S) of a
         `LogisticRegression`, with S the sum of the sample weights of the fit, or of the first `partial_fit`; 1e-4 for
         a penalty that the model inside does not have.
-    l1_ratio : float or "auto", default="auto"
-        "auto": that of the model inside, or 0.15. Of "elasticnet": between 0 for "l2" and 1 for "l1".
+    l1_ratio : float, "auto" or None, default="auto"
+        "auto": that of the model inside, or 0.15. Of "elasticnet": between 0 for "l2" and 1 for "l1". Others may have
+        None.
     optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
         "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.optimizers`, which may be given with other
@@ -106,8 +109,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     tol : float or None, default=1e-4
         Training ends where the loss of an epoch was above the best loss minus `tol` for `n_iter_no_change` epochs in a
         row (learning rate "adaptive": where it can no longer fall). None: after `max_iter` epochs.
-    n_iter_no_change : int, default=5
-        See `tol`.
+    n_iter_no_change : int or inf, default=5
+        See `tol`. `numpy.inf`: `tol` ends no training.
     early_stopping : bool, default=False
         Whether the score of a validation set takes the place of the loss, and the weights of its best epoch are
         restored. It is `X_val`, `y_val` of `fit`, or a random part of the rows, which is not trained on.
@@ -153,7 +156,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     weights_ : dict of str to ndarray
         Copies of all weights, trained or not, by their names in `onnx_`.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients, where the model is linear. After a pipeline's steps: of the transformed features.
+        Coefficients, where the model is linear. After a pipeline's steps: of the transformed features. In a
+        `TransformedTargetRegressor`: for the transformed y.
     intercept_ : ndarray of shape (1,) or (n_outputs,)
         Intercepts, where the model is linear.
     onnx_ : onnx.ModelProto
@@ -229,7 +233,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         quantile: float | Auto = "auto",
         penalty: PenaltyName | Penalty | None = "auto",
         alpha: float | Auto = "auto",
-        l1_ratio: float | Auto = "auto",
+        l1_ratio: float | Auto | None = "auto",
         optimizer: OptimizerName | Optimizer = "sgd",
         max_grad_norm: float | None = None,
         learning_rate: ScheduleName | Callable[[int], float] = "constant",
@@ -238,7 +242,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         batch_size: int | Auto = "auto",
         max_iter: int = 1000,
         tol: float | None = 1e-4,
-        n_iter_no_change: int = 5,
+        n_iter_no_change: int | float = 5,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         scoring: str | Callable | None = None,
@@ -279,6 +283,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         sample_weight: ArrayLike | None = None,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
+        *,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
     ) -> "OrtSGDRegressor":
         """
         Train on X and y; an earlier fit is forgotten.
@@ -295,6 +302,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         X_val, y_val : array-like, default=None
             A validation set, like X and y: it is scored after every epoch (`validation_scores_`), and decides when
             training ends where `early_stopping` is True.
+        coef_init, intercept_init : array-like, default=None
+            Initial weights of a linear model, of the shapes of `coef_` and `intercept_`, in place of zeros and of those
+            of `warm_start` or a fitted model.
 
         Returns
         -------
@@ -303,9 +313,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Raises
         ------
         ValueError
-            For a parameter, X, y or `sample_weight` that is not as described, for a step of a pipeline that cannot be
-            part of an ONNX model, and where the training diverges. After any error the estimator is as it was before,
-            but for an error of a callback after the first epoch: then it is fitted up to the last whole epoch.
+            For a parameter, X, y or `sample_weight` that is not as described, and where the training diverges. After
+            any error the estimator is as it was before, but for an error of a callback after the first epoch: then it
+            is fitted up to the last whole epoch.
         NotTrainableError
             Where `estimator` is not a model that can be trained; a `ValueError`.
         RuntimeNotAvailableError
@@ -317,10 +327,11 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         ConvergenceWarning
             Where `max_iter` ended the training before `tol` did.
         UserWarning
-            Where a step of a pipeline gives other values as ONNX than in scikit-learn, and where a `KeyboardInterrupt`
-            ended the training: then it is fitted up to the last whole epoch.
+            Where a step of a pipeline cannot be part of an ONNX model: then everything works but the export, which
+            raises the same message. Where a step gives other values as ONNX than in scikit-learn. Where a
+            `KeyboardInterrupt` ended the training: then it is fitted up to the last whole epoch.
         """
-        return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val)
+        return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val, init=(coef_init, intercept_init))
 
     @available_if(can_partial_fit)
     @_fit_context(prefer_skip_nested_validation=False)
@@ -379,10 +390,12 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         """
         from skort.graphs.export import PREDICTION
 
-        prediction = self._run(PREDICTION, X).astype(np.float64)
+        prediction = self._fitted.target_transform.inverse(self._run(PREDICTION, X).astype(np.float64))
         return prediction.ravel() if self._fitted.single_output else prediction
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
+        loss = self._losses.get(self.loss) if isinstance(self.loss, str) else type(self.loss)
+        tags.target_tags.positive_only = loss in (GammaLoss, PoissonLoss)
         return tags

@@ -16,8 +16,10 @@ from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES, largest_rate, rate
 from skort.descent.update import Update
 from skort.estimators.hardware import training_device
+from skort.estimators.labels import EncodedTarget
 from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty
 from skort.objective.base import ScoreLoss
+from skort.objective.classification_losses import LogLoss, MultiLabelLogLoss
 from skort.objective.own import OwnObjective
 from skort.objective.penalties import Penalty
 
@@ -125,6 +127,21 @@ class Settings:
     def renewed(self, estimator) -> "Settings":
         """Return the settings that changed parameters make of the same model and the same size."""
         return Settings.of(estimator, self.own, self.size)
+
+    def for_target(self, encoded: EncodedTarget) -> "Settings":
+        """
+        Return the settings for a target: several labels have a log-loss each.
+
+        Raises
+        ------
+        ValueError
+            Where the loss is no loss of several labels.
+        """
+        if not encoded.multi_label or isinstance(self.loss, MultiLabelLogLoss):
+            return self
+        if not isinstance(self.loss, LogLoss):
+            raise ValueError(f'A multi-label y needs loss="log_loss", got {self.given["loss"]!r}.')
+        return dataclasses.replace(self, loss=MultiLabelLogLoss())
 
     def hold(self, estimator) -> bool:
         """Return whether an estimator has the parameters, to their last part, that these settings were made from."""

@@ -111,7 +111,7 @@ def _random_part(estimator, y, rows, random_state):
     from sklearn.model_selection import train_test_split
 
     fraction = estimator.validation_fraction
-    stratify = y[rows] if is_classifier(estimator) else None
+    stratify = y[rows] if is_classifier(estimator) and y.ndim == 1 else None
     try:
         _, held_out = train_test_split(rows, test_size=fraction, random_state=random_state, stratify=stratify)
     except ValueError as error:

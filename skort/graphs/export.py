@@ -10,6 +10,7 @@ import onnx.helper
 import onnx.version_converter
 from onnx import helper, numpy_helper
 
+from skort.exceptions import NotExportableError
 from skort.graphs.score_graph import ScoreGraph
 from skort.onnx_text import IR_VERSION, Fragment, import_each_domain_once, inlined, onnx_dtype
 from skort.version import __version__
@@ -32,6 +33,8 @@ LABEL = "label"
 PROBABILITIES = "probabilities"
 # The name of the raw score, a result inside the model of a classifier.
 SCORE = "skort_score"
+# The name of a prediction before the inverse of the transformer of y.
+_TRANSFORMED = "skort_transformed_target"
 
 _OLDEST_OPSET = 13
 
@@ -48,6 +51,12 @@ label (score, classes) => (label) {
     column = ArgMax <axis = 1, keepdims = 0> (score)
     label = Gather <axis = 0> (classes, column)
 }"""
+_LABELS = """
+labels (score) => (label) {
+    zero = Constant <value = float {0}> ()
+    has_label = Greater (score, zero)
+    label = Cast <to = 7> (has_label)
+}"""
 _IDENTITY = """
 identity (score) => (prediction) {
     prediction = Identity (score)
@@ -58,6 +67,7 @@ def regressor_model(
     score_graph: ScoreGraph,
     transformers: onnx.ModelProto | None = None,
     inverse_link: str | onnx.FunctionProto | None = None,
+    inverse_target: str | None = None,
 ) -> onnx.ModelProto:
     """
     Return the model X -> `PREDICTION`, of shape (any, n_outputs).
@@ -69,10 +79,17 @@ def regressor_model(
         The steps before the score graph.
     inverse_link : str or onnx.FunctionProto, default=None
         The function `(score) => (prediction)`, as for `skort.onnx_text.function`. None: the prediction is the score.
+    inverse_target : str, default=None
+        The function `(transformed) => (target)` of `skort.graphs.target_inverse`, after the inverse link. None: y was
+        trained as it is.
     """
     model = _raw_score(score_graph, transformers)
     head = Fragment(score_graph.dtype)
-    head.call(inverse_link or _IDENTITY, [score_graph.score_name], [PREDICTION])
+    if inverse_target is None:
+        head.call(inverse_link or _IDENTITY, [score_graph.score_name], [PREDICTION])
+    else:
+        head.call(inverse_link or _IDENTITY, [score_graph.score_name], [_TRANSFORMED])
+        head.call(inverse_target, [_TRANSFORMED], [PREDICTION])
     model.graph.node.extend(head.nodes)
     info = helper.make_tensor_value_info(PREDICTION, onnx_dtype(score_graph.dtype), [None, score_graph.n_outputs])
     return _finished(inlined(model, head), [info])
@@ -83,6 +100,8 @@ def classifier_model(
     classes: np.ndarray,
     transformers: onnx.ModelProto | None = None,
     inverse_link: str | onnx.FunctionProto | None = None,
+    *,
+    multi_label: bool = False,
 ) -> onnx.ModelProto:
     """
     Return the model X -> `LABEL`, of shape (any,), and `PROBABILITIES`, of shape (any, n_classes).
@@ -97,14 +116,20 @@ def classifier_model(
     inverse_link : str or onnx.FunctionProto, default=None
         The function `(score) => (probabilities)`, as for `skort.onnx_text.function`. None: there is no output
         `PROBABILITIES`.
+    multi_label : bool, default=False
+        True: a row has each of the labels, or has it not; `LABEL` has shape (any, n_classes), 1 or 0 in int64.
     """
     model = _raw_score(score_graph, transformers)
     labels = label_tensor(classes)
-    model.graph.initializer.append(labels)
     head = Fragment(score_graph.dtype)
     head.node("Identity", [score_graph.score_name], [SCORE])
-    head.call(_BINARY_LABEL if score_graph.n_outputs == 1 else _LABEL, [SCORE, labels.name], [LABEL])
-    outputs = [helper.make_tensor_value_info(LABEL, labels.data_type, [None])]
+    if multi_label:
+        head.call(_LABELS, [SCORE], [LABEL])
+        outputs = [helper.make_tensor_value_info(LABEL, onnx.TensorProto.INT64, [None, len(classes)])]
+    else:
+        model.graph.initializer.append(labels)
+        head.call(_BINARY_LABEL if score_graph.n_outputs == 1 else _LABEL, [SCORE, labels.name], [LABEL])
+        outputs = [helper.make_tensor_value_info(LABEL, labels.data_type, [None])]
     if inverse_link is not None:
         head.call(inverse_link, [SCORE], [PROBABILITIES])
         shape = [None, len(classes)]
@@ -199,7 +224,7 @@ def label_tensor(classes: np.ndarray) -> onnx.TensorProto:
 
     Raises
     ------
-    ValueError
+    NotExportableError
         For labels that ONNX cannot hold.
     """
     # Unsigned ints keep their type: int64 is too small for the largest. Other labels get the types of Python.
@@ -210,7 +235,7 @@ def label_tensor(classes: np.ndarray) -> onnx.TensorProto:
             raise ValueError
         return numpy_helper.from_array(labels.astype(object) if labels.dtype.kind == "U" else labels, "skort_classes")
     except ValueError as error:  # numpy_helper raises it, too, for text that is no Unicode
-        raise ValueError(
+        raise NotExportableError(
             f"y has labels of dtype {classes.dtype}, such as {classes[0]!r}, that an ONNX model cannot return. "
             "Use ints, floats, bools or strings."
         ) from error

@@ -184,7 +184,7 @@ def trained_model(
     classes : ndarray of shape (n_classes,), default=None
         The labels of a classifier.
     single_output : bool, default=True
-        Whether a regressor was fitted on a y of one dimension.
+        Whether the y had one dimension. A classifier of several is multi-label.
 
     Returns
     -------
@@ -195,19 +195,19 @@ def trained_model(
     if isinstance(model, linear_model.RANSACRegressor):
         fitted.estimator_ = trained_model(score_model(model), coefs, intercepts, single_output=single_output)
     elif FAMILY[type(model)] == "neural network":
-        _write_network(fitted, coefs, intercepts, classes)
+        _write_network(fitted, coefs, intercepts, classes, single_output)
     else:
         _write_linear(fitted, coefs[0].T, intercepts[0], classes, single_output)
     return fitted
 
 
-def _write_network(model, coefs, intercepts, classes):
+def _write_network(model, coefs, intercepts, classes, single_output):
     model.coefs_, model.intercepts_ = coefs, intercepts
     model.n_layers_, model.n_outputs_ = len(coefs) + 1, len(intercepts[-1])
     model.out_activation_ = "exp" if has_log_link(model) else "identity"
     if classes is not None:
-        model.out_activation_ = "logistic" if model.n_outputs_ == 1 else "softmax"
-        model._label_binarizer = LabelBinarizer().fit(classes)
+        model.out_activation_ = "softmax" if single_output and model.n_outputs_ > 1 else "logistic"
+        model._label_binarizer = LabelBinarizer().fit(classes if single_output else np.eye(len(classes), dtype=int))
         model.classes_ = classes
 
 

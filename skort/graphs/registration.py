@@ -11,6 +11,7 @@ from skl2onnx.common.data_types import Int64TensorType, StringTensorType, guess_
 from sklearn.base import ClassifierMixin, is_classifier
 
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES, SCORE
+from skort.graphs.target_registration import register_transformed_target
 
 __all__ = ["register"]
 
@@ -38,6 +39,7 @@ def register(estimator_class: type) -> None:
     estimator_class : type
         A class of regressors or classifiers whose fitted instances have `onnx_`.
     """
+    register_transformed_target()
     skl2onnx.update_registered_converter(
         estimator_class,
         f"{estimator_class.__module__}.{estimator_class.__qualname__}",
@@ -57,6 +59,10 @@ def _set_output_types(operator):
         operator.outputs[0].set_type(numbers([rows, columns]))
         return
     classes = estimator.classes_
+    if _is_multi_label(estimator):
+        operator.outputs[0].set_type(Int64TensorType([rows, len(classes)]))
+        operator.outputs[1].set_type(numbers([rows, len(classes)]))
+        return
     if estimator.onnx_.graph.output[0].type.tensor_type.elem_type == TensorProto.STRING:
         label = StringTensorType
     elif np.array_equal(classes, classes.astype(np.int64)):
@@ -68,6 +74,11 @@ def _set_output_types(operator):
         )
     operator.outputs[0].set_type(label([rows]))
     operator.outputs[1].set_type(numbers([rows, len(classes)]))
+
+
+def _is_multi_label(classifier):
+    """Return whether a row may have several labels: then "label" is a matrix."""
+    return len(classifier.onnx_.graph.output[0].type.tensor_type.shape.dim) == 2
 
 
 def _convert(scope, operator, container):
@@ -124,7 +135,7 @@ def _results(nodes, operator, container, types):
     if prefix + PROBABILITIES in types and not raw_scores:
         return [prefix + LABEL, prefix + PROBABILITIES]
     score = prefix + SCORE
-    if len(estimator.classes_) == 2:
+    if len(estimator.classes_) == 2 and not _is_multi_label(estimator):
         score = nodes.add("Concat", [nodes.add("Neg", [score]), score], axis=1)
         types[score] = types[prefix + SCORE]
     return [prefix + LABEL, score]

@@ -1,5 +1,6 @@
 """The steps before a model: fitted scikit-learn transformers as ONNX, compared with scikit-learn."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from skort.exceptions import NotExportableError
 from skort.graphs.conversion import to_onnx
 from skort.graphs.raw_inputs import RawInput, feeds, raw_inputs
 from skort.graphs.score_graph import ScoreGraph, find_weights
@@ -28,6 +30,8 @@ __all__ = ["Obstacle", "StepGraphs", "sample", "trainable_steps", "transformer_g
 _SAMPLE = 100
 # A larger difference between both, in standard deviations of a column, is more than rounding.
 _TOLERANCE = 1e-3
+# Where in its C++ sources an error of ONNX Runtime arose.
+_PLACE = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : |\S+\.(?:cc|h):\d+ .*?\)(?:::\S+| const)* ")
 
 
 def sample(X: Any) -> Any:
@@ -56,7 +60,7 @@ def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.
 
     Raises
     ------
-    ValueError
+    NotExportableError
         Where a step cannot be converted or its conversion does not run. The error names the step.
 
     Warns
@@ -70,8 +74,9 @@ def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.
         model, difference = _convert(transformers, X, dtype)
     except _ConversionError as error:
         name, reason = next(_failures(transformers, X, dtype), (steps[-1], error))
-        raise ValueError(
-            f"estimator: the step {name!r} cannot be part of an ONNX model in {dtype}: {reason} Instead, {cure}"
+        raise NotExportableError(
+            f"estimator: the step {name!r} cannot be part of an ONNX model in {dtype}: {reason} For an ONNX model of "
+            f"the rest, {cure}"
         ) from error
     if difference > _TOLERANCE:
         beginnings = ((name, transformers[: i + 1]) for i, name in enumerate(steps[:-1]))
@@ -161,8 +166,9 @@ def _step_graph(name: str, step: Any, dtype: DTypeLike) -> ScoreGraph | Obstacle
 
 
 def _described(error: Exception) -> str:
-    """Return the type and the first line of an error."""
-    return f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
+    """Return the type and the first line of an error, as a sentence."""
+    reason = _PLACE.sub("", (str(error) or "no reason given").splitlines()[0]).strip().rstrip(".")
+    return f"{type(error).__name__}: {reason}"
 
 
 def _named_weights(model: onnx.ModelProto, step: str) -> ScoreGraph:
@@ -198,15 +204,15 @@ def _convert(transformers: Pipeline, X: Any, dtype: DTypeLike) -> tuple[onnx.Mod
     # Transformers with copy=False change the rows, so they get a copy.
     expected = transformers.transform(_safe_indexing(X, np.arange(_num_samples(X))))
     expected = np.asarray(expected.toarray() if scipy.sparse.issparse(expected) else expected, dtype=np.float64)
-    inputs = raw_inputs(X)
     # skl2onnx and the runtime raise errors of many kinds for what they cannot convert or run.
     try:
-        model = _joined_columns(transformers, inputs, dtype)
-        _cast_output(model, dtype)
+        inputs = raw_inputs(X)
         with np.errstate(over="ignore"):
+            model = _joined_columns(transformers, inputs, dtype)
+            _cast_output(model, dtype)
             values = InferenceModel(model).run(model.graph.output[0].name, feeds(X, inputs, dtype))
     except Exception as error:
-        raise _ConversionError(_described(error)) from error
+        raise _ConversionError(f"{_described(error)}.") from error
     if len(model.graph.output) > 1 or values.shape != expected.shape:
         raise _ConversionError("its conversion gives something else than its transform.")
     if not np.isfinite(values[np.isfinite(expected)]).all():

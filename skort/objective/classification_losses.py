@@ -6,7 +6,15 @@ Two classes have one score and the target 0 or 1. More classes have one score ea
 
 from skort.objective.base import TextLoss
 
-__all__ = ["ClassificationLoss", "Hinge", "LogLoss", "ModifiedHuber", "PerceptronLoss", "SquaredHinge"]
+__all__ = [
+    "ClassificationLoss",
+    "Hinge",
+    "LogLoss",
+    "ModifiedHuber",
+    "MultiLabelLogLoss",
+    "PerceptronLoss",
+    "SquaredHinge",
+]
 
 
 class ClassificationLoss(TextLoss):
@@ -101,6 +109,42 @@ sigmoid (score) => (probabilities) {
         return """\
 softmax (score) => (probabilities) {
     probabilities = Softmax <axis = 1> (score)
+}"""
+
+
+class MultiLabelLogLoss(ClassificationLoss):
+    r"""
+    The log-loss of several labels, each of which a row may have: of one sigmoid a label.
+
+    With one score :math:`s_k` and one target :math:`y_k \in \{0, 1\}` a label, summed over the labels,
+
+    .. math:: loss(y, s) = \sum_k \log(1 + e^{s_k}) - y_k s_k, \qquad
+        \frac{\partial loss}{\partial s_k} = p_k - y_k, \quad p_k = \frac{1}{1 + e^{-s_k}}
+
+    as in `sklearn.neural_network.MLPClassifier`. `LogLoss` becomes this one where y has several columns.
+
+    Examples
+    --------
+    >>> from skort.objective.classification_losses import MultiLabelLogLoss
+    >>> print(MultiLabelLogLoss().inverse_link_function(3))
+    sigmoid_of_each (score) => (probabilities) {
+        probabilities = Sigmoid (score)
+    }
+    """
+
+    def value_function(self, n_outputs):
+        """Return the ONNX function `(score, target) => (loss)`."""
+        return LogLoss().value_function(1)
+
+    def gradient_function(self, n_outputs):
+        """Return the ONNX function `(score, target) => (gradient)`."""
+        return LogLoss().gradient_function(1)
+
+    def inverse_link_function(self, n_outputs):
+        """Return the sigmoid of each score, `(score) => (probabilities)`."""
+        return """\
+sigmoid_of_each (score) => (probabilities) {
+    probabilities = Sigmoid (score)
 }"""
 
 

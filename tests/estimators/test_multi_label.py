@@ -1,0 +1,172 @@
+"""Multi-label y: one sigmoid a label, as in scikit-learn's MLPClassifier."""
+
+import pickle
+
+import numpy as np
+import pytest
+import skl2onnx
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 4))
+Y = (X @ RNG.normal(size=(4, 3)) + 0.3 * RNG.normal(size=(150, 3)) > 0.2).astype(int)
+
+
+def network(**options):
+    return MLPClassifier((6,), activation="tanh", **options)
+
+
+def fitted(y):
+    return FrozenEstimator(network(tol=10.0, n_iter_no_change=1).fit(X, y))
+
+
+def trained(inner=None, **options):
+    options = {"max_iter": 20, "tol": None, "random_state": 0, "dtype": "float64", **options}
+    return OrtSGDClassifier(network() if inner is None else inner, **options)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_full_batch_steps_are_scikit_learns(n_labels, weighted, solver):
+    y = Y[:, :n_labels]
+    dtype, rtol = ("float32", 1e-4) if solver == "session" else ("float64", 1e-9)
+    options = {"sample_weight": RNG.uniform(0.5, 2, 150)} if weighted else {}
+    ours = trained(batch_size=150, max_iter=10, eta0=0.5, alpha=0, solver=solver, dtype=dtype).fit(X, y, **options)
+    theirs = MLPClassifier(
+        (6,), activation="tanh", solver="sgd", momentum=0, learning_rate_init=0.5, alpha=0, batch_size=150,
+        max_iter=10, tol=0, n_iter_no_change=100, shuffle=False, random_state=0,
+    ).fit(X, y, **options)  # fmt: skip
+    np.testing.assert_allclose(ours.loss_curve_, theirs.loss_curve_, rtol=rtol)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=rtol)
+    np.testing.assert_array_equal(ours.classes_, theirs.classes_)
+    assert ours.classes_.dtype == theirs.classes_.dtype
+    assert ours.predict(X).dtype == theirs.predict(X).dtype
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+    assert ours.score(X, y) == theirs.score(X, y)
+
+
+def test_the_loss_is_the_sum_over_labels_of_their_log_losses():
+    model = trained(alpha=0, eta0=1e-12, max_iter=1, batch_size=150).fit(X, Y)
+    probabilities = model.predict_proba(X)
+    by_hand = sum(log_loss(Y[:, k], probabilities[:, k]) for k in range(3))
+    assert model.loss_ == pytest.approx(by_hand, rel=1e-9)
+
+
+def test_predictions_go_together():
+    model = trained().fit(X, Y)
+    score = model.decision_function(X)
+    assert score.shape == (150, 3)
+    np.testing.assert_array_equal(model.predict(X), score > 0)
+    np.testing.assert_allclose(model.predict_proba(X), 1 / (1 + np.exp(-score)), rtol=1e-12)
+    np.testing.assert_allclose(model.predict_log_proba(X), np.log(model.predict_proba(X)), rtol=1e-9)
+    assert model.score(X, Y) == accuracy_score(Y, model.predict(X)) > 0.3
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_the_onnx_model_has_a_matrix_of_labels(n_labels, run_onnx):
+    y = Y[:, :n_labels]
+    model = trained(make_pipeline(StandardScaler(), network())).fit(X, y)
+    outputs = run_onnx(model.onnx_, X=X)
+    np.testing.assert_array_equal(outputs["label"], model.predict(X))
+    assert outputs["label"].dtype == np.int64
+    np.testing.assert_allclose(outputs["probabilities"], model.predict_proba(X), rtol=1e-9)
+    outer = make_pipeline(StandardScaler(), model).fit(X, y)
+    options = {id(outer): {"zipmap": False}}
+    converted = run_onnx(skl2onnx.to_onnx(outer, X, options=options, target_opset=17), X=X)
+    np.testing.assert_array_equal(converted["label"], outer.predict(X))
+    np.testing.assert_allclose(converted["probabilities"], outer.predict_proba(X), rtol=1e-9)
+    scores = {id(model): {"zipmap": False, "raw_scores": True}}
+    converted = run_onnx(skl2onnx.to_onnx(outer, X, options=scores, target_opset=17), X=X)
+    np.testing.assert_allclose(converted["probabilities"], outer.decision_function(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_the_plain_model_predicts_the_same(n_labels):
+    model = trained().fit(X, Y[:, :n_labels])
+    plain = model.to_sklearn()
+    np.testing.assert_array_equal(plain.predict(X), model.predict(X))
+    np.testing.assert_allclose(plain.predict_proba(X), model.predict_proba(X), rtol=1e-9)
+    again = trained(FrozenEstimator(plain), eta0=1e-12, max_iter=1).fit(X, Y[:, :n_labels])
+    np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=1e-6)
+
+
+def test_streams():
+    stream = trained(shuffle=False)
+    stream.partial_fit(X, Y, classes=[0, 1, 2])
+    for _ in range(19):
+        stream.partial_fit(X, Y)
+    np.testing.assert_array_equal(stream.predict_proba(X), trained(shuffle=False).fit(X, Y).predict_proba(X))
+    with pytest.raises(ValueError, match="multi-label, and was not in earlier calls, or the other way round"):
+        stream.partial_fit(X, Y.argmax(axis=1))
+    with pytest.raises(ValueError, match=r"classes must be \[0, 1, 2\]"):
+        trained().partial_fit(X, Y, classes=[0, 1])
+    with pytest.raises(ValueError, match="y has 2 columns"):
+        stream.partial_fit(X, Y[:, :2])
+
+
+def test_early_stopping_holds_out_random_rows():
+    model = trained(early_stopping=True, max_iter=5).fit(X, Y)
+    assert len(model.validation_scores_) == 5
+    assert model.best_validation_score_ == max(model.validation_scores_)
+
+
+def test_a_search():
+    search = GridSearchCV(trained(), {"eta0": [1e-9, 0.5]}, cv=3, error_score="raise").fit(X, Y)
+    assert search.best_params_ == {"eta0": 0.5}
+
+
+def test_labels_may_be_floats_or_bools():
+    expected = trained().fit(X, Y).predict(X)
+    for y in (Y.astype(float), Y.astype(bool), Y.tolist()):
+        np.testing.assert_array_equal(trained().fit(X, y).predict(X), expected)
+
+
+@pytest.mark.parametrize(
+    "inner, multi_label",
+    [
+        (None, False),
+        (RidgeClassifier(), False),
+        (network(), True),
+        (make_pipeline(StandardScaler(), network()), True),
+        (FrozenEstimator(network()), True),
+        (make_pipeline(StandardScaler(), LogisticRegression()), False),
+    ],
+)
+def test_tags(inner, multi_label):
+    assert get_tags(OrtSGDClassifier(inner)).classifier_tags.multi_label is multi_label
+    assert get_tags(make_pipeline(OrtSGDClassifier(inner))).classifier_tags.multi_label is multi_label
+
+
+@pytest.mark.parametrize(
+    "model, y, message",
+    [
+        (OrtSGDClassifier(), Y, "estimator=LogisticRegression is not trained on: use MLPClassifier"),
+        (OrtSGDClassifier(RidgeClassifier()), Y, "estimator=RidgeClassifier is not trained on"),
+        (trained(loss="hinge"), Y, "needs loss=\"log_loss\", got 'hinge'"),
+        (trained(class_weight={0: 2}), Y, "class_weight is for one label a row"),
+        (trained(), 2 * Y, "1 where a row has a label and 0 elsewhere"),
+        (trained(), Y + np.arange(3), "y should be a 1d array"),
+        (trained(fitted(Y[:, 0] + Y[:, 1])), Y, "y has several labels a row, the fitted"),
+        (trained(fitted(Y)), Y.argmax(axis=1), "y has one label a row, the fitted"),
+    ],
+    ids=["default", "ridge", "loss", "class weights", "twos", "classes", "fitted to one", "fitted to several"],
+)
+def test_what_cannot_be_is_said(model, y, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+
+
+def test_a_regressor_takes_such_a_y_as_numbers():
+    assert OrtSGDRegressor(max_iter=2).fit(X, Y).predict(X).shape == (150, 3)
