@@ -51,6 +51,14 @@ def tests(session):
 
 
 @nox.session(python="3.11")
+def upstream(session):
+    """scikit-learn's own tests of its SGD and MLP classes, from its wheel, with skort inside."""
+    # The release of tests/upstream/not_passing.py.
+    session.install(".[test]", "scikit-learn==1.9.1")
+    session.run("pytest", "-n", "auto", "-m", "upstream", "tests/upstream")
+
+
+@nox.session(python="3.11")
 def docs(session):
     """Build the pages; any warning fails."""
     session.install(".[docs]")
@@ -61,7 +69,7 @@ def docs(session):
 def tests_agent_only(session):
     """onnxruntime-training-cpu 1.19, numpy 2, the newest scikit-learn: no TrainingSession."""
     session.install(".[test]")
-    session.run("pytest", "-n", "auto", "-m", "slow or not slow")
+    session.run("pytest", "-n", "auto", "-m", "not upstream")
     session.run("python", "examples/quickstart.py")
 
 
@@ -69,7 +77,7 @@ def tests_agent_only(session):
 def tests_plain_runtime(session):
     """The newest onnxruntime, without a training API: solver "graph"."""
     session.install(".[test]")
-    session.run("pytest", "-n", "auto", "-m", "slow or not slow")
+    session.run("pytest", "-n", "auto", "-m", "not upstream")
     session.run("python", "examples/quickstart.py")
 
 
@@ -79,7 +87,7 @@ def tests_oldest(session):
     dependencies = nox.project.load_toml("pyproject.toml")["project"]["dependencies"]
     lowest = [re.match(r"([\w-]+)>=([\d.]+)", d) for d in dependencies if ";" not in d]
     session.install(".[test]", *[f"{match[1]}=={match[2]}" for match in lowest])
-    session.run("pytest", "-n", "auto", "-m", "slow or not slow")
+    session.run("pytest", "-n", "auto", "-m", "not upstream")
 
 
 @nox.session(python="3.11")
