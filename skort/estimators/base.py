@@ -31,7 +31,6 @@ from skort.estimators.settings import Settings, snapshot
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
 from skort.estimators.stream import Stream
 from skort.estimators.validation_set import given_scoring, held_out_scoring, hold_out
-from skort.objective.own import own_objective
 from skort.objective.penalties import PENALTIES
 
 __all__ = ["BaseOrtSGD", "can_partial_fit", "loss_before_fit"]
@@ -114,9 +113,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
     def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
         inner = InnerModel.of(self._default() if self.estimator is None else self.estimator)
-        kind = get_tags(self).estimator_type
-        inner.check(kind)
-        own = own_objective(None if self.estimator is None else inner.model, is_classifier=kind == "classifier")
+        inner.check(get_tags(self).estimator_type)
+        own = self._own_objective(None if self.estimator is None else inner.model)
         check_callbacks(self.callbacks)
         draft = self._unfitted()
         rows, y = draft._validate(X, y, has_steps=inner.has_steps)
@@ -184,6 +182,13 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         self._take_over(draft)
         report(self, outcome, one_epoch=True)
         return self
+
+    def _own_objective(self, model):
+        """Return what a model inside minimises."""
+        # It imports scikit-learn's models, which take most of the time of `import skort`.
+        from skort.objective.own import own_objective
+
+        return own_objective(model, is_classifier=is_classifier(self))
 
     def _check_same_model(self):
         """Raise an error where the parameters that say what is trained are others than in earlier calls."""
@@ -319,8 +324,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
 def loss_before_fit(estimator):
     """Return the loss that a fit would have, or None where its parameters are not as they must be."""
     try:
-        model = None if estimator.estimator is None else model_inside(estimator.estimator)
-        own = own_objective(model, is_classifier=is_classifier(estimator))
+        own = estimator._own_objective(None if estimator.estimator is None else model_inside(estimator.estimator))
         return chosen_loss(estimator, own, estimator._losses, estimator._default_loss)
     except (ValueError, KeyError):  # fit raises it
         return None

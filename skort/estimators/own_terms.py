@@ -1,14 +1,17 @@
 """What a training minimises: the terms of the model inside, and what the user set in their place."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from skort.objective.base import ScoreLoss
-from skort.objective.own import OwnObjective
 from skort.objective.penalties import PENALTIES, ModelPenalty, Penalty, Strength
 from skort.user_warning import warn_user
+
+if TYPE_CHECKING:
+    # It imports scikit-learn's models, which take most of the time of `import skort`.
+    from skort.objective.own import OwnObjective
 
 __all__ = ["TrainingSize", "chosen_class_weight", "chosen_loss", "chosen_penalty", "warn_of_other_terms"]
 
@@ -45,7 +48,7 @@ class TrainingSize(NamedTuple):
         return cls(weight_sum, weight_sum / n_rows, min(largest, n_rows), target.shape[1])
 
 
-def chosen_loss(estimator, own: OwnObjective, losses: dict[str, type], default: str) -> ScoreLoss:
+def chosen_loss(estimator, own: "OwnObjective", losses: dict[str, type], default: str) -> ScoreLoss:
     """
     Return the loss of a training, not validated.
 
@@ -70,7 +73,7 @@ def chosen_loss(estimator, own: OwnObjective, losses: dict[str, type], default: 
     return loss.set_params(**{name: value for name, value in given.items() if name in loss.shared_parameters})
 
 
-def chosen_penalty(estimator, own: OwnObjective, size: TrainingSize) -> Penalty | None:
+def chosen_penalty(estimator, own: "OwnObjective", size: TrainingSize) -> Penalty | None:
     """
     Return the penalty of a training, not validated.
 
@@ -109,7 +112,7 @@ def _elastic_ratio(l1_ratio, own):
     return own.l1_ratio if own.penalty == "elasticnet" else _L1_RATIO
 
 
-def chosen_class_weight(estimator, own: OwnObjective, *, one_epoch: bool):
+def chosen_class_weight(estimator, own: "OwnObjective", *, one_epoch: bool):
     """
     Return the class weights of a training: a dict, "balanced" or None.
 
@@ -129,10 +132,12 @@ def chosen_class_weight(estimator, own: OwnObjective, *, one_epoch: bool):
     return class_weight
 
 
-def warn_of_other_terms(estimator, model, own: OwnObjective) -> None:
+def warn_of_other_terms(estimator, model, own: "OwnObjective") -> None:
     """Warn, once, of a model inside that is trained as another one, and of its parameters that are not used."""
     sentences = []
-    if own.trained_as is not None and "auto" in (_name(estimator.loss), _name(estimator.penalty)):
+    # An ONNX model has no objective of its own that could be missed.
+    is_open = "auto" in (_name(estimator.loss), _name(estimator.penalty)) and isinstance(model, BaseEstimator)
+    if is_open and own.trained_as is not None:
         sentences.append(own.trained_as)
     if own.unused:
         name, ours = type(model).__name__, type(estimator).__name__

@@ -20,11 +20,11 @@ from skort.estimators.labels import EncodedTarget
 from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty
 from skort.objective.base import ScoreLoss
 from skort.objective.classification_losses import LogLoss, MultiLabelLogLoss
-from skort.objective.own import OwnObjective
 from skort.objective.penalties import Penalty
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph
+    from skort.objective.own import OwnObjective
     from skort.runtime.device import Device
     from skort.solvers.base import Problem
 
@@ -66,7 +66,7 @@ class Settings:
     """
 
     given: dict[str, Any]
-    own: OwnObjective
+    own: "OwnObjective"
     size: TrainingSize
     loss: ScoreLoss
     penalty: Penalty | None
@@ -79,7 +79,7 @@ class Settings:
     dtype: str
 
     @classmethod
-    def of(cls, estimator, own: OwnObjective, size: TrainingSize) -> "Settings":
+    def of(cls, estimator, own: "OwnObjective", size: TrainingSize) -> "Settings":
         """
         Return the settings of an estimator.
 

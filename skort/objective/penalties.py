@@ -80,9 +80,8 @@ class L1(_OneNorm):
     .. math:: penalty(w) = \alpha \sum_j |w_j|
 
     as in `sklearn.linear_model.SGDRegressor(penalty="l1")`. Weights become exactly zero, in mini-batches too: what a
-    weight at zero has not paid of its penalty counts in later updates
-    (`skort.descent.transforms.accumulated_l1.AccumulatedL1`). With `average`, the result is a mean over updates: it is
-    zero only where the weight was zero after each of them.
+    weight at zero has not paid of its penalty counts in later updates, as in Tsuruoka, Tsujii and Ananiadou (ACL 2009).
+    With `average`, the result is a mean over updates: it is zero only where the weight was zero after each of them.
 
     Parameters
     ----------
@@ -105,8 +104,8 @@ class L2(_OneNorm):
 
     .. math:: penalty(w) = \frac{\alpha}{2} \sum_j w_j^2, \qquad \frac{\partial penalty}{\partial w} = \alpha w
 
-    as in `sklearn.linear_model.SGDRegressor(penalty="l2")`. It is part of the gradient, but for steps that would
-    overshoot zero: `skort.descent.transforms.implicit_l2.ImplicitL2`.
+    as in `sklearn.linear_model.SGDRegressor(penalty="l2")`. It is part of the gradient. A step that would
+    overshoot zero (:math:`\eta \alpha > 1`) is implicit instead, :math:`w \leftarrow (w - \eta g) / (1 + \eta \alpha)`.
 
     Parameters
     ----------
