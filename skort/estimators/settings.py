@@ -220,7 +220,7 @@ def _schedule(estimator, penalty):
         alpha = getattr(penalty, "alpha", 0.0) if isinstance(estimator.alpha, str) else estimator.alpha
         if "alpha" in component.shared_parameters and not (np.ndim(alpha) == 0 and alpha > 0):
             raise ValueError(
-                f"learning_rate={estimator.learning_rate!r} divides by alpha, got alpha={alpha}. Set alpha > 0 (with "
+                f'learning_rate="{estimator.learning_rate}" divides by alpha, got alpha={alpha}. Set alpha > 0 (with '
                 'penalty=None it is no penalty), or another learning_rate, such as "invscaling".'
             )
         values = {name: getattr(estimator, name) for name in component.shared_parameters} | {"alpha": alpha}

@@ -23,7 +23,6 @@ _TRAINING = {
     "n_jobs": "n_jobs",
     "nesterovs_momentum": "optimizer",
     "power_t": "power_t",
-    "random_state": "random_state",
     "selection": "shuffle",
     "shuffle": "shuffle",
     "solver": "optimizer",

@@ -69,7 +69,7 @@ def test_it_trains_and_predicts_as_behind_the_same_steps(case):
     steps, rows, step = PIPELINES[case]
     model, _ = fitted(steps, rows, step)
     transformed = clone(steps).fit_transform(rows, Y)
-    outside = OrtSGDRegressor(max_iter=20, random_state=0).fit(np.asarray(transformed), Y)
+    outside = OrtSGDRegressor(LinearRegression(), max_iter=20, random_state=0).fit(np.asarray(transformed), Y)
     np.testing.assert_allclose(model.coef_, outside.coef_, rtol=1e-6)
     np.testing.assert_allclose(model.predict(rows), outside.predict(np.asarray(transformed)), rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(rows), model.predict(rows))

@@ -5,6 +5,7 @@ import pytest
 
 from skort.objective import L2, Hinge, LogLoss, SquaredError
 from skort.objective.nodes import Objective
+from skort.objective.penalties import ModelPenalty, Strength
 
 
 def objective(**changes):
@@ -39,9 +40,9 @@ def test_inputs_have_the_shapes_of_a_batch():
     assert shapes == {"skort_target": [7, 3], "skort_sample_weight": [7, 1]}
 
 
-def test_strengths_have_a_scale_of_their_own_and_intercepts_where_asked_for():
-    assert objective(penalty_scale=0.25, penalty=L2(2.0)).strengths == {"a": (0, 0.5), "b": (0, 0.5)}
-    with_intercept = objective(penalty=L2({"a": 2.0, "c": np.array([1.0, 3.0])}), intercepts=("c",), penalty_scale=2)
-    assert with_intercept.strengths["a"] == (0, 4)
-    np.testing.assert_array_equal(with_intercept.strengths["c"].l2, [2, 6])
-    assert set(objective(intercepts=("c",)).strengths) == {"a", "b", "c"}
+def test_intercepts_have_a_penalty_where_the_model_says_so():
+    strength = Strength(0.0, np.array([1.0, 3.0]))
+    own = objective(penalty=ModelPenalty(Strength(0.0, 2.0), strength), intercepts=("c",)).strengths
+    assert own == {"a": (0, 2), "b": (0, 2), "c": strength}
+    assert set(objective(penalty=ModelPenalty(Strength(0.0, 2.0)), intercepts=("c",)).strengths) == {"a", "b"}
+    assert set(objective(intercepts=("c",)).strengths) == {"a", "b"}

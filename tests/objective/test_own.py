@@ -31,7 +31,6 @@ from sklearn.linear_model import (
     RidgeClassifierCV,
     RidgeCV,
     SGDClassifier,
-    SGDRegressor,
     TheilSenRegressor,
     TweedieRegressor,
 )
@@ -245,7 +244,7 @@ def test_positive_weights_are_refused_in_words(model):
         (Ridge(alpha=3, solver="lsqr", fit_intercept=False), {"solver": "optimizer"}),
         (Lasso(alpha=0.1, max_iter=5, selection="random"), {"max_iter": "max_iter", "selection": "shuffle"}),
         (LogisticRegression(solver="liblinear", C=3), {}),
-        (LinearSVC(dual=True, random_state=3), {"random_state": "random_state"}),
+        (LinearSVC(dual=True, max_iter=3), {"max_iter": "max_iter"}),
         (
             SGDClassifier("huber", epsilon=3, alpha=3, eta0=0.5, average=True, early_stopping=True),
             {"eta0": "eta0", "average": "average", "early_stopping": "early_stopping"},
