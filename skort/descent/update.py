@@ -12,9 +12,9 @@ from skort.descent.transforms.clipping import Clipped
 from skort.descent.transforms.decay import Decayed
 from skort.descent.transforms.implicit_l2 import ImplicitL2
 
-__all__ = ["Terms", "Update"]
+__all__ = ["MANY_ROWS", "Terms", "Update"]
 
-# Of all data where an epoch has no known end: then weights owe at most the l1 penalty of so many rows.
+#: Where it is not known how long an epoch is, weights owe at most the l1 penalty of so many rows.
 MANY_ROWS = 131_072
 
 

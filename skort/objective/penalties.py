@@ -80,13 +80,19 @@ class L1(_OneNorm):
     .. math:: penalty(w) = \alpha \sum_j |w_j|
 
     as in `sklearn.linear_model.SGDRegressor(penalty="l1")`. Weights become exactly zero, in mini-batches too: what a
-    weight at zero has not paid of its penalty counts in later updates, as in Tsuruoka, Tsujii and Ananiadou (ACL 2009).
-    With `average`, the result is a mean over updates: it is zero only where the weight was zero after each of them.
+    weight at zero has not paid of its penalty counts in later updates [1]_, up to that of an epoch (in `partial_fit`,
+    of 131,072 rows). With `average`, the result is a mean over updates: it is zero only where the weight was zero after
+    each of them.
 
     Parameters
     ----------
     alpha : float, array-like or dict, default=1e-4
         Strength, as for `ElasticPenalty`.
+
+    References
+    ----------
+    .. [1] Tsuruoka, Tsujii and Ananiadou, Stochastic gradient descent training for l1-regularized log-linear models
+       with cumulative penalty, ACL 2009.
 
     Examples
     --------
@@ -104,8 +110,9 @@ class L2(_OneNorm):
 
     .. math:: penalty(w) = \frac{\alpha}{2} \sum_j w_j^2, \qquad \frac{\partial penalty}{\partial w} = \alpha w
 
-    as in `sklearn.linear_model.SGDRegressor(penalty="l2")`. It is part of the gradient. A step that would
-    overshoot zero (:math:`\eta \alpha > 1`) is implicit instead, :math:`w \leftarrow (w - \eta g) / (1 + \eta \alpha)`.
+    as in `sklearn.linear_model.SGDRegressor(penalty="l2")`. It is part of the gradient while the length of a
+    step times :math:`\alpha` is at most 1. Beyond, where such a step would overshoot zero and in the end diverge, it is
+    taken at the weight after the step: :math:`w \leftarrow (w - \eta g) / (1 + \eta \alpha)`.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 
 from skort.descent.training import Stepper
+from skort.descent.transforms.accumulated_l1 import with_owed
 from skort.descent.transforms.base import Rule
 from skort.descent.update import MANY_ROWS, Terms, Update
 from skort.graphs.differentiable import Gradient
@@ -165,14 +166,17 @@ class BaseSolver(abc.ABC):
         ValueError
             Where the state is that of another model or of other parameters.
         """
+        current = self._read()
+        # A stream may get another penalty.
+        state = with_owed(state, current)
         described, given = (
             sorted((name, array.shape, array.dtype.str) for name, array in arrays.items())
-            for arrays in (self._read(), state)
+            for arrays in (current, state)
         )
         if described != given:
             raise ValueError(
                 "state does not fit: the training that it is of had another model or dtype, or other parameters "
-                f"optimizer, penalty or average. It has {given}, expected {described}."
+                f"optimizer or average. It has {given}, expected {described}."
             )
         self._write(state)
         self.means()

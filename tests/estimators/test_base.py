@@ -514,7 +514,7 @@ def test_values_that_only_float64_holds_are_named_with_the_step():
 @pytest.mark.parametrize("nothing", ["passthrough", None])
 def test_steps_that_do_nothing_are_left_out(nothing):
     X, y = data()
-    plain = short(OrtSGDRegressor).fit(X, y)
+    plain = short(OrtSGDRegressor, LinearRegression()).fit(X, y)
     for pipeline in (
         make_pipeline(nothing, LinearRegression()),
         make_pipeline(nothing, nothing, make_pipeline(nothing, LinearRegression())),
@@ -559,7 +559,7 @@ def test_a_pipelines_steps_are_part_of_the_model(solver):
     X, y = data()
     X = 100 * X + 7
     inside = short(OrtSGDRegressor, make_pipeline(StandardScaler(), LinearRegression()), solver=solver).fit(X, y)
-    outside = make_pipeline(StandardScaler(), short(OrtSGDRegressor, solver=solver)).fit(X, y)
+    outside = make_pipeline(StandardScaler(), short(OrtSGDRegressor, LinearRegression(), solver=solver)).fit(X, y)
     np.testing.assert_array_equal(inside.coef_, outside[-1].coef_)
     np.testing.assert_allclose(inside.predict(X), outside.predict(X), rtol=1e-4, atol=1e-5)
     assert [node.op_type for node in inside.onnx_.graph.node][:2] == ["Sub", "Div"]

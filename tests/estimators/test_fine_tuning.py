@@ -91,7 +91,9 @@ def test_frozen_steps_are_not_refitted_and_others_are():
     )
     frozen.fit(FLOWERS, SPECIES)
     by_hand = MinMaxScaler().fit(scaler.transform(FLOWERS))
-    expected = OrtSGDClassifier(max_iter=3, random_state=0).fit(by_hand.transform(scaler.transform(FLOWERS)), SPECIES)
+    expected = OrtSGDClassifier(LogisticRegression(), max_iter=3, random_state=0).fit(
+        by_hand.transform(scaler.transform(FLOWERS)), SPECIES
+    )
     assert frozen.coef_.tolist() == expected.coef_.tolist()
 
 

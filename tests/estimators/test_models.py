@@ -11,6 +11,7 @@ from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.graphs.families import FAMILY, has_log_link
+from skort.objective.own import SEARCHES
 from skort.runtime.installed import load
 
 X, Y = load_diabetes(return_X_y=True)
@@ -25,11 +26,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore:Early stopping the lars path"),
     pytest.mark.filterwarnings("ignore:Regressors in active set degenerate"),
+    pytest.mark.filterwarnings("ignore:estimator. .* is trained "),
 ]
 
 TYPES = sorted([*FAMILY, RANSACRegressor], key=lambda type: type.__name__)
-REGRESSORS = [t for t in TYPES if issubclass(t, RegressorMixin)]
-CLASSIFIERS = [t for t in TYPES if t not in REGRESSORS]
+# Those that search for their own penalty are trained when they are fitted only.
+SEARCHED = [t for t in TYPES if t in SEARCHES]
+REGRESSORS = [t for t in TYPES if issubclass(t, RegressorMixin) and t not in SEARCHED]
+CLASSIFIERS = [t for t in TYPES if not issubclass(t, RegressorMixin) and t not in SEARCHED]
 
 
 def regression_targets(model_class):
@@ -57,6 +61,14 @@ def test_regressors(model_class, solver):
         score = X @ estimator.coef_.T + estimator.intercept_
         expected = np.exp(score) if has_log_link(model_class()) else score
         np.testing.assert_allclose(prediction, expected.reshape(prediction.shape), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("model_class", SEARCHED, ids=lambda t: t.__name__)
+def test_a_search_for_a_penalty_is_refused_where_it_is_not_fitted(model_class):
+    is_regressor = issubclass(model_class, RegressorMixin)
+    estimator = (OrtSGDRegressor if is_regressor else OrtSGDClassifier)(model_class())
+    with pytest.raises(ValueError, match=rf"estimator={model_class.__name__} chooses (alpha|C) by fitting itself"):
+        estimator.fit(X if is_regressor else WINES, regression_targets(model_class) if is_regressor else KINDS)
 
 
 ONE_COLUMN = [Ridge(), PLSRegression(n_components=1), RANSACRegressor()]

@@ -349,7 +349,8 @@ def test_frozen_steps_stay_and_a_frozen_model_is_gone_on_with(solver):
     rows = data(seed=5)[0]
     scaler = FrozenEstimator(StandardScaler().fit(rows))
     streams = [
-        short(OrtSGDClassifier, inner, solver=solver) for inner in (make_pipeline(scaler, LogisticRegression()), None)
+        short(OrtSGDClassifier, inner, solver=solver)
+        for inner in (make_pipeline(scaler, LogisticRegression()), LogisticRegression())
     ]
     for chunk in (slice(0, 40), slice(40, 80)):
         streams[0].partial_fit(X[chunk], Y[chunk], classes=[0, 1])

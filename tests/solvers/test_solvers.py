@@ -384,12 +384,30 @@ def test_means_are_those_of_the_steps_since_the_last_call(solver, rng):
     assert step.means() == (0, 0)
 
 
-@pytest.mark.parametrize("other", [{"optimizer": Adam()}, {"average": True}, {"penalty": L1(0.1)}])
+@pytest.mark.parametrize("other", [{"optimizer": Adam()}, {"average": True}])
 def test_the_state_of_another_training_is_refused(solver, other, rng):
     graph = hidden_layer()
     state = make(solver, graph, SquaredError(), batch_size=10).state()
     with pytest.raises(ValueError, match="state does not fit"):
         make(solver, graph, SquaredError(), batch_size=10, **other).restore(state)
+
+
+def test_another_penalty_begins_with_nothing_owed(solver, rng):
+    graph, data = hidden_layer(), {"X": rng.normal(size=(10, 6)), "target": rng.normal(size=(10, 2))}
+    with_l1, without = (make(solver, graph, SquaredError(), batch_size=10, penalty=p) for p in (L1(0.1), None))
+    begun = with_l1.state()
+    fill(with_l1, **data)
+    with_l1.step(0.1, 1.0)
+    state = with_l1.state()
+    assert state["l1_owed_if_positive"].any() and state["l1_owed_if_negative"].any()
+    without.restore(state)
+    assert without.state().keys() == state.keys() - {"l1_owed_if_positive", "l1_owed_if_negative"}
+    with_l1.restore(without.state())
+    after = with_l1.state()
+    np.testing.assert_array_equal(after["weights"], state["weights"])
+    for name in ("l1_owed_if_positive", "l1_owed_if_negative"):
+        np.testing.assert_array_equal(after[name], begun[name])
+        assert not after[name].any()
 
 
 def test_gradient_norm_is_that_before_clipping(solver, rng):

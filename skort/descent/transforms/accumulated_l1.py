@@ -4,7 +4,7 @@ import numpy as np
 
 from skort.objective.penalties import soft_threshold, soft_threshold_text
 
-__all__ = ["AccumulatedL1"]
+__all__ = ["AccumulatedL1", "with_owed"]
 
 #: The state: what a positive weight, and what a negative one, would still have to pay.
 _POSITIVE, _NEGATIVE = "l1_owed_if_positive", "l1_owed_if_negative"
@@ -27,6 +27,26 @@ paid (positive, negative, before, after) => (next_positive, next_negative) {
     next_positive = Add (left_positive, after)
     next_negative = Sub (left_negative, after)
 }"""
+
+
+def with_owed(state, current):
+    """
+    Return a state as one of a training whose penalty has, or has not, an l1 term.
+
+    Parameters
+    ----------
+    state : dict of str to ndarray
+    current : dict of str to ndarray
+        That of the training which is to go on from `state`.
+
+    Returns
+    -------
+    state : dict of str to ndarray
+        With what is owed where `current` has it: nothing, if `state` does not say; otherwise without.
+    """
+    names = {_POSITIVE, _NEGATIVE}
+    nothing = {name: np.zeros_like(current[name]) for name in names & current.keys()}
+    return nothing | {name: array for name, array in state.items() if name not in names or name in current}
 
 
 class AccumulatedL1:
