@@ -13,8 +13,8 @@ from skort.descent.training import Training
 
 __all__ = ["Outcome", "minimise"]
 
-# A loss that is so many times that of the first epoch, or 1, never comes back; in float64 it takes long to overflow.
-_FAR = 1e12
+# A loss that is so many times that of the first epoch, or 1, overflows in float32; float64 is to say the same.
+_FAR = 1e38
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,10 @@ from skort.estimators.fitted_attributes import FittedAttributes
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import predicting_device
 from skort.estimators.hints import hint
-from skort.estimators.inner_model import InnerModel, as_rows, input_tags, model_inside, steps_to_fit
+from skort.estimators.inner_model import InnerModel
+from skort.estimators.nesting import input_tags, model_inside, steps_to_fit
 from skort.estimators.own_terms import TrainingSize, chosen_class_weight, chosen_loss, warn_of_other_terms
+from skort.estimators.preprocessing import as_rows
 from skort.estimators.preview import Preview
 from skort.estimators.random_state import advance, own_generator
 from skort.estimators.rows import is_plain, plain_rows

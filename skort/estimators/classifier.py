@@ -13,7 +13,6 @@ from sklearn.utils.metaestimators import available_if
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD, can_partial_fit
-from skort.estimators.inner_model import layers
 from skort.estimators.labels import encoded, streamed_classes
 from skort.estimators.names import (
     Auto,
@@ -24,6 +23,7 @@ from skort.estimators.names import (
     ScheduleName,
     SolverName,
 )
+from skort.estimators.nesting import layers
 from skort.estimators.predictions import ClassifierPredictions
 from skort.estimators.sample_weight import with_class_weight
 from skort.objective.base import ScoreLoss

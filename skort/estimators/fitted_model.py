@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skort.estimators.inner_model import InnerModel, Preprocessing
+from skort.estimators.inner_model import InnerModel
 from skort.estimators.labels import EncodedTarget
+from skort.estimators.preprocessing import Preprocessing
 from skort.estimators.rows import blocks
 from skort.estimators.target_transform import TargetTransform
 from skort.exceptions import NotExportableError

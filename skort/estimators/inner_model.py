@@ -6,23 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
-from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_array, get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import get_tags
+from sklearn.utils.validation import validate_data
 
+from skort.estimators.nesting import split, target_of
+from skort.estimators.preprocessing import Preprocessing, numbers
 from skort.estimators.target_transform import TargetTransform, fitted_target_transform
-from skort.exceptions import NotExportableError, NotTrainableError
+from skort.exceptions import NotTrainableError
 
 if TYPE_CHECKING:
-    import onnx
-
     from skort.graphs.score_graph import ScoreSpec
 
-__all__ = ["InnerModel", "Preprocessing", "as_rows", "input_tags", "layers", "model_inside", "steps_to_fit"]
+__all__ = ["InnerModel"]
 
 
 @dataclass(frozen=True)
@@ -72,13 +70,13 @@ class InnerModel:
         NotFittedError
             Where a frozen model or step is not fitted.
         """
-        steps, model, is_fitted, name = _split(estimator)
+        steps, model, is_fitted, name = split(estimator)
         for key, step in steps:
             if not hasattr(step, "transform") or isinstance(step, type):
                 raise ValueError(f"estimator: the step {key!r} before the model is no transformer: {step!r}")
         memory = estimator.memory if isinstance(estimator, Pipeline) else None
         transformers = clone(Pipeline(steps, memory=memory)) if steps else None
-        return cls(transformers, model, is_fitted, name, *_target(estimator))
+        return cls(transformers, model, is_fitted, name, *target_of(estimator))
 
     @property
     def has_steps(self) -> bool:
@@ -213,13 +211,13 @@ class InnerModel:
         transformers, some_rows, raw_X = self.transformers, sample(X), X
         dtype = spec(0).dtype
         if transformers is not None:
-            X = _numbers(transformers.fit_transform(X, y), dtype)
+            X = numbers(transformers.fit_transform(X, y), dtype)
         score_graph = initial_score_graph(self.model, spec(X.shape[1]), random_state, is_fitted=self.is_fitted)
         if trainable is not None:
             first, score_graph = select_trainable(score_graph, trainable_steps(transformers, dtype), trainable)
             if first is not None and transformers is not None:
                 transformers = transformers[:first] if first else None
-                X = _numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
+                X = numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
         preprocessing = Preprocessing.of(transformers, some_rows, dtype)
         check_names(score_graph, preprocessing.graph)
         return preprocessing, X, score_graph
@@ -285,82 +283,6 @@ class InnerModel:
         return whole
 
 
-def model_inside(estimator):
-    """Return the model of an estimator, not cloned."""
-    return _split(estimator)[1]
-
-
-def steps_to_fit(estimator) -> list[str]:
-    """Return the names of the steps before the model that need a fit, that of y included."""
-    steps, *_ = _split(estimator)
-    target, _ = _target(estimator)
-    if target is not None and getattr(target, "transformer", None) is not None:
-        steps = [*steps, ("transformer", target.transformer)]
-    return [key for key, step in steps if not isinstance(step, FrozenEstimator) and get_tags(step).requires_fit]
-
-
-def layers(estimator, *, is_fitted: bool = False):
-    """
-    Yield an estimator, what it holds, and so on down to the model.
-
-    Parameters
-    ----------
-    estimator : estimator or onnx.ModelProto
-    is_fitted : bool, default=False
-        Whether it is inside a `FrozenEstimator`.
-
-    Yields
-    ------
-    layer : estimator or onnx.ModelProto
-    is_fitted : bool
-        Whether it is inside a `FrozenEstimator`.
-    """
-    yield estimator, is_fitted
-    if isinstance(estimator, FrozenEstimator):
-        yield from layers(estimator.estimator, is_fitted=True)
-    elif isinstance(estimator, Pipeline) and estimator.steps:
-        yield from layers(estimator.steps[-1][1], is_fitted=is_fitted)
-    elif _transforms_target(estimator):
-        yield from layers(_regressor(estimator, is_fitted), is_fitted=is_fitted)
-
-
-def _transforms_target(estimator):
-    """Return whether an estimator is a `TransformedTargetRegressor`."""
-    # Imported when it is needed: it takes most of the time of `import skort`.
-    from sklearn.compose import TransformedTargetRegressor
-
-    return isinstance(estimator, TransformedTargetRegressor)
-
-
-def _regressor(estimator, is_fitted):
-    """Return what is inside a `TransformedTargetRegressor`."""
-    from sklearn.linear_model import LinearRegression
-
-    if is_fitted:
-        check_is_fitted(estimator)
-        return estimator.regressor_
-    return LinearRegression() if estimator.regressor is None else estimator.regressor
-
-
-def _target(estimator):
-    """Return what transforms y, frozen where it is fitted, or None; and whether all steps are inside it."""
-    whole = list(layers(estimator))
-    places = [i for i, (layer, _) in enumerate(whole) if _transforms_target(layer)]
-    if not places:
-        return None, False
-    outside, inside = (
-        any(isinstance(layer, Pipeline) and len(layer.steps) > 1 for layer, _ in part)
-        for part in (whole[: places[0]], whole[places[0] :])
-    )
-    if len(places) > 1 or (outside and inside):
-        raise ValueError(
-            "estimator: a TransformedTargetRegressor is between steps or inside another one. Use one, and put all "
-            "steps inside it, or all before it."
-        )
-    target, is_fitted = whole[places[0]]
-    return FrozenEstimator(target) if is_fitted else target, inside
-
-
 def _with_target(target, model, transform, single_output):
     """Return a fitted `TransformedTargetRegressor` around a fitted model."""
     fitted = clone(_thawed(target))
@@ -369,123 +291,5 @@ def _with_target(target, model, transform, single_output):
     return fitted
 
 
-def _split(estimator, *, is_fitted=False):
-    if _transforms_target(estimator):
-        return _split(_regressor(estimator, is_fitted), is_fitted=is_fitted)
-    if isinstance(estimator, FrozenEstimator):
-        steps, model, _, name = _split(estimator.estimator, is_fitted=True)
-        for _, fitted in [*steps, (name, model)]:
-            # An ONNX model has nothing to fit; what is no estimator at all is refused with the model.
-            if hasattr(fitted, "fit"):
-                check_is_fitted(fitted)
-        return [(key, FrozenEstimator(step)) for key, step in steps], model, True, name
-    if not isinstance(estimator, Pipeline):
-        return [], estimator, False, type(estimator).__name__.lower()
-    if not estimator.steps:
-        raise ValueError("estimator: the Pipeline has no steps.")
-    *before, (name, last) = estimator.steps
-    steps, model, model_is_fitted, inner_name = _split(last, is_fitted=is_fitted)
-    if steps:
-        memory = last.memory if isinstance(last, Pipeline) else None
-        before, name = [*before, (name, Pipeline(steps, memory=memory))], inner_name
-    return [(k, s) for k, s in before if s is not None and s != "passthrough"], model, model_is_fitted, name
-
-
-def input_tags(estimator):
-    """Return what the first step of a pipeline, fitted or not, says that it takes; None for anything else."""
-    estimator = getattr(estimator, "regressor", estimator)
-    (_, first), *_ = getattr(estimator, "steps", None) or [(None, None)]
-    if not hasattr(first, "__sklearn_tags__") or isinstance(first, type):
-        return None
-    whole = get_tags(estimator).input_tags
-    return dataclasses.replace(get_tags(first).input_tags, sparse=whole.sparse, allow_nan=whole.allow_nan)
-
-
-def as_rows(X):
-    """
-    Return X as steps before a model take it, unvalidated: a DataFrame as it is, others as an array or CSR matrix.
-
-    Raises
-    ------
-    ValueError
-        For a single row of numbers.
-    """
-    if hasattr(X, "columns"):
-        return X
-    if scipy.sparse.issparse(X):
-        return X.tocsr()
-    rows = np.asarray(X)
-    if rows.dtype.kind == "U" and not hasattr(X, "dtype"):
-        # A list of numbers and text, which numpy made text of.
-        rows = np.asarray(X, dtype=object)
-    if rows.ndim == 1 and rows.dtype.kind in "biuf":
-        check_array(rows)
-    return rows
-
-
-@dataclass(frozen=True)
-class Preprocessing:
-    """
-    The fitted steps before what is trained: scikit-learn transforms X, and deployed models hold the same as ONNX.
-
-    Parameters
-    ----------
-    transformers : Pipeline or None
-    graph : onnx.ModelProto or None
-        The same as ONNX.
-    dtype : dtype
-        float32 or float64, of what comes out.
-    obstacle : str or None, default=None
-        Why there is no ONNX of the steps: the message of the error that an export raises.
-    """
-
-    transformers: Pipeline | None
-    graph: "onnx.ModelProto | None"
-    dtype: DTypeLike
-    obstacle: str | None = None
-
-    @classmethod
-    def of(cls, transformers: Pipeline | None, some_rows, dtype: DTypeLike) -> "Preprocessing":
-        """
-        Return fitted steps with their ONNX, or why they have none, compared with scikit-learn on some rows.
-
-        Warns
-        -----
-        UserWarning
-            Where a step gives other values as ONNX.
-        """
-        from skort.graphs.transformers import transformer_graph
-
-        if transformers is None:
-            return cls(None, None, dtype)
-        try:
-            return cls(transformers, transformer_graph(transformers, some_rows, dtype), dtype)
-        except NotExportableError as error:
-            return cls(transformers, None, dtype, str(error))
-
-    def exported(self) -> "onnx.ModelProto | None":
-        """
-        Return the steps as ONNX; None where there are no steps.
-
-        Raises
-        ------
-        NotExportableError
-            Where a step cannot be part of an ONNX model.
-        """
-        if self.obstacle is not None:
-            raise NotExportableError(self.obstacle)
-        return self.graph
-
-    def transform(self, X):
-        """Return what the steps make of X: an array or a CSR matrix of `dtype`."""
-        if self.transformers is None:
-            return X
-        return _numbers(self.transformers.transform(X), self.dtype)
-
-
 def _thawed(step):
     return step.estimator if isinstance(step, FrozenEstimator) else step
-
-
-def _numbers(X, dtype):
-    return check_array(X, dtype=dtype, order="C", accept_sparse="csr", input_name="transformed X")

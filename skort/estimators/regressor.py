@@ -390,8 +390,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         """
         from skort.graphs.export import PREDICTION
 
-        prediction = self._run(PREDICTION, X).astype(np.float64)
-        prediction = self._fitted.target_transform.inverse(prediction)
+        trained = self._run(PREDICTION, X).astype(np.float64)
+        prediction = self._fitted.target_transform.inverse(trained)
         return prediction.ravel() if self._fitted.single_output else prediction
 
     def __sklearn_tags__(self):

@@ -24,7 +24,7 @@ def made(monkeypatch):
     monkeypatch.setattr(
         export,
         "classifier_model",
-        lambda graph, classes, steps, link, **k: calls.append(steps) or make(graph, classes, steps, link, **k),
+        lambda graph, classes, steps, link, **kind: calls.append(steps) or make(graph, classes, steps, link, **kind),
     )
     return calls
 

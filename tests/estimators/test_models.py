@@ -110,7 +110,9 @@ def test_fitted_regressors_keep_their_weights(model_class):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("y", [KINDS, KINDS > 0], ids=["three", "two"])
-@pytest.mark.parametrize("model_class", [t for t in TYPES if not issubclass(t, RegressorMixin)], ids=lambda t: t.__name__)
+@pytest.mark.parametrize(
+    "model_class", [t for t in TYPES if not issubclass(t, RegressorMixin)], ids=lambda t: t.__name__
+)
 def test_fitted_classifiers_keep_their_weights(model_class, y):
     fitted = clone(model_class()).fit(WINES, y)
     frozen = OrtSGDClassifier(FrozenEstimator(fitted), dtype="float64", eta0=1e-15, max_iter=1, tol=None)

@@ -1,0 +1,137 @@
+"""What is inside what: pipelines, frozen estimators and transformed targets, down to the model."""
+
+import dataclasses
+
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["input_tags", "layers", "model_inside", "split", "steps_to_fit", "target_of"]
+
+
+def layers(estimator, *, is_fitted: bool = False):
+    """
+    Yield an estimator, what it holds, and so on down to the model.
+
+    Parameters
+    ----------
+    estimator : estimator or onnx.ModelProto
+    is_fitted : bool, default=False
+        Whether it is inside a `FrozenEstimator`.
+
+    Yields
+    ------
+    layer : estimator or onnx.ModelProto
+    is_fitted : bool
+        Whether it is inside a `FrozenEstimator`.
+    """
+    yield estimator, is_fitted
+    if isinstance(estimator, FrozenEstimator):
+        yield from layers(estimator.estimator, is_fitted=True)
+    elif isinstance(estimator, Pipeline) and estimator.steps:
+        yield from layers(estimator.steps[-1][1], is_fitted=is_fitted)
+    elif _transforms_target(estimator):
+        yield from layers(_regressor(estimator, is_fitted), is_fitted=is_fitted)
+
+
+def target_of(estimator):
+    """Return what transforms y, frozen where it is fitted, or None; and whether all steps are inside it."""
+    whole = list(layers(estimator))
+    places = [i for i, (layer, _) in enumerate(whole) if _transforms_target(layer)]
+    if not places:
+        return None, False
+    outside, inside = (
+        any(isinstance(layer, Pipeline) and len(layer.steps) > 1 for layer, _ in part)
+        for part in (whole[: places[0]], whole[places[0] :])
+    )
+    if len(places) > 1 or (outside and inside):
+        raise ValueError(
+            "estimator: a TransformedTargetRegressor is between steps or inside another one. Use one, and put all "
+            "steps inside it, or all before it."
+        )
+    target, is_fitted = whole[places[0]]
+    return FrozenEstimator(target) if is_fitted else target, inside
+
+
+def split(estimator, *, is_fitted: bool = False):
+    """
+    Split an estimator into the steps before the model and the model.
+
+    Parameters
+    ----------
+    estimator : estimator or onnx.ModelProto
+    is_fitted : bool, default=False
+        Whether it is inside a `FrozenEstimator`.
+
+    Returns
+    -------
+    steps : list of (str, estimator)
+        Those that were fitted before are frozen.
+    model : estimator or onnx.ModelProto
+    is_fitted : bool
+        Whether the model is inside a `FrozenEstimator`.
+    name : str
+        The name of the model's step.
+    """
+    if _transforms_target(estimator):
+        return split(_regressor(estimator, is_fitted), is_fitted=is_fitted)
+    if isinstance(estimator, FrozenEstimator):
+        steps, model, _, name = split(estimator.estimator, is_fitted=True)
+        for _, fitted in [*steps, (name, model)]:
+            # An ONNX model has nothing to fit; what is no estimator at all is refused with the model.
+            if hasattr(fitted, "fit"):
+                check_is_fitted(fitted)
+        return [(key, FrozenEstimator(step)) for key, step in steps], model, True, name
+    if not isinstance(estimator, Pipeline):
+        return [], estimator, False, type(estimator).__name__.lower()
+    if not estimator.steps:
+        raise ValueError("estimator: the Pipeline has no steps.")
+    *before, (name, last) = estimator.steps
+    steps, model, model_is_fitted, inner_name = split(last, is_fitted=is_fitted)
+    if steps:
+        memory = last.memory if isinstance(last, Pipeline) else None
+        before, name = [*before, (name, Pipeline(steps, memory=memory))], inner_name
+    return [(k, s) for k, s in before if s is not None and s != "passthrough"], model, model_is_fitted, name
+
+
+def model_inside(estimator):
+    """Return the model of an estimator, not cloned."""
+    return list(layers(estimator))[-1][0]
+
+
+def steps_to_fit(estimator) -> list[str]:
+    """Return the names of the steps before the model that need a fit, that of y included."""
+    steps, *_ = split(estimator)
+    target, _ = target_of(estimator)
+    if target is not None and getattr(target, "transformer", None) is not None:
+        steps = [*steps, ("transformer", target.transformer)]
+    return [key for key, step in steps if not isinstance(step, FrozenEstimator) and get_tags(step).requires_fit]
+
+
+def input_tags(estimator):
+    """Return what the first step of a pipeline, fitted or not, says that it takes; None for anything else."""
+    estimator = getattr(estimator, "regressor", estimator)
+    (_, first), *_ = getattr(estimator, "steps", None) or [(None, None)]
+    if not hasattr(first, "__sklearn_tags__") or isinstance(first, type):
+        return None
+    whole = get_tags(estimator).input_tags
+    return dataclasses.replace(get_tags(first).input_tags, sparse=whole.sparse, allow_nan=whole.allow_nan)
+
+
+def _transforms_target(estimator):
+    """Return whether an estimator is a `TransformedTargetRegressor`."""
+    # Imported when it is needed: it takes most of the time of `import skort`.
+    from sklearn.compose import TransformedTargetRegressor
+
+    return isinstance(estimator, TransformedTargetRegressor)
+
+
+def _regressor(estimator, is_fitted):
+    """Return what is inside a `TransformedTargetRegressor`."""
+    from sklearn.linear_model import LinearRegression
+
+    if is_fitted:
+        check_is_fitted(estimator)
+        return estimator.regressor_
+    return LinearRegression() if estimator.regressor is None else estimator.regressor

@@ -1,0 +1,104 @@
+"""The fitted steps before a model: they transform X, and have a graph or a reason why they have none."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import DTypeLike
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array
+
+from skort.exceptions import NotExportableError
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["Preprocessing", "as_rows", "numbers"]
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """
+    The fitted steps before what is trained: scikit-learn transforms X, and deployed models hold the same as ONNX.
+
+    Parameters
+    ----------
+    transformers : Pipeline or None
+    graph : onnx.ModelProto or None
+        The same as ONNX.
+    dtype : dtype
+        float32 or float64, of what comes out.
+    obstacle : str or None, default=None
+        Why there is no ONNX of the steps: the message of the error that an export raises.
+    """
+
+    transformers: Pipeline | None
+    graph: "onnx.ModelProto | None"
+    dtype: DTypeLike
+    obstacle: str | None = None
+
+    @classmethod
+    def of(cls, transformers: Pipeline | None, some_rows, dtype: DTypeLike) -> "Preprocessing":
+        """
+        Return fitted steps with their ONNX, or why they have none, compared with scikit-learn on some rows.
+
+        Warns
+        -----
+        UserWarning
+            Where a step gives other values as ONNX.
+        """
+        from skort.graphs.transformers import transformer_graph
+
+        if transformers is None:
+            return cls(None, None, dtype)
+        try:
+            return cls(transformers, transformer_graph(transformers, some_rows, dtype), dtype)
+        except NotExportableError as error:
+            return cls(transformers, None, dtype, str(error))
+
+    def exported(self) -> "onnx.ModelProto | None":
+        """
+        Return the steps as ONNX; None where there are no steps.
+
+        Raises
+        ------
+        NotExportableError
+            Where a step cannot be part of an ONNX model.
+        """
+        if self.obstacle is not None:
+            raise NotExportableError(self.obstacle)
+        return self.graph
+
+    def transform(self, X):
+        """Return what the steps make of X: an array or a CSR matrix of `dtype`."""
+        if self.transformers is None:
+            return X
+        return numbers(self.transformers.transform(X), self.dtype)
+
+
+def as_rows(X):
+    """
+    Return X as steps before a model take it, unvalidated: a DataFrame as it is, others as an array or CSR matrix.
+
+    Raises
+    ------
+    ValueError
+        For a single row of numbers.
+    """
+    if hasattr(X, "columns"):
+        return X
+    if scipy.sparse.issparse(X):
+        return X.tocsr()
+    rows = np.asarray(X)
+    if rows.dtype.kind == "U" and not hasattr(X, "dtype"):
+        # A list of numbers and text, which numpy made text of.
+        rows = np.asarray(X, dtype=object)
+    if rows.ndim == 1 and rows.dtype.kind in "biuf":
+        check_array(rows)
+    return rows
+
+
+def numbers(X, dtype):
+    """Return what steps made of X as a C-contiguous array or CSR matrix of a dtype; raise an error for other things."""
+    return check_array(X, dtype=dtype, order="C", accept_sparse="csr", input_name="transformed X")
