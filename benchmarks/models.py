@@ -9,6 +9,7 @@ probabilities, and with scikit-learn by their raw scores if it has them.
 """
 
 import inspect
+import re
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -23,8 +24,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import all_estimators
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.exceptions import NotTrainableError
 from skort.graphs.trainable import check_trainable
+from skort.objective.own import own_objective
 from skort.runtime.device import CPU
 from skort.runtime.installed import load
 from skort.solvers import available_solvers, solver_class
@@ -32,10 +33,16 @@ from skort.solvers import available_solvers, solver_class
 
 @dataclass
 class Outcome:
-    """The result for a model: why it was refused, or milliseconds and differences, one for each solver."""
+    """
+    The result for a model.
+
+    Why it was refused; or as what it is trained where it has no objective that gradient descent could follow, and
+    milliseconds and differences, one for each solver.
+    """
 
     name: str
     refusal: str | None = None
+    trained_as: str | None = None
     milliseconds: list[float] = field(default_factory=list)
     from_onnx: list[float] = field(default_factory=list)
     from_sklearn: list[float] = field(default_factory=list)
@@ -57,8 +64,10 @@ def outcome(name, model):
     result = Outcome(name)
     try:
         check_trainable(model)
-    except NotTrainableError as error:
-        result.refusal = str(error).split(": ", 1)[1]
+        result.trained_as = own_objective(model).trained_as
+    except ValueError as error:
+        # "estimator=LassoCV chooses alpha by ..." or "estimator=SVC cannot be trained by gradient descent: ..."
+        result.refusal = re.sub(r"^estimator=\w+ (cannot[^:]*: )?", "", str(error))
         return result
     X, y = _data(model)
     for solver in available_solvers():
@@ -66,10 +75,12 @@ def outcome(name, model):
         pipeline = make_pipeline(StandardScaler(), model)
         trained = cls(pipeline, solver=solver, max_iter=20, tol=None, random_state=0).fit(X, y)
         start = time.perf_counter()
-        problem = trained._settings.problem(trained._fitted.score_graph, 200, CPU)
+        problem = trained._settings.problem(trained._fitted.score_graph, 200, device=CPU)
         solver_class(solver, CPU)(problem)
         result.milliseconds.append(1e3 * (time.perf_counter() - start))
-        result.from_onnx.append(_difference(_served(trained, X), _numbers(trained, "predict_proba", X)))
+        # The last output of the ONNX model: probabilities where the loss has them, otherwise labels.
+        head = "predict_proba" if hasattr(trained, "predict_proba") else "predict"
+        result.from_onnx.append(_difference(_served(trained, X), _numbers(trained, head, X)))
         plain = trained.to_sklearn()
         method = "decision_function" if hasattr(plain, "decision_function") else "predict_proba"
         result.from_sklearn.append(_difference(_numbers(plain, method, X), _numbers(trained, method, X)))

@@ -16,9 +16,12 @@ What `OrtSGDRegressor(model)` and `OrtSGDClassifier(model)` do with every regres
 {sklearn}, at its default parameters: {n_trained} are trained, {n_refused} refused, before anything is fitted. This page
 is written by a script that tries each of them with solver {solvers}.
 
+A model is trained with its own loss and penalty, to the optimum of its own `fit`; see :doc:`objective`. The last column
+says what is trained instead where a model minimises nothing of that form.
+
 A fitted model of any type, scikit-learn's or your own, is trained as `FrozenEstimator(model)` where its ONNX graph has
-weights and its operators have gradients: see :doc:`pipelines_and_fine_tuning`. `positive=True` and `class_weight` of a
-model are refused. Models that hold others (voting, stacking, searches, ...) are not trained as a whole; put the
+weights and its operators have gradients: see :doc:`pipelines_and_fine_tuning`. `positive=True` of a model is
+refused. Models that hold others (voting, stacking, searches, ...) are not trained as a whole; put the
 estimator of skort inside them.
 
 {tables}"""
@@ -29,10 +32,11 @@ TABLE = """\
 
 .. list-table::
     :header-rows: 1
-    :widths: 40 60
+    :widths: 30 35 35
 
     * - model
       - outcome
+      - trained as
 {rows}
 """
 
@@ -48,7 +52,7 @@ def write(path):
         for title in ("Regressors", "Classifiers"):
             models = measure["scikit_learn_models"](title.lower().removesuffix("s"))
             found = [measure["outcome"](name, model) for name, model in models]
-            rows = "\n".join(f"    * - `{o.name}`\n      - {_cell(o)}" for o in found)
+            rows = "\n".join(f"    * - `{o.name}`\n      - {_cell(o)}\n      - {_trained_as(o)}" for o in found)
             tables.append(TABLE.format(title=title, line="-" * len(title), rows=rows))
             outcomes += found
     n_refused = sum(o.refusal is not None for o in outcomes)
@@ -69,6 +73,12 @@ def _cell(outcome):
         return "**trained**"
     reason = textwrap.shorten(outcome.refusal, 110, placeholder=" ...")
     return "refused: " + re.sub(r"(?<=operator )\w+|OrtSGD\w+", r"`\g<0>`", re.sub(r"'(\w+)'", r"`\1`", reason))
+
+
+def _trained_as(outcome):
+    """Return "a `LinearRegression`: squared error, no penalty.", or nothing."""
+    said = (outcome.trained_as or "").partition(" trained ")[2]
+    return re.sub(r"\b[A-Z]\w*[A-Z]\w*", r"`\g<0>`", said.removeprefix("as "))
 
 
 if __name__ == "__main__":

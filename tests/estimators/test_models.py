@@ -31,6 +31,7 @@ pytestmark = [
 
 TYPES = sorted([*FAMILY, RANSACRegressor], key=lambda type: type.__name__)
 # Those that search for their own penalty are trained when they are fitted only.
+ALL_REGRESSORS = [t for t in TYPES if issubclass(t, RegressorMixin)]
 SEARCHED = [t for t in TYPES if t in SEARCHES]
 REGRESSORS = [t for t in TYPES if issubclass(t, RegressorMixin) and t not in SEARCHED]
 CLASSIFIERS = [t for t in TYPES if not issubclass(t, RegressorMixin) and t not in SEARCHED]
@@ -99,7 +100,7 @@ def test_classifiers(model_class, y, solver):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model_class", [t for t in TYPES if issubclass(t, RegressorMixin)], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("model_class", ALL_REGRESSORS, ids=lambda t: t.__name__)
 def test_fitted_regressors_keep_their_weights(model_class):
     y = regression_targets(model_class)
     fitted = clone(model_class()).fit(X, y)
