@@ -19,7 +19,7 @@ OURS = [SESSION, AGENT, GRAPH, PREDICT]
 @dataclass(frozen=True)
 class Race:
     """
-    Contenders that do the same.
+    Contenders that do the same work.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ class Race:
     loss : callable
         Result -> loss.
     goals : dict of str to dict of str to float
-        Peer -> contender of skort -> how many times as long the peer is to take at least.
+        Peer -> contender of skort -> the smallest ratio to reach: the peer's time over skort's.
     floors : dict of str to float
-        Contender of skort -> how many times as long as the numpy loop it is to take at most.
+        Contender of skort -> the largest ratio allowed: its time over that of the numpy loop.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Case:
     goals, floors
         As for `Race`.
     all_cores : bool, default=False
-        Whether its goals are those of all cores, too. The others are of one thread.
+        Whether the goals hold on all cores, too. Otherwise they hold on one thread only.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Prediction:
     name : str
     n_rows, n_calls, n_quick_calls : int
     goal : float
-        How many times as long scikit-learn is to take.
+        The ratio to reach: scikit-learn's time over skort's.
     all_cores : bool, default=False
         As for `Case`.
     """

@@ -15,7 +15,7 @@ __all__ = ["FLOOR", "SOLVERS", "contenders", "estimator", "missing_peers", "scik
 #: skort's contenders, in the order of the columns of a report.
 SOLVERS = [solver for solver in ("session", "agent", "graph") if solver in available_solvers()]
 
-#: By hand, with BLAS: what the hardware does.
+#: A loop by hand over BLAS: what the hardware can do.
 FLOOR = "numpy"
 
 _NEEDS = {"torch": "torch", "skorch": "skorch"}

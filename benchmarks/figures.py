@@ -1,4 +1,4 @@
-"""What is measured of skort alone: fixed costs, memory, growth; and the limits to be kept."""
+"""Measurements of skort alone: fixed costs, memory and growth, with their limits."""
 
 import os
 import re
@@ -24,16 +24,16 @@ _MEGABYTES = 1e-6
 @dataclass(frozen=True)
 class Figure:
     """
-    A number that is to be at most `limit`.
+    A measured number, which must not exceed `limit`.
 
     Parameters
     ----------
     name : str
     solver : str
-        Empty where it is the same for all.
+        Empty if the number is the same for all solvers.
     unit : str
     values : list of float
-        Of repeated measurements.
+        The results of repeated measurements.
     limit : float
     """
 
@@ -53,9 +53,9 @@ class Growth:
     ----------
     n_rows : list of int
     nanoseconds : dict of str to list of float
-        Solver -> median over epochs, one a number of rows.
+        Solver -> medians over epochs, one for each number of rows.
     limit : float
-        Of the longest time over the shortest one.
+        The largest ratio allowed: the longest time over the shortest.
     """
 
     n_rows: list[int]
@@ -115,13 +115,13 @@ def _process(*arguments):
 
 
 def _peak_megabytes():
-    # Not ru_maxrss, which a process inherits from the one that started it.
+    # A process inherits ru_maxrss from the process that started it, but not VmHWM.
     status = Path("/proc/self/status").read_text()
     return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) * 1024 * _MEGABYTES
 
 
 def _print_memory(solver, n_rows, case):
-    """Print by how much a fit raises the peak memory of a process that has made a small one."""
+    """Print by how much a fit raises the peak memory of a process that has made a small fit before."""
     dtype = np.float64 if case == "float64" else np.float32
     X = np.empty((n_rows, 100), dtype)
     np.random.default_rng(0).standard_normal(dtype=dtype, out=X)
@@ -130,7 +130,7 @@ def _print_memory(solver, n_rows, case):
     estimator_class = OrtSGDClassifier if case == "text" else OrtSGDRegressor
     model = estimator_class(solver=solver, max_iter=1, tol=None, early_stopping=case == "early_stopping")
     model.fit(X[:1000], y[:1000], None if sample_weight is None else sample_weight[:1000])
-    # From what is there now on.
+    # Reset the peak to the memory in use now.
     Path("/proc/self/clear_refs").write_text("5")
     before = _peak_megabytes()
     model.fit(X, y, sample_weight)
@@ -138,12 +138,12 @@ def _print_memory(solver, n_rows, case):
 
 
 def growth(*, quick=False):
-    """Return the growth up to 10,000,000 rows of 20 features, more than 1,000,000 of them in a memory map."""
+    """Return the growth up to 10,000,000 rows of 20 features; more than 1,000,000 rows are in a memory map."""
     n_rows = [10**k for k in range(3, 6 if quick else 8)]
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
         data = {n: _rows(n, Path(folder)) for n in n_rows}
         seconds = {solver: {n: [] for n in n_rows} for solver in SOLVERS}
-        # In turn, so that what else the machine does slows all sizes.
+        # All sizes take turns, so that other work of the machine slows all of them.
         for _ in range(3):
             for n, (X, y) in data.items():
                 for solver, values in seconds.items():

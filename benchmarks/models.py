@@ -2,10 +2,10 @@
 Every regressor and classifier of scikit-learn as `estimator`: trained or refused, and what comes out of it.
 
 Run it with `python benchmarks/models.py`. Each model follows a StandardScaler in a pipeline that is trained on diabetes
-(the target divided by its mean) or wine, 20 epochs with each solver: the milliseconds that its graphs and sessions take
-to build, and the largest differences of `predict` from the ONNX file under onnxruntime and from the model that
-`to_sklearn` gives, relative to the largest number predicted. For classifiers the probabilities are compared, and with
-scikit-learn the raw scores where it has them.
+(the target divided by its mean) or wine, 20 epochs with each solver. The figures are the milliseconds that its graphs
+and sessions take to build, and the largest differences of `predict` from the ONNX file under onnxruntime and from the
+model that `to_sklearn` returns, relative to the largest number predicted. Classifiers are compared by their
+probabilities, and with scikit-learn by their raw scores if it has them.
 """
 
 import inspect
@@ -25,13 +25,14 @@ from sklearn.utils import all_estimators
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.exceptions import NotTrainableError
 from skort.graphs.trainable import check_trainable
+from skort.runtime.device import CPU
 from skort.runtime.installed import load
-from skort.solvers import available_solvers
+from skort.solvers import available_solvers, solver_class
 
 
 @dataclass
 class Outcome:
-    """What became of a model: why it was refused, or milliseconds and differences, one a solver."""
+    """The result for a model: why it was refused, or milliseconds and differences, one for each solver."""
 
     name: str
     refusal: str | None = None
@@ -65,7 +66,8 @@ def outcome(name, model):
         pipeline = make_pipeline(StandardScaler(), model)
         trained = cls(pipeline, solver=solver, max_iter=20, tol=None, random_state=0).fit(X, y)
         start = time.perf_counter()
-        trained._make_solver(trained._score_graph)
+        problem = trained._settings.problem(trained._fitted.score_graph, 200, CPU)
+        solver_class(solver, CPU)(problem)
         result.milliseconds.append(1e3 * (time.perf_counter() - start))
         result.from_onnx.append(_difference(_served(trained, X), _numbers(trained, "predict_proba", X)))
         plain = trained.to_sklearn()

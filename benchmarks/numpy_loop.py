@@ -1,4 +1,4 @@
-"""The same training by hand, in numpy with BLAS, in place: the floor."""
+"""The same training by hand, in numpy with BLAS and in place: a lower bound of the time."""
 
 from functools import partial
 
@@ -8,7 +8,7 @@ __all__ = ["raw_score", "train"]
 
 
 def raw_score(layers, X, results=None):
-    """Return the raw score of a network with ReLU layers; the result of each layer in `results`, where given."""
+    """Return the raw score of a network with ReLU layers; write the result of each layer to `results`, if given."""
     for i, (coef, intercept) in enumerate(layers):
         X = np.matmul(X, coef, out=None if results is None else results[i])
         X += intercept
@@ -19,12 +19,12 @@ def raw_score(layers, X, results=None):
 
 class _Network:
     """
-    A network with ReLU layers, whose every array is made once.
+    A network with ReLU layers that makes each of its arrays only once.
 
     Parameters
     ----------
     layers : list of (ndarray of shape (fan_in, fan_out), ndarray of shape (fan_out,))
-        Changed by each step.
+        Each step changes them in place.
     batch_size : int
     head : callable
         Raw score -> prediction; the derivative of the loss by the score is their difference from the target.

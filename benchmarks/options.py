@@ -1,8 +1,8 @@
 """
-What each option costs a step, next to plain gradient descent, on one thread.
+The cost per step of each option, compared with plain gradient descent, on one thread.
 
-Run it with `python benchmarks/options.py`. In every round each solver makes some steps, in turn; the figures are
-medians over the rounds: microseconds a step, and how many times those of plain gradient descent in the same round.
+Run it with `python benchmarks/options.py`. In every round the solvers take turns to make some steps. The
+figures are medians over the rounds: microseconds per step, and their ratio to plain gradient descent in the same round.
 """
 
 import statistics
@@ -13,6 +13,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
 
+from skort.descent.update import Update
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective.losses import SquaredError
@@ -20,6 +21,7 @@ from skort.objective.nodes import Objective
 from skort.objective.penalties import L2
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.solvers import SOLVERS, available_solvers
+from skort.solvers.base import Problem
 
 N_ROUNDS, N_STEPS = 100, 200
 
@@ -44,14 +46,14 @@ MODELS = {
 
 
 def make(solver, graph, batch_size, *, penalty=None, optimizer=None, max_grad_norm=None, average=False):
-    """Return a solver with a filled batch; None where it does not have the option."""
-    optimizer = optimizer or SGD()
+    """Return a solver with a filled batch; None if it does not have the option."""
+    update = Update(optimizer or SGD(), max_grad_norm, average)
     try:
-        SOLVERS[solver].check(np.dtype("float32"), optimizer, max_grad_norm)
+        SOLVERS[solver].check(np.dtype("float32"), update)
     except ValueError:
         return None
     objective = Objective(SquaredError(), penalty, graph.coefficients, graph.n_outputs, np.dtype("float32"))
-    made = SOLVERS[solver](graph, objective, optimizer, batch_size, max_grad_norm=max_grad_norm, average=average)
+    made = SOLVERS[solver](Problem(graph, objective, update, batch_size))
     rng = np.random.default_rng(0)
     made.batch.X[...] = rng.normal(size=made.batch.X.shape)
     made.batch.target[...] = rng.normal(size=made.batch.target.shape)
@@ -64,7 +66,7 @@ def microseconds(solver):
     step = solver.step
     start = time.perf_counter()
     for _ in range(N_STEPS):
-        step(1e-5)
+        step(1e-5, 1 / N_STEPS)
     return 1e6 * (time.perf_counter() - start) / N_STEPS
 
 

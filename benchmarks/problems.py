@@ -1,4 +1,4 @@
-"""What is trained: data, a model and the way it is trained, the same for all contenders."""
+"""The trainings: data, a model and the way it is trained, the same for all contenders."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +16,7 @@ __all__ = ["Problem", "blobs", "classification", "regression"]
 @dataclass(frozen=True)
 class Problem:
     """
-    A training: the same data, initial weights, batches, updates and dtype for every contender that takes them.
+    A training with the same data, initial weights, batches, updates and dtype for every contender that can use them.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Problem:
     eta : float
         The learning rate of all updates.
     momentum : float, default=0.0
-        Nesterov's.
+        Nesterov's momentum.
     seed : int, default=0
     """
 
@@ -58,21 +58,21 @@ class Problem:
 
     @cached_property
     def target(self):
-        """What the score is compared with, of shape (n_samples, n_outputs): numbers, 0 or 1, or one-hot rows."""
+        """The target, of shape (n_samples, n_outputs): numbers, 0 or 1, or one-hot rows."""
         if self.n_outputs == 1:
             return self.y.astype(np.float32)[:, None]
         return np.eye(self.n_outputs, dtype=np.float32)[self.y]
 
     def start(self):
         """
-        Return what a training starts from.
+        Return the initial weights and the order of the rows.
 
         Returns
         -------
         layers : list of (ndarray of shape (fan_in, fan_out), ndarray of shape (fan_out,))
-            Linear: zeros; neural networks: by scikit-learn's Glorot rule.
+            Zeros for linear models, scikit-learn's Glorot rule for neural networks.
         orders : iterator over ndarray of shape (n_samples,)
-            The rows in the order of each epoch: skort's, and scikit-learn's of the first one.
+            The order of the rows in each epoch, as in skort; scikit-learn has the same order in the first epoch.
         """
         random_state = np.random.RandomState(self.seed)
         layers = [
@@ -91,7 +91,7 @@ class Problem:
         return random_state.uniform(-bound, bound, shape).astype(np.float32)
 
     def head(self, score):
-        """Return what is predicted from a raw score: itself, or the probability of each class or of class 1."""
+        """Return the prediction from a raw score: the score itself, or the probability of each class or of class 1."""
         if not self.is_classifier:
             return score
         return expit(score) if self.n_outputs == 1 else softmax(score, axis=1)
@@ -116,7 +116,7 @@ def regression(n_rows, n_features, hidden=(), noise=0.5, **options):
 
 
 def classification(n_rows, n_features, hidden=(), **options):
-    """Return a classification by the sign of such a sum."""
+    """Return a classification by the sign of the same kind of sum."""
     made = regression(n_rows, n_features, **options)
     return Problem(made.X, (made.y > 0).astype(int), _classifier(hidden), **options)
 

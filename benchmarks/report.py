@@ -24,7 +24,7 @@ __all__ = [
     "race_table",
 ]
 
-#: How much worse the loss at the end may be, relatively, for a time to count.
+#: A time counts if the loss at the end is worse by at most this part.
 LOSS_TOLERANCE = 0.02
 
 _PACKAGES = ("scikit-learn", "numpy", "onnx", "onnxruntime-training", "onnxruntime-training-cpu", "onnxruntime")
@@ -34,14 +34,14 @@ _PEER_PACKAGES = ("torch", "skorch")
 @dataclass(frozen=True)
 class Outcome:
     """
-    What a race ended with.
+    The result of a race.
 
     Parameters
     ----------
     race : Race
-        Without its contenders, which hold the data.
+        The race without its contenders, which hold the data.
     milliseconds : dict of str to list of float
-        Contender -> times of a unit.
+        Contender -> times per unit.
     losses : dict of str to float
         Contender -> its loss at the end.
     """
@@ -99,7 +99,7 @@ def figures_table(figures):
 
 
 def profile_table(profiles):
-    """Return the table of where the time of a step goes as lines."""
+    """Return the table of step profiles as lines."""
     return _table(*profile_cells(profiles))
 
 
@@ -122,7 +122,7 @@ def _median_and_range(values):
 
 
 def _table(header, rows):
-    """Return a Markdown table, aligned, so that it can be read as text."""
+    """Return a Markdown table with aligned columns, which can be read as text."""
     rows = [row + [""] * (len(header) - len(row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     lines = [header, ["-" * width for width in widths], *rows]
@@ -130,7 +130,7 @@ def _table(header, rows):
 
 
 def machine():
-    """Return what was measured on as lines."""
+    """Return a description of the machine as lines."""
     versions = [f"{package} {version}" for package in _PACKAGES + _PEER_PACKAGES if (version := _version(package))]
     lines = [
         f"- {_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}; "
@@ -154,7 +154,7 @@ def _processor():
 
 
 def plot_races(outcomes, path):
-    """Draw the times of all contenders, a panel for each race; skort's in another colour."""
+    """Draw the times of all contenders in one panel per race, skort's in another colour."""
     import matplotlib.pyplot as plt
 
     n_rows = -(-len(outcomes) // 2)

@@ -1,7 +1,7 @@
 """
-What the small fits of a search cost: 3 x 3 parameters, 5 folds, 46 fits and 45 scores.
+The cost of the small fits of a search: 3 x 3 parameters, 5 folds, 46 fits and 45 scores.
 
-Run it with `python -m benchmarks.search`: the medians of five, in ms a search, next to scikit-learn's estimators.
+Run it with `python -m benchmarks.search`: the medians of five searches in ms, next to scikit-learn's estimators.
 """
 
 import statistics

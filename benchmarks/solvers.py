@@ -1,8 +1,8 @@
 """
 Every solver against scikit-learn, torch, skorch and numpy: steps of neural networks, and a large linear regression.
 
-Run it with `python benchmarks/solvers.py`; peers that are not installed are left out. All on one thread, and but where
-it says otherwise plain stochastic gradient descent in float32 without penalty (scikit-learn's linear model: float64).
+Run it with `python benchmarks/solvers.py`; peers that are not installed are left out. All run on one thread. Unless
+noted, they make plain stochastic gradient descent in float32 without penalty (scikit-learn's linear model: float64).
 Contenders take turns; the figures are the smallest CPU time of five turns, and each peer's time divided by ours.
 """
 
@@ -18,16 +18,18 @@ from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
 
 from skort import OrtSGDRegressor
+from skort.descent.update import Update
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L2, SquaredError
 from skort.objective.nodes import Objective
 from skort.optimizers import SGD, Adam
 from skort.solvers import SOLVERS, available_solvers
+from skort.solvers.base import Problem
 
 REPEATS = 5
 ETA = 1e-3
-# Features, hidden units, rows a batch, batches an epoch, epochs.
+# Features, hidden units, rows per batch, batches per epoch, epochs.
 NETWORKS = [(10, 20, 10, 1000, 5), (100, 100, 100, 100, 10), (100, 100, 1000, 20, 20)]
 STEPS = {
     "": {"optimizer": SGD(), "penalty": None},
@@ -37,7 +39,7 @@ STEPS = {
 
 
 def smallest_times(contenders):
-    """Return the smallest CPU time of each contender in seconds, after one run that is not counted."""
+    """Return the smallest CPU time of each contender in seconds, after one run that does not count."""
     times = {name: [] for name in contenders}
     for turn in range(REPEATS + 1):
         for name, run in contenders.items():
@@ -158,14 +160,15 @@ def steps():
         for label, options in STEPS.items():
             for name in available_solvers():
                 solver = filled_solver(name, graph, batch_size, **options)
-                contenders[name + label] = partial(repeat, n_steps, partial(solver.step, ETA))
+                contenders[name + label] = partial(repeat, n_steps, partial(solver.step, ETA, 1 / n_steps))
         contenders["numpy, in place"] = partial(repeat, n_steps, numpy_step(graph, solver.batch))
         show(smallest_times(contenders), "us", 1e6 / n_steps, available_solvers())
 
 
 def filled_solver(name, graph, batch_size, optimizer, penalty):
     objective = Objective(SquaredError(), penalty, graph.coefficients, 1, np.dtype("float32"))
-    solver, rng = SOLVERS[name](graph, objective, optimizer, batch_size), np.random.default_rng(0)
+    problem = Problem(graph, objective, Update(optimizer), batch_size)
+    solver, rng = SOLVERS[name](problem), np.random.default_rng(0)
     solver.batch.X[...] = rng.normal(size=solver.batch.X.shape)
     solver.batch.sample_weight[...] = 1 / batch_size
     return solver

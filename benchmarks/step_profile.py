@@ -1,4 +1,4 @@
-"""Where the time of a step of solver "graph" goes."""
+"""Profiles of a step of solver "graph": where its time goes."""
 
 import math
 import statistics
@@ -27,21 +27,21 @@ _CONSTANT = ("Constant", "ConstantOfShape")
 @dataclass(frozen=True)
 class StepProfile:
     """
-    Medians of the time of a step, in microseconds.
+    Median times of a step and of its parts, in microseconds.
 
     Parameters
     ----------
     name : str
     step : float
-        A step inside `fit`, with the gathering of its rows.
+        A step inside `fit`, including the copy of its rows.
     run : float
         The run of its graph alone.
     products : float
         Its matrix products alone, as one graph.
     n_nodes : int
-        The nodes that ONNX Runtime runs.
+        Number of nodes that ONNX Runtime runs.
     gigaflops : float
-        What the matrix products compute, in 10^9 operations on floats a second.
+        The speed of the matrix products, in 10^9 floating-point operations per second.
     peer : float
         A step of scikit-learn.
     """
@@ -56,7 +56,7 @@ class StepProfile:
 
 
 def profile(name, problem, repeats=5):
-    """Return where the time of the steps of a problem goes."""
+    """Return the profile of the steps of a problem."""
     model = estimator(problem, "graph").fit(problem.X, problem.y)
     graph = _optimised(model.training_graphs()["step"])
     alone, flops = products(graph)
@@ -77,9 +77,9 @@ def profile(name, problem, repeats=5):
 
 def products(model):
     """
-    Return the matrix products of a model, each of its own inputs, and how many operations on floats they take.
+    Return a model of the matrix products of a model, each with inputs of its own, and their floating-point operations.
 
-    Those with constants are sums: they are left out.
+    Products with constants are left out: they compute sums.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def products(model):
         inputs += [_info(new, shapes[old]) for new, old in zip(alone.input, node.input, strict=True)]
         outputs.append(_info(node.output[0], shapes[node.output[0]]))
         nodes.append(alone)
-        # Every number of the first factor meets every column of the second: a product and a sum.
+        # Each number of the first factor is multiplied by and added for each column of the second.
         flops += 2 * math.prod(shapes[node.input[0]]) * [1, *shapes[node.output[0]]][-1]
     graph = helper.make_graph(nodes, "products", inputs, outputs)
     return helper.make_model(graph, ir_version=model.ir_version, opset_imports=model.opset_import), flops
@@ -120,9 +120,9 @@ def _info(name, shape):
 
 
 def _optimised(model):
-    """Return what ONNX Runtime makes of a model before it runs it."""
+    """Return a model as ONNX Runtime optimises it before it runs."""
     options = session_options()
-    # As the session of a fit.
+    # The level of the sessions of a fit.
     options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
@@ -132,8 +132,8 @@ def _optimised(model):
 
 
 def _runner(model):
-    """Return the function that runs a model so many times, on arrays that stay where they are."""
-    # Numbers that no product makes zero or denormal, which would be another time.
+    """Return the function that runs a model a number of times on the same arrays."""
+    # No product of these numbers is zero or denormal, which would change the time.
     inputs = {value.name: np.full(_shape(value), 0.01, np.float32) for value in model.graph.input}
     outputs = {value.name: np.zeros(_shape(value), np.float32) for value in model.graph.output}
     session = StepSession(model.SerializeToString(), inputs, outputs, {}, {})

@@ -1,8 +1,8 @@
 """
-What a call of `partial_fit` costs.
+The cost of a call of `partial_fit`.
 
-Run it with `python benchmarks/streaming.py`. A call makes one epoch over its rows; the same epoch inside one long `fit`
-has no validation, no export and no bookkeeping around it. The best of five, in ms, next to scikit-learn's estimators.
+Run it with `python benchmarks/streaming.py`. A call makes one epoch over its rows. The same epoch inside one long `fit`
+needs no validation, export or bookkeeping of its own. The figures are the best of five, in ms, next to scikit-learn's.
 """
 
 import time
@@ -16,7 +16,7 @@ from skort.solvers import available_solvers
 
 
 def best(call, repeat):
-    """Return the shortest of five times of `repeat` calls, in ms a call."""
+    """Return the shortest of five times of `repeat` calls, in ms per call."""
     times = []
     for _ in range(5):
         begin = time.perf_counter()

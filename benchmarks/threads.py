@@ -1,8 +1,7 @@
 """
-What `n_jobs` gains: `python -m benchmarks.threads`, with nothing else running.
+The gain by `n_jobs`. Run it with `python -m benchmarks.threads`, with nothing else running.
 
-An epoch of solver "graph" on one thread and on all cores, in turn: the larger the products of matrices of a step, the
-more there is to share.
+An epoch of solver "graph" on one thread and on all cores, in turn. Threads gain more on larger matrix products.
 """
 
 import os
@@ -26,7 +25,7 @@ PROBLEMS = {
 
 
 def main(n_epochs=20, repeats=9):
-    """Print milliseconds an epoch, the median and the range of the fits."""
+    """Print milliseconds per epoch: the median and the range of the fits."""
     n_cores = os.cpu_count()
     print(f"{'ms / epoch':<42} {'n_jobs=1':>22} {f'n_jobs={n_cores}':>22}")
     for name, make in PROBLEMS.items():

@@ -13,7 +13,7 @@ __all__ = ["in_turn", "show", "threads"]
 
 def in_turn(contenders, repeats=5):
     """
-    Run contenders in turn, once unmeasured and then `repeats` times.
+    Run contenders in turn, once without measurement and then `repeats` times.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def in_turn(contenders, repeats=5):
     times : dict of str to list of float
         In seconds.
     results : dict of str to object
-        What the last runs returned.
+        The results of the last runs.
     """
     times, results = {name: [] for name in contenders}, {name: run() for name, run in contenders.items()}
     for _ in range(repeats):

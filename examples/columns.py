@@ -2,8 +2,8 @@
 A DataFrame in, served column by column
 =======================================
 
-Numbers, categories and text, some of them missing: a `ColumnTransformer` inside the estimator takes the DataFrame, and
-the ONNX file takes its columns, one input each.
+The data are numbers, categories and text, and some values are missing. A `ColumnTransformer` inside the estimator takes
+the DataFrame; the ONNX file has one input for each of its columns.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ X.loc[rng.random(n) < 0.1, "days"] = np.nan
 X.loc[rng.random(n) < 0.1, "channel"] = None
 
 # %%
-# The steps before the model are fitted by scikit-learn, once.
+# Scikit-learn fits the steps before the model once.
 
 columns = make_column_transformer(
     (make_pipeline(SimpleImputer(), StandardScaler()), ["days"]),
@@ -50,8 +50,8 @@ accuracy = model.score(X[700:], y[700:])
 print(f"accuracy on new rows: {accuracy:.3f}")
 
 # %%
-# Serve it without skort, scikit-learn or pandas. Every input has the shape (any, 1); a missing number is NaN, missing
-# text the empty string.
+# Serve it without skort, scikit-learn or pandas. Every input has the shape (any, 1); NaN is a missing number, and
+# an empty string is missing text.
 
 file = model.to_onnx().SerializeToString()
 session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])

@@ -2,9 +2,9 @@
 Fine-tuning a fitted model
 ==========================
 
-A scaler and a neural network were fitted on 1,200 images of digits. Then a new scanner comes, whose images are half as
-bright, and only 40 of them have labels. Training goes on from the fitted weights: in all layers, or in the last one
-with the first frozen.
+A scaler and a neural network were fitted on 1,200 images of digits. The images of a new scanner are half as bright, and
+only 40 of them have labels. Training goes on from the fitted weights: those of all layers, or only those of the last
+layer.
 """
 
 from sklearn.datasets import load_digits
@@ -45,7 +45,7 @@ for name, model in models.items():
     print(f"{name:<17} {scores[name]:.3f}")
 
 # %%
-# What is trained comes back as a plain scikit-learn pipeline, or as an ONNX file that takes the pixels.
+# The trained model can become a plain scikit-learn pipeline, or an ONNX file that takes the pixels.
 
 plain = models["all layers tuned"].to_sklearn()
 print(plain)

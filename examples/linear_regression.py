@@ -2,7 +2,7 @@
 A linear regression, step by step
 =================================
 
-Two features and a bias, batches of ten, ten epochs: the loss falls by a factor of more than 100,000 and the
+Train two features and a bias in batches of ten for ten epochs. The loss falls by a factor of more than 100,000, and the
 coefficients are those of `LinearRegression`.
 """
 

@@ -2,7 +2,7 @@
 Learning rates
 ==============
 
-The learning rate of each update, for every schedule there is, and what each does to the same training.
+The learning rate of each update with every schedule, and the effect of the schedule on the same training.
 `learning_rate` takes the name of a schedule, an instance, or any function of the update's number.
 """
 
@@ -21,8 +21,8 @@ n_epochs, batch_size = 60, 10
 n_updates = n_epochs * -(-len(X) // batch_size)
 
 # %%
-# `simulate` gives the first rates. That of `Adaptive` falls in `fit`, where the loss no longer does; `Optimal` depends
-# on nothing but the strength of the penalty, and begins so high that it has its own axes.
+# `simulate` returns the first rates. The rate of `Adaptive` falls only in `fit`, when the objective no longer does.
+# `Optimal` depends only on the strength of the penalty, and begins so high that it gets its own axes.
 
 eta0 = 0.1
 schedules = {
@@ -46,8 +46,8 @@ right.set(xlabel="update", title="Optimal", yscale="log")
 right.legend(fontsize="small")
 
 # %%
-# Batches of ten rows disagree about the best weights: at a constant rate the weights go on moving around them, and the
-# loss stays above that of `LinearRegression`. A rate that falls comes closer.
+# Batches of ten rows disagree about the best weights. At a constant rate the weights keep moving around them, and the
+# loss stays above that of `LinearRegression`. With a falling rate they come closer.
 
 best = 0.5 * np.mean((LinearRegression().fit(X, y).predict(X) - y) ** 2)
 excess = {}

@@ -2,7 +2,7 @@
 The losses, and what they fit
 =============================
 
-Each loss is an ONNX function; here ONNX Runtime draws them, and three of them fit data with outliers.
+Each loss is an ONNX function. This page plots all of them, and fits data with outliers by four of them.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.onnx_text import function_model
 
 # %%
-# The value of each loss by the score, for the target 1 (of a classifier: the second class).
+# The value of each loss against the score, for the target 1 (for a classifier, the second class).
 score, target = np.linspace(-2.5, 4, 261, dtype=np.float32)[:, None], np.ones((261, 1), np.float32)
 
 
@@ -35,8 +35,8 @@ for axis, (kind, losses) in zip(axes, kinds.items(), strict=True):
 figure.tight_layout()
 
 # %%
-# A line through data with outliers on one side: squared error follows them, absolute error and Huber do not, and the
-# quantile loss is asked for the line below which three quarters of the data lie.
+# Lines through data with outliers on one side. Squared error follows the outliers, absolute error and Huber do not. The
+# quantile loss fits the line below which three quarters of the data lie.
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, size=(300, 1))
 y = 1 + 2 * X[:, 0] + 0.3 * rng.normal(size=300)

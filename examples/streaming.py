@@ -2,8 +2,8 @@
 A stream of chunks
 ==================
 
-Rows come from a generator, a chunk at a time, as from files or a database. `partial_fit` takes one after the other;
-after half of them the estimator is pickled, and goes on as if nothing had happened.
+Rows come from a generator in chunks, as they would from files or a database. `partial_fit` takes one chunk after the
+other. After half of them the estimator is pickled and loaded, and goes on as if nothing had happened.
 """
 
 import pickle
@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from skort import OrtSGDClassifier
 
 # %%
-# Chunks of 500 rows: the label is whether a hidden linear score is positive.
+# Chunks have 500 rows. The label says whether a hidden linear score is positive.
 
 coef = np.random.default_rng(0).normal(size=20)
 
@@ -32,14 +32,14 @@ def chunks(n_chunks, seed=1):
 
 
 # %%
-# The scaler is fitted on a few rows that stand for all, and stays as it is.
+# The scaler is fitted on a few typical rows, and does not change afterwards.
 
 first, _ = next(chunks(1, seed=2))
 scaler = FrozenEstimator(StandardScaler().fit(first))
 model = OrtSGDClassifier(make_pipeline(scaler, LogisticRegression()), optimizer="momentum", random_state=0)
 
 # %%
-# The accuracy is that on rows that were not seen yet.
+# The accuracy is measured on rows before the model trains on them.
 
 for i, (X, y) in enumerate(chunks(100)):
     if i % 20 == 0 and i > 0:

@@ -2,10 +2,9 @@
 Training in JavaScript
 ======================
 
-The step of `training_graphs()` under onnxruntime-web, which runs in browsers, and here in Node.js:
-`train_in_javascript.cjs` trains with it, from the same weights by the same batches to the same weights. It needs
-`node`, and `npm install onnxruntime-web` in a folder that the environment variable NODE_PATH names, as
-`FOLDER/node_modules`.
+onnxruntime-web runs the step of `training_graphs()` in browsers, and here in Node.js. `train_in_javascript.cjs` starts
+from the same weights as skort, makes steps on the same batches, and reaches the same weights. It needs `node` and
+`npm install onnxruntime-web` in some FOLDER; set the environment variable NODE_PATH to `FOLDER/node_modules`.
 """
 
 import json

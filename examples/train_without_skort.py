@@ -2,9 +2,9 @@
 Training without skort
 ======================
 
-`training_graphs()` gives a whole training step, gradient and optimizer included, as an ONNX graph of standard
-operators. Here a neural network learns half of the digits with skort, and the other half from that graph with numpy
-and onnxruntime alone, as it could on another machine and in another language. The weights are those that skort reaches.
+`training_graphs()` returns a whole training step, with gradient and optimizer, as an ONNX graph of standard operators.
+Here a neural network is trained on half of the digits with skort, and on the other half by this graph with only numpy
+and onnxruntime, as on another machine or in another language. It reaches the weights that skort reaches.
 """
 
 import tempfile
@@ -28,12 +28,12 @@ def run(session, inputs):
 
 
 def train(folder, X, target):
-    """Return the weights after some epochs, as one vector, and the objective of each epoch: no skort in here."""
+    """Return the weights after some epochs, as one vector, and the objective of each epoch. This needs no skort."""
     start, step = (
         onnxruntime.InferenceSession(Path(folder, name), providers=["CPUExecutionProvider"])
         for name in ("start.onnx", "step.onnx")
     )
-    # What a step goes on from: the weights, and what the optimizer remembers.
+    # The state: the weights and the optimizer's memory.
     state, losses = run(start, {}), []
     for _ in range(N_EPOCHS):
         loss = 0.0

@@ -2,16 +2,18 @@
 
 import copy
 import re
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
 import onnx.helper
 import onnx.inliner
 import onnx.parser
+from numpy.typing import ArrayLike, DTypeLike
 from onnx import numpy_helper
 
-# The newest that every supported runtime reads is opset 19 / IR 9 (onnxruntime-training 1.16); these two are older
-# and read by all, and no operator that skort writes needs more.
+# Every supported runtime reads these versions: the oldest, onnxruntime-training 1.16, reads up to opset 19 and IR 9. No
+# operator that skort writes needs a newer one.
 OPSET = 17
 IR_VERSION = 8
 DOMAIN = "skort"
@@ -19,22 +21,22 @@ DOMAIN = "skort"
 _SIGNATURE = f'<domain: "{DOMAIN}", opset_import: ["" : {OPSET}]>'
 
 
-def onnx_dtype(dtype):
-    """ONNX's element type of a numpy dtype: 1 for float32, 11 for float64."""
+def onnx_dtype(dtype: DTypeLike) -> int:
+    """Return ONNX's element type of a numpy dtype: 1 for float32, 11 for float64."""
     return onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
 
-def function(source, dtype):
+def function(source: str | onnx.FunctionProto, dtype: DTypeLike) -> onnx.FunctionProto:
     """
     Return an ONNX function of the domain ``skort``.
 
     Parameters
     ----------
     source : str or onnx.FunctionProto
-        `name (input, ...) => (output, ...) { nodes }`, its constants written as `value = float {...}`; or a function
+        `name (input, ...) => (output, ...) { nodes }`, with constants written as `value = float {...}`; or a function
         of standard operators of opset 17.
     dtype : dtype-like
-        float32 or float64, of the constants.
+        The dtype of the constants, float32 or float64.
 
     Returns
     -------
@@ -43,7 +45,7 @@ def function(source, dtype):
     Raises
     ------
     ValueError
-        For a function of another opset.
+        If the function is of another opset.
 
     Examples
     --------
@@ -68,14 +70,14 @@ def function(source, dtype):
     return proto
 
 
-def constant_value(constant):
-    """Return the value of a Constant node, however it is written; a float as float64."""
+def constant_value(constant: onnx.NodeProto) -> np.ndarray:
+    """Return the value of a Constant node, whichever attribute holds it. A float attribute becomes float64."""
     value = onnx.helper.get_attribute_value(constant.attribute[0])
     return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
 
 
 def _cast(constant, dtype):
-    """Give a Constant node of floats the dtype, in place."""
+    """Cast a Constant node of floats to the dtype, in place."""
     value = constant_value(constant)
     if value.dtype.kind == "f":
         tensor = numpy_helper.from_array(value.astype(dtype))
@@ -84,50 +86,50 @@ def _cast(constant, dtype):
 
 class Fragment:
     """
-    Nodes to be added to a graph, among them calls to functions that are written as text.
+    Nodes for a graph, among them calls to functions that are written as text.
 
     Parameters
     ----------
     dtype : dtype-like
-        float32 or float64, of the constants in the functions.
+        The dtype of the constants in the functions, float32 or float64.
     """
 
-    def __init__(self, dtype):
+    def __init__(self, dtype: DTypeLike):
         self.dtype = dtype
-        self.nodes = []
-        self.functions = {}
+        self.nodes: list[onnx.NodeProto] = []
+        self.functions: dict[bytes, onnx.FunctionProto] = {}
 
-    def call(self, source, inputs, outputs):
+    def call(self, source: str | onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Add a call to a function (`source` as for `function`) on the results named `inputs`."""
         self.call_as_is(function(source, self.dtype), inputs, outputs)
 
-    def call_as_is(self, called, inputs, outputs):
-        """Add a call to a function as from `function`, whose constants have their dtypes already."""
+    def call_as_is(self, called: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Add a call to a function that `function` returned: its constants have the right dtype already."""
         key = called.SerializeToString()
         if key not in self.functions:
-            # Two sources are two functions, also where they have the same name.
+            # The number keeps functions apart whose sources have the same name.
             self.functions[key] = copy.deepcopy(called)
             self.functions[key].name = f"{called.name}_{len(self.functions)}"
         self.nodes.append(onnx.helper.make_node(self.functions[key].name, inputs, outputs, domain=DOMAIN))
 
-    def constant(self, name, array):
-        """Add a constant of the values and the dtype of an array."""
+    def constant(self, name: str, array: ArrayLike) -> None:
+        """Add a constant with the values and the dtype of an array."""
         value = numpy_helper.from_array(np.asarray(array))
         self.nodes.append(onnx.helper.make_node("Constant", [], [name], value=value))
 
-    def rename(self, old, new):
+    def rename(self, old: str, new: str) -> None:
         """Give a result another name, wherever it is made or read."""
         for node in self.nodes:
             node.input[:] = [new if name == old else name for name in node.input]
             node.output[:] = [new if name == old else name for name in node.output]
 
-    def node(self, op_type, inputs, outputs):
+    def node(self, op_type: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Add a node of a standard operator without attributes."""
         self.nodes.append(onnx.helper.make_node(op_type, inputs, outputs))
 
 
-def read_names(node):
-    """Return the names of all results that a node reads, those that its subgraphs read included."""
+def read_names(node: onnx.NodeProto) -> list[str]:
+    """Return the names of all results that a node and its subgraphs read."""
     names = [name for name in node.input if name]
     for attribute in node.attribute:
         for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
@@ -136,18 +138,20 @@ def read_names(node):
     return names
 
 
-def function_model(source, dtype, inputs):
+def function_model(
+    source: str | onnx.FunctionProto, dtype: DTypeLike, inputs: Mapping[str, tuple[int, ...]]
+) -> onnx.ModelProto:
     """
-    Return a model of one call to a function.
+    Return a model that calls one function.
 
     Parameters
     ----------
     source : str or onnx.FunctionProto
         As for `function`, with one output.
     dtype : dtype-like
-        float32 or float64, of all inputs and the output.
+        The dtype of all inputs and the output, float32 or float64.
     inputs : dict of str to tuple of int
-        The inputs of the function in their order: names -> shapes.
+        The inputs of the function, in order: name -> shape.
 
     Returns
     -------
@@ -164,7 +168,7 @@ def function_model(source, dtype, inputs):
     return inlined(onnx.helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[opset]), fragment)
 
 
-def inlined(model, fragment):
+def inlined(model: onnx.ModelProto, fragment: Fragment) -> onnx.ModelProto:
     """Return a copy of `model` in which every call that came from `fragment` is replaced by its nodes."""
     calls = copy.deepcopy(model)
     calls.opset_import.add(domain=DOMAIN, version=1)
@@ -174,17 +178,17 @@ def inlined(model, fragment):
     return plain
 
 
-def rewritten(model, functions, dtype):
+def rewritten(model: onnx.ModelProto, functions: dict[str, str], dtype: DTypeLike) -> onnx.ModelProto:
     """
-    Return a copy of a model whose operators of some types are written otherwise.
+    Return a copy of a model in which functions replace the operators of some types.
 
     Parameters
     ----------
     model : onnx.ModelProto
     functions : dict of str to str
-        Type of an operator -> a function as for `function`, of the same inputs and outputs.
+        Type of an operator -> the function that replaces it, with the same inputs and outputs; `source` of `function`.
     dtype : dtype-like
-        float32 or float64, of the constants in the functions.
+        The dtype of the constants in the functions, float32 or float64.
 
     Returns
     -------
@@ -202,7 +206,7 @@ def rewritten(model, functions, dtype):
     return inlined(copied, fragment)
 
 
-def import_each_domain_once(model):
+def import_each_domain_once(model: onnx.ModelProto) -> None:
     """Drop repeated opset imports, and that of skort's own functions, in place."""
     versions = {o.domain: o.version for o in model.opset_import if o.domain != DOMAIN}
     del model.opset_import[:]

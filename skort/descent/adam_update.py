@@ -2,7 +2,7 @@
 
 __all__ = ["adam_update"]
 
-# The correction is computed in float64, which a Constant would not be: it has the dtype of the weights.
+# Constants take the dtype of the weights. ConstantOfShape stays double, and the correction is computed in float64.
 _ADAM = """\
 adam (weights, gradient, eta, first_moment, second_moment, n_updates)
     => (next_weights, length, next_first_moment, next_second_moment, next_n_updates) {
@@ -43,11 +43,11 @@ adam (weights, gradient, eta, first_moment, second_moment, n_updates)
 
 def adam_update(beta_1: float, beta_2: float, epsilon: float) -> str:
     """
-    Return the ONNX function of Adam's `onnx_update`.
+    Return the ONNX function that `Adam.onnx_update` returns.
 
     Parameters
     ----------
     beta_1, beta_2, epsilon : float
-        As of `Adam`.
+        The parameters of `Adam`.
     """
     return _ADAM % (beta_1, beta_2, 1 - beta_1, 1 - beta_2, beta_2, epsilon)

@@ -1,45 +1,46 @@
 """Mini-batches: every epoch uses every row once, in seeded random order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import DTypeLike
 
 from skort.descent.windows import MANY_ROWS, WindowShape
 
 try:
-    # Behind `rows[indices].toarray()`, whose checks take longer than the work.
+    # The functions behind `rows[indices].toarray()`, whose checks take longer than the work.
     from scipy.sparse._sparsetools import csr_row_index, csr_todense
-except ImportError:  # they are private
+except ImportError:  # They are private, and may go.
     csr_row_index = csr_todense = None
 
 __all__ = ["Batch", "Batches", "HostBatch"]
 
 
 class Batch(Protocol):
-    """What a solver's next step reads its rows from."""
+    """The place from which a solver's next step reads its rows."""
 
-    #: What the loss of each row is multiplied with, of shape (batch_size, 1); zero for rows that only fill the batch.
+    #: The factor of each row's loss, of shape (batch_size, 1); zero for rows that only fill up the batch.
     sample_weight: np.ndarray
-    #: Whether the rows are best taken from where they are; otherwise windows of many rows are copied before.
+    #: Whether rows are best read where they are; otherwise windows of many rows are copied first.
     in_place: bool
 
     def __len__(self) -> int:
         """Return the number of rows."""
 
     def begin(self, data: list[Any]) -> None:
-        """Begin a training on these rows: X, the target and, where these differ, the sample weights."""
+        """Begin a training on this data: X, the target and, if they differ, the sample weights."""
 
     def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
-        """Return the functions that let the rows of some numbers be the batch, to be called one after the other."""
+        """Return the functions that, called one after the other, put the rows of given numbers into the batch."""
 
 
 @dataclass(frozen=True, eq=False)
 class HostBatch:
     """
-    Arrays in memory that a solver's next step reads; filled anew for every step, never replaced.
+    Arrays in memory that a solver's next step reads. They are overwritten for every step, never replaced.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ class HostBatch:
     in_place = False
 
     @classmethod
-    def empty(cls, batch_size: int, n_features: int, n_outputs: int, dtype) -> "HostBatch":
+    def empty(cls, batch_size: int, n_features: int, n_outputs: int, dtype: DTypeLike) -> "HostBatch":
         """Return a batch of zeros."""
         return cls(
             np.zeros((batch_size, n_features), dtype),
@@ -66,10 +67,10 @@ class HostBatch:
         return len(self.X)
 
     def begin(self, data: list[Any]) -> None:
-        """Begin a training on these rows, which stay where they are."""
+        """Begin a training on this data, which stays where it is."""
 
     def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
-        """Return the functions that copy the rows of some numbers into the arrays."""
+        """Return the functions that copy the rows of given numbers into the arrays."""
         outs = self.X, self.target, self.sample_weight
         return [_filler(rows, out) for rows, out in zip(data, outs, strict=False)]
 
@@ -78,45 +79,47 @@ class Batches:
     r"""
     The training data, batch by batch.
 
-    The loss of row i in a batch B is multiplied with
+    The loss of row i in a batch B is multiplied by
 
     .. math:: v_i = \frac{s_i}{\bar s \, |B|}, \qquad \bar s = \frac{1}{n} \sum_{i=1}^n s_i
 
-    over the n rows of positive weight :math:`s_i`: each batch is divided by its number of rows, and all batches by the
-    same mean weight, so that the gradient of a random batch is on average that of the weighted mean over all rows.
+    over the n rows of positive sample weight :math:`s_i`. Each batch is divided by its number of rows, and all batches
+    by the same mean sample weight, so that the gradient of a random batch is on average that of the weighted mean over
+    all rows.
 
-    All batches have `batch_size` rows, so that a solver's graph has fixed shapes. The last one of an epoch is filled up
-    with rows of weight zero, which change neither the objective nor its gradient.
+    All batches have `batch_size` rows, so that a solver's graph has fixed shapes. Rows of sample weight zero fill up
+    the last one of an epoch; they change neither the objective nor its gradient.
 
-    The order of an epoch is a permutation of all rows: of up to 131,072 rows, that of `RandomState.permutation`. A row
-    by itself costs a cache miss, and a page of a memory map, so more rows are taken in windows of about 2^20 values of
-    X (4 MB in float32), which are copied one after the other by blocks of consecutive rows. A window has K blocks: as
-    many as a batch has rows, or 256, whichever is more, one at random of every of K regions of X. Its rows are dealt
-    out like cards, one of each block, then another one of each, so that nearly all rows of a batch are of different
-    blocks. The variance of the mean over a batch of m rows is about
+    The order of an epoch is a permutation of all rows. Up to 131,072 rows are permuted by `RandomState.permutation`.
+    Reading a single row costs a cache miss, or a page of a memory map. So more rows are read in windows of about 2^20
+    values of X (4 MB in float32), which are copied one after the other, in blocks of consecutive rows. X is divided
+    into K regions, and a window has one random block of each; K is 256, or the number of rows of a batch if that is
+    more. The rows of a window are dealt out like cards: one of each block, then another one of each. So nearly all rows
+    of a batch come from different blocks. The variance of the mean over a batch of m rows is about
 
     .. math:: \frac{\sigma^2}{m} \left(1 - (1 - f) \frac{m}{K}\right)
 
-    where the part f of the variance :math:`\sigma^2` is within the regions: that of two-stage sampling [1]_, at most
-    that of a permutation, and less where the rows of a region are alike, as in sorted data. But all batches of a window
-    share its blocks, and the mean over them has a variance of up to :math:`f \sigma^2 / K`. [2]_ shows that block
-    shuffling trains as well as a permutation; there are no regions there, and the rows of a window are permuted.
+    where f is the share of the variance :math:`\sigma^2` that lies within the regions. This is the variance of
+    two-stage sampling [1]_: at most that of a permutation, and less if the rows of a region are alike, as in sorted
+    data. But all batches of a window share its blocks, and the mean over them has a variance of up to
+    :math:`f \sigma^2 / K`. [2]_ shows that block shuffling trains as well as a permutation; it has no regions, and it
+    permutes the rows of a window.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
-        C-contiguous; read, never copied as a whole. The rows of a sparse one are made dense batch by batch, and it has
-        the dtype of the batches.
+        C-contiguous; never copied as a whole. Each batch makes its rows of a sparse matrix dense; such a matrix has the
+        dtype of the batches.
     target : ndarray of shape (n_samples, n_outputs)
     sample_weight : ndarray of shape (n_samples,) or None
-        Not negative, not all zero. Rows of weight zero are left out, as if they were not there. None: all ones.
+        Not negative, not all zero. Rows of sample weight zero are left out. None: all ones.
     batch_size : int
-        Rows a batch; at most the number of rows of positive weight is used.
+        Rows per batch; reduced to the number of rows of positive sample weight if it is larger.
     shuffle : bool
     random_state : numpy.random.RandomState
-        Drawn from once an epoch, where `shuffle`.
+        Used once per epoch if `shuffle`.
     sample_weight_scale : float, default=1.0
-        A factor of all :math:`v_i`.
+        A factor that multiplies all :math:`v_i`.
 
     References
     ----------
@@ -125,11 +128,21 @@ class Batches:
        Shuffle, SIGMOD 2022.
     """
 
-    def __init__(self, X, target, sample_weight, *, batch_size, shuffle, random_state, sample_weight_scale=1.0):
+    def __init__(
+        self,
+        X: Any,
+        target: np.ndarray,
+        sample_weight: np.ndarray | None,
+        *,
+        batch_size: int,
+        shuffle: bool,
+        random_state: np.random.RandomState,
+        sample_weight_scale: float = 1.0,
+    ):
         self.random_state = random_state
         self.shuffle = shuffle
         self._weighted = sample_weight is not None
-        if not self._weighted:
+        if sample_weight is None:
             self.sample_weight = np.broadcast_to(float(sample_weight_scale), X.shape[0])
         else:
             # Relative to the largest one, so that no sum overflows.
@@ -138,8 +151,8 @@ class Batches:
             self.sample_weight = sample_weight * (sample_weight_scale / np.mean(sample_weight[sample_weight > 0]))
         self.n_rows = int(np.count_nonzero(self.sample_weight))
         self.batch_size = min(int(batch_size), self.n_rows)
-        #: X, the target and, where these differ, the sample weights.
-        self.data = [X, target]
+        #: X, the target and, if they differ, the sample weights.
+        self.data: list[Any] = [X, target]
         if self._weighted:
             self.data.append((self.sample_weight / self.batch_size).astype(X.dtype)[:, None])
         self._windows = WindowShape.of(X.shape[1], self.batch_size)
@@ -149,26 +162,27 @@ class Batches:
         else:
             self._rows = np.nonzero(self.sample_weight)[0]
 
-    def order(self, *, in_place=False):
+    def order(self, *, in_place: bool = False) -> Iterable[tuple[list[Any], np.ndarray]]:
         """
-        Draw the order of one more epoch.
+        Draw the order of the next epoch.
 
         Parameters
         ----------
         in_place : bool, default=False
-            Whether windows are not copied.
+            Whether to read windows where they are, without a copy.
 
         Returns
         -------
         parts : iterable of (list of ndarray or CSR matrix, ndarray of int)
-            The data, or copies of a window of it, and the order of their rows: whole batches, but for the last part.
+            The data, or a copy of one window of it, and the order of its rows. All parts but the last are whole
+            batches.
         """
         if self._in_windows:
             return self._parts(self.random_state.randint(2**32, dtype=np.uint32), in_place)
         return [(self.data, self.random_state.permutation(self._rows) if self.shuffle else self._rows)]
 
     def _parts(self, seed, in_place):
-        """Yield the parts window by window, whose rows that do not fill a batch go to the next one."""
+        """Yield the parts window by window. Rows that do not fill a batch go to the next part."""
         random_state = np.random.RandomState(seed)
         windows, size, rest = self._windows, self.batch_size, self._rest
         copiers = [] if in_place else [windows.copier(rows, max(size, windows.length)) for rows in self.data]
@@ -182,18 +196,18 @@ class Batches:
             rest = rows[left]
         yield self.data, rest
 
-    def epoch(self, batch):
+    def epoch(self, batch: Batch) -> Iterator[float]:
         """
-        Fill `batch` with the next rows, once for every batch of one epoch.
+        Fill `batch` with the rows of each batch of one epoch in turn.
 
         Yields
         ------
         share : float
-            The batch's part of the rows: the shares of an epoch sum to one.
+            The batch's share of the rows; the shares of an epoch sum to one.
         """
         size = self.batch_size
         share = size / self.n_rows
-        # Where all weights are equal, there are none in the data.
+        # If all sample weights are equal, the data have none.
         batch.sample_weight[...] = self.sample_weight[0] / size
         # Copying the rows of a sparse matrix takes as long as making them dense.
         in_place = batch.in_place or scipy.sparse.issparse(self.data[0])
@@ -215,16 +229,16 @@ class Batches:
 
 
 def _filler(rows, out):
-    """Return the function that copies the rows of some numbers into `out`."""
+    """Return the function that copies the rows of given numbers into `out`."""
     if scipy.sparse.issparse(rows):
         return _sparse_filler(rows, out) if csr_todense is not None else _plain_sparse_filler(rows, out)
-    # mode="clip" writes straight into `out`; the default mode goes through a buffer. functools.partial takes longer.
+    # mode="clip" writes straight into `out`; the default mode uses a buffer. functools.partial would be slower.
     take = rows.take
     return lambda indices: take(indices, 0, out, "clip")
 
 
 def _plain_sparse_filler(rows, out):
-    """Return the same for a CSR matrix, by scipy's public functions."""
+    """Return this function for a CSR matrix, by scipy's public functions."""
 
     def fill(indices):
         rows[indices].toarray(out=out)
@@ -233,7 +247,7 @@ def _plain_sparse_filler(rows, out):
 
 
 def _sparse_filler(rows, out):
-    """Return the same for a CSR matrix, by the functions behind scipy's public ones."""
+    """Return this function for a CSR matrix, by the private functions behind scipy's public ones."""
     begins, ends = rows.indptr[:-1], rows.indptr[1:]
     indptr = np.zeros(len(out) + 1, rows.indptr.dtype)
 

@@ -1,10 +1,12 @@
-"""What watches a training, and may stop it."""
+"""Callbacks: they watch a training, and may stop it."""
 
 import math
 import sys
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, Options
 
@@ -22,31 +24,32 @@ __all__ = [
 ]
 
 HOOKS = ("on_train_begin", "on_batch_end", "on_epoch_end", "on_train_end")
+Hook: TypeAlias = Callable[[Training], None]
 
 
 class Callback(Protocol):
     """
-    What may be in the parameter `callbacks`: an object with at least one of these methods.
+    An item of the parameter `callbacks`: an object with at least one of these methods.
 
-    One that has no `on_batch_end` costs nothing per batch.
+    A callback without `on_batch_end` costs nothing per batch.
     """
 
     def on_train_begin(self, training: Training) -> None:
-        """Called before the first epoch of `fit`, and of every `partial_fit`."""
+        """Run before the first epoch of `fit`, and before each `partial_fit`."""
 
     def on_batch_end(self, training: Training) -> None:
-        """Called after every update."""
+        """Run after every update."""
 
     def on_epoch_end(self, training: Training) -> None:
-        """Called after every epoch."""
+        """Run after every epoch."""
 
     def on_train_end(self, training: Training) -> None:
-        """Called at the end, also after an error or a `KeyboardInterrupt`."""
+        """Run at the end, also after an error or a `KeyboardInterrupt`."""
 
 
-def check_callbacks(callbacks):
+def check_callbacks(callbacks: Sequence[Any] | None) -> None:
     """
-    Raise an error for what is no list of callbacks.
+    Raise an error if an item of a list is no callback.
 
     Parameters
     ----------
@@ -55,8 +58,7 @@ def check_callbacks(callbacks):
     Raises
     ------
     ValueError
-        For an object that has none of a callback's methods, or is a class, and for a parameter that is not as it must
-        be.
+        If an item is a class, has none of a callback's methods, or has an invalid parameter.
     """
     for callback in callbacks or ():
         if isinstance(callback, type):
@@ -69,42 +71,42 @@ def check_callbacks(callbacks):
 
 
 class CallbackError(Exception):
-    """Carries the error of a callback, its cause, out of the loop."""
+    """Carries the error of a callback, as its cause, out of the loop."""
 
 
 class Hooks:
     """
-    The methods of a training's callbacks, in their order.
+    Calls the methods of a training's callbacks, in their order.
 
     Parameters
     ----------
     training : Training
     """
 
-    def __init__(self, training):
+    def __init__(self, training: Training):
         self._training = training
-        self._begun = []
+        self._begun: list[Any] = []
 
-    def begin(self):
+    def begin(self) -> None:
         """Call `on_train_begin` of all callbacks."""
         for callback in self._training.callbacks:
             self._begun.append(callback)
             self.call(_methods([callback], "on_train_begin"))
 
-    def each(self, name):
-        """Return the methods of that name."""
+    def each(self, name: str) -> list[Hook]:
+        """Return the method `name` of each callback that has it."""
         return _methods(self._training.callbacks, name)
 
-    def call(self, methods):
-        """Call methods from `each`."""
+    def call(self, methods: Sequence[Hook]) -> None:
+        """Call methods that `each` returned."""
         for method in methods:
             try:
                 method(self._training)
             except Exception as error:
                 raise CallbackError from error
 
-    def end(self):
-        """Call `on_train_end` of all callbacks that have begun, whatever happens; return the first error."""
+    def end(self) -> BaseException | None:
+        """Call `on_train_end` of all callbacks that have begun, even if one fails; return the first error."""
         errors = []
         for method in _methods(self._begun, "on_train_end"):
             try:
@@ -120,24 +122,26 @@ def _methods(callbacks, name):
 
 class EarlyStopping(BaseEstimator):
     """
-    Stop where a column of the history has not improved for some epochs in a row, and take the best weights.
+    Stop when a column of the history has not improved for some epochs in a row, and restore the best weights.
 
-    An epoch improves where its value is better than the best one before by at least `tol`. An epoch without a value in
-    that column does not count. A learning rate that can fall ("adaptive") does so instead of the stop, until it cannot.
+    An epoch improves if its value is better than the best one before by at least `tol`. Epochs without a value in the
+    column do not count. A learning rate that can fall ("adaptive") falls instead; training stops when it can fall no
+    further.
 
     Parameters
     ----------
     monitor : str, default="validation_score"
         A column of the history: "validation_score" (with `early_stopping`, or `X_val` and `y_val` in `fit`), "loss",
-        "objective", or the name of an `EpochScoring` that comes before in the list.
+        "objective", or the name of an `EpochScoring` that comes earlier in the list.
     patience : int, default=5
-        Number of epochs without improvement in a row that end the training.
+        Training stops after this number of epochs in a row without improvement.
     tol : float or None, default=0.0
-        None: never stop.
+        The smallest change that is an improvement. None: never stop.
     restore_best : bool, default=True
-        Whether the training ends with the weights of the epoch with the best value, however it ends.
+        Whether the training ends with the weights of the epoch with the best value, whatever ends it.
     greater_is_better : bool or None, default=None
-        None: False for "loss", "objective" and "gradient_norm", otherwise True.
+        Whether larger values of the column are better. None: False for "loss", "objective" and "gradient_norm",
+        otherwise True.
 
     Examples
     --------
@@ -160,23 +164,30 @@ class EarlyStopping(BaseEstimator):
         "greater_is_better": ["boolean", None],
     }
 
-    def __init__(self, monitor="validation_score", patience=5, tol=0.0, restore_best=True, greater_is_better=None):
+    def __init__(
+        self,
+        monitor: str = "validation_score",
+        patience: int = 5,
+        tol: float | None = 0.0,
+        restore_best: bool = True,
+        greater_is_better: bool | None = None,
+    ):
         self.monitor = monitor
         self.patience = patience
         self.tol = tol
         self.restore_best = restore_best
         self.greater_is_better = greater_is_better
 
-    def on_train_begin(self, training):
+    def on_train_begin(self, training: Training) -> None:
         """Forget the last training."""
         self._best, self._n_bad, self._n_seen = math.inf, 0, 0
 
-    def on_epoch_end(self, training):
+    def on_epoch_end(self, training: Training) -> None:
         """Count the epochs without improvement."""
         if self.monitor not in training.history:
             raise ValueError(f"monitor={self.monitor!r} is not in the history, which has {sorted(training.history)}.")
         column, n_epochs = training.history[self.monitor], training.n_epochs
-        # More than one value is new where a training goes on from a checkpoint.
+        # After a training was resumed from a checkpoint, several values are new.
         new_values, self._n_seen = column[self._n_seen :], n_epochs
         if self._greater_is_better():
             new_values = [-value for value in new_values]
@@ -196,7 +207,7 @@ class EarlyStopping(BaseEstimator):
         return self.greater_is_better
 
     def _count(self, value):
-        """Return whether a value is the best so far, and whether patience ends with it."""
+        """Return whether a value is the best so far, and whether patience runs out with it."""
         tol = -math.inf if self.tol is None else self.tol
         self._n_bad = 0 if value <= self._best - tol else self._n_bad + 1
         is_best = value < self._best
@@ -210,7 +221,7 @@ class EpochScoring(BaseEstimator):
     """
     Score the model after every epoch, as a column of the history.
 
-    Copies that `sklearn.base.clone` makes, as a search does for each candidate, share its data.
+    Copies share the data if `sklearn.base.clone` makes them, as a search does for each candidate.
 
     Parameters
     ----------
@@ -220,7 +231,7 @@ class EpochScoring(BaseEstimator):
     scoring : str, callable or None, default=None
         As in `sklearn.model_selection.cross_val_score`. None: the estimator's `score`.
     sample_weight : array-like of shape (n_samples,), default=None
-        Given to the scorer where it is not None.
+        Passed to the scorer unless it is None.
     name : str, default="score"
         The name of the column.
 
@@ -245,19 +256,26 @@ class EpochScoring(BaseEstimator):
         "name": [str],
     }
 
-    def __init__(self, X, y, scoring=None, sample_weight=None, name="score"):
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        scoring: str | Callable[..., float] | None = None,
+        sample_weight: ArrayLike | None = None,
+        name: str = "score",
+    ):
         self.X = X
         self.y = y
         self.scoring = scoring
         self.sample_weight = sample_weight
         self.name = name
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self) -> "EpochScoring":
         """Return a copy that shares the data."""
         return type(self)(**self.get_params(deep=False))
 
-    def on_train_begin(self, training):
-        """Prepare X, and score once, so that a scorer that fails does so before the training."""
+    def on_train_begin(self, training: Training) -> None:
+        """Prepare X, and score once, so that a scorer that cannot work fails before the training."""
         from sklearn.metrics import check_scoring
 
         self._X = training.prepare(self.X)
@@ -267,12 +285,12 @@ class EpochScoring(BaseEstimator):
         except (AttributeError, TypeError) as error:
             raise ValueError(f"scoring={self.scoring!r} cannot score this model: {error}") from error
 
-    def on_epoch_end(self, training):
-        """Write the score down."""
+    def on_epoch_end(self, training: Training) -> None:
+        """Add the score to the history."""
         training.history.record(self.name, self._score(training))
 
-    def on_train_end(self, training):
-        """Let go of the data."""
+    def on_train_end(self, training: Training) -> None:
+        """Release the data."""
         self._X = self._scorer = None
 
     def _score(self, training):
@@ -282,7 +300,7 @@ class EpochScoring(BaseEstimator):
 
 class EpochLines(BaseEstimator):
     """
-    Print a line an epoch: what `verbose=2` does.
+    Print a line per epoch, as `verbose=2` does.
 
     Examples
     --------
@@ -293,7 +311,7 @@ class EpochLines(BaseEstimator):
     Epoch 2: loss=2.44, objective=2.44, eta=0.01, gradient_norm=2.51, seconds=...
     """
 
-    def on_epoch_end(self, training):
+    def on_epoch_end(self, training: Training) -> None:
         """Print the last row of the history."""
         last = {name: column[-1] for name, column in training.history.items()}
         shown = {name: f"{value:.3g}" if isinstance(value, Real) else value for name, value in last.items()}
@@ -302,12 +320,12 @@ class EpochLines(BaseEstimator):
 
 class ProgressBar(BaseEstimator):
     """
-    A tqdm bar over epochs that shows the last objective, in a terminal or a notebook: what `verbose=1` does.
+    A tqdm bar over epochs that shows the last objective, as `verbose=1` does.
 
-    Elsewhere it shows nothing.
+    It appears in a terminal or a notebook only.
     """
 
-    def on_train_begin(self, training):
+    def on_train_begin(self, training: Training) -> None:
         """Show the bar."""
         self._bar = None
         # Without a console, as in pythonw, stderr is None.
@@ -317,13 +335,13 @@ class ProgressBar(BaseEstimator):
 
             self._bar = tqdm(total=training.max_iter, initial=training.n_epochs, unit="epoch")
 
-    def on_epoch_end(self, training):
-        """Show the objective of one more epoch."""
+    def on_epoch_end(self, training: Training) -> None:
+        """Move the bar by one epoch and show its objective."""
         if self._bar is not None:
             self._bar.set_postfix(objective=f"{training.history['objective'][-1]:.4g}", refresh=False)
             self._bar.update()
 
-    def on_train_end(self, training):
+    def on_train_end(self, training: Training) -> None:
         """Close the bar."""
         if self._bar is not None:
             self._bar.close()

@@ -1,4 +1,4 @@
-"""A training in a file, to go on from after a crash."""
+"""The progress of a training in a file, to resume from after a crash."""
 
 import json
 import os
@@ -12,29 +12,30 @@ from sklearn.utils._param_validation import Interval
 
 from skort.descent.history import History
 from skort.descent.progress import Progress
+from skort.descent.training import Training
 
 __all__ = ["Checkpoint", "load_progress", "save_progress"]
 
-# What stands before the names of the arrays in the file.
+# The prefixes of the arrays' names in the file.
 _SOLVER, _BEST = "solver/", "best/"
 
 
 class Checkpoint(BaseEstimator):
     """
-    Save everything that a training goes on from, and go on from what was saved.
+    Save the progress of a training, or resume from a saved one.
 
-    A training that goes on from a checkpoint ends with the same bytes as one that was never interrupted, given the same
-    data and parameters. Put it behind other callbacks: their columns of the history are saved too.
+    A resumed training ends with the same bytes as one that was never interrupted, given the same data and parameters.
+    Put a `Checkpoint` last in the list, so that it saves the other callbacks' columns of the history, too.
 
     Parameters
     ----------
     path : str, path-like or None, default=None
         The file to write: weights, the optimizer's memory, averages, the state of the random generator and the history.
-        It is replaced as a whole, never half written. None: nothing is saved.
+        The whole file is replaced, so that it is never half written. None: save nothing.
     every : int, default=1
-        Save after every so many epochs.
+        Save after each epoch whose number is a multiple of this.
     resume_from : str, path-like or None, default=None
-        The file to go on from. `max_iter` counts its epochs too, and a training that had stopped stays so.
+        The file to resume from. `max_iter` includes its epochs, and a training that had stopped stays stopped.
 
     Examples
     --------
@@ -58,25 +59,27 @@ class Checkpoint(BaseEstimator):
         "resume_from": [str, os.PathLike, None],
     }
 
-    def __init__(self, path=None, every=1, resume_from=None):
+    def __init__(
+        self, path: str | os.PathLike | None = None, every: int = 1, resume_from: str | os.PathLike | None = None
+    ):
         self.path = path
         self.every = every
         self.resume_from = resume_from
 
-    def on_train_begin(self, training):
-        """Go on from `resume_from`, unless this goes on from an earlier `partial_fit` already."""
+    def on_train_begin(self, training: Training) -> None:
+        """Resume from `resume_from`, unless the training continues an earlier `partial_fit`."""
         if self.resume_from is not None and training.n_epochs == 0:
             training.restore(load_progress(self.resume_from))
 
-    def on_epoch_end(self, training):
-        """Save, every `every` epochs."""
+    def on_epoch_end(self, training: Training) -> None:
+        """Save after every `every` epochs."""
         if self.path is not None and training.n_epochs % self.every == 0:
             save_progress(training.progress(), self.path)
 
 
 def save_progress(progress: Progress, path: str | os.PathLike) -> None:
     """
-    Write a progress to a file, in place of what is there.
+    Write a progress to a file; an existing file is replaced.
 
     Parameters
     ----------
@@ -102,7 +105,7 @@ def save_progress(progress: Progress, path: str | os.PathLike) -> None:
 
 def load_progress(path: str | os.PathLike) -> Progress:
     """
-    Read a progress from a file of `save_progress`.
+    Read a progress from a file that `save_progress` wrote.
 
     Parameters
     ----------
@@ -116,7 +119,7 @@ def load_progress(path: str | os.PathLike) -> Progress:
     ------
     FileNotFoundError
     ValueError
-        Where the file is no checkpoint.
+        If the file is no checkpoint.
     """
     try:
         with np.load(path, allow_pickle=False) as arrays:

@@ -1,4 +1,4 @@
-"""What is written down of every epoch."""
+"""The history of a training: a table with a row for each epoch."""
 
 import math
 from collections.abc import Iterable
@@ -9,9 +9,9 @@ __all__ = ["History"]
 
 class History(dict):
     """
-    The table of a training: a column for every value that is watched, a row for every epoch.
+    The table of a training: a column for each recorded value, a row for each epoch.
 
-    `pandas.DataFrame(history)` is the same table. A column that begins late has NaN before its first value.
+    `pandas.DataFrame(history)` gives the same table. A column that begins late has NaN before its first value.
 
     Examples
     --------
@@ -30,14 +30,14 @@ class History(dict):
         return max(map(len, self.values()), default=0)
 
     def next_epoch(self, **values: float) -> None:
-        """Begin the row of one more epoch."""
+        """Add the row of one more epoch."""
         n = self.n_epochs
         self.truncate(n)
         for name, value in values.items():
             self.setdefault(name, [math.nan] * n).append(value)
 
     def record(self, name: str, value: Any) -> None:
-        """Add a value to the row of the last epoch; raise a ValueError where there is one of that name already."""
+        """Add a value to the row of the last epoch; raise a ValueError if the row has one of that name already."""
         column = self.setdefault(name, [])
         if len(column) >= self.n_epochs:
             raise ValueError(f"The history takes one {name!r} an epoch: give each column a name of its own.")
@@ -45,7 +45,7 @@ class History(dict):
         column.append(value)
 
     def truncate(self, n_epochs: int) -> None:
-        """Keep the first `n_epochs`, with NaN where a column ends before."""
+        """Keep the first `n_epochs` rows; fill shorter columns with NaN."""
         for column in self.values():
             if len(column) != n_epochs:
                 column[n_epochs:] = [math.nan] * (n_epochs - len(column))

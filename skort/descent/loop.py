@@ -20,16 +20,16 @@ _FAR = 1e38
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """
-    What came out of `minimise`.
+    The result of `minimise`.
 
     Parameters
     ----------
     weights : dict of str to ndarray
         The trained weights.
     progress : Progress
-        What another training goes on from.
+        Everything that another training goes on from.
     error : BaseException or None
-        What ended it early: a `KeyboardInterrupt`, or the error of a callback.
+        A `KeyboardInterrupt`, or the error of a callback, that ended the training early.
     """
 
     weights: dict[str, np.ndarray]
@@ -48,15 +48,15 @@ def minimise(training: Training) -> Outcome:
     Returns
     -------
     outcome : Outcome
-        Where a `KeyboardInterrupt` or a callback's error ended the training: as it was after the last whole epoch.
+        If a `KeyboardInterrupt` or a callback's error ended the training, that after the last whole epoch.
 
     Raises
     ------
     ValueError
-        Where the mean objective of an epoch, or a weight at its end, is not finite, and where the schedule gives no
+        If the mean objective of an epoch, or a weight at its end, is not finite, or if the schedule does not return a
         learning rate.
     BaseException
-        A `KeyboardInterrupt` or the error of a callback, before there was a whole epoch.
+        A `KeyboardInterrupt` or the error of a callback before the end of the first epoch.
     """
     hooks = Hooks(training)
     error = None
@@ -72,13 +72,13 @@ def minimise(training: Training) -> Outcome:
 
 
 def _run(training, hooks):
-    """Make all epochs; return what ended them early, or None."""
+    """Make all epochs; return the error that ended them early, or None."""
     try:
         training.solver.batch.begin(training.batches.data)
         hooks.begin()
         on_epoch_end, on_batch_end = hooks.each("on_epoch_end"), hooks.each("on_batch_end")
         one_more, max_iter = training.n_epochs + 1, training.max_iter
-        # A fit has an epoch to keep, and a `partial_fit` makes its own, whatever stops the training before.
+        # Even if a callback stops it at the beginning, a fit has at least one epoch and a `partial_fit` makes its own.
         least, most = (one_more, one_more) if max_iter is None else (1, max_iter)
         while training.n_epochs < least or (training.n_epochs < most and not training.stopped):
             _make_epoch(training, hooks, on_batch_end)
@@ -92,10 +92,10 @@ def _run(training, hooks):
 
 
 def _make_epoch(training, hooks, on_batch_end):
-    """Make the updates of one epoch and write it down."""
+    """Make the updates of one epoch and add its row to the history."""
     solver = training.solver
     begin = time.perf_counter()
-    # A diverging descent overflows; that is reported by the error below, not by numpy's warnings.
+    # A diverging training overflows: the error below reports it, numpy's warnings need not.
     with np.errstate(over="ignore", invalid="ignore"):
         _make_steps(training, hooks, on_batch_end)
         objective, loss = solver.means()

@@ -1,16 +1,17 @@
 """
 Optimizers: how a gradient changes the weights.
 
-An optimizer holds its parameters only. What it remembers from one update to the next is in arrays that the caller
-keeps, so that one instance serves any number of trainings, and a training goes on from saved arrays.
+An optimizer holds only its parameters. The caller keeps the arrays that it remembers from one update to the next, so
+that one instance serves any number of trainings, and a training goes on from saved arrays.
 """
 
 import math
 import sys
 from numbers import Real
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
@@ -18,11 +19,14 @@ from skort.descent.adam_update import adam_update
 
 __all__ = ["OPTIMIZERS", "SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"]
 
+#: The arrays that an optimizer remembers from one update to the next, by name.
+State: TypeAlias = dict[str, np.ndarray]
+
 
 class Optimizer(Protocol):
-    """What a solver needs of an optimizer. All weights are one vector: the coefficients, then the others."""
+    """The methods of an optimizer. All weights are one vector: the coefficients, then the others."""
 
-    def start(self, n_coefficients: int, n_others: int, dtype: np.dtype) -> dict[str, np.ndarray]:
+    def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
         """
         Return the state before the first update.
 
@@ -33,33 +37,33 @@ class Optimizer(Protocol):
         n_others : int
             Number of other weights, such as intercepts.
         dtype : dtype
-            Of the weights.
+            The dtype of the weights.
 
         Returns
         -------
         state : dict of str to ndarray
-            All that is remembered from one update to the next.
+            All arrays that the next update reads.
         """
 
-    def update(self, weights, gradient, eta: float, state, scratch) -> None:
+    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
         """
         Make one update in place.
 
         Parameters
         ----------
         weights : ndarray of shape (n_weights,)
-            Overwritten by the new weights.
+            The new weights overwrite it.
         gradient : ndarray of shape (n_weights,)
-            Left as it is.
+            It is not changed.
         eta : float
             Learning rate.
         state : dict of str to ndarray
-            As from `start`; its arrays are changed in place.
+            From `start`; its arrays are changed in place.
         scratch : ndarray of shape (n_weights,)
-            Overwritten.
+            Memory for intermediate results.
         """
 
-    def step_length(self, eta: float, state) -> float | np.ndarray:
+    def step_length(self, eta: float, state: State) -> float | np.ndarray:
         """
         Return the limit of the update for a constant gradient of one, at the state after the last update.
 
@@ -77,15 +81,15 @@ class Optimizer(Protocol):
 
 
 class OnnxOptimizer(Optimizer, Protocol):
-    """An optimizer that is ONNX as well, as solver "graph" needs it: the same update, which the tests compare."""
+    """An optimizer that solver "graph" can use: it has the same update as an ONNX function."""
 
     def onnx_update(self) -> str:
         """
         Return the ONNX function `(weights, gradient, eta, ...) => (next_weights, length, ...)`.
 
-        Its other inputs are arrays of the state, by their names; its other outputs are those that an update changes, by
-        their names after `next_`. `eta` is a scalar, `length` the result of `step_length` after the update.
-        A subclass that replaces `update` or `step_length` needs one of its own.
+        The other inputs are arrays of the state, by name. The other outputs are the arrays that an update changes, by
+        name with the prefix `next_`. `eta` is a scalar, and `length` is the result of `step_length` after the update. A
+        subclass that overrides `update` or `step_length` has to override this method, too.
         """
 
 
@@ -107,20 +111,20 @@ class SGD(BaseEstimator):
     array([0., 0.])
     """
 
-    def start(self, n_coefficients, n_others, dtype):
+    def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
         """Return the state before the first update: there is none."""
         return {}
 
-    def update(self, weights, gradient, eta, state, scratch):
+    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
         """Make one update in place."""
         np.multiply(gradient, eta, out=scratch)
         np.subtract(weights, scratch, out=weights)
 
-    def step_length(self, eta, state):
+    def step_length(self, eta: float, state: State) -> float:
         """Return `eta`."""
         return eta
 
-    def onnx_update(self):
+    def onnx_update(self) -> str:
         """Return the update as ONNX."""
         return """\
 sgd (weights, gradient, eta) => (next_weights, length) {
@@ -142,7 +146,7 @@ class Momentum(BaseEstimator):
     Parameters
     ----------
     momentum : float, default=0.9
-        :math:`\mu`, between 0 and 1. With 0.9 a constant gradient moves the weights ten times as far as `SGD` would.
+        :math:`\mu`, between 0 and 1. With 0.9 a constant gradient moves the weights ten times as far as with `SGD`.
 
     Examples
     --------
@@ -159,14 +163,14 @@ class Momentum(BaseEstimator):
 
     _parameter_constraints = {"momentum": [Interval(Real, 0, 1, closed="both")]}
 
-    def __init__(self, momentum=0.9):
+    def __init__(self, momentum: float = 0.9):
         self.momentum = momentum
 
-    def start(self, n_coefficients, n_others, dtype):
+    def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
         """Return the state before the first update: no velocity."""
         return {"velocity": np.zeros(n_coefficients + n_others, dtype)}
 
-    def update(self, weights, gradient, eta, state, scratch):
+    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
         """Make one update in place."""
         velocity = state["velocity"]
         np.multiply(velocity, float(self.momentum), out=velocity)
@@ -174,11 +178,11 @@ class Momentum(BaseEstimator):
         np.subtract(velocity, scratch, out=velocity)
         np.add(weights, velocity, out=weights)
 
-    def step_length(self, eta, state):
+    def step_length(self, eta: float, state: State) -> float:
         """Return the limit of the velocity, `eta` / (1 - `momentum`)."""
         return eta * self._gain()
 
-    def onnx_update(self):
+    def onnx_update(self) -> str:
         """Return the update as ONNX."""
         return """\
 momentum (weights, gradient, eta, velocity) => (next_weights, length, next_velocity) {
@@ -191,14 +195,14 @@ momentum (weights, gradient, eta, velocity) => (next_weights, length, next_veloc
     length = Mul (eta, gain)
 }""" % (float(self.momentum), self._gain())
 
-    def _gain(self):
-        """Return how many times as far as `SGD` a constant gradient moves a weight."""
+    def _gain(self) -> float:
+        """Return how many times farther than with `SGD` a constant gradient moves a weight."""
         return 1 / max(1 - float(self.momentum), sys.float_info.epsilon)
 
 
 class Nesterov(Momentum):
     r"""
-    Gradient descent with Nesterov's momentum: the velocity, then one step ahead of it.
+    Gradient descent with Nesterov's momentum: the weights look one step ahead of the velocity.
 
     .. math:: v \leftarrow \mu v - \eta g, \qquad w \leftarrow w + \mu v - \eta g
 
@@ -221,7 +225,7 @@ class Nesterov(Momentum):
     array([-0.5, -1. ])
     """
 
-    def update(self, weights, gradient, eta, state, scratch):
+    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
         """Make one update in place."""
         velocity, momentum = state["velocity"], float(self.momentum)
         np.multiply(velocity, momentum, out=velocity)
@@ -231,7 +235,7 @@ class Nesterov(Momentum):
         np.multiply(velocity, momentum, out=scratch)
         np.add(weights, scratch, out=weights)
 
-    def onnx_update(self):
+    def onnx_update(self) -> str:
         """Return the update as ONNX."""
         return """\
 nesterov (weights, gradient, eta, velocity) => (next_weights, length, next_velocity) {
@@ -249,7 +253,7 @@ nesterov (weights, gradient, eta, velocity) => (next_weights, length, next_veloc
 
 class Adam(BaseEstimator):
     r"""
-    Adam: steps along the mean of the gradients, as long as the learning rate whatever the gradients' scale.
+    Adam: updates along a running mean of the gradients, about as long as the learning rate at any scale of gradients.
 
     .. math::
 
@@ -260,7 +264,7 @@ class Adam(BaseEstimator):
     in the t-th update, with :math:`m = v = 0` before the first, as in `sklearn.neural_network.MLPRegressor` and at the
     end of section 2 of Kingma and Ba (arXiv:1412.6980). With a weight decay :math:`\lambda`, a training shrinks the
     coefficients (never intercepts) before each update, :math:`w \leftarrow (1 - \eta \lambda) w`, as in
-    `torch.optim.AdamW`. This is a transform around the update, `skort.descent.transforms.decay.Decayed`.
+    `torch.optim.AdamW`. `update` by itself does not shrink them.
 
     Parameters
     ----------
@@ -271,7 +275,7 @@ class Adam(BaseEstimator):
     epsilon : float, default=1e-8
         :math:`\epsilon`, at least the smallest normal number of float32.
     weight_decay : float, default=0.0
-        :math:`\lambda`, not negative. Above 0 it is not for solver "session".
+        :math:`\lambda`, not negative. Solver "session" takes 0 only.
 
     Examples
     --------
@@ -286,18 +290,18 @@ class Adam(BaseEstimator):
     _parameter_constraints = {
         "beta_1": [Interval(Real, 0, 1, closed="left")],
         "beta_2": [Interval(Real, 0, 1, closed="left")],
-        # One that is zero in float32 divides by zero where a gradient was always zero.
+        # If epsilon is zero in float32, a gradient that was always zero leads to a division by zero.
         "epsilon": [Interval(Real, float(np.finfo(np.float32).tiny), None, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(self, beta_1=0.9, beta_2=0.999, epsilon=1e-8, weight_decay=0.0):
+    def __init__(self, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-8, weight_decay: float = 0.0):
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon
         self.weight_decay = weight_decay
 
-    def start(self, n_coefficients, n_others, dtype):
+    def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
         """Return the state before the first update: both moments and the number of updates."""
         n_weights = n_coefficients + n_others
         return {
@@ -306,16 +310,16 @@ class Adam(BaseEstimator):
             "n_updates": np.zeros(1, np.int64),
         }
 
-    def corrected(self, eta, state):
+    def corrected(self, eta: float, state: State) -> float:
         """Count one more update; return `eta` times the correction for moments that began at zero."""
         state["n_updates"][0] += 1
         return self._correction(eta, state)
 
-    def _correction(self, eta, state):
+    def _correction(self, eta: float, state: State) -> float:
         t = int(state["n_updates"][0])
         return eta * math.sqrt(1 - float(self.beta_2) ** t) / (1 - float(self.beta_1) ** t)
 
-    def update(self, weights, gradient, eta, state, scratch):
+    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
         """Make one update in place."""
         first, second = state["first_moment"], state["second_moment"]
         beta_1, beta_2 = float(self.beta_1), float(self.beta_2)
@@ -332,11 +336,11 @@ class Adam(BaseEstimator):
         np.multiply(scratch, self.corrected(eta, state), out=scratch)
         np.subtract(weights, scratch, out=weights)
 
-    def step_length(self, eta, state):
-        """Return the factor of the first moment, by weight."""
+    def step_length(self, eta: float, state: State) -> np.ndarray:
+        """Return the factor of the first moment, one for each weight."""
         return self._correction(eta, state) / (np.sqrt(state["second_moment"]) + float(self.epsilon))
 
-    def onnx_update(self):
+    def onnx_update(self) -> str:
         """Return the update as ONNX."""
         return adam_update(float(self.beta_1), float(self.beta_2), float(self.epsilon))
 

@@ -1,4 +1,4 @@
-"""How far a training is: everything that it goes on from."""
+"""The progress of a training: everything that it goes on from."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,29 +15,30 @@ class Progress:
     """
     Everything that a training goes on from, to the last bit.
 
-    It is a value: a training that goes on makes a new one, and an error or an interruption goes back to the old one.
+    It is a value: a training that goes on makes a new one; an error or an interruption restores the old one.
 
     Parameters
     ----------
     solver : dict of str to ndarray or None
-        The weights, and what the optimizer remembers. None: the initial weights.
+        The state of the solver: the weights, the optimizer's memory and the averages. None: the initial weights.
     n_updates : int
-        Updates made.
+        Number of updates made.
     n_falls : int
         How often the learning rate fell because the training did not improve.
     stopped : bool
         Whether the training ended because it did not improve, or because a callback stopped it.
     random_state : dict
-        The training's own random generator, as from `numpy.random.RandomState.get_state(legacy=False)`.
+        The state of the training's own random generator, as `numpy.random.RandomState.get_state(legacy=False)` returns
+        it.
     history : History
-        Its first `n_epochs` rows and its `columns` are those of this progress. A training that goes on adds rows to
+        Only its first `n_epochs` rows and its `columns` belong to this progress. A training that goes on adds rows to
         the same history, so that a long stream of short trainings copies nothing.
     n_epochs : int
-        Whole epochs made.
+        Number of whole epochs made.
     columns : tuple of str
         The columns of the history.
     best : dict of str to ndarray or None, default=None
-        Like `solver`, of the epoch whose weights the training is to end with.
+        Like `solver`, after the epoch whose weights the training will end with.
     """
 
     solver: dict[str, np.ndarray] | None
@@ -52,12 +53,12 @@ class Progress:
 
     @classmethod
     def start(cls, random_state: np.random.RandomState) -> "Progress":
-        """Return the progress before the first update, with the state of a random generator."""
+        """Return the progress before the first update, with the present state of a random generator."""
         return cls(None, 0, 0, False, random_state.get_state(legacy=False), History(), 0, ())
 
     def generator(self) -> np.random.RandomState:
-        """Return a random generator of its own, in the state of the training's."""
-        # The seed only saves the time that numpy takes to ask the system for one.
+        """Return a new random generator in the state `random_state`."""
+        # A seed is faster than letting numpy ask the system for one; `set_state` replaces it.
         generator = np.random.RandomState(getattr(np.random, self.random_state["bit_generator"])(0))
         generator.set_state(self.random_state)
         return generator
@@ -67,10 +68,10 @@ class Progress:
         return self.history.head(self.n_epochs, self.columns)
 
     def column(self, name: str) -> list | None:
-        """Return a copy of a column of the history up to here, or None where there is none of that name."""
+        """Return a copy of a column of the history up to here, or None if there is no such column."""
         return self.history[name][: self.n_epochs] if name in self.columns else None
 
     def open_history(self) -> History:
-        """Return the history for more rows: the same one, or a copy where another training has added rows to it."""
+        """Return a history to add rows to: the same one, or a copy if another training has added rows to it."""
         is_last = self.history.n_epochs == self.n_epochs and tuple(self.history) == self.columns
         return self.history if is_last else self.rows()

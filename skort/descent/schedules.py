@@ -1,12 +1,14 @@
 """
 Learning rates: functions of the number of the update, counted from 1.
 
-Any callable t -> learning rate will do. One that also has a method `on_bad_epochs() -> bool` is asked when the training
-would end, after epochs that brought no improvement: True where it lowered its rate and the training is to go on.
+A schedule is any callable t -> learning rate. It may also have a method `on_bad_epochs() -> bool`, which runs when a
+training would end because it no longer improves: the method lowers the rate and returns True if training goes on.
 """
 
 import math
+from collections.abc import Callable
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,7 +20,7 @@ _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
 
-def rate(schedule, t):
+def rate(schedule: Callable[[int], Any], t: int) -> float:
     """
     Return the learning rate of one update.
 
@@ -35,23 +37,23 @@ def rate(schedule, t):
     Raises
     ------
     ValueError
-        Where `schedule` gives no finite number, or a negative one.
+        If `schedule` returns a negative number, or no finite one.
     """
     eta = schedule(t)
-    # A float first: whether it is a Real takes longer to say, and this is asked before every update.
+    # This runs before every update, so it tries float first: the check for a Real takes longer.
     if not (isinstance(eta, (float, Real)) and 0 <= float(eta) < math.inf):
         raise ValueError(f"learning_rate={schedule!r} has to give a finite number >= 0, gave {eta!r} for update {t}.")
-    # A Python float: numpy's would make float64 arithmetic of float32 weights.
+    # A Python float: with numpy's, arithmetic with float32 weights would become float64.
     return float(eta)
 
 
 class Schedule(BaseEstimator):
-    """A learning rate, called with the number of the update."""
+    """A learning rate: a function of the number of the update."""
 
-    #: Parameters that the estimators have, too: a schedule that is given by its name gets theirs.
+    #: Parameters that the estimators have, too: a schedule given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
 
-    def simulate(self, n_updates):
+    def simulate(self, n_updates: int) -> np.ndarray:
         """
         Return the learning rates of the first updates.
 
@@ -91,10 +93,10 @@ class Constant(Schedule):
     shared_parameters = ("eta0",)
     _parameter_constraints = {"eta0": _POSITIVE}
 
-    def __init__(self, eta0=0.01):
+    def __init__(self, eta0: float = 0.01):
         self.eta0 = eta0
 
-    def __call__(self, t):
+    def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
         return self.eta0
 
@@ -125,18 +127,18 @@ class InvScaling(Schedule):
     shared_parameters = ("eta0", "power_t")
     _parameter_constraints = {"eta0": _POSITIVE, "power_t": _NOT_NEGATIVE}
 
-    def __init__(self, eta0=0.01, power_t=0.25):
+    def __init__(self, eta0: float = 0.01, power_t: float = 0.25):
         self.eta0 = eta0
         self.power_t = power_t
 
-    def __call__(self, t):
+    def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
         return self.eta0 * float(t) ** -self.power_t
 
 
 class Optimal(Schedule):
     r"""
-    A learning rate that falls with the update's number, by Bottou's heuristic; it begins at :math:`\alpha^{-1/4}`.
+    A learning rate that falls with the update's number, by Bottou's heuristic, from :math:`\alpha^{-1/4}` on.
 
     .. math:: \eta(t) = \frac{1}{\alpha (t_0 + t - 1)}, \qquad t_0 = \alpha^{-3/4}
 
@@ -161,17 +163,17 @@ class Optimal(Schedule):
     shared_parameters = ("alpha",)
     _parameter_constraints = {"alpha": _POSITIVE}
 
-    def __init__(self, alpha=1e-4):
+    def __init__(self, alpha: float = 1e-4):
         self.alpha = alpha
 
-    def __call__(self, t):
+    def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
         return 1.0 / (self.alpha * (self.alpha**-0.75 + t - 1))
 
 
 class Adaptive(Schedule):
     r"""
-    A learning rate that falls where the training no longer improves.
+    A learning rate that falls when the training no longer improves.
 
     .. math:: \eta(t) = \frac{\eta_0}{5^k}
 
@@ -199,18 +201,18 @@ class Adaptive(Schedule):
     shared_parameters = ("eta0",)
     _parameter_constraints = {"eta0": _POSITIVE}
 
-    #: k: how often the rate fell. A clone begins anew; a copy, or a pickle, goes on.
+    #: k: how often the rate has fallen. A clone starts again at 0; a copy or a pickle keeps the number.
     _n_falls = 0
 
-    def __init__(self, eta0=0.01):
+    def __init__(self, eta0: float = 0.01):
         self.eta0 = eta0
 
-    def __call__(self, t):
+    def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
         return self.eta0 / 5**self._n_falls
 
-    def on_bad_epochs(self):
-        """Lower the rate; return whether the training is to go on."""
+    def on_bad_epochs(self) -> bool:
+        """Lower the rate; return whether the training goes on."""
         if self(t=1) <= 1e-6:
             return False
         self._n_falls += 1
@@ -229,11 +231,11 @@ class Cosine(Schedule):
     Parameters
     ----------
     n_updates : int, default=1000
-        n: the number of batches of an epoch times that of the epochs.
+        n: usually the number of batches per epoch times the number of epochs.
     eta0 : float, default=0.01
-        :math:`\eta_0`, of the first update.
+        :math:`\eta_0`, the rate of the first update.
     eta1 : float, default=0.0
-        :math:`\eta_1`, from update n + 1 on.
+        :math:`\eta_1`, the rate from update n + 1 on.
 
     Examples
     --------
@@ -251,12 +253,12 @@ class Cosine(Schedule):
         "eta1": _NOT_NEGATIVE,
     }
 
-    def __init__(self, n_updates=1000, eta0=0.01, eta1=0.0):
+    def __init__(self, n_updates: int = 1000, eta0: float = 0.01, eta1: float = 0.0):
         self.n_updates = n_updates
         self.eta0 = eta0
         self.eta1 = eta1
 
-    def __call__(self, t):
+    def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
         done = min(t - 1, self.n_updates) / self.n_updates
         return self.eta1 + (self.eta0 - self.eta1) / 2 * (1 + math.cos(math.pi * done))
@@ -264,18 +266,19 @@ class Cosine(Schedule):
 
 class Warmup(Schedule):
     r"""
-    Another learning rate, that grows to its full size over the first updates.
+    Another schedule whose rate grows to its full size over the first updates.
 
     .. math:: \eta(t) = \min\left(1, \frac{t}{n}\right) \eta_{schedule}(t)
 
-    the gradual warm-up of Goyal et al. (arXiv:1706.02677, section 2.2). The schedule inside counts these updates too.
+    the gradual warm-up of Goyal et al. (arXiv:1706.02677, section 2.2). These updates count in the inner
+    schedule, too.
 
     Parameters
     ----------
     schedule : callable, default=None
-        The other learning rate, t -> eta. None: `Constant()`.
+        The inner schedule, t -> eta. None: `Constant()`.
     n_updates : int, default=100
-        n: the first update that has the whole rate.
+        n: the number of the first update at the full rate.
 
     Examples
     --------
@@ -289,20 +292,20 @@ class Warmup(Schedule):
 
     _parameter_constraints = {"schedule": [callable, None], "n_updates": [Interval(Integral, 1, None, closed="left")]}
 
-    def __init__(self, schedule=None, n_updates=100):
+    def __init__(self, schedule: Callable[[int], float] | None = None, n_updates: int = 100):
         self.schedule = schedule
         self.n_updates = n_updates
 
     @property
-    def _inner(self):
+    def _inner(self) -> Callable[[int], float]:
         return Constant() if self.schedule is None else self.schedule
 
-    def __call__(self, t):
+    def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
         return min(1.0, t / self.n_updates) * self._inner(t)
 
-    def on_bad_epochs(self):
-        """Let the schedule inside lower its rate, where it can; return whether the training is to go on."""
+    def on_bad_epochs(self) -> bool:
+        """Let the inner schedule lower its rate, if it can; return whether the training goes on."""
         return getattr(self._inner, "on_bad_epochs", bool)()
 
 

@@ -1,20 +1,21 @@
-"""A training while it runs: what the loop changes and what callbacks see."""
+"""A training while it runs: what the loop changes, and what callbacks see."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from skort.descent.batches import Batch
+from skort.descent.batches import Batch, Batches
 from skort.descent.progress import Progress
 
 __all__ = ["ModelView", "Stepper", "Training"]
 
 
 class Stepper(Protocol):
-    """What the loop needs of a solver."""
+    """The methods of a solver that the loop needs."""
 
-    #: What the next step reads its rows from.
+    #: The place from which the next step reads its rows.
     batch: Batch
 
     def step(self, eta: float, share: float) -> None:
@@ -26,7 +27,7 @@ class Stepper(Protocol):
         eta : float
             Learning rate.
         share : float
-            The batch's part of the epoch, between 0 and 1: its weight in `means`.
+            The batch's share of the epoch's rows, between 0 and 1: how much it counts in `means`.
         """
 
     def objective(self) -> float:
@@ -36,33 +37,33 @@ class Stepper(Protocol):
         """Return the objective and the loss, each the mean over all steps since the last call."""
 
     def gradient_norm(self) -> float:
-        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
+        """Return the Euclidean norm of the last step's gradient before clipping; 0 before the first step."""
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return a copy of the trained weights, by name."""
 
     def state(self) -> dict[str, np.ndarray]:
         """
-        Return a copy of everything that the solver goes on from, by name.
+        Return a copy of all arrays that the solver goes on from, by name.
 
-        Another solver of the same problem makes the same steps after `restore`, to the last bit.
+        After `restore` another solver of the same problem makes the same steps, to the last bit.
         """
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from a state as from `state`."""
+        """Go on from a state that `state` returned."""
 
 
 class ModelView(Protocol):
-    """Shows the fitted model as it would be if the training ended now."""
+    """Gives the fitted model as it would be if the training ended now."""
 
-    def prepare(self, X) -> Any:
-        """Return data in the form that models from `at` take, so that it is brought there once."""
+    def prepare(self, X: Any) -> Any:
+        """Return X, as `fit` takes it, in the form that models from `at` take: once, for all calls."""
 
     def at(self, weights: dict[str, np.ndarray]) -> Any:
-        """Return the fitted estimator with other weights, for prepared data. It holds until the next call."""
+        """Return the fitted estimator with these weights, for data from `prepare`. The next call changes it."""
 
     def fitted(self, weights: dict[str, np.ndarray]) -> Any:
-        """Return the fitted estimator with other weights, for data as `fit` takes it, to be kept."""
+        """Return the fitted estimator with these weights, for data as `fit` takes it. The caller may keep it."""
 
 
 class Training:
@@ -76,38 +77,48 @@ class Training:
     batches : Batches
         Its random generator is the training's own.
     schedule : callable
-        Number of the update, from 1 -> learning rate. Where it has a method `on_bad_epochs`, that lowers its rate and
-        returns True, or False where the training is to end.
+        Number of the update, from 1 -> learning rate. It may have a method `on_bad_epochs`, which lowers the rate and
+        returns True, or returns False if the training is to end.
     progress : Progress
-        What the training goes on from.
+        Everything that the training goes on from.
     max_iter : int or None
-        Number of epochs to end with. None: one epoch more than there are.
+        Total number of epochs to end with. None: one more epoch.
     callbacks : sequence of Callback, default=()
     view : ModelView, default=None
 
     Attributes
     ----------
     history : History
-        What was written down of every epoch: `training.history["objective"][-1]`.
+        The values of every epoch, such as `training.history["objective"][-1]`.
     n_updates : int
-        Updates made, those of earlier calls included.
+        Number of updates made, earlier calls included.
     eta : float
         Learning rate of the last update.
     objective : float
         Objective of the last batch, before its update.
     max_iter : int or None
-        Number of epochs that the training ends with at the latest; None in `partial_fit`.
+        Total number of epochs after which the training ends at the latest; None in `partial_fit`.
     stopped : bool
         Whether the training ends after this epoch.
     """
 
-    def __init__(self, solver, batches, schedule, progress, *, max_iter, callbacks=(), view=None):
+    def __init__(
+        self,
+        solver: Stepper,
+        batches: Batches,
+        schedule: Any,
+        progress: Progress,
+        *,
+        max_iter: int | None,
+        callbacks: Sequence[Any] = (),
+        view: ModelView | None = None,
+    ):
         self.solver = solver
         self.batches = batches
         self.schedule = schedule
         self.max_iter = max_iter
         self.callbacks = callbacks
-        self._view = view
+        self._view: Any = view
         self.history = progress.open_history()
         self.n_updates = progress.n_updates
         self._n_falls = 0
@@ -119,7 +130,7 @@ class Training:
 
     @property
     def n_epochs(self) -> int:
-        """Whole epochs made, those of earlier calls included."""
+        """Number of whole epochs made, earlier calls included."""
         return self.history.n_epochs
 
     @property
@@ -128,10 +139,10 @@ class Training:
         return self._view.at(self.weights())
 
     def trained_model(self) -> Any:
-        """Return the fitted estimator as it would be if the training ended now, to be kept."""
+        """Return the fitted estimator as it would be if the training ended now, as a copy that stays."""
         return self._view.fitted(self.weights())
 
-    def prepare(self, X) -> Any:
+    def prepare(self, X: Any) -> Any:
         """Return X, as `fit` takes it, in the form that `model` takes."""
         return self._view.prepare(X)
 
@@ -151,7 +162,7 @@ class Training:
             self.stop()
 
     def keep_best(self) -> None:
-        """Let this epoch be the one whose weights the training ends with."""
+        """Keep the present weights as those that the training ends with."""
         self._best = self.solver.state()
 
     def progress(self) -> Progress:
@@ -169,7 +180,8 @@ class Training:
         )
 
     def restore(self, progress: Progress) -> None:
-        """Go on from another progress, of at least one epoch; an interruption goes back to it."""
+        """Go on from another progress of at least one epoch. An interruption goes back to it."""
+        assert progress.solver is not None  # It has an epoch.
         self.solver.restore(progress.solver)
         self.n_updates = progress.n_updates
         self._fall_to(progress.n_falls)
@@ -180,21 +192,21 @@ class Training:
         self._last_epoch = progress
 
     def end_epoch(self) -> None:
-        """Let this be the epoch that an interruption goes back to."""
+        """Keep the present progress, to which an interruption goes back."""
         self._last_epoch = self.progress()
 
     def go_back(self) -> bool:
         """Go back to the end of the last whole epoch; return whether there was one."""
         if self._last_epoch is None:
             return False
-        # What callbacks decided and wrote down at the end of that epoch stays.
-        decided = {"n_falls": self._n_falls, "stopped": self.stopped, "best": self._best}
+        # The decisions and columns that callbacks added after that epoch stay.
+        decided: dict[str, Any] = {"n_falls": self._n_falls, "stopped": self.stopped, "best": self._best}
         columns = tuple(self.history)
         self.restore(dataclasses.replace(self._last_epoch, history=self.history, columns=columns, **decided))
         return True
 
     def take_best(self) -> None:
-        """Go back to the weights of the best epoch, where one was kept."""
+        """Go back to the weights that `keep_best` kept, if any."""
         if self._best is not None:
             self.solver.restore(self._best)
 

@@ -1,46 +1,47 @@
-"""The order of many rows: blocks of consecutive rows, in windows that the cache of a processor holds."""
+"""The order of many rows: blocks of consecutive rows, in windows that fit into a processor's cache."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 __all__ = ["MANY_ROWS", "WindowShape"]
 
-#: More rows than these are shuffled in windows.
+#: A larger number of rows is shuffled in windows.
 MANY_ROWS = 2**17
 
 
 @dataclass(frozen=True)
 class WindowShape:
     """
-    How large blocks and windows are.
+    The sizes of blocks and windows.
 
     Parameters
     ----------
     n_blocks : int
-        The largest number of blocks of a window.
+        The largest number of blocks in a window.
     length : int
-        Rows a block.
+        Rows per block.
     """
 
     n_blocks: int
     length: int
 
     @classmethod
-    def of(cls, n_features, batch_size):
+    def of(cls, n_features: int, batch_size: int) -> "WindowShape":
         """
         Return the shape of windows of about 2^20 values.
 
-        There are no fewer blocks than a batch has rows, so that few rows of a batch are of the same block.
+        A window has at least as many blocks as a batch has rows, so that few rows of a batch share a block.
         """
         n_blocks = max(256, batch_size)
         return cls(n_blocks, max(1, 2**20 // (n_blocks * n_features)))
 
-    def rows(self, blocks):
-        """Return the numbers of the rows of some blocks, one block after the other."""
+    def rows(self, blocks: np.ndarray) -> np.ndarray:
+        """Return the numbers of the rows of some blocks, block by block."""
         return (blocks[:, None] * self.length + np.arange(self.length)).ravel()
 
-    def divide(self, sample_weight):
+    def divide(self, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """
         Divide rows among blocks.
 
@@ -51,33 +52,33 @@ class WindowShape:
         Returns
         -------
         blocks : ndarray of int
-            The numbers of the blocks that have a row of positive weight.
+            The numbers of the blocks that have a row of positive sample weight.
         rest : ndarray of int
-            The numbers of such rows that are in no block: at the end, too few for one.
+            The numbers of such rows at the end that are too few for a block.
         """
         n_blocks = len(sample_weight) // self.length
         in_blocks = n_blocks * self.length
         blocks = sample_weight[:in_blocks].reshape(n_blocks, self.length)
         return np.flatnonzero(blocks.any(axis=1)), in_blocks + np.flatnonzero(sample_weight[in_blocks:])
 
-    def draw(self, blocks, random_state):
+    def draw(self, blocks: np.ndarray, random_state: np.random.RandomState) -> Iterator[np.ndarray]:
         """
-        Divide blocks among windows of about the same size, at random.
+        Divide blocks at random among windows of about the same size.
 
-        The blocks in their order are cut into strata of as many consecutive blocks as there are windows; each window
-        has a random one of every stratum. So it has its part of every region of the data, such as of every class where
-        rows are sorted by class.
+        Consecutive blocks form strata, each with as many blocks as there are windows. Each window gets one random block
+        of every stratum. So it has its part of every region of the data, such as of every class if the rows are sorted
+        by class.
 
         Parameters
         ----------
         blocks : ndarray of shape (n_blocks,)
-            Numbers of blocks, ascending.
+            The numbers of the blocks, ascending.
         random_state : numpy.random.RandomState
 
         Yields
         ------
         window : ndarray of int
-            The blocks of a window, ascending. All windows together have each block once.
+            The blocks of one window, ascending. All windows together have each block once.
         """
         n_windows = -(-len(blocks) // self.n_blocks)
         n_strata = -(-len(blocks) // n_windows)
@@ -86,22 +87,24 @@ class WindowShape:
         for window in places.T:
             yield blocks[window[window < len(blocks)]]
 
-    def deal(self, n_more, n_blocks, random_state):
+    def deal(self, n_more: int, n_blocks: int, random_state: np.random.RandomState) -> np.ndarray:
         """
-        Return a random order of some rows, and the rows of blocks after them.
+        Return a random order of a window's rows, as `copier` copies them: single rows, then those of blocks.
 
-        The blocks are dealt out like cards: one row of each, in random order, then another one of each. The rows that
-        are in no block are put in at random.
+        The blocks are dealt out like cards: one row of each, in random order, then another one of each. The single rows
+        go to random places.
 
         Parameters
         ----------
-        n_more, n_blocks : int
+        n_more : int
+            Number of single rows.
+        n_blocks : int
         random_state : numpy.random.RandomState
 
         Returns
         -------
         order : ndarray of shape (n_more + n_blocks * length,)
-            Numbers of rows as in the copies of `copier`.
+            Numbers of rows in the copy.
         """
         turns = np.tile(random_state.permutation(self.length), 2)
         first_turns = random_state.randint(self.length, size=n_blocks)
@@ -110,21 +113,21 @@ class WindowShape:
         places = random_state.randint(order.size + 1, size=n_more)
         return np.insert(order.ravel(), places, np.arange(n_more))
 
-    def copier(self, rows, n_more):
+    def copier(self, rows: np.ndarray, n_more: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """
-        Return the function that copies some rows, and the blocks of a window after them.
+        Return the function that copies single rows and, after them, the blocks of a window.
 
         Parameters
         ----------
         rows : ndarray of shape (n_samples, n_columns)
             C-contiguous.
         n_more : int
-            Largest number of rows that are copied besides those of the blocks.
+            The largest number of single rows.
 
         Returns
         -------
         copy : callable
-            Numbers of rows, numbers of blocks -> ndarray, which the next call overwrites.
+            (numbers of rows, numbers of blocks) -> ndarray, which the next call overwrites.
         """
         n_whole = len(rows) // self.length
         whole = rows[: n_whole * self.length].reshape(n_whole, -1)

@@ -1,12 +1,14 @@
-"""The callbacks of a training, in their order: what stops it, those of the user, what shows it."""
+"""The callbacks of a training, in their order: those that stop it, the user's, those that show it."""
 
-from skort.descent.callbacks import EarlyStopping, EpochLines, ProgressBar
+from typing import Any
+
+from skort.descent.callbacks import EarlyStopping, EpochLines, EpochScoring, ProgressBar
 from skort.estimators.validation_set import VALIDATION_SCORE
 
 __all__ = ["callback_list"]
 
 
-def callback_list(estimator, scoring=None, *, one_epoch=False):
+def callback_list(estimator: Any, scoring: EpochScoring | None = None, *, one_epoch: bool = False) -> list[Any]:
     """
     Return the callbacks of a training, in their order.
 
@@ -14,9 +16,9 @@ def callback_list(estimator, scoring=None, *, one_epoch=False):
     ----------
     estimator : BaseOrtSGD
     scoring : EpochScoring or None, default=None
-        Of the validation set.
+        The callback that scores the validation set.
     one_epoch : bool, default=False
-        Whether it is the training of a `partial_fit`, which nothing stops and no bar shows.
+        Whether this is the training of a `partial_fit`: nothing stops it, and no bar shows it.
     """
     users, lines = estimator.callbacks or (), [EpochLines()] if estimator.verbose > 1 else []
     if one_epoch:
@@ -28,6 +30,6 @@ def callback_list(estimator, scoring=None, *, one_epoch=False):
         tol=estimator.tol,
         restore_best=early,
     )
-    # A bar or lines come last: they show what the others have written down.
+    # A bar or lines come last: they show what the others have added to the history.
     shown = [ProgressBar()] if estimator.verbose == 1 else lines
     return [*([] if scoring is None else [scoring]), stopping, *users, *shown]

@@ -1,15 +1,20 @@
-"""How a training ended: the warning, or the error of a callback, that tells of it."""
+"""The warning or error that reports how a training ended."""
+
+from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from skort.descent.loop import Outcome
 from skort.user_warning import warn_user
 
 __all__ = ["report"]
 
 
-def report(estimator, outcome, *, one_epoch):
+def report(estimator: Any, outcome: Outcome, *, one_epoch: bool) -> None:
     """
-    Warn of how a training ended, or raise the error of a callback, after the training was kept.
+    Warn if a training ended early or did not converge, or raise the error of a callback that ended it.
+
+    The estimator has kept the training before.
 
     Parameters
     ----------
@@ -17,7 +22,7 @@ def report(estimator, outcome, *, one_epoch):
         Fitted.
     outcome : Outcome
     one_epoch : bool
-        Whether it was the training of a `partial_fit`.
+        Whether this was the training of a `partial_fit`.
     """
     interrupted = isinstance(outcome.error, KeyboardInterrupt)
     if outcome.error is not None and not interrupted:

@@ -1,12 +1,16 @@
-"""What trainings and predictions run on: the parameters `device` and `n_jobs`."""
+"""Devices and threads of trainings and predictions: the parameters `device` and `n_jobs`."""
 
 import functools
 import warnings
+from typing import TYPE_CHECKING, Any
 
 from joblib import cpu_count
 from joblib.parallel import get_active_backend
 
 from skort.exceptions import RuntimeNotAvailableError
+
+if TYPE_CHECKING:
+    from skort.runtime.device import Device
 
 __all__ = ["n_threads", "predicting_device", "training_device"]
 
@@ -16,28 +20,28 @@ _MANY_ROWS = 1000
 _n_cores = functools.cache(cpu_count)
 
 
-def training_device(estimator):
+def training_device(estimator: Any) -> "Device":
     """
     Return the device that an estimator trains on.
 
     Raises
     ------
     ValueError
-        Where `device` is no name of one.
+        If the parameter `device` is not the name of a device.
     """
     from skort.runtime.device import device_named
 
     return device_named(estimator.device, n_threads(estimator.n_jobs))
 
 
-def predicting_device(estimator, n_rows):
+def predicting_device(estimator: Any, n_rows: int) -> "Device":
     """
-    Return the device that an estimator predicts on. A few rows are predicted in one thread.
+    Return the device that an estimator predicts on, with one thread for a few rows.
 
     Warns
     -----
     RuntimeWarning
-        Once, where its own device is not there: then it is the CPU.
+        Once, if its own device is not available: then this is the CPU.
     """
     return _predicting_device(estimator.device, 1 if n_rows < _MANY_ROWS else n_threads(estimator.n_jobs))
 
@@ -61,15 +65,15 @@ def _name_to_predict_on(name):
     return name
 
 
-def n_threads(n_jobs):
+def n_threads(n_jobs: int | None) -> int:
     """
-    Return the number of threads that `n_jobs` stands for here.
+    Return the number of threads that `n_jobs` means here.
 
     Parameters
     ----------
     n_jobs : int or None
-        Negative: of all cores, -1 all, -2 all but one. None: 1, or what `joblib.parallel_config` says around the call.
-        Both are 1 in a worker of joblib, whose workers share the cores already.
+        Negative numbers count from all cores: -1 is all, -2 all but one. None is 1, or the number in a surrounding
+        `joblib.parallel_config`. In a worker of joblib both give 1, as the workers share the cores already.
 
     Examples
     --------
@@ -88,5 +92,5 @@ def n_threads(n_jobs):
         n_jobs = of_context or 1
     if n_jobs > 0:
         return n_jobs
-    # joblib's own `effective_n_jobs` is all cores in the first level of workers.
+    # joblib's own `effective_n_jobs` gives all cores in the first level of workers.
     return 1 if backend.nesting_level else max(_n_cores() + 1 + n_jobs, 1)

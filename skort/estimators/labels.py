@@ -1,9 +1,10 @@
-"""Class labels: which there are, and what they are trained as."""
+"""Class labels, and the targets that they are trained as."""
 
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets, type_of_target
 
@@ -14,14 +15,14 @@ __all__ = ["EncodedTarget", "encoded", "streamed_classes"]
 
 class EncodedTarget(NamedTuple):
     """
-    What a y is trained as.
+    y, and the target that it is trained as.
 
     Parameters
     ----------
     y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Validated.
     target : ndarray of shape (n_samples, n_columns)
-        In the dtype of the training, a column for each raw score.
+        One column for each raw score, in the dtype of the training.
     classes : ndarray of shape (n_classes,) or None
         The labels of a classifier, sorted. None for a regressor.
     single_output : bool, default=True
@@ -39,7 +40,7 @@ class EncodedTarget(NamedTuple):
         return self.classes is not None and not self.single_output
 
 
-def encoded(y, classes, dtype):
+def encoded(y: Any, classes: np.ndarray | None, dtype: str) -> EncodedTarget:
     """
     Encode class labels.
 
@@ -48,19 +49,18 @@ def encoded(y, classes, dtype):
     y : array-like of shape (n_samples,), or ndarray of shape (n_samples, n_labels)
         Labels; or 1 where a row has a label, 0 elsewhere.
     classes : ndarray of shape (n_classes,) or None
-        All labels there are, sorted. None: those of y.
-    dtype : str
-        "float32" or "float64".
+        All possible labels, sorted. None: those in y.
+    dtype : {"float32", "float64"}
 
     Returns
     -------
     encoded : EncodedTarget
-        Its target is 0 and 1: one column for two classes, one column a class for more, or a label.
+        Its target holds 0 and 1, in one column for two classes, and in one column per class, or per label, for more.
 
     Raises
     ------
     ValueError
-        For labels that are unknown or of one class only.
+        If labels are unknown or of one class only, and if a multi-label y holds other numbers than 0 and 1.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def encoded(y, classes, dtype):
     """
     if np.ndim(y) == 2 and type_of_target(y) == "multilabel-indicator":
         return _encoded_labels(y, classes, dtype)
-    # One dimension of ints, bools or text can be nothing but labels.
+    # A vector of integers, booleans or text needs no check: it can only be labels.
     if classes is None or not is_plain(y) or y.ndim > 1 or y.dtype.kind == "f":
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
@@ -103,7 +103,7 @@ def _encoded_labels(y, classes, dtype):
     return EncodedTarget(y, y.astype(dtype), labels, single_output=False)
 
 
-def streamed_classes(estimator, classes):
+def streamed_classes(estimator: Any, classes: ArrayLike | None) -> np.ndarray:
     """
     Return all classes of a stream, sorted.
 
@@ -112,7 +112,7 @@ def streamed_classes(estimator, classes):
     estimator : OrtSGDClassifier
         Before a `partial_fit`.
     classes : array-like of shape (n_classes,) or None
-        Those of this call.
+        The parameter `classes` of this call.
 
     Returns
     -------
@@ -121,7 +121,8 @@ def streamed_classes(estimator, classes):
     Raises
     ------
     ValueError
-        Where they are missing in the first call, or others than before, and for balanced classes, which need all rows.
+        If they are missing in the first call or differ from those of earlier calls, and for balanced classes, which
+        need all rows at once.
     """
     if estimator.class_weight == "balanced":
         raise ValueError(

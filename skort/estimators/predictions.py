@@ -1,4 +1,4 @@
-"""What a fitted classifier predicts: labels, raw scores, probabilities."""
+"""The predictions of a fitted classifier: labels, raw scores, probabilities."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ __all__ = ["ClassifierPredictions"]
 
 
 def _gives_probabilities(classifier):
-    """Return whether the loss, that of the fit where there was one, gives probabilities."""
+    """Return True if the loss (after a fit, that of the fit) gives probabilities; otherwise raise AttributeError."""
     loss = classifier._fitted.loss if hasattr(classifier, "_fitted") else classifier.loss
     if isinstance(loss, str):
         loss = classifier._losses[loss]() if loss in classifier._losses else None
@@ -56,8 +56,8 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         score : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In float64. Two classes: one score, of `classes_[1]`; it is predicted where the score is positive, as
-            each label of a multi-label y is.
+            In float64. Two classes have one score, that of `classes_[1]`, which is predicted if the score is positive.
+            Each label of a multi-label y has a score of its own.
         """
         from skort.graphs.export import SCORE
 
@@ -67,7 +67,7 @@ class ClassifierPredictions(BaseOrtSGD):
     @available_if(_gives_probabilities)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """
-        Return the probabilities of the classes; exists for the losses "log_loss" and "modified_huber".
+        Return the probabilities of the classes, with the losses "log_loss" and "modified_huber" only.
 
         Parameters
         ----------
@@ -76,8 +76,8 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In the `dtype` of the fit: they sum to one in its precision, but for those of a multi-label y, which are
-            the probabilities of each label by itself.
+            In the `dtype` of the fit; a row sums to one in this precision. After a multi-label y, each label has
+            its own probability.
         """
         from skort.graphs.export import PROBABILITIES
 
@@ -86,7 +86,7 @@ class ClassifierPredictions(BaseOrtSGD):
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
         """
-        Return the logarithms of the probabilities of the classes; exists where `predict_proba` does.
+        Return the logarithms of the probabilities of the classes, with the losses that have `predict_proba`.
 
         Parameters
         ----------
@@ -95,8 +95,8 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
-            In float64. Those of "log_loss" are computed from the raw scores, finite even where a probability is
-            rounded to zero; the others are minus infinity there.
+            In float64. With "log_loss" they are computed from the raw scores and stay finite even if a probability is
+            rounded to zero. With "modified_huber" they are minus infinity for a probability of zero.
         """
         check_is_fitted(self)
         if self._fitted.multi_label:

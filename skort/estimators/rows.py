@@ -1,35 +1,38 @@
-"""X and y that scikit-learn's validation returns as they are, and the rows of X in blocks."""
+"""X and y that need no validation by scikit-learn, and the rows of X in blocks."""
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import DTypeLike
 
 __all__ = ["blocks", "is_plain", "plain_rows"]
 
-# The largest array that a model is given at once, in numbers: a few MB.
+# The largest number of values that a model gets at once: a few MB.
 _BLOCK = 2**20
 
 
-def plain_rows(estimator, X, dtype):
+def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
     """
-    Return X as the model takes it where X is valid already, otherwise None.
+    Return X in the form that the model takes if X is valid already, otherwise None.
 
-    `validate_data` looks for data frames, names of features and arrays of other libraries, which takes most of the
-    time of a prediction of one row.
+    `validate_data` also handles data frames, feature names and arrays of other libraries; these checks take most of the
+    time that it takes to predict one row.
 
     Parameters
     ----------
     estimator : BaseOrtSGD
     X : object
-        As given by the user.
+        As the user passes it.
     dtype : dtype
         float32 or float64.
 
     Returns
     -------
     rows : ndarray of shape (n_samples, n_features) or None
-        C-contiguous, of `dtype`; X itself where it is both. None: `validate_data` is to convert X, or to refuse it.
+        C-contiguous, of `dtype`: X itself if it is both. None: `validate_data` has to convert or refuse X.
     """
     known = vars(estimator)
     if (
@@ -46,15 +49,15 @@ def plain_rows(estimator, X, dtype):
     return rows if is_plain(rows) else None
 
 
-def is_plain(array):
-    """Return whether `check_array` would return a matrix or vector, in its own dtype, as it is."""
+def is_plain(array: Any) -> bool:
+    """Return whether `check_array` would return a matrix or vector unchanged, in its own dtype."""
     if type(array) is not np.ndarray or array.ndim not in (1, 2) or not array.size:
         return False
-    # A sum of squares is not finite where a number is not; nothing cancels, and nothing warns.
+    # The sum of squares is not finite if a number is not: squares cannot cancel. It raises no warning.
     return array.dtype.kind in "biuU" or (array.dtype.kind == "f" and math.isfinite(np.vdot(array, array)))
 
 
-def blocks(X):
+def blocks(X: Any) -> Iterator[np.ndarray]:
     """Yield the rows of an array or CSR matrix as C-contiguous arrays of a few MB."""
     n_rows = max(1, _BLOCK // X.shape[1])
     for start in range(0, X.shape[0], n_rows):

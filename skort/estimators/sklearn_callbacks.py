@@ -1,30 +1,38 @@
-"""scikit-learn's own callbacks (`set_callbacks`, since scikit-learn 1.9) on the trainings of this package."""
+"""scikit-learn's own callbacks (`set_callbacks`, since scikit-learn 1.9) in the trainings of this package."""
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from skort.descent.training import Training
 
 try:
     from sklearn.callback import CallbackSupportMixin
 except ImportError:  # scikit-learn < 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """There are no callbacks to support."""
+        """Stands in for the class of scikit-learn 1.9: there are no callbacks to support."""
 
 
 __all__ = ["CallbackSupportMixin", "SklearnCallbacks", "sklearn_callbacks"]
 
 
-def sklearn_callbacks(estimator, X, y, sample_weight):
+def sklearn_callbacks(
+    estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> list["SklearnCallbacks"]:
     """
-    Return, as a list, the callback that calls those of `set_callbacks`, here or in a meta-estimator.
+    Return a callback that runs those of `set_callbacks`, called on the estimator or a meta-estimator.
 
     Parameters
     ----------
     estimator : BaseOrtSGD
     X, y, sample_weight : array-like
-        As given to `fit`.
+        As passed to `fit`.
 
     Returns
     -------
     callbacks : list of SklearnCallbacks
-        Empty where `set_callbacks` was not called.
+        One item; none if `set_callbacks` was not called.
     """
     if vars(estimator).keys().isdisjoint({"_skl_callbacks", "_parent_callback_ctx"}):
         return []
@@ -34,31 +42,31 @@ def sklearn_callbacks(estimator, X, y, sample_weight):
 
 class SklearnCallbacks:
     """
-    Tells scikit-learn's callbacks of a fit, and of its epochs as tasks of it.
+    Runs scikit-learn's callbacks in a fit, whose epochs are its tasks.
 
     Parameters
     ----------
     estimator : BaseOrtSGD
     data : dict
-        X, y and metadata of the fit, as a scorer takes them.
+        X, y and metadata of the fit, in the form that a scorer takes.
     """
 
-    def __init__(self, estimator, data):
+    def __init__(self, estimator: Any, data: dict[str, Any]):
         self._estimator = estimator
         self._data = {"estimator": estimator, **data}
         self._context = estimator._init_callback_context(max_subtasks=estimator.max_iter)
 
-    def on_train_begin(self, training):
+    def on_train_begin(self, training: Training) -> None:
         """Begin the fit."""
         self._context.call_on_fit_task_begin(**self._data)
 
-    def on_epoch_end(self, training):
+    def on_epoch_end(self, training: Training) -> None:
         """Begin and end an epoch."""
         epoch = self._context.subcontext(task_name="epoch").call_on_fit_task_begin(**self._data)
         if self._end(epoch, training):
             training.stop()
 
-    def on_train_end(self, training):
+    def on_train_end(self, training: Training) -> None:
         """End the fit."""
         self._end(self._context, training)
 

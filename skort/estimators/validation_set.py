@@ -1,7 +1,11 @@
-"""The validation set of a training: that of the user, or rows that are held out."""
+"""The validation set of a training: the user's own, or rows that are held out."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
@@ -9,13 +13,15 @@ from skort.descent.callbacks import EpochScoring
 
 __all__ = ["VALIDATION_SCORE", "given_scoring", "held_out_scoring", "hold_out"]
 
-#: The column of the history that has the scores of the validation set.
+Scoring: TypeAlias = str | Callable[..., float] | None
+
+#: The column of the history that holds the scores of the validation set.
 VALIDATION_SCORE = "validation_score"
 
 
-def given_scoring(X_val, y_val, scoring):
+def given_scoring(X_val: Any, y_val: ArrayLike | None, scoring: Scoring) -> EpochScoring | None:
     """
-    Return what scores the user's own validation set.
+    Return the callback that scores the user's own validation set.
 
     Parameters
     ----------
@@ -25,12 +31,12 @@ def given_scoring(X_val, y_val, scoring):
     Returns
     -------
     scoring : EpochScoring or None
-        None where there is no such set.
+        None if there is no such set.
 
     Raises
     ------
     ValueError
-        Where one of X_val and y_val is missing.
+        If one of X_val and y_val is missing.
     """
     if X_val is None and y_val is None:
         return None
@@ -40,29 +46,31 @@ def given_scoring(X_val, y_val, scoring):
     return EpochScoring(X_val, y_val, scoring, name=VALIDATION_SCORE)
 
 
-def hold_out(estimator, y, sample_weight, random_state):
+def hold_out(
+    estimator: Any, y: np.ndarray, sample_weight: np.ndarray | None, random_state: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
     """
-    Choose the rows that a training is scored on.
+    Choose the rows of the validation set.
 
     Parameters
     ----------
     estimator : BaseOrtSGD
     y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
     sample_weight : ndarray of shape (n_samples,) or None
-        What the rows count in the training.
+        How much the rows count in the training.
     random_state : numpy.random.RandomState
 
     Returns
     -------
     rows : ndarray of int
-        The numbers of the rows that are held out.
+        The numbers of the held-out rows.
     sample_weight : ndarray of shape (n_samples,)
-        Zero for these rows.
+        A copy that is zero for these rows.
 
     Raises
     ------
     ValueError
-        Where the rows are too few to be split.
+        If there are too few rows to split.
     """
     sample_weight = np.ones(len(y)) if sample_weight is None else sample_weight.copy()
     rows = _random_part(estimator, y, np.flatnonzero(sample_weight), random_state)
@@ -72,17 +80,19 @@ def hold_out(estimator, y, sample_weight, random_state):
     return rows, sample_weight
 
 
-def held_out_scoring(X, y, sample_weight, rows, scoring):
+def held_out_scoring(
+    X: Any, y: np.ndarray, sample_weight: ArrayLike | None, rows: np.ndarray, scoring: Scoring
+) -> EpochScoring:
     """
-    Return what scores the rows that are held out.
+    Return the callback that scores the held-out rows.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        As given to `fit`.
+        As passed to `fit`.
     y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
     sample_weight : array-like of shape (n_samples,) or None
-        As given to `fit`, and validated.
+        As passed to `fit`, and validated.
     rows : ndarray of int
     scoring : str, callable or None
 
@@ -97,7 +107,7 @@ def held_out_scoring(X, y, sample_weight, rows, scoring):
 
 
 def _random_part(estimator, y, rows, random_state):
-    """Return a random part of the rows, of each class the same part."""
+    """Return a random part of the rows, for a classifier with the same share of each class."""
     from sklearn.model_selection import train_test_split
 
     fraction = estimator.validation_fraction

@@ -1,36 +1,40 @@
-"""What a loss is, and how one is written: ONNX functions and their formula."""
+"""What a loss is: ONNX functions of the raw score, with their formula."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["ScoreLoss", "TextLoss"]
+__all__ = ["FunctionSource", "ScoreLoss", "TextLoss"]
+
+#: An ONNX function, as text for `skort.onnx_text.function` or as a proto.
+FunctionSource: TypeAlias = "str | onnx.FunctionProto"
 
 
 class ScoreLoss(Protocol):
     """
     What estimators and solvers need of a loss of the raw score.
 
-    `score` and `target` have shape (n_samples, n_outputs). Functions are ONNX, text as for `skort.onnx_text.function`
-    or an `onnx.FunctionProto`.
+    `score` and `target` have shape (n_samples, n_outputs). Functions are ONNX: text for `skort.onnx_text.function`, or
+    an `onnx.FunctionProto`.
     """
 
-    #: Of "regressor" and "classifier", those that can minimise it.
+    #: The estimators that can minimise it: "regressor", "classifier" or both.
     estimator_types: tuple[str, ...]
-    #: Whether value and gradient have a third input, the normalised sample weight of shape (n_samples, 1), and are
-    #: already multiplied by it.
+    #: Whether value and gradient take the normalised sample weights, of shape (n_samples, 1), as a third input, and
+    #: multiply by them.
     takes_weight: bool
 
-    def value_function(self, n_outputs: int) -> "str | onnx.FunctionProto":
+    def value_function(self, n_outputs: int) -> FunctionSource:
         """Return `(score, target) => (loss)`, of shape (n_samples, n_outputs) or (n_samples, 1): differentiable."""
 
-    def gradient_function(self, n_outputs: int) -> "str | onnx.FunctionProto | None":
+    def gradient_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return `(score, target) => (gradient)`: the derivative of the value by `score`; None to have it derived."""
 
-    def inverse_link_function(self, n_outputs: int) -> "str | onnx.FunctionProto | None":
+    def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
         """
         Return `(score) => (prediction)`: the predictions of a regressor, the probabilities of a classifier.
 
@@ -38,38 +42,38 @@ class ScoreLoss(Protocol):
         """
 
     def weight_scale(self, n_outputs: int) -> float:
-        """Return what the sample weights of a batch sum to: 1, or less where the columns of the value are averaged."""
+        """Return the sum of the sample weights of a batch: 1, or less if the columns of the value are averaged."""
 
-    def check_target(self, target) -> None:
-        """Raise a ValueError for an array of targets that the loss cannot take."""
+    def check_target(self, target: np.ndarray) -> None:
+        """Raise a ValueError for targets that the loss cannot take."""
 
 
 class TextLoss(BaseEstimator):
     """
-    A loss of one score and one target, elementwise, written as text that is formatted with its parameters.
+    An elementwise loss of score and target, written as text into which its parameters are formatted.
 
-    Subclasses bring `estimator_types` and `weight_scale`, their losses `_value` and `_gradient`.
+    Subclasses define `estimator_types`, `weight_scale`, and the texts `_value` and `_gradient`.
     """
 
     takes_weight = False
-    #: Parameters that the estimators have, too: a loss that is given by its name gets theirs.
+    #: Parameters that the estimators have, too: a loss given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
-    _parameter_constraints: dict = {}
+    _parameter_constraints: dict[str, Any] = {}
 
-    def value_function(self, n_outputs):
+    def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""
         return self._value % self._constants()
 
-    def gradient_function(self, n_outputs):
+    def gradient_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (gradient)`."""
         return self._gradient % self._constants()
 
-    def inverse_link_function(self, n_outputs):
-        """Return None: the score is the prediction, or no probability."""
+    def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
+        """Return None: a regressor predicts the score, a classifier has no probabilities."""
         return None
 
-    def check_target(self, target):
-        """Take every finite target."""
+    def check_target(self, target: np.ndarray) -> None:
+        """Accept every finite target."""
 
-    def _constants(self):
+    def _constants(self) -> dict[str, float]:
         return {name: float(value) for name, value in self.get_params().items()}

@@ -1,7 +1,7 @@
 """
 Losses of classification, by scikit-learn's names and formulas.
 
-The target is 0 or 1 for two classes, which have one score, and one-hot for more, which have one score each.
+Two classes have one score and the target 0 or 1. More classes have one score each and a one-hot target.
 """
 
 from skort.objective.base import TextLoss
@@ -12,7 +12,7 @@ __all__ = ["Hinge", "LogLoss", "ModifiedHuber", "MultiLabelLogLoss", "Perceptron
 class _ClassificationLoss(TextLoss):
     estimator_types = ("classifier",)
 
-    def weight_scale(self, n_outputs):
+    def weight_scale(self, n_outputs: int) -> float:
         """Return 1: the losses of several scores are summed, as if each were trained alone on the same rows."""
         return 1.0
 
@@ -44,11 +44,11 @@ class LogLoss(_ClassificationLoss):
     }
     """
 
-    def value_function(self, n_outputs):
+    def value_function(self, n_outputs: int) -> str:
         """Return the ONNX function `(score, target) => (loss)`."""
-        # log(1 + e^s) = m + log(e^-m + e^(s-m)) with m = max(s, 0). Differentiated as it stands, this gives the sigmoid
-        # for every s: the part through m cancels. The shorter max(s, 0) + log(1 + e^-|s|) does not at s = 0, where all
-        # linear models start.
+        # log(1 + e^s) = m + log(e^-m + e^(s-m)) with m = max(s, 0). Differentiated operator by operator, this gives the
+        # sigmoid for every s, as the part through m cancels. The shorter max(s, 0) + log(1 + e^-|s|) does not give
+        # it at s = 0, where all linear models start.
         if n_outputs == 1:
             return """\
 log_loss (score, target) => (loss) {
@@ -73,7 +73,7 @@ multinomial_log_loss (score, target) => (loss) {
     loss = Neg (log_likelihood)
 }"""
 
-    def gradient_function(self, n_outputs):
+    def gradient_function(self, n_outputs: int) -> str:
         """Return the ONNX function `(score, target) => (gradient)`."""
         if n_outputs == 1:
             return """\
@@ -87,7 +87,7 @@ multinomial_log_loss_gradient (score, target) => (gradient) {
     gradient = Sub (probability, target)
 }"""
 
-    def inverse_link_function(self, n_outputs):
+    def inverse_link_function(self, n_outputs: int) -> str:
         """Return sigmoid or softmax, `(score) => (probabilities)`."""
         if n_outputs == 1:
             return """\
@@ -225,8 +225,8 @@ class ModifiedHuber(_ClassificationLoss):
         \frac{\partial loss}{\partial s} = -2 y \min(2, \max(0, 1 - z))
 
     as in `sklearn.linear_model.SGDClassifier(loss="modified_huber")`. The probability of a class is
-    :math:`(\max(-1, \min(s, 1)) + 1) / 2`; with several classes it is divided by the sum over them, and where that is
-    zero, all are equal. Several classes are trained as in `Hinge`.
+    :math:`(\max(-1, \min(s, 1)) + 1) / 2`. With several classes it is divided by the sum over them; if that is zero,
+    all probabilities are equal. Several classes are trained as in `Hinge`.
 
     References
     ----------
@@ -241,8 +241,8 @@ class ModifiedHuber(_ClassificationLoss):
            [0.5, 0.5]], dtype=float32)
     """
 
-    # With m = max(0, 1 - z) and c = min(2, m), c (2 m - c) is m^2 up to m = 2 and 4 m - 4 from there on. Differentiated
-    # as it stands it gives 2 c for every m.
+    # With m = max(0, 1 - z) and c = min(2, m), c (2 m - c) is m^2 up to m = 2, and 4 m - 4 beyond. Differentiated
+    # operator by operator it gives 2 c for every m.
     _clipped = f"""\
 {_MARGIN}    missing = Sub (one, z)
     positive = Relu (missing)
@@ -261,7 +261,7 @@ modified_huber_gradient (score, target) => (gradient) {{
     gradient = Mul (minus_two, signed)
 }}"""
 
-    def inverse_link_function(self, n_outputs):
+    def inverse_link_function(self, n_outputs: int) -> str:
         """Return the clipped scores as probabilities, `(score) => (probabilities)`."""
         if n_outputs == 1:
             return """\

@@ -1,36 +1,41 @@
-"""A loss of the user's own."""
+"""A loss that the user writes."""
 
+from typing import Literal
+
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods
+
+from skort.objective.base import FunctionSource
 
 __all__ = ["Loss"]
 
 _FUNCTION = [str, HasMethods(["SerializeToString"])]
-# Rows of the batch on which shapes are checked: a number that no other dimension has.
+# The number of rows with which shapes are checked: no other dimension has this size.
 _ROWS = 97
 
 
 class Loss(BaseEstimator):
     r"""
-    A loss of the user's own, written as an ONNX function of the raw score.
+    A custom loss, written as an ONNX function of the raw score.
 
     Parameters
     ----------
     value : str or onnx.FunctionProto
         The function ``(score, target) => (loss)``. `score` and `target` have shape (n_samples, n_outputs); the target
         of a classifier is 0 or 1 for two classes, which have one score, and one-hot for more. The result has the same
-        shape, and its columns are averaged, or the shape (n_samples, 1). It is multiplied by the sample weights and
-        summed. ``(score, target, weight) => (loss)`` multiplies by itself: `weight`, of shape (n_samples, 1), are the
-        normalised sample weights, divided by the number of columns, and zero for rows that only fill a short batch up.
-        Operators are those of opset 17, constants are written as ``Constant <value = float {0.5}> ()``, whatever the
-        dtype of the training.
+        shape, and its columns are averaged, or the shape (n_samples, 1). Training multiplies it by the sample weights
+        and sums it. A function ``(score, target, weight) => (loss)`` multiplies by `weight` itself: these are the
+        normalised sample weights, of shape (n_samples, 1), divided by the number of columns. They are zero for rows
+        that only fill up a short batch. Operators are those of opset 17. Write constants as
+        ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
     gradient : str or onnx.FunctionProto, default=None
         The derivative of `value` by the score, a function of the same inputs with a result of the shape of `score`.
-        None: it is derived, which needs a gradient of every operator on the way from the score. Solver "session"
-        always derives it.
+        None: the solver derives it, and every operator between the score and the loss needs a gradient. Solver
+        "session" always derives it.
     inverse_link : str or onnx.FunctionProto, default=None
-        What a regressor predicts: ``(score) => (prediction)``, of the same shape; None: the score. A classifier with a
-        loss of one's own predicts labels, without probabilities.
+        What a regressor predicts: ``(score) => (prediction)``, of the same shape. None: the score. A classifier with a
+        custom loss predicts labels, and no probabilities.
 
     Examples
     --------
@@ -65,47 +70,52 @@ class Loss(BaseEstimator):
         "inverse_link": [*_FUNCTION, None],
     }
 
-    def __init__(self, value, gradient=None, inverse_link=None):
+    def __init__(
+        self,
+        value: FunctionSource,
+        gradient: "FunctionSource | None" = None,
+        inverse_link: "FunctionSource | None" = None,
+    ):
         self.value = value
         self.gradient = gradient
         self.inverse_link = inverse_link
 
     @property
-    def estimator_types(self):
-        """Both, or regressors alone where there is an inverse link."""
+    def estimator_types(self) -> tuple[Literal["regressor", "classifier"], ...]:
+        """Both, or only regressors if there is an inverse link."""
         return ("regressor", "classifier") if self.inverse_link is None else ("regressor",)
 
     @property
-    def takes_weight(self):
-        """Whether `value` has the third input."""
+    def takes_weight(self) -> bool:
+        """Whether `value` has the third input, `weight`."""
         return "weight" in _parsed("value", self.value).input
 
-    def value_function(self, n_outputs):
+    def value_function(self, n_outputs: int) -> FunctionSource:
         """Return `value`, checked."""
         self.weight_scale(n_outputs)
         return self.value
 
-    def gradient_function(self, n_outputs):
+    def gradient_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return `gradient`, checked, or None."""
         if self.gradient is not None:
             _check_inputs("gradient", self.gradient, [list(_parsed("value", self.value).input)])
             _check_columns("gradient", self.gradient, n_outputs, {n_outputs})
         return self.gradient
 
-    def inverse_link_function(self, n_outputs):
+    def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return `inverse_link`, checked, or None."""
         if self.inverse_link is not None:
             _check_inputs("inverse_link", self.inverse_link, [["score"]])
             _check_columns("inverse_link", self.inverse_link, n_outputs, {n_outputs})
         return self.inverse_link
 
-    def weight_scale(self, n_outputs):
+    def weight_scale(self, n_outputs: int) -> float:
         """Return 1 / the number of columns of `value`."""
         _check_inputs("value", self.value, [["score", "target"], ["score", "target", "weight"]])
         return 1.0 / _check_columns("value", self.value, n_outputs, {1, n_outputs})
 
-    def check_target(self, target):
-        """Take every finite target."""
+    def check_target(self, target: np.ndarray) -> None:
+        """Accept every finite target."""
 
 
 def _parsed(name, source):

@@ -1,5 +1,7 @@
 """Losses of regression whose score is the logarithm of the prediction, by scikit-learn's names and formulas."""
 
+import numpy as np
+
 from skort.objective.regression_losses import RegressionLoss
 
 __all__ = ["GammaLoss", "PoissonLoss"]
@@ -39,12 +41,12 @@ poisson_gradient (score, target) => (gradient) {
     gradient = Sub (prediction, target)
 }"""
 
-    def inverse_link_function(self, n_outputs):
+    def inverse_link_function(self, n_outputs: int) -> str:
         """Return the exponential, `(score) => (prediction)`."""
         return _EXP
 
-    def check_target(self, target):
-        """Raise a ValueError for a target that is negative."""
+    def check_target(self, target: np.ndarray) -> None:
+        """Raise a ValueError for a negative target."""
         if (target < 0).any():
             raise ValueError('loss="poisson" takes y >= 0.')
 
@@ -82,11 +84,11 @@ gamma_gradient (score, target) => (gradient) {
     gradient = Sub (one, ratio)
 }"""
 
-    def inverse_link_function(self, n_outputs):
+    def inverse_link_function(self, n_outputs: int) -> str:
         """Return the exponential, `(score) => (prediction)`."""
         return _EXP
 
-    def check_target(self, target):
+    def check_target(self, target: np.ndarray) -> None:
         """Raise a ValueError for a target that is not positive."""
         if (target <= 0).any():
             raise ValueError('loss="gamma" takes y > 0.')

@@ -1,5 +1,6 @@
 """The losses by name: the values of the estimators' parameter `loss`."""
 
+from skort.objective.base import TextLoss
 from skort.objective.classification_losses import Hinge, LogLoss, ModifiedHuber, PerceptronLoss, SquaredHinge
 from skort.objective.log_link_losses import GammaLoss, PoissonLoss
 from skort.objective.regression_losses import (
@@ -13,7 +14,7 @@ from skort.objective.regression_losses import (
 
 __all__ = ["CLASSIFICATION_LOSSES", "REGRESSION_LOSSES"]
 
-REGRESSION_LOSSES = {
+REGRESSION_LOSSES: dict[str, type[TextLoss]] = {
     "squared_error": SquaredError,
     "absolute_error": AbsoluteError,
     "huber": Huber,
@@ -23,7 +24,7 @@ REGRESSION_LOSSES = {
     "poisson": PoissonLoss,
     "gamma": GammaLoss,
 }
-CLASSIFICATION_LOSSES = {
+CLASSIFICATION_LOSSES: dict[str, type[TextLoss]] = {
     "log_loss": LogLoss,
     "hinge": Hinge,
     "squared_hinge": SquaredHinge,

@@ -1,7 +1,7 @@
 """
 Losses of regression, by scikit-learn's names and formulas.
 
-All are elementwise: the loss of several outputs is the mean over them. At a kink the gradient is zero.
+All are elementwise: the loss of a row is the mean over its outputs. At a kink the gradient is zero.
 """
 
 from numbers import Real
@@ -27,11 +27,11 @@ _NOT_NEGATIVE = [Interval(Real, 0, _LARGEST, closed="both")]
 
 
 class RegressionLoss(TextLoss):
-    """A loss of each output, of which the objective is the mean."""
+    """A loss of each output; the loss of a row is the mean over its outputs."""
 
     estimator_types = ("regressor",)
 
-    def weight_scale(self, n_outputs):
+    def weight_scale(self, n_outputs: int) -> float:
         """Return 1 / `n_outputs`: the loss is the mean over the outputs."""
         return 1.0 / n_outputs
 
@@ -98,7 +98,7 @@ absolute_error_gradient (score, target) => (gradient) {
 
 class Huber(RegressionLoss):
     r"""
-    Squared error near y, absolute error from a distance of `epsilon` on.
+    Squared error within a distance of `epsilon` from y, linear beyond it.
 
     With :math:`r = s - y`
 
@@ -111,7 +111,7 @@ class Huber(RegressionLoss):
     Parameters
     ----------
     epsilon : float, default=0.1
-        Distance from which on the loss is linear, positive; in units of y.
+        The distance beyond which the loss is linear; positive, in units of y.
 
     Examples
     --------
@@ -123,7 +123,8 @@ class Huber(RegressionLoss):
 
     shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
-    # c (r - c / 2) with r clipped to c: differentiated as it stands it gives c for every r.
+    # c (r - c / 2), where c is r clipped to [-epsilon, epsilon]. Differentiated operator by operator it gives c for
+    # every r.
     _value = """\
 huber (score, target) => (loss) {
     epsilon = Constant <value = float {%(epsilon)r}> ()
@@ -145,7 +146,7 @@ huber_gradient (score, target) => (gradient) {
     gradient = Max (below, minus_epsilon)
 }"""
 
-    def __init__(self, epsilon=0.1):
+    def __init__(self, epsilon: float = 0.1):
         self.epsilon = epsilon
 
 
@@ -170,7 +171,7 @@ class EpsilonInsensitive(RegressionLoss):
     Parameters
     ----------
     epsilon : float, default=0.1
-        Distance that costs nothing, not negative; in units of y.
+        The distance within which an error costs nothing; not negative, in units of y.
 
     Examples
     --------
@@ -192,7 +193,7 @@ epsilon_insensitive_gradient (score, target) => (gradient) {{
     gradient = Mul (direction, counted)
 }}"""
 
-    def __init__(self, epsilon=0.1):
+    def __init__(self, epsilon: float = 0.1):
         self.epsilon = epsilon
 
 
@@ -208,7 +209,7 @@ class SquaredEpsilonInsensitive(EpsilonInsensitive):
     Parameters
     ----------
     epsilon : float, default=0.1
-        Distance that costs nothing, not negative; in units of y.
+        The distance within which an error costs nothing; not negative, in units of y.
 
     Examples
     --------
@@ -277,18 +278,19 @@ quantile_gradient (score, target) => (gradient) {{
     gradient = Sub (up, down)
 }}"""
 
-    def __init__(self, quantile=0.5):
+    def __init__(self, quantile: float = 0.5):
         self.quantile = quantile
 
 
 class ElasticLoss(RegressionLoss):
     r"""
-    Absolute and squared error in one: between the median and the mean.
+    A sum of absolute and squared error: the score follows a value between the median and the mean of y.
 
     .. math:: loss(y, s) = a |s - y| + \frac{b}{2} (s - y)^2, \qquad
         \frac{\partial loss}{\partial s} = a \, sign(s - y) + b (s - y)
 
-    with :math:`a` = `l1_weight` and :math:`b` = `l2_weight`: as many times `AbsoluteError` and `SquaredError`.
+    with :math:`a` = `l1_weight` and :math:`b` = `l2_weight`: :math:`a` times `AbsoluteError` plus :math:`b` times
+    `SquaredError`.
 
     Parameters
     ----------
@@ -328,6 +330,6 @@ elastic_gradient (score, target) => (gradient) {
     gradient = Add (absolute, squared)
 }"""
 
-    def __init__(self, l1_weight=0.5, l2_weight=0.5):
+    def __init__(self, l1_weight: float = 0.5, l2_weight: float = 0.5):
         self.l1_weight = l1_weight
         self.l2_weight = l2_weight

@@ -1,7 +1,8 @@
-"""Constants in the shape of the arrays that they meet."""
+"""Constants repeated to the shape of the arrays that they are combined with."""
 
 import copy
 
+import onnx
 from onnx import helper
 
 __all__ = ["repeated_constants"]
@@ -24,18 +25,18 @@ _UNARY = frozenset(
         "Tanh",
     ]
 )
-# Without Pow, which is faster with one exponent.
+# Pow is left out: it is faster with a single exponent.
 _BROADCASTING = frozenset(
     ["Add", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mul", "Sub", "Where"]
 )
 
 
-def repeated_constants(function):
+def repeated_constants(function: onnx.FunctionProto) -> onnx.FunctionProto:
     """
     Return an elementwise function with its constants repeated to the shape of its first input.
 
-    ONNX Runtime takes a column and a number row by row, which takes ten times as long as a column and a column. It
-    repeats the constants once, when it makes the session.
+    ONNX Runtime combines a column with a number row by row, which takes ten times as long as with another column. It
+    repeats the constants only once, when it makes the session.
 
     Parameters
     ----------
@@ -44,12 +45,12 @@ def repeated_constants(function):
     Returns
     -------
     function : onnx.FunctionProto
-        The same one where an operator is not elementwise, or there is no constant.
+        `function` itself if it has no constants, or an operator that is not elementwise.
     """
     operators = {node.op_type for node in function.node}
     if "Constant" not in operators or not operators <= {"Constant", *_UNARY, *_BROADCASTING}:
         return function
-    # With a slash, which is in no name that somebody writes.
+    # Nobody writes a name with a slash, so this one is free.
     repeated, shape = copy.deepcopy(function), "shape/of_first_input"
     del repeated.node[:]
     repeated.node.append(helper.make_node("Shape", function.input[:1], [shape]))

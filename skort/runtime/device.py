@@ -1,4 +1,4 @@
-"""Where sessions run and arrays live: the only file that knows execution providers and memory that is not numpy's."""
+"""Where sessions run and arrays live. Only this file knows execution providers and memory other than numpy's."""
 
 import contextlib
 import ctypes
@@ -7,14 +7,19 @@ import io
 import pathlib
 import re
 from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from skort.exceptions import RuntimeNotAvailableError
 from skort.runtime.installed import installed_distributions, load
 from skort.runtime.values import borrow
 
-__all__ = ["CPU", "Device", "device_named"]
+__all__ = ["CPU", "Device", "DeviceArray", "device_named"]
+
+#: An ndarray in the CPU's memory, an OrtValue elsewhere.
+DeviceArray: TypeAlias = Any
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 _SILENT, _WARNINGS = 4, 2
@@ -23,19 +28,19 @@ _SILENT, _WARNINGS = 4, 2
 @dataclass(frozen=True)
 class Device:
     """
-    What a session runs on, and the memory of the arrays that stay there from one run to the next.
+    The processor that runs a session, and the memory that holds its arrays from one run to the next.
 
-    An array of the device is an ndarray in the CPU's memory, and an OrtValue elsewhere.
+    A device's array is an ndarray in the CPU's memory, and an OrtValue elsewhere.
 
     Parameters
     ----------
     kind : {"cpu", "cuda"}, default="cpu"
     index : int, default=0
-        Which one of several.
+        The number of the device, where there are several.
     n_threads : int, default=1
-        Threads of one operator on the CPU. With 1 it runs on the caller's.
+        Threads that one operator uses on the CPU; 1 is the caller's own.
     is_remote : bool, default=False
-        Whether its arrays are copies, out of numpy's reach: true of all but the CPU, where it is for tests.
+        Whether numpy cannot reach its arrays, so that values are copied to and from it. Tests set it for the CPU, too.
 
     Examples
     --------
@@ -49,74 +54,74 @@ class Device:
     OrtValue [3. 4.]
     """
 
-    kind: str = "cpu"
+    kind: Literal["cpu", "cuda"] = "cpu"
     index: int = 0
     n_threads: int = 1
     is_remote: bool = False
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The name, as in the estimators' parameter `device`."""
         return f"{self.kind}:{self.index}" if self.index else self.kind
 
-    def providers(self):
-        """Return the execution providers of a session: of the device, and of the CPU for what it cannot run."""
+    def providers(self) -> list[Any]:
+        """Return the execution providers of a session: the device's, then the CPU's for what the device cannot run."""
         own = [] if self.kind == "cpu" else [(_PROVIDERS[self.kind], {"device_id": self.index})]
         return [*own, _PROVIDERS["cpu"]]
 
-    def check(self):
+    def check(self) -> None:
         """
-        Raise an error where nothing can run here.
+        Raise an error if no session can run here.
 
         Raises
         ------
         RuntimeNotAvailableError
-            Where the installed ONNX Runtime has no such provider, or that does not load: names what is missing.
+            If the installed ONNX Runtime lacks the provider or cannot load it. The message names what is missing.
         """
         if self.kind != "cpu":
             _load_provider(self)
 
-    def check_session(self, session):
-        """Raise the same error where the runtime made a session without the provider that it was given."""
+    def check_session(self, session: Any) -> None:
+        """Raise the error of `check` if the runtime made a session without the provider that it was given."""
         if _PROVIDERS[self.kind] not in session.get_providers():
             self.check()
             raise RuntimeNotAvailableError(_unavailable(self, "A session was made without it."))
 
-    def put(self, array):
-        """Return an array of the device with the values of an ndarray, as a copy."""
+    def put(self, array: np.ndarray) -> DeviceArray:
+        """Return a new array of the device with the values of an ndarray."""
         copy = self.empty(array.shape, array.dtype)
         self.fill(copy, array)
         return copy
 
-    def empty(self, shape, dtype):
-        """Return an array of the device without values."""
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> DeviceArray:
+        """Return a new array of the device, whose values are undefined."""
         if not self.is_remote:
             return np.empty(shape, dtype)
         dtype = np.dtype(dtype).type
         return load().OrtValue.ortvalue_from_shape_and_type(list(shape), dtype, self.kind, self.index)
 
-    def fill(self, array, values):
+    def fill(self, array: DeviceArray, values: np.ndarray) -> None:
         """Copy an ndarray of the same shape and dtype into an array of the device."""
         if self.is_remote:
             array.update_inplace(np.ascontiguousarray(values))
         else:
             array[...] = values
 
-    def get(self, array):
+    def get(self, array: DeviceArray) -> np.ndarray:
         """Return an array of the device as a new ndarray."""
         return array.numpy().copy() if self.is_remote else array.copy()
 
-    def value(self, array):
-        """Return an array of the device as an OrtValue of the same memory. Whoever takes it keeps the array."""
+    def value(self, array: DeviceArray) -> Any:
+        """Return an OrtValue over the memory of an array of the device. The caller keeps the array alive."""
         return array if self.is_remote else borrow(array)
 
 
-#: One thread.
+#: The CPU with one thread.
 CPU = Device()
 
 
 @functools.cache
-def device_named(name, n_threads=1):
+def device_named(name: str, n_threads: int = 1) -> Device:
     """
     Return a device by its name.
 
@@ -149,7 +154,7 @@ def _load_provider(device):
             "place, install onnxruntime-gpu, or onnxruntime-training 1.16.3 (Linux x86-64, Python 3.10 and 3.11). Or "
             'use device="cpu".'
         )
-    # The runtime would write the loader's message to stderr; what it raises says less.
+    # The runtime writes the loader's message to stderr; the error that it raises says less.
     onnxruntime.set_default_logger_severity(_SILENT)
     try:
         _preload(onnxruntime)
@@ -162,15 +167,15 @@ def _load_provider(device):
 
 
 def _preload(onnxruntime):
-    """Load NVIDIA's libraries out of its Python packages, where they are, in a runtime that can."""
+    """Load NVIDIA's libraries from its Python packages, if these are installed and the runtime can do so."""
     if hasattr(onnxruntime, "preload_dlls"):
-        # It prints what it does not find.
+        # It prints the names of the libraries that it does not find.
         with contextlib.redirect_stdout(io.StringIO()):
             onnxruntime.preload_dlls()
 
 
 def _loader_message(kind):
-    """Return what keeps the provider's library from being loaded, after the runtime has tried; None for nothing."""
+    """Return why the provider's library does not load, after the runtime has tried; None if it loads."""
     folder = pathlib.Path(load().__file__).parent / "capi"
     for library in folder.glob(f"*onnxruntime_providers_{kind}.*"):
         try:
@@ -181,7 +186,7 @@ def _loader_message(kind):
 
 
 def _driver_message(error):
-    """Return what the driver said, out of the C++ around it."""
+    """Return the driver's own message, without the C++ around it."""
     said = re.search(r"failure \d+: [^;]*\b", str(error))
     return f"The driver says: {said[0]}." if said else str(error)
 
@@ -192,8 +197,8 @@ def _unavailable(device, reason):
     kind = device.kind
     version = getattr(build_and_package_info, f"{kind}_version", "")
     return (
-        f'device="{device.name}": the {_PROVIDERS[kind]} of {_installed()} does not load. {reason} It wants NVIDIA\'s '
-        f"driver, and the libraries of {kind.upper()} {version} and cuDNN: for onnxruntime-gpu they come with "
+        f'device="{device.name}": the {_PROVIDERS[kind]} of {_installed()} does not load. {reason} It needs NVIDIA\'s '
+        f"driver, and the libraries of {kind.upper()} {version} and cuDNN: for onnxruntime-gpu the libraries come with "
         'pip install "onnxruntime-gpu[cuda,cudnn]". Or use device="cpu".'
     )
 

@@ -1,11 +1,14 @@
 """Running an ONNX model."""
 
 import copy
+from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import onnx
 import onnx.helper
 
-from skort.runtime.device import CPU
+from skort.runtime.device import CPU, Device
 from skort.runtime.sessions import inference_session
 
 __all__ = ["InferenceModel"]
@@ -13,32 +16,37 @@ __all__ = ["InferenceModel"]
 
 class InferenceModel:
     """
-    An ONNX model and the sessions that run it, one a device.
+    An ONNX model and the sessions that run it, one for each device.
 
-    A session is made at the first run on its device, and again in every copy: pickle, deepcopy and joblib see the model
-    only.
+    The first run on a device makes its session. A copy makes its own sessions: pickle, deepcopy and joblib see only the
+    model.
 
     Parameters
     ----------
     model : onnx.ModelProto
         It is kept, not copied.
     inner_results : tuple of str, default=()
-        Names of results inside the model that may be asked for as well as its outputs.
+        Names of results inside the model that `run` can return, as it can the outputs.
     weights : dict of str to ndarray, default=None
-        Values in place of initializers. They may be replaced, under the same names, between runs.
+        Arrays that take the place of the initializers of the same names. They may be replaced between runs.
     """
 
-    def __init__(self, model, inner_results=(), weights=None):
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        inner_results: Sequence[str] = (),
+        weights: dict[str, np.ndarray] | None = None,
+    ):
         self.model = model
         self.inner_results = inner_results
         self.weights = weights or {}
-        self._sessions = {}
+        self._sessions: dict[Device, Any] = {}
 
     def __getstate__(self):
         return {**vars(self), "_sessions": {}}
 
-    def run(self, output, inputs, device=CPU):
-        """Return the output, or inner result, of that name for `inputs`, name -> array."""
+    def run(self, output: str, inputs: dict[str, np.ndarray], device: Device = CPU) -> Any:
+        """Return the output, or inner result, named `output` for some inputs (name -> array)."""
         session = self._sessions.get(device)
         if session is None:
             session = self._sessions[device] = self._make_session(device)

@@ -7,6 +7,7 @@ import importlib.metadata
 import logging
 import sys
 import warnings
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,7 +26,7 @@ DISTRIBUTIONS = (
     "onnxruntime-training-cpu",
 )
 
-# Of each class of the training API: the packages that have it.
+# The packages that have each class of the training API.
 _PACKAGES = {
     "TrainingAgent": (
         "onnxruntime-training 1.16.2 and 1.16.3 (Linux x86-64, Python 3.10 and 3.11) and "
@@ -36,7 +37,7 @@ _PACKAGES = {
 
 
 @functools.cache
-def installed_distributions():
+def installed_distributions() -> dict[str, str]:
     """Return the installed distributions of ONNX Runtime: name -> version."""
     found = {}
     for name in DISTRIBUTIONS:
@@ -46,19 +47,19 @@ def installed_distributions():
 
 
 @functools.cache
-def load():
+def load() -> Any:
     """
     Import `onnxruntime` and return it.
 
     Raises
     ------
     RuntimeNotAvailableError
-        Where it is not installed, broken by a second distribution over it, or built for another numpy.
+        If it is not installed, a second distribution has overwritten it, or it was built for another numpy.
 
     Warns
     -----
     RuntimeWarning
-        Once, where several distributions of it are installed over each other.
+        Once, if several of its distributions are installed over each other.
     """
     if advice := _needs_numpy_1():
         raise RuntimeNotAvailableError(advice)
@@ -74,7 +75,7 @@ def load():
     return onnxruntime
 
 
-def require(name):
+def require(name: Literal["TrainingAgent", "TrainingSession"]) -> Any:
     """
     Return a class of ONNX Runtime's training API.
 
@@ -85,7 +86,7 @@ def require(name):
     Raises
     ------
     RuntimeNotAvailableError
-        Where the installed ONNX Runtime has no such class.
+        If the installed ONNX Runtime lacks this class.
     """
     api = training_api()
     if name not in api:
@@ -93,15 +94,15 @@ def require(name):
     return api[name]
 
 
-def why_missing(name):
-    """Return what is installed in place of a class of the training API, and which packages have it."""
+def why_missing(name: Literal["TrainingAgent", "TrainingSession"]) -> str:
+    """Return a message about a missing class of the training API: what is installed, and which packages have it."""
     found = ", ".join(f"{k} {v}" for k, v in installed_distributions().items()) or "no package of ONNX Runtime"
     python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
-    message = f"The installed runtime has none ({found}, {python}); {name} is in {_PACKAGES[name]}."
+    message = f"The installed runtime ({found}, {python}) has no {name}, which is in {_PACKAGES[name]}."
     return f"{message} {_mixed() or ''}".strip()
 
 
-def training_api():
+def training_api() -> dict[str, Any]:
     """Return the classes of the training API that exist here: name -> class."""
     load()
     from onnxruntime.capi import _pybind_state
@@ -119,7 +120,7 @@ def training_api():
 
 
 def _mixed():
-    """Return a sentence about several distributions over each other, with the cure; None where there is one at most."""
+    """Return a message about several distributions over each other, with the cure; None if there is at most one."""
     found = installed_distributions()
     if len(found) < 2:
         return None
@@ -132,7 +133,7 @@ def _mixed():
 
 
 def _needs_numpy_1():
-    """Return a sentence about a numpy too new for onnxruntime-training, with the cure; None where that is not so."""
+    """Return a message about a numpy too new for onnxruntime-training, with the cure; None if it is not."""
     found = installed_distributions()
     if list(found) != ["onnxruntime-training"] or np.__version__.startswith("1."):
         return None

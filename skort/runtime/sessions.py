@@ -1,16 +1,18 @@
 """Settings that all sessions share."""
 
-from skort.runtime.device import CPU
+from typing import Any
+
+from skort.runtime.device import CPU, Device
 from skort.runtime.installed import load
 
 __all__ = ["inference_session", "session_options"]
 
 _FATAL = 4
-# They make nodes that have float32 kernels only, whatever the type of the model, in 1.16.
+# In 1.16 these make nodes that have float32 kernels only, whatever the type of the model.
 _FLOAT32_FUSIONS = ["GemmActivationFusion", "MatmulTransposeFusion"]
 
 
-def inference_session(graph, *, float64=False, device=CPU, options=None):
+def inference_session(graph: bytes, *, float64: bool = False, device: Device = CPU, options: Any = None) -> Any:
     """
     Return a session of a serialised model.
 
@@ -18,15 +20,15 @@ def inference_session(graph, *, float64=False, device=CPU, options=None):
     ----------
     graph : bytes
     float64 : bool, default=False
-        Whether it computes in float64.
-    device : Device
+        Whether the model computes in float64.
+    device : Device, default=CPU
     options : SessionOptions, default=None
-        As from `session_options`, which None stands for.
+        None: those of `session_options`.
 
     Raises
     ------
     RuntimeNotAvailableError
-        Where the device is not there.
+        If the device is not available.
     """
     disabled = {"disabled_optimizers": _FLOAT32_FUSIONS} if float64 else {}
     options = options or session_options(device)
@@ -35,12 +37,12 @@ def inference_session(graph, *, float64=False, device=CPU, options=None):
     return session
 
 
-def session_options(device=CPU):
+def session_options(device: Device = CPU) -> Any:
     """
-    Return options of a session that logs nothing: its errors are exceptions.
+    Return the options of a session that logs nothing: its errors are exceptions.
 
-    Several threads wait for the next operator of a run awake, as to wake one takes as long as a small product of
-    matrices; between runs they sleep: awake they would take the core that the caller goes on with.
+    Threads spin within a run, because waking one costs as much as a small matrix product. They sleep between runs, to
+    leave the cores to the caller.
     """
     options = load().SessionOptions()
     options.intra_op_num_threads = device.n_threads

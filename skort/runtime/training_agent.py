@@ -1,8 +1,10 @@
 """TrainingAgent: the gradient graph of a model, and one forward and backward run of it."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from skort.runtime.device import CPU
+from skort.runtime.device import CPU, Device
 from skort.runtime.installed import require
 from skort.runtime.sessions import inference_session
 from skort.runtime.values import borrow
@@ -10,16 +12,16 @@ from skort.runtime.values import borrow
 __all__ = ["BoundTrainingAgent", "gradient_graph"]
 
 
-def gradient_graph(model, trainable):
+def gradient_graph(model: bytes, trainable: Sequence[str]) -> bytes:
     """
-    Return the graph that computes a model's output, yields, and goes on to the gradients of its weights.
+    Return the graph that computes a model's output, yields it, and then computes the gradients of its weights.
 
     Parameters
     ----------
     model : bytes
         A serialised model with one output and fixed shapes.
     trainable : list of str
-        Initializers to be differentiated by. They become inputs; the gradient of `w` is the output ``w_grad``.
+        The initializers to differentiate by. They become inputs; the gradient by `w` is the output ``w_grad``.
 
     Returns
     -------
@@ -32,7 +34,7 @@ def gradient_graph(model, trainable):
     config = _pybind_state.OrtModuleGraphBuilderConfiguration()
     config.initializer_names = list(trainable)
     config.initializer_names_to_train = list(trainable)
-    # No gradient by X: one matrix product less a step, and a graph that exists in float64.
+    # Without the gradient by X a step has one matrix product less, and the graph can be made in float64 too.
     config.input_names_require_grad = []
     config.build_gradient_graph = True
     builder = _pybind_state.OrtModuleGraphBuilder()
@@ -43,10 +45,10 @@ def gradient_graph(model, trainable):
 
 class BoundTrainingAgent:
     """
-    A TrainingAgent over arrays that stay where they are.
+    A TrainingAgent that reads and writes the same arrays in every run.
 
-    A run reads `inputs` and writes `outputs` in place, and makes no other array than those of the yielded values. The
-    arrays are kept.
+    A run reads `inputs` and writes `outputs` in place; the only new arrays are the yielded values. The agent keeps the
+    arrays alive.
 
     Parameters
     ----------
@@ -57,12 +59,19 @@ class BoundTrainingAgent:
     outputs : dict of str to ndarray
         C-contiguous arrays, one for every output of the graph.
     returned : sequence of ndarray, default=()
-        What the `YieldOp` gives the backward part for each value that is yielded after the first one.
+        The gradients that the `YieldOp` passes to the backward part, one for each yielded value after the first.
     device : Device, default=CPU
-        Its threads count.
+        Only its number of threads matters.
     """
 
-    def __init__(self, graph, inputs, outputs, returned=(), device=CPU):
+    def __init__(
+        self,
+        graph: bytes,
+        inputs: dict[str, np.ndarray],
+        outputs: dict[str, np.ndarray],
+        returned: Sequence[np.ndarray] = (),
+        device: Device = CPU,
+    ):
         agent_class = require("TrainingAgent")
         from onnxruntime.capi import _pybind_state
 
@@ -71,7 +80,7 @@ class BoundTrainingAgent:
         input_names = [i.name for i in self._session.get_inputs()]
         output_names = [o.name for o in self._session.get_outputs()]
         memory = _pybind_state.OrtDevice(_pybind_state.OrtDevice.cpu(), _pybind_state.OrtDevice.default_memory(), 0)
-        # First, the derivative of the scalar by itself.
+        # The first one is the derivative of the scalar by itself.
         returned = [np.ones((), dtype), *returned]
         memories = [memory] * len(returned), [memory] * len(output_names)
         self._agent = agent_class(self._session._sess, input_names, memories[0], output_names, memories[1], 0)
@@ -88,8 +97,8 @@ class BoundTrainingAgent:
         self._outputs = values(outputs[name] for name in output_names)
         self._returned = values(returned)
 
-    def run(self):
-        """Run forward and backward; return the scalar that is yielded, a float."""
+    def run(self) -> float:
+        """Run forward and backward; return the yielded scalar."""
         state, yielded = self._state(), self._vector()
         self._agent.run_forward(self._inputs, yielded, state, None)
         # Read before the backward run, which may reuse its memory.

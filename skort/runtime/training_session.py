@@ -3,13 +3,14 @@
 import copy
 import pathlib
 import tempfile
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from skort.runtime.device import CPU
+from skort.runtime.device import CPU, Device
 from skort.runtime.installed import load, require
 from skort.runtime.sessions import session_options
 from skort.runtime.values import borrow
@@ -35,8 +36,8 @@ class SessionOptimizer:
     int_attributes : dict of str to int
         Of the operator.
     memory : dict of str to str
-        What the session remembers of each weight, besides its value: our name -> what stands before the weight's name
-        in its state.
+        The arrays that the session keeps for each weight besides its value: our name -> the prefix of the weight's name
+        in the session's state.
     """
 
     operator: str = "SGDOptimizer"
@@ -45,8 +46,8 @@ class SessionOptimizer:
     memory: dict[str, str] = field(default_factory=dict)
 
 
-def adam_optimizer(beta_1, beta_2, epsilon):
-    """Return Adam; the learning rate is to bring the correction for moments that began at zero."""
+def adam_optimizer(beta_1: float, beta_2: float, epsilon: float) -> SessionOptimizer:
+    """Return Adam without its correction for moments that began at zero, which the learning rate has to include."""
     return SessionOptimizer(
         "AdamOptimizer",
         {"alpha": float(beta_1), "beta": float(beta_2), "epsilon": float(epsilon), "lambda": 0.0},
@@ -58,24 +59,31 @@ def adam_optimizer(beta_1, beta_2, epsilon):
 
 class BoundTrainingSession:
     """
-    A TrainingSession over arrays that stay where they are.
+    A TrainingSession that reads the same arrays in every run.
 
     Parameters
     ----------
     model : onnx.ModelProto
-        A model with fixed shapes; its one output is a float32 scalar to be minimised. The trained weights are
+        A model with fixed shapes. Its first output is the float32 scalar that is minimised. The trained weights are
         initializers.
     trainable : list of str
-        The initializers to be trained.
+        The initializers to train.
     inputs : dict of str to ndarray
-        C-contiguous float32 arrays, one for every input of the model. A run reads them where they are. The arrays
-        are kept.
+        C-contiguous float32 arrays, one for every input of the model. A run reads them in place; the session keeps them
+        alive.
     optimizer : SessionOptimizer
     device : Device, default=CPU
-        Its threads count.
+        Only its number of threads matters.
     """
 
-    def __init__(self, model, trainable, inputs, optimizer, device=CPU):
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        trainable: Iterable[str],
+        inputs: dict[str, np.ndarray],
+        optimizer: SessionOptimizer,
+        device: Device = CPU,
+    ):
         self._session = _training_session(model, trainable, optimizer, device)
         self._trainable = list(trainable)
         self._prefixes = {"weights": "", **optimizer.memory}
@@ -94,33 +102,33 @@ class BoundTrainingSession:
         self._run, self._options = self._session._sess.run_with_iobinding, load().RunOptions()
         self._binding = binding._iobinding
 
-    def run(self, eta):
-        """Make one update of every trained weight; return the objective before it, a float."""
+    def run(self, eta: float) -> float:
+        """Make one update of every trained weight; return the objective before it."""
         self._eta[0] = eta
         self._run(self._binding, self._options)
         return self._objective.item()
 
-    def value(self, output):
-        """Return the function that gives an output of the last run, a float."""
+    def value(self, output: str) -> Callable[[], float]:
+        """Return a function that returns the output of that name from the last run."""
         return self._outputs[output].item
 
-    def gradient_norm(self):
-        """Return the Euclidean norm of the last run's gradient, a float; 0 before the first run."""
+    def gradient_norm(self) -> float:
+        """Return the Euclidean norm of the last run's gradient; 0 before the first run."""
         return float(self._gradient_norm)
 
-    def state(self):
-        """Return copies of the trained weights, as "weights", and of the optimizer's memory: what -> name -> array."""
+    def state(self) -> dict[str, dict[str, np.ndarray]]:
+        """Return copies of the trained weights, as "weights", and of the optimizer's memory: kind -> name -> array."""
         state, names = self._session.get_state(), self._trainable
         return {what: {name: state[prefix + name] for name in names} for what, prefix in self._prefixes.items()}
 
-    def load(self, state):
-        """Go on from another state, as from `state`."""
+    def load(self, state: dict[str, dict[str, np.ndarray]]) -> None:
+        """Continue from a state that `state` returned."""
         arrays = {self._prefixes[what] + name: a for what, part in state.items() for name, a in part.items()}
         self._session.load_state(arrays, False)
 
 
-def training_graph(model, trainable, optimizer):
-    """Return the graph that TrainingSession makes of `model`: forward, backward and update (an `onnx.ModelProto`)."""
+def training_graph(model: onnx.ModelProto, trainable: Iterable[str], optimizer: SessionOptimizer) -> onnx.ModelProto:
+    """Return the graph that TrainingSession makes of `model`: forward, backward and update."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "training.onnx")
         _training_session(model, trainable, optimizer, graph_path=str(path))
@@ -147,9 +155,9 @@ def _training_session(model, trainable, optimizer, device=CPU, graph_path=None):
 
 
 def _with_copied(model, weights):
-    # The session updates a weight in place as soon as it has its gradient, which may be before the gradients of earlier
-    # weights have gone back through it: these would be those of the new weight. So the graph reads a copy, the weight
-    # plus a zero that the session does not know to be one.
+    # The session updates a weight in place as soon as its gradient is computed. Gradients of earlier weights that are
+    # computed later would then be those at the new weight. So the graph reads a copy: the weight plus a zero, which the
+    # session does not know to be constant.
     model = copy.deepcopy(model)
     copies = {name: f"skort_copy/{name}" for name in _read_late(model.graph, weights)}
     for node in model.graph.node:
@@ -163,7 +171,7 @@ def _with_copied(model, weights):
 
 
 def _read_late(graph, weights):
-    """Return the weights that may be read when their gradients are there: other gradients may go through them."""
+    """Return the weights that other gradients may still read after their own gradients are computed."""
     reached = set(weights)
     for node in graph.node:
         if not reached.isdisjoint(node.input):
@@ -173,8 +181,9 @@ def _read_late(graph, weights):
         readers = [node for node in graph.node if name in node.input]
         others = {other for node in readers for other in node.input if other != name}
         operators = [node.op_type for node in readers]
-        # The derivatives by the others of a sum do not read the weight; those by what holds no weight are not computed.
-        # Of other operators, such as Identity, the result may be the weight itself, which nodes after them read.
+        # The gradient of a sum reads none of its terms. A product with something that depends on no weight needs no
+        # gradient by it, the only one that would read the weight. The result of another operator, such as Identity, may
+        # be the weight itself, which later nodes read.
         is_first = operators in (["MatMul"], ["Gemm"]) and reached.isdisjoint(others)
         if operators != ["Add"] and not is_first:
             late.append(name)
@@ -182,8 +191,8 @@ def _read_late(graph, weights):
 
 
 def _with_overridable(model, names):
-    # The session takes an initializer for a constant: it folds it, and merges small ones, losing the weight. It does
-    # neither to an initializer that is also listed as an input.
+    # The session folds initializers as constants and merges small ones, which loses the weights. It does neither to an
+    # initializer that is also listed as an input.
     listed = copy.deepcopy(model)
     for initializer in model.graph.initializer:
         if initializer.name in names:

@@ -1,11 +1,13 @@
-"""What copies of an object do not take along."""
+"""A box for values that copies of an object leave behind."""
+
+from typing import Any
 
 __all__ = ["Transient"]
 
 
 class Transient:
     """
-    A box for what must not be copied, such as a session: pickle, deepcopy and joblib see an empty one.
+    A box for a value that must not be copied, such as a session: pickle, deepcopy and joblib see an empty box.
 
     Examples
     --------
@@ -20,20 +22,20 @@ class Transient:
     """
 
     def __init__(self):
-        self._value = None
+        self._value: Any = None
 
     def __reduce__(self):
         return Transient, ()
 
-    def put(self, value):
-        """Put a value in place of what is there."""
+    def put(self, value: Any) -> None:
+        """Put a value into the box, in place of any other."""
         self._value = value
 
-    def look(self):
-        """Return what is there, or None, and leave it there."""
+    def look(self) -> Any:
+        """Return the value, or None, and leave it in the box."""
         return self._value
 
-    def take(self):
-        """Return what is there, or None, and leave the box empty."""
+    def take(self) -> Any:
+        """Return the value, or None, and leave the box empty."""
         value, self._value = self._value, None
         return value

@@ -1,20 +1,24 @@
 """OrtValues over numpy arrays."""
 
+from typing import Any
+
+import numpy as np
+
 from skort.runtime.installed import load
 
 __all__ = ["borrow"]
 
 
-def borrow(array):
+def borrow(array: np.ndarray) -> Any:
     """
     Return an OrtValue that reads and writes the memory of `array`.
 
-    On CPU the value does not keep that memory alive: whoever borrows keeps the array.
+    On the CPU the value does not keep that memory alive: the caller keeps the array.
 
     Parameters
     ----------
     array : ndarray
-        C-contiguous: of any other array the runtime would make a copy, and see none of its changes.
+        C-contiguous: the runtime would copy any other array, and miss its changes.
     """
     if not array.flags.c_contiguous:
         raise ValueError("only a C-contiguous array can be borrowed")

@@ -79,8 +79,8 @@ class BaseSolver(abc.ABC):
     """
     What all solvers share: weights and state by name, and what the steps of an epoch add up to.
 
-    A subclass brings the abstract methods, `name`, `gradient` and `batch`. Its `_read` and `_write` know where its state
-    is.
+    A subclass brings the abstract methods, `name`, `gradient` and `batch`. Its `_read` and `_write` know where the
+    state is.
 
     Parameters
     ----------

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from skort.objective.nodes import Objective
+
 __all__ = ["flat", "strengths_vector", "views"]
 
 
@@ -19,9 +21,9 @@ def views(vector: np.ndarray, arrays: dict[str, np.ndarray]) -> dict[str, np.nda
     return parts
 
 
-def strengths_vector(objective, weights, norm):
+def strengths_vector(objective: Objective, weights: dict[str, np.ndarray], norm: str) -> np.ndarray | None:
     """
-    Return how strong one term of the penalty is for every weight.
+    Return the strength of one term of the penalty for every weight.
 
     Parameters
     ----------
@@ -32,7 +34,7 @@ def strengths_vector(objective, weights, norm):
     Returns
     -------
     strengths : ndarray of shape (n_weights,) or None
-        In the order of `flat`; None where there is no such term.
+        In the order of `flat`. None if the penalty has no such term.
     """
     strengths = {name: getattr(strength, norm) for name, strength in objective.strengths.items()}
     if not any(strengths.values()):

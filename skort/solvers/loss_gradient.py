@@ -1,4 +1,4 @@
-"""The gradient of a loss by the raw score, where the loss brings none: derived by ONNX Runtime or by skort."""
+"""The gradient of a loss by the raw score, for a loss that has none: derived by ONNX Runtime or by skort."""
 
 import numpy as np
 import onnx
@@ -6,9 +6,9 @@ import onnx.shape_inference
 from onnx import helper, numpy_helper
 
 from skort.exceptions import NotTrainableError
-from skort.graphs.differentiable import runtime_gradient, undifferentiable
+from skort.graphs.differentiable import Gradient, runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
-from skort.objective.nodes import SAMPLE_WEIGHT, TARGET
+from skort.objective.nodes import SAMPLE_WEIGHT, TARGET, Objective
 from skort.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.runtime.training_agent import gradient_graph
 
@@ -17,16 +17,16 @@ __all__ = ["check_loss", "derived_score_gradient", "ruled_score_gradient"]
 _SCORE, _LOSS = "skort_score", "skort_loss_sum"
 
 
-def check_loss(objective, batch_size, gradient):
+def check_loss(objective: Objective, batch_size: int, gradient: Gradient) -> None:
     """
-    Raise an error for a loss whose value cannot be differentiated by the score.
+    Raise an error if the value of a loss cannot be differentiated by the score.
 
     Parameters
     ----------
     objective : Objective
     batch_size : int
     gradient : callable
-        What a solver differentiates of a graph, see `skort.graphs.differentiable.undifferentiable`.
+        The parts of a graph that the solver differentiates, as for `skort.graphs.differentiable.undifferentiable`.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def check_loss(objective, batch_size, gradient):
     _check(_loss_model(objective, batch_size), gradient)
 
 
-def derived_score_gradient(objective, batch_size):
+def derived_score_gradient(objective: Objective, batch_size: int) -> onnx.FunctionProto:
     """
     Differentiate the weighted sum of the loss over a batch by the score.
 
@@ -61,7 +61,7 @@ def derived_score_gradient(objective, batch_size):
     nodes = [helper.make_node("Constant", [], [weight.name], value=weight) for weight in model.graph.initializer]
     for node in model.graph.node:
         if node.op_type == "YieldOp":
-            # The derivative of the sum of the losses by itself.
+            # The derivative of the sum by itself.
             one = numpy_helper.from_array(np.ones((), objective.dtype))
             node = helper.make_node("Constant", [], node.output, value=one)
         nodes.append(node)
@@ -69,9 +69,9 @@ def derived_score_gradient(objective, batch_size):
     return helper.make_function(DOMAIN, "derived_gradient", inputs, [f"{_SCORE}_grad"], nodes, opsets)
 
 
-def ruled_score_gradient(objective, batch_size):
+def ruled_score_gradient(objective: Objective, batch_size: int) -> onnx.FunctionProto:
     """
-    Differentiate the weighted sum of the loss over a batch by the score, as `derived_score_gradient`, by skort's rules.
+    Return the same gradient as `derived_score_gradient`, by skort's own rules.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def _check(loss, gradient):
 
 
 def _loss_model(objective, batch_size):
-    """Return the model target, sample weight -> sum of the losses, with the score as its one weight."""
+    """Return the model (target, sample weight) -> weighted sum of the losses. Its one initializer is the score."""
     element_type = onnx_dtype(objective.dtype)
     score = numpy_helper.from_array(np.zeros((batch_size, objective.n_outputs), objective.dtype), _SCORE)
     fragment = Fragment(objective.dtype)

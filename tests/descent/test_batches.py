@@ -1,4 +1,4 @@
-"""Batches: every row once an epoch, weights as they are defined."""
+"""Batches: every row once per epoch, with sample weights by their formula."""
 
 import tracemalloc
 

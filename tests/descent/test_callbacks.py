@@ -97,7 +97,7 @@ def test_early_stopping_counts_what_came_before_a_checkpoint():
 
 
 def epochs(stopping, objectives):
-    """Run a training in which the objective of some epochs, those of None, is not written down."""
+    """Run a training whose history has no objective for the epochs of None."""
     training = Scripted("objective", objectives)
     stopping.on_train_begin(training)
     for value in objectives:

@@ -1,4 +1,4 @@
-"""Windows: every block in one of them, one of each region."""
+"""Windows: each block is in one of them, and each window has one block of each region."""
 
 import numpy as np
 import pytest

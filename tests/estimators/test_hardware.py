@@ -141,7 +141,7 @@ def test_what_cannot_work_is_refused_in_fit(parameters, message):
 
 @pytest.fixture
 def devices_anew():
-    """Forget before and after a test which devices there are."""
+    """Clear the cached checks of devices before and after a test."""
     caches = hardware._predicting_device, hardware._name_to_predict_on
     for cache in caches:
         cache.cache_clear()

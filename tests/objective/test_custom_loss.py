@@ -1,4 +1,4 @@
-"""A loss of the user's own: what is accepted, what is refused and how."""
+"""Custom losses: which are accepted, which are refused, and by which message."""
 
 import pickle
 

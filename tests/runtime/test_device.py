@@ -1,4 +1,4 @@
-"""Devices: their names, their memory, and what is said where one is not there."""
+"""Devices: their names, their memory, and the errors if one is not available."""
 
 import types
 

@@ -1,4 +1,4 @@
-"""What the errors about missing and mixed runtimes say."""
+"""The messages about missing and mixed runtimes."""
 
 import logging
 

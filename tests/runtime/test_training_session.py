@@ -1,4 +1,4 @@
-"""TrainingSession's two silent traps stay cured."""
+"""TrainingSession is right in the two cases in which it would silently go wrong."""
 
 import gc
 import weakref

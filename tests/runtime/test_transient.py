@@ -1,4 +1,4 @@
-"""What copies do not take along."""
+"""A box whose content copies leave behind."""
 
 import copy
 import pickle

@@ -5,7 +5,6 @@ import onnx
 import pytest
 from onnx import helper
 from sklearn.linear_model import LinearRegression
-from skort.solvers.loss_gradient import check_loss, derived_score_gradient, ruled_score_gradient
 
 from skort import OrtSGDRegressor, objective
 from skort.exceptions import NotTrainableError
@@ -16,6 +15,7 @@ from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import Objective
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.runtime.installed import load, training_api
+from skort.solvers.loss_gradient import check_loss, derived_score_gradient, ruled_score_gradient
 
 needs_agent = pytest.mark.skipif("TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent")
 both_ways = pytest.mark.parametrize(
