@@ -55,12 +55,12 @@ def encoded(y: Any, classes: np.ndarray | None, dtype: str) -> EncodedTarget:
     Returns
     -------
     encoded : EncodedTarget
-        Its target holds 0 and 1, in one column for two classes, and in one column per class or label for more.
+        Its target holds 0 and 1, in one column for two classes, and in one column per class, or per label, for more.
 
     Raises
     ------
     ValueError
-        If labels are unknown or of one class only.
+        If labels are unknown or of one class only, and if a multi-label y holds other numbers than 0 and 1.
 
     Examples
     --------

@@ -54,8 +54,8 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         score : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In float64. Two classes have one score, that of `classes_[1]`, which is predicted if the score is positive,
-            as each label of a multi-label y is.
+            In float64. Two classes have one score, that of `classes_[1]`, which is predicted if the score is positive.
+            Each label of a multi-label y has a score of its own.
         """
         from skort.graphs.export import SCORE
 
@@ -74,8 +74,8 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In the `dtype` of the fit; a row sums to one in this precision, but for a multi-label y, whose probabilities
-            are those of each label by itself.
+            In the `dtype` of the fit; a row sums to one in this precision. After a multi-label y, each label has
+            its own probability.
         """
         from skort.graphs.export import PROBABILITIES
 

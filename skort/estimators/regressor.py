@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
-from skort.estimators.base import BaseOrtSGD, can_partial_fit
+from skort.estimators.base import BaseOrtSGD, can_partial_fit, loss_before_fit
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.names import (
     Auto,
@@ -397,6 +397,5 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
-        loss = self._losses.get(self.loss) if isinstance(self.loss, str) else type(self.loss)
-        tags.target_tags.positive_only = loss in (GammaLoss, PoissonLoss)
+        tags.target_tags.positive_only = isinstance(loss_before_fit(self), (GammaLoss, PoissonLoss))
         return tags
