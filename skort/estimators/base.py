@@ -6,7 +6,7 @@ import math
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array, check_consistent_length, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -190,7 +190,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         # It imports scikit-learn's models, which take most of the time of `import skort`.
         from skort.objective.own import own_objective
 
-        return own_objective(model, is_classifier=is_classifier(self))
+        return own_objective(model, is_classifier=isinstance(self, ClassifierMixin))
 
     def _check_same_model(self):
         """Raise an error where the parameters that say what is trained are others than in earlier calls."""

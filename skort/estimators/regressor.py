@@ -397,5 +397,6 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
-        tags.target_tags.positive_only = isinstance(loss_before_fit(self), (GammaLoss, PoissonLoss))
+        loss = loss_before_fit(self)
+        tags.target_tags.positive_only = isinstance(loss, (GammaLoss, PoissonLoss)) or getattr(loss, "power", 0) > 0
         return tags
