@@ -127,6 +127,8 @@ class Training:
         self.eta = self.objective = float("nan")
         self.stopped = False
         self._last_epoch: Progress | None = None
+        # Only an epoch draws from the generator, so its state is asked for once an epoch: this takes as long as two steps.
+        self._random_state = progress.random_state
 
     @property
     def n_epochs(self) -> int:
@@ -172,7 +174,7 @@ class Training:
             self.n_updates,
             self._n_falls,
             self.stopped,
-            self.batches.random_state.get_state(legacy=False),
+            self._random_state,
             self.history,
             self.n_epochs,
             tuple(self.history),
@@ -186,13 +188,14 @@ class Training:
         self.n_updates = progress.n_updates
         self._fall_to(progress.n_falls)
         self.stopped = progress.stopped
-        self.batches.random_state = progress.generator()
+        self.batches.random_state, self._random_state = progress.generator(), progress.random_state
         self.history = progress.rows()
         self._best = progress.best
         self._last_epoch = progress
 
     def end_epoch(self) -> None:
         """Keep the present progress, to which an interruption goes back."""
+        self._random_state = self.batches.random_state.get_state(legacy=False)
         self._last_epoch = self.progress()
 
     def go_back(self) -> bool:

@@ -175,7 +175,9 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         )
         draft._keep_model(self._fitted.for_stream(settings.loss, encoded))
         rows = draft._fitted.preprocessing.transform(rows)
-        batches = settings.batches(rows, encoded.target, weights, self._progress.generator())
+        is_kept = stream is not None and stream.progress is self._progress
+        generator = stream.generator() if is_kept else self._progress.generator()
+        batches = settings.batches(rows, encoded.target, weights, generator)
         if stream is None or not stream.goes_on(settings, batches.batch_size, self._progress):
             stream = Stream.begin(settings, draft._fitted.score_graph, batches.batch_size, self._progress)
         # A training that fails keeps no solver.
@@ -312,7 +314,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         self._batch_size, self._n_batches = batches.batch_size, stream.problem.n_batches
         self._stream = Transient()
         if one_epoch:
-            self._stream.put(stream.at(progress))
+            self._stream.put(stream.at(progress, batches.random_state))
         return outcome
 
     def _run(self, output, X):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from skort.descent.batches import Batches
@@ -35,6 +36,8 @@ class Stream:
     solver : Solver
     progress : Progress
         What the solver is at. Where an estimator is at another one, the solver is not that of this estimator.
+    random_state : numpy.random.RandomState or None, default=None
+        The training's own generator, at the progress. None: it is to be made.
     """
 
     settings: Settings
@@ -42,6 +45,7 @@ class Stream:
     solver_name: str
     solver: "Solver"
     progress: Progress
+    random_state: np.random.RandomState | None = None
 
     @classmethod
     def begin(
@@ -95,6 +99,10 @@ class Stream:
         """Return whether the solver is right for more rows of an estimator that is at a progress."""
         return self.settings is settings and self.problem.batch_size == batch_size and self.progress is progress
 
-    def at(self, progress: Progress) -> "Stream":
-        """Return what goes on from another progress, that the solver is at."""
-        return replace(self, progress=progress)
+    def generator(self) -> np.random.RandomState:
+        """Return the training's own generator."""
+        return self.progress.generator() if self.random_state is None else self.random_state
+
+    def at(self, progress: Progress, random_state: np.random.RandomState) -> "Stream":
+        """Return what goes on from another progress, that the solver and a generator are at."""
+        return replace(self, progress=progress, random_state=random_state)
