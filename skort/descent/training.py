@@ -127,7 +127,7 @@ class Training:
         self.eta = self.objective = float("nan")
         self.stopped = False
         self._last_epoch: Progress | None = None
-        # Only an epoch draws from the generator, so its state is asked for once an epoch: this takes as long as two steps.
+        # Only an epoch draws from the generator, and asking for its state takes as long as two steps.
         self._random_state = progress.random_state
 
     @property
