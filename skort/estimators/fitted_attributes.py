@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skort.descent.progress import Progress
 from skort.estimators.fitted_model import FittedModel
+from skort.estimators.nesting import model_inside
 from skort.estimators.settings import Settings
 from skort.estimators.validation_set import VALIDATION_SCORE
 
@@ -19,6 +21,15 @@ if TYPE_CHECKING:
     import onnx
 
 __all__ = ["FittedAttributes"]
+
+
+def _may_be_linear(estimator):
+    """Return True unless the fitted model, or a neural network inside that is not fitted yet, is not linear."""
+    fitted = vars(estimator).get("_fitted")
+    is_network = hasattr(model_inside(estimator.estimator), "hidden_layer_sizes")
+    if is_network if fitted is None else fitted.linear_weights() is None:
+        raise AttributeError("There is no coef_: the model is not linear.")
+    return True
 
 
 class FittedAttributes:
@@ -68,6 +79,7 @@ class FittedAttributes:
         scores = self.validation_scores_
         return None if scores is None else float(np.fmax.reduce(scores))
 
+    @available_if(_may_be_linear)
     def sparsify(self) -> "FittedAttributes":
         """
         Make `coef_` a CSR matrix, which takes less memory where most coefficients are zero. Predictions are the same.
@@ -79,12 +91,13 @@ class FittedAttributes:
 
         Raises
         ------
-        AttributeError
-            Where the model is not linear.
+        NotFittedError
+            Before a fit. The method exists where the model is linear.
         """
         self.coef_ = scipy.sparse.csr_matrix(self._dense_coef())
         return self
 
+    @available_if(_may_be_linear)
     def densify(self) -> "FittedAttributes":
         """
         Make `coef_` an array again, after `sparsify`.
@@ -96,8 +109,8 @@ class FittedAttributes:
 
         Raises
         ------
-        AttributeError
-            Where the model is not linear.
+        NotFittedError
+            Before a fit. The method exists where the model is linear.
         """
         self.coef_ = self._dense_coef()
         return self
@@ -105,10 +118,8 @@ class FittedAttributes:
     def _dense_coef(self):
         """Return the coefficients as an array."""
         check_is_fitted(self)
-        linear = self._fitted.linear_weights()
-        if linear is None:
-            raise AttributeError("There is no coef_: the model is not linear.")
-        return linear[0]
+        coef, _ = self._fitted.linear_weights() or (self.coef_, None)
+        return coef
 
     def to_onnx(self, target_opset: int | None = None) -> "onnx.ModelProto":
         """
