@@ -4,6 +4,7 @@ import copy
 import functools
 import math
 from numbers import Integral, Real
+from typing import get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -22,6 +23,7 @@ from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import predicting_device
 from skort.estimators.hints import hint
 from skort.estimators.inner_model import InnerModel
+from skort.estimators.names import SolverName
 from skort.estimators.nesting import input_tags, model_inside, steps_to_fit
 from skort.estimators.own_terms import TrainingSize, chosen_class_weight, chosen_loss, warn_of_other_terms
 from skort.estimators.preprocessing import as_rows
@@ -57,7 +59,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
     _parameter_constraints = {
         # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
         "estimator": "no_validation",
-        "solver": [StrOptions({"auto", "graph", "session", "agent"})],
+        "solver": [StrOptions(set(get_args(SolverName)))],
         "penalty": [StrOptions({"auto", *PENALTIES}), HasMethods(["strengths"]), None],
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "l1_ratio": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],

@@ -30,12 +30,6 @@ DIVERGED = "differs: a training that diverged is an error, with early_stopping t
 WORDS = "differs: the same error, or output, in other words"
 
 CLIPPED = "missing: gradients by the raw score clipped at 1e12"
-INITIAL = "missing: coef_init and intercept_init"
-L1_RATIO = "missing: l1_ratio=None"
-L1_SELECTS = "missing: an l1 penalty that selects where batches have one row; sparsify()"
-L2_HOLDS = "missing: an l2 penalty that holds where eta * alpha > 2"
-NO_CHANGE = "missing: n_iter_no_change=np.inf"
-REGRESSION_LOSSES = "missing: regression losses in the classifier"
 
 #: File and name, with wildcards -> reason. The first that fits a test holds.
 NOT_PASSING = {
@@ -70,22 +64,6 @@ NOT_PASSING = {
     "test_sgd.py::test_sgd_averaged_partial_fit[SparseSGDRegressor]": SPARSE,
     "test_sgd.py::test_sgd_multiclass_average[SparseSGDClassifier]": SPARSE,
     "test_sgd.py::test_sgd_proba[SparseSGDClassifier]": SPARSE,
-    "test_sgd.py::test_average_binary_computed_correctly[SGDClassifier]": REGRESSION_LOSSES,
-    "test_sgd.py::test_late_onset_averaging_reached[SGDClassifier]": REGRESSION_LOSSES,
-    "test_sgd.py::test_regression_losses[*]": REGRESSION_LOSSES,
-    "test_sgd.py::test_sgd_multiclass_average[SGDClassifier]": REGRESSION_LOSSES,
-    "test_sgd.py::test_provide_coef[*]": INITIAL,
-    "test_sgd.py::test_set_coef_multiclass[*]": INITIAL,
-    "test_sgd.py::test_set_intercept_offset[*]": INITIAL,
-    "test_sgd.py::test_set_intercept_offset_binary[*]": INITIAL,
-    "test_sgd.py::test_set_intercept_to_intercept[*]": INITIAL,
-    "test_sgd.py::test_sgd_multiclass_with_init_coef[*]": INITIAL,
-    "test_sgd.py::test_warm_start[*]": INITIAL,
-    "test_sgd.py::test_warm_start_multiclass[*]": INITIAL,
-    "test_sgd.py::test_sgd_failing_penalty_validation[*]": L1_RATIO,
-    "test_sgd.py::test_sgd_l1_ratio_not_used[*]": L1_RATIO,
-    "test_sgd.py::test_sgd_l1[*]": L1_SELECTS,
-    "test_sgd.py::test_large_regularization[l2]": L2_HOLDS,
     "test_sgd.py::test_numerical_stability_large_gradient": CLIPPED,
     "test_mlp.py::test_gradient": LBFGS,
     "test_mlp.py::test_lbfgs_*": LBFGS,
@@ -109,6 +87,4 @@ NOT_PASSING = {
     "test_mlp.py::test_nonfinite_params": WORDS,
     "test_mlp.py::test_preserve_feature_names[MLPClassifier]": ONE_LABEL,
     "test_mlp.py::test_verbose_sgd": WORDS,
-    "test_mlp.py::test_mlp_warm_start_no_convergence[sgd-*]": NO_CHANGE,
-    "test_mlp.py::test_mlp_warm_start_no_convergence[adam-*]": NO_CHANGE,
 }

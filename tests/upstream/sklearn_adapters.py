@@ -79,12 +79,6 @@ class SGDClassifier(ClassifierMixin, SGD):
     loss_functions = linear_model.SGDClassifier.loss_functions
     __init__ = parameters_of(linear_model.SGDClassifier)
 
-    def _skort_parameters(self, n_rows):
-        parameters = super()._skort_parameters(n_rows)
-        # Only of regression losses.
-        del parameters["epsilon"]
-        return parameters
-
     # For subclasses in the tests, which call those of `super()`.
 
     def decision_function(self, X):
