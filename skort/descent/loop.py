@@ -96,7 +96,7 @@ def _make_epoch(training, hooks, on_batch_end):
     solver = training.solver
     begin = time.perf_counter()
     # A diverging training overflows: the error below reports it, numpy's warnings need not.
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         _make_steps(training, hooks, on_batch_end)
         objective, loss = solver.means()
         if not math.isfinite(objective):
