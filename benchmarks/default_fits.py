@@ -36,7 +36,12 @@ class Contender(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What came out of one fit; `score` is R2 or accuracy on the held-out rows."""
+    """
+    What came out of one fit.
+
+    `score` is R2 or accuracy on the held-out rows, `seconds` the time of the processor: a fit has one thread, and other
+    processes on the machine do not count.
+    """
 
     score: float
     diverged: bool
@@ -134,14 +139,14 @@ def fit(model, X_train, X_test, y_train, y_test):
     """Return the `Fit` of a model on one split."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             model.fit(X_train, y_train)
         except ValueError as error:
             if not any(word in str(error) for word in DIVERGED):
                 raise
-            return Fit(-np.inf, True, False, False, False, None, time.perf_counter() - start, len(X_train))
-        seconds = time.perf_counter() - start
+            return Fit(-np.inf, True, False, False, False, None, time.process_time() - start, len(X_train))
+        seconds = time.process_time() - start
         warned = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
         shares = np.bincount(y_train) / len(y_train) if is_classifier(model) else None
         useless = _is_useless(model, X_test, y_test, shares)
