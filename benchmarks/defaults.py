@@ -136,13 +136,18 @@ def summarise(kind, splits, name):
     Returns
     -------
     summary : dict of str to number
-        "epochs" is the median, "seconds" the sum, `"time"` the ratio of the sums over fits of many rows to those with
-        the defaults of 0.1; None where there is none.
+        "epochs" is the median, "seconds" the sum, "time" the ratio of the sums over fits of many rows to those with the
+        defaults of 0.1; None where there is none, and for scikit-learn's, whose fits may be of another run.
     """
     fits, old = [split[name] for split in splits.values()], [split[OLD] for split in splits.values()]
     by = differences(kind, splits, name).values()
     epochs = [fit.n_epochs for fit in fits if fit.n_epochs is not None]
-    many = [(fit.seconds, other.seconds) for fit, other in zip(fits, old, strict=True) if fit.n_rows >= MANY_ROWS]
+    is_peer = next(contender.is_peer for contender in CONTENDERS[kind] if contender.name == name)
+    many = [
+        (fit.seconds, other.seconds)
+        for fit, other in zip(fits, old, strict=True)
+        if fit.n_rows >= MANY_ROWS and not is_peer
+    ]
     losses, wins = sum(d < -TOLERANCE or math.isnan(d) for d in by), sum(d > TOLERANCE for d in by)
     return {
         "fits": len(fits),
