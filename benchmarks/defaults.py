@@ -107,7 +107,7 @@ def run(tables, families, n_splits, n_jobs, cache):
                 results[table.task, family][table.name, seed] = kept
                 names = [contender.name for contender in CONTENDERS[table.task, family] if contender.name not in kept]
                 jobs.append(joblib.delayed(_job)(table.name, family, seed, names))
-    for done, (name, family, seed, fits) in enumerate(joblib.Parallel(n_jobs, return_as="generator_unordered")(jobs)):
+    for done, (name, family, seed, fits) in enumerate(joblib.Parallel(n_jobs, return_as="generator")(jobs)):
         results[by_name[name].task, family][name, seed] |= fits
         cache.put(by_name[name], family, seed, fits)
         if sys.stderr.isatty():
