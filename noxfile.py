@@ -34,11 +34,11 @@ def quickstart(session):
     """Run the first command of README.md, and the benchmarks."""
     run_readme_command(session, "pip install . &&")
     # The extra `bench` without torch, which only tests and comparisons with it need.
-    # Together with skort: a newer pandas takes a numpy that onnxruntime-training does not.
-    session.install(".", "pandas>=2", "threadpoolctl>=3.1")
+    # Together with skort: newer packages take a numpy that onnxruntime-training does not.
+    session.install(".[tables]", "threadpoolctl>=3.1")
     session.run("python", "-m", "benchmarks", "--quick")
     session.run("python", "benchmarks/solvers.py")
-    session.run("python", "benchmarks/defaults.py")
+    session.run("python", "-m", "benchmarks.defaults", "--quick")
     session.run("python", "benchmarks/models.py")
     session.run("python", "benchmarks/pipeline.py")
 

