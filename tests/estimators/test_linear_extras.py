@@ -114,8 +114,10 @@ class TestSparseCoefficients:
 
     def test_other_models_have_none(self):
         model = OrtSGDClassifier(MLPClassifier((2,)), max_iter=1).fit(X, CLASSES)
-        with pytest.raises(AttributeError, match="not linear"):
+        with pytest.raises(AttributeError, match="no attribute 'sparsify'") as raised:
             model.sparsify()
+        assert "the model is not linear" in str(raised.value.__cause__)
+        assert not hasattr(OrtSGDClassifier(MLPClassifier((2,))), "densify")
 
 
 def test_penalties_without_a_ratio_take_none():

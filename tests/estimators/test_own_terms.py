@@ -53,7 +53,7 @@ SMOOTH = [
     (LogisticRegression(C=0.1, tol=1e-10, max_iter=1000), TWO),
     (LogisticRegression(C=0.1, tol=1e-10, max_iter=1000), THREE),
     (LogisticRegression(C=0.1, solver="liblinear", intercept_scaling=0.5, tol=1e-10, max_iter=1000), TWO),
-    (LogisticRegression(C=0.1, class_weight="balanced", tol=1e-10, max_iter=1000), THREE),
+    (LogisticRegression(C=0.1, class_weight={0: 1.0, 1: 2.0, 2: 0.5}, tol=1e-10, max_iter=1000), THREE),
     (LinearSVC(C=0.05, tol=1e-10, max_iter=10**6), TWO),
     (LinearSVC(C=0.05, intercept_scaling=2.0, tol=1e-10, max_iter=10**6), THREE),
     (RidgeClassifier(alpha=20.0), TWO),
