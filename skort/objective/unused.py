@@ -1,5 +1,6 @@
 """Which of scikit-learn's own training parameters have no effect, and what says the same in skort."""
 
+import functools
 import inspect
 
 from sklearn import neural_network
@@ -55,16 +56,19 @@ def unused_parameters(model):
     >>> unused_parameters(MLPClassifier((10,), alpha=0.1, learning_rate_init=0.01, max_iter=50))
     {'learning_rate_init': 'eta0', 'max_iter': 'max_iter'}
     """
-    signature = inspect.signature(type(model)).parameters
     training = _TRAINING | _of_this_model(model)
-    changed = {
-        name: value
-        for name, value in model.get_params(deep=False).items()
-        if name in training and value != signature[name].default
-    }
+    of_type = _defaults(type(model))  # type: ignore[arg-type]  # classes are hashable
+    defaults = {name: default for name, default in of_type.items() if name in training}
+    changed = {name: getattr(model, name) for name, default in defaults.items() if getattr(model, name) != default}
     if changed.get("solver") == "liblinear":
         del changed["solver"]  # it has an effect: intercepts have the penalty
     return {name: training[name] for name in changed}
+
+
+@functools.cache
+def _defaults(model_type):
+    """Return the defaults of the parameters of a type of models, by name."""
+    return {name: parameter.default for name, parameter in inspect.signature(model_type).parameters.items()}
 
 
 def _of_this_model(model):

@@ -176,7 +176,7 @@ def test_passive_aggressive_models_have_their_loss_and_no_penalty(model_type, sq
 def test_a_search_that_is_not_fitted_is_refused_in_words(model_type):
     parameter = "C" if model_type is LogisticRegressionCV else "alpha"
     plain = model_type.__name__.removesuffix("CV").removesuffix("IC")
-    message = f"estimator={model_type.__name__} chooses {parameter} by fitting .* Give {plain}, .* estimator__{parameter} "
+    message = f"{model_type.__name__} chooses {parameter} by fitting .* Give {plain}, .* estimator__{parameter} "
     with pytest.raises(ValueError, match=message):
         own_objective(model_type())
 
