@@ -99,6 +99,7 @@ def test_grid_search(diabetes, estimator, grid):
     np.testing.assert_array_equal(search.predict(X), refitted.predict(X))
 
 
+@pytest.mark.slow
 def test_cross_validation_in_other_processes(diabetes):
     X, y = diabetes
     expected = []

@@ -75,7 +75,7 @@ def long_fit(inner, y, weight=None, **options):
     return quietly(cls(inner, **defaults | rate | options).fit, X, y, sample_weight=weight)
 
 
-@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
+@pytest.mark.parametrize("weight", [None, pytest.param(WEIGHT, marks=pytest.mark.slow)], ids=["equal", "weighted"])
 @pytest.mark.parametrize("inner, y", SMOOTH, ids=[f"{type(m).__name__}-{i}" for i, (m, _) in enumerate(SMOOTH)])
 def test_a_long_fit_ends_at_the_optimum_of_a_smooth_loss(inner, y, weight):
     ours = long_fit(inner, y, weight)

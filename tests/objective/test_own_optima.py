@@ -40,6 +40,9 @@ from skort.objective.own import OBJECTIVES, SEARCHES, own_objective
 from skort.onnx_text import function_model
 from skort.runtime.installed import load
 
+# tests/estimators/test_own_terms.py samples the same objectives by long fits.
+pytestmark = pytest.mark.slow
+
 N, P = 120, 5
 # The penalty of a LogisticRegression is said by l1_ratio and C from scikit-learn 1.8 on.
 HAS_PENALTY = LogisticRegression().penalty != "deprecated"
