@@ -101,9 +101,7 @@ def chosen_penalty(estimator, own: "OwnObjective", size: TrainingSize) -> Penalt
     if not (is_own and own.penalizes_intercept) and np.ndim(ratio) == 0:
         return PENALTIES[name](**{"alpha": alpha} | ({"l1_ratio": ratio} if name == "elasticnet" else {}))
     coefficients = Strength(alpha * ratio, alpha * (1 - ratio))
-    scaling = own.intercept_scaling
-    intercepts = Strength(coefficients.l1 / scaling, coefficients.l2 / scaling**2)
-    return ModelPenalty(coefficients, intercepts if is_own and own.penalizes_intercept else None)
+    return ModelPenalty(coefficients, own.of_intercepts(coefficients) if is_own and own.penalizes_intercept else None)
 
 
 def _elastic_ratio(l1_ratio, own):

@@ -104,7 +104,11 @@ class OwnObjective:
         l1, l2 = alpha * self.l1_ratio, alpha * (1 - self.l1_ratio)
         if not self.penalizes_intercept:
             return OwnStrengths(Strength(l1, l2), Strength(0.0, 0.0))
-        return OwnStrengths(Strength(l1, l2), Strength(l1 / self.intercept_scaling, l2 / self.intercept_scaling**2))
+        return OwnStrengths(Strength(l1, l2), self.of_intercepts(Strength(l1, l2)))
+
+    def of_intercepts(self, coefficients):
+        """Return the `Strength` of intercepts that have a penalty, from that of the coefficients."""
+        return Strength(coefficients.l1 / self.intercept_scaling, coefficients.l2 / self.intercept_scaling**2)
 
     def skort_alpha(self, weight_sum, mean_weight, batch_size, n_outputs):
         """Return `alpha` as skort's J has it; parameters as for `strengths`."""

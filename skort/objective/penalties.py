@@ -6,7 +6,6 @@ A penalty says how strong the l1 and the l2 term of each weight are:
 .. math:: penalty(w) = a \lVert w \rVert_1 + \frac{b}{2} \lVert w \rVert_2^2
 """
 
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 from numbers import Real
 from typing import NamedTuple, Protocol
@@ -47,10 +46,6 @@ class Strength(NamedTuple):
 
     l1: float | np.ndarray
     l2: float | np.ndarray
-
-    def map(self, function: Callable[[float | np.ndarray], float | np.ndarray]) -> "Strength":
-        """Return the strengths with a function applied to both."""
-        return Strength(function(self.l1), function(self.l2))
 
 
 class Penalty(Protocol):

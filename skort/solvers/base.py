@@ -53,7 +53,7 @@ class Problem:
         """The initial values of the trained weights, not copied."""
         return self.score_graph.trained_arrays
 
-    @property
+    @functools.cached_property
     def terms(self) -> Terms:
         """What the update is to know of the penalty."""
         l1, l2 = (strengths_vector(self.objective, self.weights, norm) for norm in ("l1", "l2"))

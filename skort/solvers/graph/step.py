@@ -9,7 +9,7 @@ from skort.graphs.gradient.reverse import add_gradients
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import l1_text, l2_vector_text
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype, read_names
-from skort.solvers.flat_weights import flat, strengths_vector
+from skort.solvers.flat_weights import flat
 from skort.solvers.loss_gradient import ruled_score_gradient
 
 __all__ = ["ETA", "GRADIENT", "WEIGHTS", "next_name", "start_graph", "state_name", "step_graph"]
@@ -60,7 +60,7 @@ def step_graph(problem, memory, *, unpack=True):
     objective.add_loss(fragment, score_graph.score_name, LOSS)
     _add_score_gradient(fragment, problem)
     gradients = add_gradients(fragment, model.graph, SCORE_GRADIENT, weights)
-    _add_penalty(fragment, objective, weights, [gradients[name] for name in weights])
+    _add_penalty(fragment, problem, [gradients[name] for name in weights])
     changed = _add_update(fragment, problem, memory)
     states = {WEIGHTS: flat(weights)} | {state_name(name): memory[name] for name in changed}
     initializers = [i for i in model.graph.initializer if i.name not in weights]
@@ -123,11 +123,10 @@ packed ({", ".join(f"gradient{i}" for i in range(len(weights)))}) => (gradient) 
 }}"""
 
 
-def _add_penalty(fragment, objective, weights, gradients):
+def _add_penalty(fragment, problem, gradients):
     """Add the objective, and its gradient from those of the loss, but for that of the l1 term."""
-    value = LOSS
-    l1, l2 = (strengths_vector(objective, weights, norm) for norm in ("l1", "l2"))
-    fragment.call(_packed(weights), gradients, [GRADIENT if l2 is None else "skort_loss_gradient"])
+    value, l1, l2 = LOSS, problem.terms.l1, problem.terms.l2
+    fragment.call(_packed(problem.weights), gradients, [GRADIENT if l2 is None else "skort_loss_gradient"])
     if l1 is not None:
         fragment.constant("skort_l1", l1)
         fragment.call(l1_text(by_element=True), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])
