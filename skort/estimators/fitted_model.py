@@ -192,6 +192,10 @@ class FittedModel:
         """Return the model with other trained weights, by name."""
         return dataclasses.replace(self, score_graph=self.score_graph.with_weights(weights))
 
+    def with_score_graph(self, score_graph: "ScoreGraph") -> "FittedModel":
+        """Return the model with another score graph of the same weights."""
+        return dataclasses.replace(self, score_graph=score_graph)
+
     def without_steps(self) -> "FittedModel":
         """Return the model for rows that the steps before it have transformed already."""
         preprocessing = dataclasses.replace(self.preprocessing, transformers=None, graph=None, obstacle=None)
@@ -222,7 +226,10 @@ class FittedModel:
         ValueError
             Where the other one has other weights or classes.
         """
-        weights, own = other.score_graph.trained_arrays, self.score_graph.trained_arrays
+        from skort.graphs.standardized import uncentred_arrays
+
+        known, names = uncentred_arrays(other.score_graph), other.score_graph.trainable
+        weights, own = {name: known[name] for name in names}, self.score_graph.trained_arrays
         shapes, expected = ({name: w.shape for name, w in arrays.items()} for arrays in (weights, own))
         if shapes != expected or not np.array_equal(_or_none(other.classes), _or_none(self.classes)):
             raise ValueError(

@@ -1,6 +1,6 @@
 """What a loss is: ONNX functions of the raw score, with their formula."""
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -8,10 +8,32 @@ from sklearn.base import BaseEstimator
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["FunctionSource", "ScoreLoss", "TextLoss"]
+__all__ = ["FunctionSource", "InUnits", "ScoreLoss", "TextLoss"]
 
 #: An ONNX function, as text for `skort.onnx_text.function` or as a proto.
 FunctionSource: TypeAlias = "str | onnx.FunctionProto"
+
+
+class InUnits(NamedTuple):
+    r"""
+    A loss of scores and targets in another unit.
+
+    .. math:: loss(y, s) = unit \cdot loss'(y', s') + offset
+
+    with :math:`y'` and :math:`s'` as `RegressionLoss.in_units` says.
+
+    Parameters
+    ----------
+    loss : ScoreLoss
+        :math:`loss'`.
+    unit : float
+    offset : float, default=0.0
+        The mean over rows whose :math:`y'` has the mean one.
+    """
+
+    loss: "ScoreLoss"
+    unit: float
+    offset: float = 0.0
 
 
 class ScoreLoss(Protocol):
@@ -74,6 +96,10 @@ class TextLoss(BaseEstimator):
 
     def check_target(self, target: np.ndarray) -> None:
         """Accept every finite target."""
+
+    def curvature(self, n_outputs: int) -> float | None:
+        """Return the largest second derivative of a row's loss by its score; None where it has no bound."""
+        return None
 
     def _constants(self) -> dict[str, float]:
         return {name: float(value) for name, value in self.get_params().items()}

@@ -64,6 +64,8 @@ class OwnObjective:
     weighs_positives : bool
         Whether the class weights of three classes and more are, in the binary problem of each class, those of its own
         rows only, and all other rows keep their sample weights. False: a row has the weight of its class in all scores.
+    is_unit_free : bool
+        Whether the penalty is that of the weights of standardized columns, as where there is no model.
     trained_as : str or None
         For a model that minimises nothing of this form: one sentence that says what is trained in its place.
     unused : dict of str to str
@@ -81,6 +83,7 @@ class OwnObjective:
     sums_outputs: bool = False
     class_weight: dict | str | None = None
     weighs_positives: bool = False
+    is_unit_free: bool = False
     trained_as: str | None = None
     unused: dict[str, str] = field(default_factory=dict)
 
@@ -153,7 +156,7 @@ def own_objective(model, *, is_classifier=False):
     Strength(l1=0.0, l2=0.02)
     """
     if model is None:
-        return OwnObjective(penalty="l2", alpha=1e-4)
+        return OwnObjective(penalty="l2", alpha=1e-4, is_unit_free=True)
     if isinstance(model, linear_model.RANSACRegressor):
         return _of_ransac(model)
     plain = _as_chosen(model) if type(model) in SEARCHES else model
