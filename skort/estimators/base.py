@@ -136,7 +136,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         size = TrainingSize.of(encoded.target, weights, self.batch_size)
         settings = Settings.of(self, own, size).for_target(encoded)
         settings.loss.check_target(encoded.target)
-        rows = draft._convert(inner, rows, encoded, target_transform, settings, generator)
+        fitted, rows = draft._convert(inner, rows, encoded, target_transform, settings, generator)
+        loss_weights = settings.loss.initial_weights(encoded.target, weights, inner.fitted_model)
+        draft._inside = self._what_is_inside()
+        draft._keep_model(fitted.with_loss_weights(loss_weights))
         if self.warm_start and hasattr(self, "_fitted"):
             draft._keep_model(draft._fitted.going_on_from(self._fitted))
         if any(values is not None for values in init):
@@ -145,7 +148,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         progress = Progress.start(generator)
         # The rows of one call say nothing about those of a stream.
         n_batches = None if one_epoch else batches.n_batches
-        stream = Stream.begin(settings, draft._fitted.score_graph, batches.batch_size, progress, n_batches)
+        stream = Stream.begin(settings, draft._fitted, batches.batch_size, progress, n_batches)
         callbacks = [*callback_list(self, scoring, one_epoch=one_epoch), *theirs]
         outcome = draft._train(stream, batches, callbacks, one_epoch=one_epoch)
         self._take_over(draft)
@@ -181,7 +184,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         generator = stream.generator() if is_kept else self._progress.generator()
         batches = settings.batches(rows, encoded.target, weights, generator)
         if stream is None or not stream.goes_on(settings, batches.batch_size, self._progress):
-            stream = Stream.begin(settings, draft._fitted.score_graph, batches.batch_size, self._progress)
+            stream = Stream.begin(settings, draft._fitted, batches.batch_size, self._progress)
         # A training that fails keeps no solver.
         self._stream.take()
         outcome = draft._train(stream, batches, callback_list(self, one_epoch=True), one_epoch=True)
@@ -257,7 +260,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         return validated_sample_weight(sample_weight, X)
 
     def _convert(self, inner, X, encoded, target_transform, settings, random_state):
-        """Fit the steps before the model, keep the model at its initial weights, return what it is trained on."""
+        """Fit the steps before the model; return the model at its initial weights, and what it is trained on."""
         from skort.graphs.score_graph import ScoreSpec
 
         n_outputs = encoded.target.shape[1]
@@ -280,9 +283,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
             target_transform,
         )
         fitted.warn_without_onnx()
-        self._inside = self._what_is_inside()
-        self._keep_model(fitted)
-        return X
+        return fitted, X
 
     def _keep_model(self, fitted):
         """Keep a model, and the attributes that show it."""
@@ -292,6 +293,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         linear = fitted.linear_weights()
         if linear is not None:
             self.coef_, self.intercept_ = linear
+        for name, value in fitted.loss_attributes().items():
+            setattr(self, name, value)
 
     def _with_model(self, fitted):
         """Return a copy that has another model."""

@@ -205,5 +205,5 @@ class FittedAttributes:
         from skort.solvers import solver_class
 
         check_is_fitted(self)
-        problem = self._settings.problem(self._fitted.score_graph, self._batch_size, self._n_batches, CPU)
+        problem = self._settings.problem(self._fitted, self._batch_size, self._n_batches, CPU)
         return solver_class(self.solver_, CPU)(problem).training_graphs()

@@ -15,6 +15,7 @@ from skort.descent.batches import Batches
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES, largest_rate, rate
 from skort.descent.update import Update
+from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import training_device
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty
@@ -23,7 +24,6 @@ from skort.objective.classification_losses import LogLoss, MultiLabelLogLoss
 from skort.objective.penalties import Penalty
 
 if TYPE_CHECKING:
-    from skort.graphs.score_graph import ScoreGraph
     from skort.objective.own import OwnObjective
     from skort.runtime.device import Device
     from skort.solvers.base import Problem
@@ -161,20 +161,23 @@ class Settings:
 
     def problem(
         self,
-        score_graph: "ScoreGraph",
+        fitted: FittedModel,
         batch_size: int,
         n_batches: int | None = None,
         device: "Device | None" = None,
     ) -> "Problem":
-        """Return what a solver is made from; `device` takes the place of that of the settings."""
+        """Return what a solver of a model's weights is made from; `device` takes the place of that of the settings."""
         from skort.objective.nodes import Objective
         from skort.solvers.base import Problem
 
+        score_graph = fitted.score_graph
         names, n_outputs = score_graph.trained, score_graph.n_outputs
         objective = Objective(
             self.loss, self.penalty, names.coefficients, n_outputs, score_graph.dtype, names.intercepts
         )
-        return Problem(score_graph, objective, self.update, batch_size, device or self.device, n_batches)
+        return Problem(
+            score_graph, objective, self.update, batch_size, device or self.device, n_batches, fitted.loss_weights
+        )
 
 
 def resolved(component):
