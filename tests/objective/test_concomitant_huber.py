@@ -1,4 +1,4 @@
-"""Huber's loss with a trained scale: its value, its derivatives by score and scale, and scikit-learn's minimum of it."""
+"""Huber's loss with a trained scale: value, derivatives by score and scale, scikit-learn's minimum of it."""
 
 import numpy as np
 import pytest
@@ -161,6 +161,5 @@ def test_it_begins_at_the_median_distance_from_the_median():
 
 def test_it_begins_at_the_scale_of_a_fitted_model(rng):
     model = HuberRegressor().fit(rng.normal(size=(30, 2)), rng.normal(size=30))
-    np.testing.assert_array_equal(
-        ConcomitantHuber().initial_weights(np.zeros((4, 1)), None, model)[SCALE], model.scale_
-    )
+    weights = ConcomitantHuber().initial_weights(np.zeros((4, 1)), None, model)
+    np.testing.assert_array_equal(weights[SCALE], model.scale_)
