@@ -138,7 +138,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         size = TrainingSize.of(encoded.target, weights, self.batch_size)
         settings = Settings.of(self, own, size).for_target(encoded)
         settings.loss.check_target(encoded.target)
-        rows = draft._convert(inner, rows, encoded, target_transform, settings, generator)
+        fitted, rows = draft._convert(inner, rows, encoded, target_transform, settings, generator)
+        loss_weights = settings.loss.initial_weights(encoded.target, weights, inner.fitted_model)
+        draft._inside = self._what_is_inside()
+        draft._keep_model(fitted.with_loss_weights(loss_weights))
         is_drawn = not inner.is_fitted
         if self.warm_start and hasattr(self, "_fitted"):
             draft._keep_model(draft._fitted.going_on_from(self._fitted))
@@ -153,7 +156,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         batches = settings.batches(rows, variables.target(encoded.target), weights, generator)
         # The rows of one call say nothing about those of a stream.
         n_batches = None if one_epoch else batches.n_batches
-        stream = Stream.begin(settings, score_graph, batches.batch_size, progress, n_batches)
+        stream = Stream.begin(settings, draft._fitted, batches.batch_size, progress, n_batches)
         unit = variables.in_units.unit
         callbacks = [*callback_list(self, scoring, unit=unit, one_epoch=one_epoch), *theirs]
         try:
@@ -190,7 +193,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         draft._keep_model(self._fitted.for_stream(settings.loss, encoded))
         rows = draft._fitted.preprocessing.transform(rows)
         data = rows, encoded.target, weights
-        progress = go_on(settings, draft._fitted.score_graph, self._progress, data)
+        progress = go_on(settings, draft._fitted, self._progress, data)
         if stream is not None and stream.progress is self._progress:
             generator, stream = stream.generator(), stream.from_there(progress)
         else:
@@ -198,7 +201,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         variables = settings.variables(draft._fitted.score_graph, progress.standardization)
         batches = settings.batches(rows, variables.target(encoded.target), weights, generator)
         if stream is None or not stream.goes_on(settings, batches.batch_size):
-            stream = Stream.begin(settings, draft._fitted.score_graph, batches.batch_size, progress)
+            stream = Stream.begin(settings, draft._fitted, batches.batch_size, progress)
         # A training that fails keeps no solver.
         self._stream.take()
         try:
@@ -277,7 +280,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         return validated_sample_weight(sample_weight, X)
 
     def _convert(self, inner, X, encoded, target_transform, settings, random_state):
-        """Fit the steps before the model, keep the model at its initial weights, return what it is trained on."""
+        """Fit the steps before the model; return the model at its initial weights, and what it is trained on."""
         from skort.graphs.score_graph import ScoreSpec
 
         n_outputs = encoded.target.shape[1]
@@ -300,9 +303,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
             target_transform,
         )
         fitted.warn_without_onnx()
-        self._inside = self._what_is_inside()
-        self._keep_model(fitted)
-        return X
+        return fitted, X
 
     def _keep_model(self, fitted):
         """Keep a model, and the attributes that show it."""
@@ -312,6 +313,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         linear = fitted.linear_weights()
         if linear is not None:
             self.coef_, self.intercept_ = linear
+        for name, value in fitted.loss_attributes().items():
+            setattr(self, name, value)
 
     def _with_model(self, fitted):
         """Return a copy that has another model."""

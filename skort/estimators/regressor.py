@@ -170,6 +170,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         `TransformedTargetRegressor`: for the transformed y.
     intercept_ : ndarray of shape (1,) or (n_outputs,)
         Intercepts, where the model is linear.
+    scale_ : float or ndarray of shape (n_outputs,)
+        Scale of the residuals, with a `HuberRegressor` inside or the loss `skort.objective.ConcomitantHuber`.
     onnx_ : onnx.ModelProto
         The deployable model. Its input "X" has shape (any, `n_features_in_`), of a DataFrame that a pipeline takes each
         column is an input of shape (any, 1); its output "variable" has shape (any, n_outputs).

@@ -16,6 +16,7 @@ from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES, largest_rate, rate
 from skort.descent.standardization import Standardization
 from skort.descent.update import Update
+from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import training_device
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty
@@ -184,7 +185,7 @@ class Settings:
 
     def problem(
         self,
-        score_graph: "ScoreGraph",
+        fitted: FittedModel,
         variables: Variables,
         batch_size: int,
         rate_scale: float = 1.0,
@@ -195,8 +196,7 @@ class Settings:
 
         Parameters
         ----------
-        score_graph : ScoreGraph
-            The model.
+        fitted : FittedModel
         variables : Variables
             Of the training.
         batch_size : int
@@ -208,13 +208,15 @@ class Settings:
         from skort.objective.nodes import Objective
         from skort.solvers.base import Problem
 
-        graph, names, n_outputs = variables.graph(score_graph), score_graph.trained, score_graph.n_outputs
+        names, n_outputs = fitted.score_graph.trained, fitted.score_graph.n_outputs
+        graph = variables.graph(fitted.score_graph)
         objective = Objective(
             variables.loss, variables.penalty, names.coefficients, n_outputs, graph.dtype, names.intercepts
         )
+        loss_weights = variables.training_weights(fitted.loss_weights)
         largest = self.update.largest_rate
         update = self.update if largest is None else dataclasses.replace(self.update, largest_rate=rate_scale * largest)
-        return Problem(graph, objective, update, batch_size, self.device, n_batches)
+        return Problem(graph, objective, update, batch_size, self.device, n_batches, loss_weights)
 
 
 def resolved(component):

@@ -20,11 +20,12 @@ from sklearn.base import is_classifier as is_sklearn_classifier
 
 from skort.objective.base import ScoreLoss
 from skort.objective.classification_losses import LogLoss
+from skort.objective.concomitant_huber import ConcomitantHuber
 from skort.objective.label_losses import LabelSquaredError
 from skort.objective.log_link_losses import GammaLoss, PoissonLoss, TweedieLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.penalties import Strength
-from skort.objective.regression_losses import Huber, Quantile, SquaredError
+from skort.objective.regression_losses import Quantile, SquaredError
 from skort.objective.unused import unused_parameters
 
 __all__ = ["OBJECTIVES", "OwnObjective", "OwnStrengths", "own_objective"]
@@ -280,13 +281,8 @@ def _quantile(model):
 
 
 def _huber(model):
-    # scikit-learn trains a scale with the weights, and minimises sum_i s_i (scale + scale H(r_i / scale)) +
-    # alpha ||w||^2, H twice the loss here. At a scale of 1 this is 2 S times J with an l2 of alpha / S, and a constant.
-    # The whole needs a trained number beside the score: its derivative by the scale is mean(1 - min(|r / scale|,
-    # epsilon)^2), its penalty 2 alpha / S.
-    sentence = "HuberRegressor is trained with a scale of 1: its epsilon is a distance in units of y."
-    own = _l2(Huber(model.epsilon), model.alpha, alpha_per="sum", sums_outputs=True)
-    return replace(own, trained_as=sentence)
+    # scikit-learn's alpha ||w||^2 has no half.
+    return _l2(ConcomitantHuber(model.epsilon), 2 * model.alpha, alpha_per="sum", sums_outputs=True)
 
 
 def _poisson(model):

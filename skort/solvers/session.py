@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+from onnx import numpy_helper
 
 from skort.descent.batches import HostBatch
 from skort.descent.optimizers import SGD, Adam
@@ -109,7 +110,7 @@ class SessionSolver(BaseSolver):
     def __init__(self, problem: Problem):
         super().__init__(problem)
         graph, objective, update = problem.score_graph, problem.objective, problem.update
-        self._trainable = graph.trainable
+        self._trainable = tuple(problem.weights)
         self._model = _objective_graph(problem)
         self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, objective.dtype)
         inputs = {
@@ -125,7 +126,7 @@ class SessionSolver(BaseSolver):
         self._average = self._rule if isinstance(self._rule, Averaged) else None
         self._flat = flat(self._initial)
         self._no_gradient, self._scratch = np.zeros_like(self._flat), np.empty_like(self._flat)
-        self._memory = self._rule.start(*graph.n_weights(), objective.dtype)
+        self._memory = self._rule.start(*problem.n_weights(), objective.dtype)
         self._optimizer, self._eta = _OPTIMIZERS[type(update.optimizer)](update.optimizer, self._memory)
         self._session = BoundTrainingSession(self._model, self._trainable, inputs, self._optimizer, problem.device)
         self._values = self._session.value(OBJECTIVE), self._session.value(LOSS)
@@ -207,6 +208,8 @@ def _objective_graph(problem):
     objective.add_value(fragment, score_graph.score_name)
     model.graph.node.extend(fragment.nodes)
     model.graph.input.extend(objective.inputs(problem.batch_size))
+    initializers = [numpy_helper.from_array(array, name) for name, array in problem.loss_weights.items()]
+    model.graph.initializer.extend(initializers)
     # The first one is minimised; the l1 term is not followed by its gradient.
     model.graph.output[0].CopyFrom(objective.output(SMOOTH))
     model.graph.output.extend(objective.output(name) for name in (OBJECTIVE, LOSS))

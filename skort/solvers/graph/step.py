@@ -59,7 +59,8 @@ def step_graph(problem, memory, *, unpack=True):
     fragment.nodes.extend(model.graph.node)
     objective.add_loss(fragment, score_graph.score_name, LOSS)
     _add_score_gradient(fragment, problem)
-    gradients = add_gradients(fragment, model.graph, SCORE_GRADIENT, weights)
+    gradients = add_gradients(fragment, model.graph, SCORE_GRADIENT, score_graph.trainable)
+    gradients |= objective.weight_gradients
     _add_penalty(fragment, problem, [gradients[name] for name in weights])
     changed = _add_update(fragment, problem, memory)
     states = {WEIGHTS: flat(weights)} | {state_name(name): memory[name] for name in changed}
@@ -78,7 +79,9 @@ def _add_score_gradient(fragment, problem):
     objective, score = problem.objective, problem.score_graph.score_name
     if objective.loss.gradient_function(objective.n_outputs) is None:
         gradient = ruled_score_gradient(objective, problem.batch_size)
-        fragment.call_as_is(gradient, [score, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
+        by_weights = objective.weight_gradients
+        inputs = [score, TARGET, SAMPLE_WEIGHT, *by_weights]
+        fragment.call_as_is(gradient, inputs, [SCORE_GRADIENT, *by_weights.values()])
     else:
         objective.add_score_gradient(fragment, score)
 
