@@ -127,7 +127,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         encoded = target_transform.applied(draft._encode(y, inner.known_classes(classes)))
         inner.check_labels(multi_label=encoded.multi_label)
         class_weight = chosen_class_weight(self, own, one_epoch=one_epoch)
-        weights = draft._sample_weight(sample_weight, rows, encoded, class_weight)
+        weights, encoded = draft._weighted(sample_weight, rows, encoded, class_weight)
         generator = own_generator(self.random_state)
         scoring = given_scoring(X_val, y_val, self.scoring)
         if scoring is None and self.early_stopping:
@@ -170,11 +170,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         draft = copy.copy(self)
         rows, y = draft._validate(X, y, has_steps=self._fitted.has_steps, reset=False)
         encoded = self._fitted.target_transform.applied(draft._encode(y, classes))
+        class_weight = chosen_class_weight(self, settings.own, one_epoch=True)
+        weights, encoded = draft._weighted(sample_weight, rows, encoded, class_weight)
         settings = settings.for_target(encoded)
         settings.loss.check_target(encoded.target)
-        weights = draft._sample_weight(
-            sample_weight, rows, encoded, chosen_class_weight(self, settings.own, one_epoch=True)
-        )
         draft._keep_model(self._fitted.for_stream(settings.loss, encoded))
         rows = draft._fitted.preprocessing.transform(rows)
         is_kept = stream is not None and stream.progress is self._progress
@@ -252,9 +251,9 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         rows = plain_rows(self, X, preprocessing.dtype)
         return validate_data(self, X, reset=False, dtype=preprocessing.dtype, **_ROWS) if rows is None else rows
 
-    def _sample_weight(self, sample_weight, X, encoded, class_weight):
-        """Return what each row counts, or None where all count the same."""
-        return validated_sample_weight(sample_weight, X)
+    def _weighted(self, sample_weight, X, encoded, class_weight):
+        """Return what each row counts, or None where all count the same, and the target with its class weights."""
+        return validated_sample_weight(sample_weight, X), encoded
 
     def _convert(self, inner, X, encoded, target_transform, settings, random_state):
         """Fit the steps before the model, keep the model at its initial weights, return what it is trained on."""

@@ -70,7 +70,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         "log_loss", "hinge", "squared_hinge", "modified_huber" or "perceptron"; "squared_error", "huber",
         "epsilon_insensitive" or "squared_epsilon_insensitive" of the labels -1 and 1; or an instance of
         `skort.objective.LabelHuber`, of another class there, or of `skort.objective.Loss` for a loss of your own.
-        More than two classes are trained together by the softmax of "log_loss", and one against the rest by the others.
+        More than two classes are trained together by the softmax of "log_loss", and one against the rest by the others
+        and by `skort.objective.OneVsRestLogLoss()`.
         A multi-label y has "log_loss", summed over one sigmoid a label, as in `MLPClassifier`.
         `predict_proba` exists for "log_loss" and "modified_huber".
     epsilon : float or "auto", default="auto"
@@ -123,8 +124,9 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by `score`.
     class_weight : dict, "balanced", "auto" or None, default="auto"
         "auto": that of the model inside, or None. Weights of the classes, label -> weight, which the sample weights are
-        multiplied with; a label that is not there has weight 1. "balanced" gives all classes the same total weight.
-        None: all 1.
+        multiplied with; a label that is not there has weight 1. More than two classes, trained one against the rest,
+        have it in their own column only, as in `SGDClassifier` and `LinearSVC` (but for `RidgeClassifier` inside).
+        "balanced" gives all classes the same total weight. None: all 1.
     shuffle : bool, default=True
         Whether every epoch takes the rows in a new random order. More than 131,072 rows are shuffled in windows, each
         of random blocks of consecutive rows, whose rows are dealt out like cards.
@@ -304,8 +306,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
             Numbers, finite; or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Class labels of at least two classes: ints, strings, bools or floats; others, such as dates, are
-            predicted, but have no ONNX. With a `MLPClassifier` in
-            `estimator` it may be multi-label: 1 where a row has a label, 0 elsewhere.
+            predicted, but have no ONNX. With a `MLPClassifier` in `estimator` it may be multi-label: 1 where a row has
+            a label, 0 elsewhere.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
             pipeline in `estimator` are fitted on all rows, without weights.
@@ -388,10 +390,13 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""
         return encoded(y, classes, self.dtype)
 
-    def _sample_weight(self, sample_weight, X, encoded, class_weight):
-        sample_weight = super()._sample_weight(sample_weight, X, encoded, class_weight)
+    def _weighted(self, sample_weight, X, encoded, class_weight):
+        sample_weight, encoded = super()._weighted(sample_weight, X, encoded, class_weight)
         if class_weight is None:
-            return sample_weight
+            return sample_weight, encoded
         if encoded.multi_label:
             raise ValueError("class_weight is for one label a row, and y has several. Use sample_weight.")
-        return with_class_weight(sample_weight, class_weight, encoded.classes, encoded.y)
+        classes, y = encoded.classes, encoded.y
+        if class_weight.of_positives and len(classes) > 2:
+            return sample_weight, encoded._replace(class_weight=class_weight.by_class(classes, y, sample_weight))
+        return with_class_weight(sample_weight, class_weight, classes, y), encoded

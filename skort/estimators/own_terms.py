@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from skort.estimators.sample_weight import ClassWeight
 from skort.objective.base import ScoreLoss
 from skort.objective.penalties import PENALTIES, ModelPenalty, Penalty, Strength
 from skort.user_warning import warn_user
@@ -110,9 +111,9 @@ def _elastic_ratio(l1_ratio, own):
     return own.l1_ratio if own.penalty == "elasticnet" else _L1_RATIO
 
 
-def chosen_class_weight(estimator, own: "OwnObjective", *, one_epoch: bool):
+def chosen_class_weight(estimator, own: "OwnObjective", *, one_epoch: bool) -> ClassWeight | None:
     """
-    Return the class weights of a training: a dict, "balanced" or None.
+    Return the class weights of a training, or None where all classes count the same.
 
     Raises
     ------
@@ -127,7 +128,11 @@ def chosen_class_weight(estimator, own: "OwnObjective", *, one_epoch: bool):
             'class_weight="balanced" needs all rows at once, which partial_fit does not have. Pass a dict: see '
             "sklearn.utils.class_weight.compute_class_weight."
         )
-    return class_weight
+    if class_weight is None:
+        return None
+    loss = chosen_loss(estimator, own, estimator._losses, estimator._default_loss)
+    of_positives = own.weighs_positives and getattr(loss, "one_against_rest", False)
+    return ClassWeight(class_weight, of_positives, own.balances_rows)
 
 
 def warn_of_other_terms(estimator, model, own: "OwnObjective") -> None:

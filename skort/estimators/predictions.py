@@ -105,4 +105,4 @@ class ClassifierPredictions(BaseOrtSGD):
         score = self.decision_function(X)
         if score.ndim == 1:
             return log_expit(np.column_stack([-score, score]))
-        return log_softmax(score, axis=1)
+        return log_softmax(log_expit(score) if self._fitted.loss.one_against_rest else score, axis=1)

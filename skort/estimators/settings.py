@@ -19,6 +19,7 @@ from skort.estimators.hardware import training_device
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty
 from skort.objective.base import ScoreLoss
+from skort.objective.class_weighted import ClassWeighted
 from skort.objective.classification_losses import LogLoss, MultiLabelLogLoss
 from skort.objective.penalties import Penalty
 
@@ -63,6 +64,8 @@ class Settings:
     shuffle : bool
     dtype : str
         "float32" or "float64".
+    class_weight : ndarray of shape (n_classes,) or None, default=None
+        What the rows of each class count in the column of their class, where each is trained against the rest.
     """
 
     given: dict[str, Any]
@@ -77,6 +80,7 @@ class Settings:
     batch_size: int
     shuffle: bool
     dtype: str
+    class_weight: np.ndarray | None = None
 
     @classmethod
     def of(cls, estimator, own: "OwnObjective", size: TrainingSize) -> "Settings":
@@ -130,13 +134,15 @@ class Settings:
 
     def for_target(self, encoded: EncodedTarget) -> "Settings":
         """
-        Return the settings for a target: several labels have a log-loss each.
+        Return the settings for a target: several labels have a log-loss each, and class weights may be of the loss.
 
         Raises
         ------
         ValueError
             Where the loss is no loss of several labels.
         """
+        if encoded.class_weight is not None and self.class_weight is None:
+            return dataclasses.replace(self, class_weight=encoded.class_weight)
         if not encoded.multi_label or isinstance(self.loss, MultiLabelLogLoss):
             return self
         if not isinstance(self.loss, LogLoss):
@@ -171,9 +177,8 @@ class Settings:
         from skort.solvers.base import Problem
 
         names, n_outputs = score_graph.trained, score_graph.n_outputs
-        objective = Objective(
-            self.loss, self.penalty, names.coefficients, n_outputs, score_graph.dtype, names.intercepts
-        )
+        loss = self.loss if self.class_weight is None else ClassWeighted(self.loss, self.class_weight)
+        objective = Objective(loss, self.penalty, names.coefficients, n_outputs, score_graph.dtype, names.intercepts)
         return Problem(score_graph, objective, self.update, batch_size, device or self.device, n_batches)
 
 

@@ -27,6 +27,8 @@ class ScoreLoss(Protocol):
     #: Whether value and gradient take the normalised sample weights, of shape (n_samples, 1), as a third input, and
     #: multiply by them.
     takes_weight: bool
+    #: Whether each column of a score of several classes is a binary problem of its own: that class against the rest.
+    one_against_rest: bool
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return `(score, target) => (loss)`, of shape (n_samples, n_outputs) or (n_samples, 1): differentiable."""
@@ -56,6 +58,7 @@ class TextLoss(BaseEstimator):
     """
 
     takes_weight = False
+    one_against_rest = False
     #: Parameters that the estimators have, too: a loss given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
     _parameter_constraints: dict[str, Any] = {}

@@ -64,6 +64,7 @@ class Loss(BaseEstimator):
     array([2.])
     """
 
+    one_against_rest = False
     _parameter_constraints = {
         "value": _FUNCTION,
         "gradient": [*_FUNCTION, None],

@@ -19,7 +19,6 @@ PRIVATE = "not applicable: reads or writes private attributes of scikit-learn's"
 TOO_LONG = "differs: 500,000 steps of one dense row a fit take minutes; batches of one row are not what skort is for"
 BEST_WEIGHTS = "differs: early_stopping restores the best weights; SGDClassifier keeps the last"
 BEST_LOSS = "differs: best_loss_ is there with early_stopping, too"
-CLASS_WEIGHT = "differs: a class weight counts against the rest, too; SGDClassifier's only for its own class"
 DTYPE = "differs: dtype is a parameter, the type of X does not choose"
 MULTI_OUTPUT = "differs: OrtSGDRegressor takes several outputs"
 ONE_LABEL = "differs: a classifier of one class is refused, as by SGDClassifier"
@@ -44,7 +43,6 @@ NOT_PASSING = {
     "test_sgd.py::test_loss_function_epsilon[*]": CYTHON,
     "test_sgd.py::test_plain_has_no_average_attr[*]": PRIVATE,
     "test_sgd.py::test_validation_mask_correctly_subsets": PRIVATE,
-    "test_sgd.py::test_balanced_weight[*]": CLASS_WEIGHT,
     "test_sgd.py::test_input_format[*SGDRegressor]": MULTI_OUTPUT,
     "test_sgd.py::test_multi_thread_multi_class_and_early_stopping": ORDER,
     "test_sgd.py::test_tol_parameter": ORDER,
