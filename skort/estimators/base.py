@@ -63,6 +63,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         "penalty": [StrOptions({"auto", *PENALTIES}), HasMethods(["strengths"]), None],
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "l1_ratio": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
+        "n_total": [Interval(Integral, 1, None, closed="left"), None],
         "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update", "step_length"])],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "learning_rate": [StrOptions(set(SCHEDULES)), callable],

@@ -85,11 +85,13 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         can give each weight its own strength; an instance has its own `alpha` and `l1_ratio`.
     alpha : float or "auto", default="auto"
         Strength of the penalty, not negative. "auto": that of the model inside, for instance 1 / (C S) of a
-        `LogisticRegression`, with S the sum of the sample weights of the fit, or of the first `partial_fit`; 1e-4 for
-        a penalty that the model inside does not have.
+        `LogisticRegression`, with S the sum of the sample weights of the fit, or of the first `partial_fit` (but see
+        `n_total`); 1e-4 for a penalty that the model inside does not have.
     l1_ratio : float, "auto" or None, default="auto"
         "auto": that of the model inside, or 0.15. Of "elasticnet": between 0 for "l2" and 1 for "l1". Others may have
         None.
+    n_total : int or None, default=None
+        Number of rows of a whole stream, of which a call has only a part: S is so many times their mean sample weight.
     optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
         "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.optimizers`, which may be given with other
@@ -243,6 +245,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         penalty: PenaltyName | Penalty | None = "auto",
         alpha: float | Auto = "auto",
         l1_ratio: float | Auto | None = "auto",
+        n_total: int | None = None,
         optimizer: OptimizerName | Optimizer = "sgd",
         max_grad_norm: float | None = None,
         learning_rate: ScheduleName | Callable[[int], float] = "constant",
@@ -271,7 +274,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         self.solver = solver
         self.loss = loss
         self.epsilon = epsilon
-        self.penalty, self.alpha, self.l1_ratio = penalty, alpha, l1_ratio
+        self.penalty, self.alpha, self.l1_ratio, self.n_total = penalty, alpha, l1_ratio, n_total
         self.optimizer = optimizer
         self.max_grad_norm = max_grad_norm
         self.learning_rate, self.eta0, self.power_t = learning_rate, eta0, power_t
@@ -394,9 +397,4 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         sample_weight, encoded = super()._weighted(sample_weight, X, encoded, class_weight)
         if class_weight is None:
             return sample_weight, encoded
-        if encoded.multi_label:
-            raise ValueError("class_weight is for one label a row, and y has several. Use sample_weight.")
-        classes, y = encoded.classes, encoded.y
-        if class_weight.of_positives and len(classes) > 2:
-            return sample_weight, encoded._replace(class_weight=class_weight.by_class(classes, y, sample_weight))
-        return with_class_weight(sample_weight, class_weight, classes, y), encoded
+        return with_class_weight(sample_weight, class_weight, encoded)

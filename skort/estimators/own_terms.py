@@ -48,6 +48,10 @@ class TrainingSize(NamedTuple):
             n_rows, weight_sum = int(np.count_nonzero(sample_weight)), float(np.sum(sample_weight))
         return cls(weight_sum, weight_sum / n_rows, min(largest, n_rows), target.shape[1])
 
+    def part_of(self, n_total: int | None) -> "TrainingSize":
+        """Return the size of so many rows of the same mean sample weight; itself for None."""
+        return self if n_total is None else self._replace(weight_sum=n_total * self.mean_weight)
+
 
 def chosen_loss(estimator, own: "OwnObjective", losses: dict[str, type], default: str) -> ScoreLoss:
     """
@@ -81,7 +85,7 @@ def chosen_penalty(estimator, own: "OwnObjective", size: TrainingSize) -> Penalt
     Parameters
     ----------
     estimator : BaseOrtSGD
-        Its parameters `penalty`, `alpha` and `l1_ratio`.
+        Its parameters `penalty`, `alpha`, `l1_ratio` and `n_total`.
     own : OwnObjective
         Of the model inside.
     size : TrainingSize
@@ -95,7 +99,7 @@ def chosen_penalty(estimator, own: "OwnObjective", size: TrainingSize) -> Penalt
     if name is None:
         return None
     if isinstance(alpha, str):
-        alpha = _ALPHA if own.penalty is None else own.skort_alpha(*size)
+        alpha = _ALPHA if own.penalty is None else own.skort_alpha(*size.part_of(estimator.n_total))
     ratio = {"l1": 1.0, "l2": 0.0}.get(name)
     if ratio is None:
         ratio = _elastic_ratio(estimator.l1_ratio, own)

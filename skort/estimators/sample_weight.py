@@ -7,6 +7,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
+from skort.estimators.labels import EncodedTarget
+
 __all__ = ["ClassWeight", "validated_sample_weight", "with_class_weight"]
 
 
@@ -80,39 +82,44 @@ class ClassWeight(NamedTuple):
 
 
 def with_class_weight(
-    sample_weight: np.ndarray | None, class_weight: ClassWeight, classes: np.ndarray, y: np.ndarray
-) -> np.ndarray:
+    sample_weight: np.ndarray | None, class_weight: ClassWeight, encoded: EncodedTarget
+) -> tuple[np.ndarray | None, EncodedTarget]:
     """
-    Multiply sample weights by the weights of the rows' classes.
+    Multiply sample weights by the weights of the rows' classes, or keep these with the target.
 
     Parameters
     ----------
     sample_weight : ndarray of shape (n_samples,) or None
     class_weight : ClassWeight
-    classes : ndarray of shape (n_classes,)
-        Sorted.
-    y : ndarray of shape (n_samples,)
-        Labels that are all in `classes`.
+    encoded : EncodedTarget
 
     Returns
     -------
-    sample_weight : ndarray of shape (n_samples,)
+    sample_weight : ndarray of shape (n_samples,) or None
+    encoded : EncodedTarget
+        With `class_weight` where the weights are of positives only.
 
     Raises
     ------
     ValueError
-        As `ClassWeight.by_class` does, and if no row has a positive sample weight.
+        As `ClassWeight.by_class` does, for several labels a row, and if no row has a positive sample weight.
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from skort.estimators.labels import encoded
     >>> from skort.estimators.sample_weight import ClassWeight, with_class_weight
     >>> weights = ClassWeight({"no": 1, "yes": 3}, of_positives=False, balances_rows=False)
-    >>> with_class_weight(None, weights, np.array(["no", "yes"]), np.array(["yes", "no", "no"]))
+    >>> with_class_weight(None, weights, encoded(["yes", "no", "no"], None, "float32"))[0]
     array([3., 1., 1.])
     """
-    weights = class_weight.by_class(classes, y, sample_weight)[np.searchsorted(classes, y)]
+    classes, y = encoded.classes, encoded.y
+    if encoded.multi_label or classes is None:
+        raise ValueError("class_weight is for one label a row, and y has several. Use sample_weight.")
+    by_class = class_weight.by_class(classes, y, sample_weight)
+    if class_weight.of_positives and len(classes) > 2:
+        return sample_weight, encoded._replace(class_weight=by_class)
+    weights = by_class[np.searchsorted(classes, y)]
     weights = weights if sample_weight is None else sample_weight * weights
     if not weights.any():
         raise ValueError(f"class_weight={class_weight.given} and sample_weight leave no row of positive weight.")
-    return weights
+    return weights, encoded
