@@ -158,7 +158,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
 
     def _partial_fit(self, X, y, sample_weight, classes=None):
         if self.early_stopping:
-            raise ValueError("partial_fit does not support early_stopping=True")
+            raise ValueError(
+                "partial_fit does not support early_stopping=True: one epoch has no best one. early_stopping should be "
+                "False with partial_fit."
+            )
         if not hasattr(self, "_fitted"):
             return self._fit(X, y, sample_weight, classes=classes, one_epoch=True)
         check_callbacks(self.callbacks)
@@ -309,7 +312,9 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         progress = outcome.progress
         self._keep_model(self._fitted.with_weights(outcome.weights))
         new_losses = progress.history["objective"][stream.progress.n_epochs :]
-        self.best_loss_ = min([*new_losses, getattr(self, "best_loss_", math.inf)])
+        # As in MLPClassifier: where the score of a validation set decides, no loss is the best.
+        so_far = getattr(self, "best_loss_", None)
+        self.best_loss_ = None if self.early_stopping else min([*new_losses, *([] if so_far is None else [so_far])])
         self.loss_, self.n_iter_, self.t_ = new_losses[-1], progress.n_epochs, progress.n_updates
         self.solver_ = stream.solver_name
         self._progress, self._settings = progress, stream.settings

@@ -180,8 +180,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         The objective of each epoch: the mean over its batches, each before its update.
     loss_ : float
         The objective of the last epoch.
-    best_loss_ : float
-        The smallest objective of an epoch.
+    best_loss_ : float or None
+        The smallest objective of an epoch; None with `early_stopping`, as in `MLPClassifier`.
     validation_scores_ : list of float or None
         The validation score after each epoch; None without a validation set.
     best_validation_score_ : float or None

@@ -129,8 +129,10 @@ def chosen_class_weight(estimator, own: "OwnObjective", *, one_epoch: bool) -> C
         class_weight = own.class_weight
     if one_epoch and class_weight == "balanced":
         raise ValueError(
-            'class_weight="balanced" needs all rows at once, which partial_fit does not have. Pass a dict: see '
-            "sklearn.utils.class_weight.compute_class_weight."
+            "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' weights, use "
+            "compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a large enough sample "
+            "of the full training set target to properly estimate the class frequency distributions. Pass the "
+            "resulting weights as the class_weight parameter."
         )
     if class_weight is None:
         return None

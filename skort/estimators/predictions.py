@@ -16,7 +16,7 @@ def _gives_probabilities(classifier):
     """Return True if the loss (after a fit, that of the fit) gives probabilities; otherwise raise AttributeError."""
     loss = classifier._fitted.loss if hasattr(classifier, "_fitted") else loss_before_fit(classifier)
     if "classifier" not in getattr(loss, "estimator_types", ()) or loss.inverse_link_function(1) is None:
-        raise AttributeError(f"probabilities are not available for loss={classifier.loss!r}.")
+        raise AttributeError(f"probability estimates are not available for loss={classifier.loss!r}.")
     return True
 
 
