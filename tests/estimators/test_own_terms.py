@@ -222,7 +222,7 @@ def test_a_stream_of_n_total_rows_has_the_penalty_of_one_fit(inner, y):
     weights = np.tile([0.5, 2.0, 1.1], 50)
     cls = OrtSGDClassifier if y is THREE else OrtSGDRegressor
     options = {"tol": None, "eta0": 0.01, "learning_rate": "constant", "random_state": 0}
-    options |= {"max_iter": 1, "shuffle": False, "batch_size": 15}
+    options |= {"max_iter": 1, "shuffle": False, "batch_size": 15, "standardize": False}
     classes = {"classes": [0, 1, 2]} if y is THREE else {}
     fitted = cls(inner, **options).fit(X, y, weights)
     stream, short = cls(inner, n_total=150, **options), cls(inner, **options)
