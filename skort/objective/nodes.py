@@ -1,14 +1,14 @@
 """The objective as ONNX nodes that a solver adds to the graph of a raw score."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from onnx.helper import make_tensor_value_info
 
 from skort.objective.base import ScoreLoss
 from skort.objective.penalties import Penalty, Strength, l1_text, l2_gradient_text, l2_text
-from skort.objective.repeated import repeated_constants
-from skort.onnx_text import function, onnx_dtype
+from skort.onnx_text import onnx_dtype
 
 __all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "SMOOTH", "TARGET", "Objective"]
 
@@ -78,6 +78,13 @@ class Objective:
         """What the sample weights of a batch sum to where all rows count the same."""
         return self.loss.weight_scale(self.n_outputs)
 
+    @property
+    def loss_key(self) -> tuple[Any, ...]:
+        """What the value of the loss depends on, as a hashable value."""
+        value = self.loss.value_function(self.n_outputs)
+        source = value if isinstance(value, str) else value.SerializeToString()
+        return source, self.loss.takes_weight, self.n_outputs, np.dtype(self.dtype).str
+
     def inputs(self, batch_size):
         """Return the graph inputs `TARGET` and `SAMPLE_WEIGHT` of a batch."""
         element_type = onnx_dtype(self.dtype)
@@ -129,7 +136,7 @@ class Objective:
             fragment.node("Mul", ["skort_gradient", sample_weight], [SCORE_GRADIENT])
 
     def _call(self, fragment, source, inputs, result):
-        fragment.call_as_is(repeated_constants(function(source, self.dtype)), inputs, [result])
+        fragment.call_elementwise(source, inputs, [result], self.n_outputs)
 
     def add_weight_gradient(self, fragment, weight, data_gradient, gradient):
         """Add the nodes that compute `gradient`: `data_gradient` plus the l2 term's derivative by `weight`."""

@@ -18,6 +18,7 @@ from skort.estimators import hardware
 from skort.estimators.hardware import n_threads
 from skort.exceptions import RuntimeNotAvailableError
 from skort.runtime.device import Device
+from skort.runtime.kept import forget
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 5)).astype(np.float32)
@@ -54,7 +55,7 @@ def threads(monkeypatch):
     for module in ("sessions", "step_session", "training_session"):
         monkeypatch.setattr(f"skort.runtime.{module}.session_options", watched)
     # Small trainings share their sessions.
-    skort.runtime.step_session._shared_session.cache_clear()
+    forget()
     return made
 
 
