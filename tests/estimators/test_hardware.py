@@ -63,8 +63,8 @@ def threads(monkeypatch):
 def test_every_session_has_so_many_threads(solver, n_jobs, n, threads):
     model = short(solver=solver, n_jobs=n_jobs).fit(X, Y, X_val=MANY, y_val=MANY[:, 0] > 0)
     model.predict(MANY)
-    # Of the training, the validation and the prediction; some solvers differentiate with sessions of their own.
-    assert len(threads) >= 3
+    # Of the training, and of validation and prediction; some solvers differentiate with sessions of their own.
+    assert len(threads) >= 2
     assert set(threads) == {n}
 
 
