@@ -23,7 +23,7 @@ __all__ = [
     "check_callbacks",
 ]
 
-HOOKS = ("on_train_begin", "on_batch_end", "on_epoch_end", "on_train_end")
+HOOKS = ("on_train_begin", "on_train_restart", "on_batch_end", "on_epoch_end", "on_train_end")
 Hook: TypeAlias = Callable[[Training], None]
 
 
@@ -36,6 +36,9 @@ class Callback(Protocol):
 
     def on_train_begin(self, training: Training) -> None:
         """Run before the first epoch of `fit`, and before each `partial_fit`."""
+
+    def on_train_restart(self, training: Training) -> None:
+        """Run where the training begins again at a tenth of the learning rate: its epochs so far are forgotten."""
 
     def on_batch_end(self, training: Training) -> None:
         """Run after every update."""
@@ -181,6 +184,10 @@ class EarlyStopping(BaseEstimator):
     def on_train_begin(self, training: Training) -> None:
         """Forget the last training."""
         self._best, self._n_bad, self._n_seen = math.inf, 0, 0
+
+    def on_train_restart(self, training: Training) -> None:
+        """Forget the epochs so far."""
+        self.on_train_begin(training)
 
     def on_epoch_end(self, training: Training) -> None:
         """Count the epochs without improvement."""
@@ -340,6 +347,11 @@ class ProgressBar(BaseEstimator):
         if self._bar is not None:
             self._bar.set_postfix(objective=f"{training.history['objective'][-1]:.4g}", refresh=False)
             self._bar.update()
+
+    def on_train_restart(self, training: Training) -> None:
+        """Begin the bar anew."""
+        if self._bar is not None:
+            self._bar.reset()
 
     def on_train_end(self, training: Training) -> None:
         """Close the bar."""

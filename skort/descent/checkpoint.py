@@ -12,12 +12,13 @@ from sklearn.utils._param_validation import Interval
 
 from skort.descent.history import History
 from skort.descent.progress import Progress
+from skort.descent.standardization import Standardization
 from skort.descent.training import Training
 
 __all__ = ["Checkpoint", "load_progress", "save_progress"]
 
 # The prefixes of the arrays' names in the file.
-_SOLVER, _BEST = "solver/", "best/"
+_SOLVER, _BEST, _STANDARDIZATION = "solver/", "best/", "standardization/"
 
 
 class Checkpoint(BaseEstimator):
@@ -90,12 +91,15 @@ def save_progress(progress: Progress, path: str | os.PathLike) -> None:
     path = pathlib.Path(path)
     arrays = {f"{_SOLVER}{name}": array for name, array in (progress.solver or {}).items()}
     arrays |= {f"{_BEST}{name}": array for name, array in (progress.best or {}).items()}
+    if progress.standardization is not None:
+        arrays |= {f"{_STANDARDIZATION}{name}": a for name, a in progress.standardization.arrays().items()}
     others = {
         "n_updates": progress.n_updates,
         "n_falls": progress.n_falls,
         "stopped": progress.stopped,
         "random_state": progress.random_state,
         "history": progress.rows(),
+        "rate_scale": progress.rate_scale,
     }
     unfinished = path.with_name(path.name + ".tmp")
     with unfinished.open("wb") as file:
@@ -124,9 +128,9 @@ def load_progress(path: str | os.PathLike) -> Progress:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             others = json.loads(str(arrays["json"]))
-            solver, best = (
+            solver, best, standardization = (
                 {name.removeprefix(part): arrays[name] for name in arrays.files if name.startswith(part)}
-                for part in (_SOLVER, _BEST)
+                for part in (_SOLVER, _BEST, _STANDARDIZATION)
             )
         history = History(others.pop("history"))
         return Progress(
@@ -135,6 +139,7 @@ def load_progress(path: str | os.PathLike) -> Progress:
             history=history,
             n_epochs=history.n_epochs,
             columns=tuple(history),
+            standardization=Standardization.of_arrays(standardization),
             **others,
         )
     except (AttributeError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:

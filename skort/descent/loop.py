@@ -8,10 +8,9 @@ import numpy as np
 
 from skort.descent.callbacks import CallbackError, Hooks
 from skort.descent.progress import Progress
-from skort.descent.schedules import rate
 from skort.descent.training import Training
 
-__all__ = ["Outcome", "minimise"]
+__all__ = ["DivergedError", "Outcome", "minimise"]
 
 # A loss that is so many times that of the first epoch, or 1, overflows in float32; float64 is to say the same.
 _FAR = 1e38
@@ -30,11 +29,21 @@ class Outcome:
         Everything that another training goes on from.
     error : BaseException or None
         A `KeyboardInterrupt`, or the error of a callback, that ended the training early.
+    no_better : bool, default=False
+        Whether the training ended at a larger objective than that of its initial weights.
+    first_eta : float or None, default=None
+        Learning rate of the first update; None where there was none.
     """
 
     weights: dict[str, np.ndarray]
     progress: Progress
     error: BaseException | None
+    no_better: bool = False
+    first_eta: float | None = None
+
+
+class DivergedError(ValueError):
+    """A training whose loss or weights are not finite."""
 
 
 def minimise(training: Training) -> Outcome:
@@ -52,9 +61,10 @@ def minimise(training: Training) -> Outcome:
 
     Raises
     ------
+    DivergedError
+        If the mean objective of an epoch, or a weight at its end, is not finite, and no restart is left.
     ValueError
-        If the mean objective of an epoch, or a weight at its end, is not finite, or if the schedule does not return a
-        learning rate.
+        If the schedule does not return a learning rate.
     BaseException
         A `KeyboardInterrupt` or the error of a callback before the end of the first epoch.
     """
@@ -68,7 +78,7 @@ def minimise(training: Training) -> Outcome:
         end_error = hooks.end()
     training.take_best()
     training.history.truncate(training.n_epochs)
-    return Outcome(training.weights(), training.progress(), error or end_error)
+    return Outcome(training.weights(), training.progress(), error or end_error, training.no_better, training.first_eta)
 
 
 def _run(training, hooks):
@@ -76,19 +86,32 @@ def _run(training, hooks):
     try:
         training.solver.batch.begin(training.batches.data)
         hooks.begin()
-        on_epoch_end, on_batch_end = hooks.each("on_epoch_end"), hooks.each("on_batch_end")
-        one_more, max_iter = training.n_epochs + 1, training.max_iter
-        # Even if a callback stops it at the beginning, a fit has at least one epoch and a `partial_fit` makes its own.
-        least, most = (one_more, one_more) if max_iter is None else (1, max_iter)
-        while training.n_epochs < least or (training.n_epochs < most and not training.stopped):
-            _make_epoch(training, hooks, on_batch_end)
-            training.end_epoch()
-            hooks.call(on_epoch_end)
+        while not _make_epochs(training, hooks):
+            hooks.call(hooks.each("on_train_restart"))
     except KeyboardInterrupt as interrupt:
         return interrupt
     except CallbackError as error:
         return error.__cause__
     return None
+
+
+def _make_epochs(training, hooks):
+    """Make all epochs; return whether that is the end, or the training goes back to its start."""
+    on_epoch_end, on_batch_end = hooks.each("on_epoch_end"), hooks.each("on_batch_end")
+    one_more, max_iter = training.n_epochs + 1, training.max_iter
+    # Even if a callback stops it at the beginning, a fit has at least one epoch and a `partial_fit` makes its own.
+    least, most = (one_more, one_more) if max_iter is None else (1, max_iter)
+    try:
+        while training.n_epochs < least or (training.n_epochs < most and not training.stopped):
+            _make_epoch(training, hooks, on_batch_end)
+            training.end_epoch()
+            hooks.call(on_epoch_end)
+    except DivergedError:
+        if not training.restart():
+            raise
+        return False
+    training.no_better = training.is_no_better()
+    return not (training.no_better and training.restart())
 
 
 def _make_epoch(training, hooks, on_batch_end):
@@ -98,7 +121,7 @@ def _make_epoch(training, hooks, on_batch_end):
     # A diverging training overflows: the error below reports it, numpy's warnings need not.
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         _make_steps(training, hooks, on_batch_end)
-        objective, loss = solver.means()
+        objective, loss = training.means()
         if not math.isfinite(objective):
             raise _diverged("loss became infinite or NaN", training)
         first = next(iter(training.history.get("objective", ())), objective)
@@ -113,26 +136,28 @@ def _make_epoch(training, hooks, on_batch_end):
         eta=training.eta,
         gradient_norm=gradient_norm,
         seconds=time.perf_counter() - begin,
+        **({"restarts": training.n_restarts} if training.n_restarts else {}),
     )
 
 
 def _make_steps(training, hooks, on_batch_end):
     """Make the updates of one epoch."""
-    step, schedule, t = training.solver.step, training.schedule, training.n_updates
+    step, rate, t = training.solver.step, training.rate, training.n_updates
     for share in training.batches.epoch(training.solver.batch):
         t += 1
-        eta = rate(schedule, t)
+        eta = rate(t)
         step(eta, share)
+        if t == 1:
+            training.first_eta, training.first_objective = eta, training.batch_objective()
         if on_batch_end:
-            training.n_updates, training.eta, training.objective = t, eta, training.solver.objective()
+            training.n_updates, training.eta, training.objective = t, eta, training.batch_objective()
             if not math.isfinite(training.objective):
                 raise _diverged("loss became infinite or NaN", training)
             hooks.call(on_batch_end)
-    training.n_updates, training.eta, training.objective = t, eta, training.solver.objective()
+    training.n_updates, training.eta, training.objective = t, eta, training.batch_objective()
 
 
 def _diverged(what, training):
-    return ValueError(
-        f"Training diverged: the {what} in epoch {training.n_epochs + 1}, at a learning rate of {training.eta:.3g}. "
-        "Scale the data, for instance with StandardScaler, or lower eta0."
+    return DivergedError(
+        f"Training diverged: the {what} in epoch {training.n_epochs + 1}, at a learning rate of {training.eta:.3g}."
     )

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from skort.descent.history import History
+from skort.descent.standardization import Standardization
 
 __all__ = ["Progress"]
 
@@ -39,6 +40,13 @@ class Progress:
         The columns of the history.
     best : dict of str to ndarray or None, default=None
         Like `solver`, after the epoch whose weights the training will end with.
+    standardization : Standardization or None, default=None
+        That of the variables of `solver` and `best`.
+    rate_scale : float, default=1.0
+        What the rates of the schedule are multiplied by.
+    row_norm : float, default=0.0
+        Largest squared norm of a row of the standardized X so far, where the learning rate comes from the data; zero
+        where it is not known.
     """
 
     solver: dict[str, np.ndarray] | None
@@ -50,11 +58,14 @@ class Progress:
     n_epochs: int
     columns: tuple[str, ...]
     best: dict[str, np.ndarray] | None = None
+    standardization: Standardization | None = None
+    rate_scale: float = 1.0
+    row_norm: float = 0.0
 
     @classmethod
-    def start(cls, random_state: np.random.RandomState) -> "Progress":
+    def start(cls, random_state: np.random.RandomState, **others: Any) -> "Progress":
         """Return the progress before the first update, with the present state of a random generator."""
-        return cls(None, 0, 0, False, random_state.get_state(legacy=False), History(), 0, ())
+        return cls(None, 0, 0, False, random_state.get_state(legacy=False), History(), 0, (), **others)
 
     def generator(self) -> np.random.RandomState:
         """Return a new random generator in the state `random_state`."""

@@ -223,12 +223,15 @@ class Adaptive(Schedule):
 
     .. math:: \eta(t) = \frac{\eta_0}{5^k}
 
-    after k plateaus of `n_iter_no_change` epochs. Training ends at the first plateau whose rate is 1e-6 or less, as in
-    `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")`.
+    after k plateaus of `n_iter_no_change` epochs, as in `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")`.
+    Training ends at the plateau after `max_falls` falls, whatever the size of the rate; scikit-learn's ends where it is
+    1e-6 or less.
 
     Parameters
     ----------
     eta0 : float, default=0.01
+    max_falls : int, default=4
+        The largest k.
 
     Examples
     --------
@@ -238,20 +241,21 @@ class Adaptive(Schedule):
     >>> while schedule.on_bad_epochs():
     ...     etas.append(schedule(t=100))
     >>> etas[:3], len(etas)
-    ([0.1, 0.02, 0.004], 9)
+    ([0.1, 0.02, 0.004], 5)
 
     >>> import matplotlib.pyplot as plt  # doctest: +SKIP
     >>> _ = plt.semilogy(etas, "o")  # doctest: +SKIP
     """
 
     shared_parameters = ("eta0",)
-    _parameter_constraints = {"eta0": _POSITIVE}
+    _parameter_constraints = {"eta0": _POSITIVE, "max_falls": [Interval(Integral, 0, None, closed="left")]}
 
     #: k: how often the rate has fallen. A clone starts again at 0; a copy or a pickle keeps the number.
     _n_falls = 0
 
-    def __init__(self, eta0: float = 0.01):
+    def __init__(self, eta0: float = 0.01, max_falls: int = 4):
         self.eta0 = eta0
+        self.max_falls = max_falls
 
     def largest_rate(self) -> float:
         """Return the largest learning rate of all updates."""
@@ -263,7 +267,7 @@ class Adaptive(Schedule):
 
     def on_bad_epochs(self) -> bool:
         """Lower the rate; return whether the training goes on."""
-        if self(t=1) <= 1e-6:
+        if self._n_falls >= self.max_falls:
             return False
         self._n_falls += 1
         return True

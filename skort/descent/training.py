@@ -1,15 +1,20 @@
 """A training while it runs: what the loop changes, and what callbacks see."""
 
+import copy
 import dataclasses
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skort.descent.batches import Batch, Batches
 from skort.descent.progress import Progress
+from skort.descent.schedules import rate
 
-__all__ = ["ModelView", "Stepper", "Training"]
+__all__ = ["ModelView", "Stepper", "Training", "TrainingVariables"]
+
+_MOST_RESTARTS = 3
 
 
 class Stepper(Protocol):
@@ -66,6 +71,16 @@ class ModelView(Protocol):
         """Return the fitted estimator with these weights, for data as `fit` takes it. The caller may keep it."""
 
 
+class TrainingVariables(Protocol):
+    """What weights and objectives of a training are in the units of the model."""
+
+    def model_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the weights of the model, from those of the training."""
+
+    def objective(self, value: float) -> float:
+        """Return an objective, or loss, of the training in the units of the model's."""
+
+
 class Training:
     """
     A training while it runs.
@@ -78,9 +93,13 @@ class Training:
         Its random generator is the training's own.
     schedule : callable
         Number of the update, from 1 -> learning rate. It may have a method `on_bad_epochs`, which lowers the rate and
-        returns True, or returns False if the training is to end.
+        returns True, or returns False if the training is to end. It is copied.
     progress : Progress
         Everything that the training goes on from.
+    variables : TrainingVariables
+        Of the solver.
+    can_restart : bool, default=False
+        Whether a training that fails begins again at a tenth of the learning rate.
     max_iter : int or None
         Total number of epochs to end with. None: one more epoch.
     callbacks : sequence of Callback, default=()
@@ -94,6 +113,14 @@ class Training:
         Number of updates made, earlier calls included.
     eta : float
         Learning rate of the last update.
+    first_eta : float or None
+        Learning rate of the first update.
+    first_objective : float or None
+        Objective of the first batch, before any update.
+    n_restarts : int
+        How often the training began again at a tenth of the learning rate.
+    no_better : bool
+        Whether the training has ended at a larger objective than that of its initial weights.
     objective : float
         Objective of the last batch, before its update.
     max_iter : int or None
@@ -108,14 +135,18 @@ class Training:
         batches: Batches,
         schedule: Any,
         progress: Progress,
+        variables: TrainingVariables,
         *,
         max_iter: int | None,
+        can_restart: bool = False,
         callbacks: Sequence[Any] = (),
         view: ModelView | None = None,
     ):
         self.solver = solver
         self.batches = batches
-        self.schedule = schedule
+        self._first_schedule = schedule
+        self.schedule = _copied(schedule)
+        self._variables = variables
         self.max_iter = max_iter
         self.callbacks = callbacks
         self._view: Any = view
@@ -124,8 +155,16 @@ class Training:
         self._n_falls = 0
         self._fall_to(progress.n_falls)
         self._best = progress.best
+        self._rate_scale = progress.rate_scale
+        self._standardization, self._row_norm = progress.standardization, progress.row_norm
         self.eta = self.objective = float("nan")
-        self.stopped = False
+        self.first_eta: float | None = None
+        self.first_objective: float | None = None
+        self.stopped = self.no_better = False
+        self._can_restart = can_restart
+        self.n_restarts = _last(self.history.get("restarts"))
+        # A `partial_fit` is never compared with its beginning.
+        self._start = None if max_iter is None else solver.state()
         self._last_epoch: Progress | None = None
         # Only an epoch draws from the generator, and asking for its state takes as long as two steps.
         self._random_state = progress.random_state
@@ -149,8 +188,49 @@ class Training:
         return self._view.prepare(X)
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return a copy of the trained weights, by name."""
-        return self.solver.weights()
+        """Return a copy of the trained weights, by name, in the units of the model."""
+        return self._variables.model_weights(self.solver.weights())
+
+    def rate(self, t: int) -> float:
+        """Return the learning rate of update number `t`."""
+        return self._rate_scale * rate(self.schedule, t)
+
+    def means(self) -> tuple[float, float]:
+        """Return objective and loss, each the mean over all steps since the last call, in the units of the model."""
+        objective, loss = self.solver.means()
+        return self._variables.objective(objective), self._variables.objective(loss)
+
+    def batch_objective(self) -> float:
+        """Return the objective on the last batch before its update, in the units of the model."""
+        return self._variables.objective(self.solver.objective())
+
+    def is_no_better(self) -> bool:
+        """Return whether the last epoch's objective is above that of the initial weights, which takes an epoch."""
+        if self._start is None or self.first_objective is None or self.history["objective"][-1] <= self.first_objective:
+            return False
+        state, generator = self.solver.state(), copy.deepcopy(self.batches.random_state)
+        self.solver.restore(self._start)
+        for share in self.batches.epoch(self.solver.batch):
+            self.solver.step(0.0, share)
+        objective, _ = self.means()
+        self.solver.restore(state)
+        self.batches.random_state = generator
+        return self.history["objective"][-1] > objective
+
+    def restart(self) -> bool:
+        """Go back to the initial weights and a tenth of the learning rate, if the rate may be changed; return that."""
+        if not self._can_restart or self._start is None or self.n_restarts == _MOST_RESTARTS:
+            return False
+        self.n_restarts += 1
+        self._rate_scale /= 10
+        self.solver.restore(self._start)
+        self.solver.means()
+        self.schedule = _copied(self._first_schedule)
+        self.n_updates = self._n_falls = 0
+        self.history.truncate(0)
+        self.stopped = self.no_better = False
+        self._best = self._last_epoch = None
+        return True
 
     def stop(self) -> None:
         """End the training after this epoch."""
@@ -179,17 +259,34 @@ class Training:
             self.n_epochs,
             tuple(self.history),
             self._best,
+            self._standardization,
+            self._rate_scale,
+            self._row_norm,
         )
 
     def restore(self, progress: Progress) -> None:
-        """Go on from another progress of at least one epoch. An interruption goes back to it."""
+        """
+        Go on from another progress of at least one epoch. An interruption goes back to it.
+
+        Raises
+        ------
+        ValueError
+            Where it is that of a training on other data.
+        """
         assert progress.solver is not None  # It has an epoch.
+        if progress.standardization != self._standardization:
+            raise ValueError(
+                "The checkpoint is that of a training on other data, or with another value of standardize: the means "
+                "and scales of its columns are others."
+            )
         self.solver.restore(progress.solver)
         self.n_updates = progress.n_updates
         self._fall_to(progress.n_falls)
         self.stopped = progress.stopped
         self.batches.random_state, self._random_state = progress.generator(), progress.random_state
         self.history = progress.rows()
+        self._rate_scale = progress.rate_scale
+        self.n_restarts = _last(self.history.get("restarts"))
         self._best = progress.best
         self._last_epoch = progress
 
@@ -217,3 +314,13 @@ class Training:
         for _ in range(n_falls - self._n_falls):
             self.schedule.on_bad_epochs()
         self._n_falls = n_falls
+
+
+def _copied(schedule):
+    """Return a copy of a schedule whose rate may fall; a function as it is."""
+    return copy.deepcopy(schedule) if isinstance(schedule, BaseEstimator) else schedule
+
+
+def _last(column):
+    """Return the last number of a column, 0 where there is none."""
+    return int(column[-1]) if column else 0

@@ -95,18 +95,18 @@ class Update:
         if terms.l1 is not None:
             rule = AccumulatedL1(rule, terms.l1, terms.n_steps)
         # After the l1 term: the proximal step of both is the threshold, divided.
-        if terms.l2 is not None and self.is_stiff(terms):
-            rule = ImplicitL2(rule, terms.l2, self._gain)
+        if terms.l2 is not None and self.gain is not None and self.is_stiff(terms):
+            rule = ImplicitL2(rule, terms.l2, self.gain)
         return Averaged(rule, self.average) if self.average else rule
 
     def is_stiff(self, terms: Terms) -> bool:
         """Return whether the l2 term of any weight may need an implicit step, see `ImplicitL2`."""
-        if terms.l2 is None or self._gain is None:
+        if terms.l2 is None or self.gain is None:
             return False
-        return self.largest_rate is None or bool(np.max(terms.l2) * self._gain * self.largest_rate > 1)
+        return self.largest_rate is None or bool(np.max(terms.l2) * self.gain * self.largest_rate > 1)
 
     @property
-    def _gain(self):
+    def gain(self) -> float | None:
         """The length of a step at the learning rate one, where this is the same for all steps; None where not."""
         # Adam bounds its steps itself, and what other optimizers do is not known.
         if not isinstance(self.optimizer, (SGD, Momentum)):

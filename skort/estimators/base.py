@@ -13,11 +13,12 @@ from sklearn.utils._param_validation import HasMethods, Interval, InvalidParamet
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skort.descent.callbacks import check_callbacks
+from skort.descent.loop import DivergedError
 from skort.descent.optimizers import OPTIMIZERS
-from skort.descent.progress import Progress
 from skort.descent.schedules import SCHEDULES
+from skort.estimators.beginning import begin, go_on
 from skort.estimators.callback_list import callback_list
-from skort.estimators.ending import report
+from skort.estimators.ending import explained, report
 from skort.estimators.fitted_attributes import FittedAttributes
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import predicting_device
@@ -66,7 +67,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update", "step_length"])],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "learning_rate": [StrOptions(set(SCHEDULES)), callable],
-        "eta0": [Interval(Real, 0, None, closed="neither")],
+        "eta0": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "power_t": [Interval(Real, 0, None, closed="left")],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -76,6 +77,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "scoring": [str, callable, None],
         "shuffle": ["boolean"],
+        "standardize": [StrOptions({"auto"}), "boolean"],
         "trainable": [str, list, tuple, None],
         "dtype": [StrOptions({"float32", "float64"})],
         # Which ones there are is known to the runtime: the name is checked in fit.
@@ -136,23 +138,36 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         size = TrainingSize.of(encoded.target, weights, self.batch_size)
         settings = Settings.of(self, own, size).for_target(encoded)
         settings.loss.check_target(encoded.target)
-        rows = draft._convert(inner, rows, encoded, target_transform, settings, generator)
+        fitted, rows = draft._convert(inner, rows, encoded, target_transform, settings, generator)
+        loss_weights = settings.loss.initial_weights(encoded.target, weights, inner.fitted_model)
+        draft._inside = self._what_is_inside()
+        draft._keep_model(fitted.with_loss_weights(loss_weights))
+        is_drawn = not inner.is_fitted
         if self.warm_start and hasattr(self, "_fitted"):
             draft._keep_model(draft._fitted.going_on_from(self._fitted))
+            is_drawn = False
         if any(values is not None for values in init):
             draft._keep_model(draft._fitted.starting_at(*init))
-        batches = settings.batches(rows, encoded.target, weights, generator)
-        progress = Progress.start(generator)
+            is_drawn = False
+        data = rows, encoded.target, weights
+        progress, score_graph = begin(settings, draft._fitted.score_graph, data, generator, is_drawn=is_drawn)
+        draft._keep_model(draft._fitted.with_score_graph(score_graph))
+        variables = settings.variables(score_graph, progress.standardization)
+        batches = settings.batches(rows, variables.target(encoded.target), weights, generator)
         # The rows of one call say nothing about those of a stream.
         n_batches = None if one_epoch else batches.n_batches
-        stream = Stream.begin(settings, draft._fitted.score_graph, batches.batch_size, progress, n_batches)
-        callbacks = [*callback_list(self, scoring, one_epoch=one_epoch), *theirs]
-        outcome = draft._train(stream, batches, callbacks, one_epoch=one_epoch)
+        stream = Stream.begin(settings, draft._fitted, batches.batch_size, progress, n_batches)
+        unit = variables.in_units.unit
+        callbacks = [*callback_list(self, scoring, unit=unit, one_epoch=one_epoch), *theirs]
+        try:
+            outcome = draft._train(stream, batches, callbacks, one_epoch=one_epoch)
+        except DivergedError as error:
+            raise explained(error, progress, data) from None
         self._take_over(draft)
         if not inner.is_fitted:
             warn_of_other_terms(self, inner.model, own)
         advance(self.random_state, self._progress.random_state)
-        report(self, outcome, one_epoch=one_epoch)
+        report(self, outcome, data, one_epoch=one_epoch)
         return self
 
     def _partial_fit(self, X, y, sample_weight, classes=None):
@@ -177,16 +192,24 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         )
         draft._keep_model(self._fitted.for_stream(settings.loss, encoded))
         rows = draft._fitted.preprocessing.transform(rows)
-        is_kept = stream is not None and stream.progress is self._progress
-        generator = stream.generator() if is_kept else self._progress.generator()
-        batches = settings.batches(rows, encoded.target, weights, generator)
-        if stream is None or not stream.goes_on(settings, batches.batch_size, self._progress):
-            stream = Stream.begin(settings, draft._fitted.score_graph, batches.batch_size, self._progress)
+        data = rows, encoded.target, weights
+        progress = go_on(settings, draft._fitted, self._progress, data)
+        if stream is not None and stream.progress is self._progress:
+            generator, stream = stream.generator(), stream.from_there(progress)
+        else:
+            generator, stream = progress.generator(), None
+        variables = settings.variables(draft._fitted.score_graph, progress.standardization)
+        batches = settings.batches(rows, variables.target(encoded.target), weights, generator)
+        if stream is None or not stream.goes_on(settings, batches.batch_size):
+            stream = Stream.begin(settings, draft._fitted, batches.batch_size, progress)
         # A training that fails keeps no solver.
         self._stream.take()
-        outcome = draft._train(stream, batches, callback_list(self, one_epoch=True), one_epoch=True)
+        try:
+            outcome = draft._train(stream, batches, callback_list(self, one_epoch=True), one_epoch=True)
+        except DivergedError as error:
+            raise explained(error, progress, data) from None
         self._take_over(draft)
-        report(self, outcome, one_epoch=True)
+        report(self, outcome, data, one_epoch=True)
         return self
 
     def _own_objective(self, model):
@@ -257,7 +280,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         return validated_sample_weight(sample_weight, X)
 
     def _convert(self, inner, X, encoded, target_transform, settings, random_state):
-        """Fit the steps before the model, keep the model at its initial weights, return what it is trained on."""
+        """Fit the steps before the model; return the model at its initial weights, and what it is trained on."""
         from skort.graphs.score_graph import ScoreSpec
 
         n_outputs = encoded.target.shape[1]
@@ -280,9 +303,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
             target_transform,
         )
         fitted.warn_without_onnx()
-        self._inside = self._what_is_inside()
-        self._keep_model(fitted)
-        return X
+        return fitted, X
 
     def _keep_model(self, fitted):
         """Keep a model, and the attributes that show it."""
@@ -292,6 +313,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         linear = fitted.linear_weights()
         if linear is not None:
             self.coef_, self.intercept_ = linear
+        for name, value in fitted.loss_attributes().items():
+            setattr(self, name, value)
 
     def _with_model(self, fitted):
         """Return a copy that has another model."""
@@ -312,6 +335,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         self.best_loss_ = min([*new_losses, getattr(self, "best_loss_", math.inf)])
         self.loss_, self.n_iter_, self.t_ = new_losses[-1], progress.n_epochs, progress.n_updates
         self.solver_ = stream.solver_name
+        if outcome.first_eta is not None:
+            self.eta0_ = outcome.first_eta
         self._progress, self._settings = progress, stream.settings
         self._batch_size, self._n_batches = batches.batch_size, stream.problem.n_batches
         self._stream = Transient()

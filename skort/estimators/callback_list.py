@@ -8,7 +8,9 @@ from skort.estimators.validation_set import VALIDATION_SCORE
 __all__ = ["callback_list"]
 
 
-def callback_list(estimator: Any, scoring: EpochScoring | None = None, *, one_epoch: bool = False) -> list[Any]:
+def callback_list(
+    estimator: Any, scoring: EpochScoring | None = None, *, unit: float = 1.0, one_epoch: bool = False
+) -> list[Any]:
     """
     Return the callbacks of a training, in their order.
 
@@ -17,6 +19,8 @@ def callback_list(estimator: Any, scoring: EpochScoring | None = None, *, one_ep
     estimator : BaseOrtSGD
     scoring : EpochScoring or None, default=None
         The callback that scores the validation set.
+    unit : float, default=1.0
+        What `tol` of the objective is in.
     one_epoch : bool, default=False
         Whether this is the training of a `partial_fit`: nothing stops it, and no bar shows it.
     """
@@ -27,7 +31,7 @@ def callback_list(estimator: Any, scoring: EpochScoring | None = None, *, one_ep
     stopping = EarlyStopping(
         VALIDATION_SCORE if early else "objective",
         patience=estimator.n_iter_no_change,
-        tol=estimator.tol,
+        tol=estimator.tol if early or estimator.tol is None else estimator.tol * unit,
         restore_best=early,
     )
     # A bar or lines come last: they show what the others have added to the history.

@@ -96,13 +96,17 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         at the same learning rate; "adam" suits one of 0.001 to 0.01.
     max_grad_norm : float or None, default=None
         A gradient whose Euclidean norm over all weights is larger is shortened to this norm. Not for solver "session".
-    learning_rate : {"constant", "invscaling", "optimal", "adaptive"} or callable, default="constant"
-        "constant" for :math:`\eta = eta0`, "invscaling" for :math:`\eta = eta0 / t^{power\_t}`, "optimal" for
-        :math:`\eta = 1 / (\alpha (t_0 + t - 1))` with :math:`t_0 = \alpha^{-3/4}`, where t counts the updates from 1;
-        "adaptive" for `eta0`, and a fifth of it whenever the training would end because of `tol`, down to 1e-6. Or any
-        function of t, such as `Cosine()` and `Warmup()` of `skort.schedules`.
-    eta0 : float, default=0.1
-        Initial learning rate, positive. It suits standardised features.
+    learning_rate : {"adaptive", "constant", "invscaling", "optimal"} or callable, default="adaptive"
+        "adaptive" for `eta0`, and a fifth of it, at most four times, whenever the training would end because of `tol`
+        (in `partial_fit` it does not fall); "constant" for :math:`\eta = eta0`; "invscaling" for
+        :math:`\eta = eta0 / t^{power\_t}`; "optimal" for :math:`\eta = 1 / (\alpha (t_0 + t - 1))` with
+        :math:`t_0 = \alpha^{-3/4}`, where t counts the updates from 1. Or any function of t, such as `Cosine()` and
+        `Warmup()` of `skort.schedules`.
+    eta0 : float or "auto", default="auto"
+        Initial learning rate, positive. "auto": of a linear model 1 / L, where L bounds how fast the gradient changes
+        along a step; of a network 0.2; with momentum as much less as it moves farther; with "adam" 0.01 of a linear
+        model, 0.001 of a network. Where a training at such a rate diverges, or ends no better than it began, it begins
+        again at a tenth, at most three times. `eta0_` is the rate that was used.
     power_t : float, default=0.25
         Exponent of "invscaling".
     batch_size : int or "auto", default="auto"
@@ -112,7 +116,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     tol : float or None, default=1e-4
         Training ends where the loss of an epoch was above the best loss minus `tol` for `n_iter_no_change` epochs in a
         row (learning rate "adaptive": where it can no longer fall). None: after `max_iter` epochs.
-    n_iter_no_change : int or inf, default=5
+    n_iter_no_change : int or inf, default=3
         See `tol`. `numpy.inf`: `tol` ends no training.
     early_stopping : bool, default=False
         Whether the score of a validation set takes the place of the loss, and the weights of its best epoch are
@@ -128,6 +132,12 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     shuffle : bool, default=True
         Whether every epoch takes the rows in a new random order. More than 131,072 rows are shuffled in windows, each
         of random blocks of consecutive rows, whose rows are dealt out like cards.
+    standardize : "auto" or bool, default="auto"
+        Whether the training works on columns of X, and on a y of regression, with mean zero and standard deviation one.
+        This is a change of variables: the objective and all that the fitted estimator shows are in the units of X and
+        y, as `standardization_` took them. It makes the training fast, and `eta0` and `tol` independent of the units.
+        "auto": wherever the trained weights can take it back; not for a sparse X. True: an error where X cannot be
+        standardized. False: the steps are those of X and y as they are.
     trainable : str, list of str or None, default=None
         Names of the weights to train, or patterns with `*`, `?` and `[...]`; all others stay as they are, bit for bit.
         `weights_` shows the names, also those of the steps of a pipeline, such as "standardscaler/offset". None: the
@@ -243,18 +253,19 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         l1_ratio: float | Auto | None = "auto",
         optimizer: OptimizerName | Optimizer = "sgd",
         max_grad_norm: float | None = None,
-        learning_rate: ScheduleName | Callable[[int], float] = "constant",
-        eta0: float = 0.1,
+        learning_rate: ScheduleName | Callable[[int], float] = "adaptive",
+        eta0: float | Auto = "auto",
         power_t: float = 0.25,
         batch_size: int | Auto = "auto",
         max_iter: int = 1000,
         tol: float | None = 1e-4,
-        n_iter_no_change: int | float = 5,
+        n_iter_no_change: int | float = 3,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         scoring: str | Callable | None = None,
         class_weight: dict | Literal["auto", "balanced"] | None = "auto",
         shuffle: bool = True,
+        standardize: bool | Auto = "auto",
         trainable: str | list[str] | None = None,
         dtype: DtypeName = "float32",
         device: str = "cpu",
@@ -277,7 +288,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         self.tol, self.n_iter_no_change = tol, n_iter_no_change
         self.early_stopping, self.validation_fraction, self.scoring = early_stopping, validation_fraction, scoring
         self.class_weight = class_weight
-        self.shuffle, self.trainable = shuffle, trainable
+        self.shuffle, self.standardize, self.trainable = shuffle, standardize, trainable
         self.dtype, self.device, self.n_jobs = dtype, device, n_jobs
         self.average, self.random_state = average, random_state
         self.warm_start, self.callbacks, self.verbose = warm_start, callbacks, verbose

@@ -1,6 +1,7 @@
 """What a fitted estimator shows and gives away."""
 
 import copy
+import dataclasses
 import os
 import pathlib
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skort.descent.progress import Progress
+from skort.descent.standardization import Standardization
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.nesting import model_inside
 from skort.estimators.settings import Settings
@@ -54,6 +56,12 @@ class FittedAttributes:
         """The deployable model."""
         check_is_fitted(self)
         return self._fitted.onnx
+
+    @property
+    def standardization_(self) -> Standardization | None:
+        """What the training subtracted from X and y and divided them by; None where they were as they are."""
+        check_is_fitted(self)
+        return self._progress.standardization
 
     @property
     def history_(self) -> dict[str, list]:
@@ -205,5 +213,7 @@ class FittedAttributes:
         from skort.solvers import solver_class
 
         check_is_fitted(self)
-        problem = self._settings.problem(self._fitted.score_graph, self._batch_size, self._n_batches, CPU)
-        return solver_class(self.solver_, CPU)(problem).training_graphs()
+        settings, graph, progress = self._settings, self._fitted.score_graph, self._progress
+        variables = settings.variables(graph, progress.standardization)
+        problem = settings.problem(self._fitted, variables, self._batch_size, progress.rate_scale, self._n_batches)
+        return solver_class(self.solver_, CPU)(dataclasses.replace(problem, device=CPU)).training_graphs()

@@ -83,6 +83,13 @@ class InnerModel:
         """Whether there are steps before the model."""
         return self.transformers is not None
 
+    @property
+    def fitted_model(self) -> Any:
+        """The fitted model whose weights the training goes on from, or None."""
+        from skort.graphs.families import score_model
+
+        return score_model(self.model) if self.is_fitted else None
+
     def check(self, kind: str) -> None:
         """
         Raise an error where the model cannot be trained by an estimator of a kind.

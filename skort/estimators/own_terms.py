@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from skort.objective.base import ScoreLoss
-from skort.objective.penalties import PENALTIES, ModelPenalty, Penalty, Strength
+from skort.objective.penalties import PENALTIES, ModelPenalty, Penalty, Strength, UnitFreeL2
 from skort.user_warning import warn_user
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ def chosen_penalty(estimator, own: "OwnObjective", size: TrainingSize) -> Penalt
         return None
     if isinstance(alpha, str):
         alpha = _ALPHA if own.penalty is None else own.skort_alpha(*size)
+    if is_own and own.is_unit_free:
+        return UnitFreeL2(alpha=alpha)
     ratio = {"l1": 1.0, "l2": 0.0}.get(name)
     if ratio is None:
         ratio = _elastic_ratio(estimator.l1_ratio, own)

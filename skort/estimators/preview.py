@@ -39,7 +39,7 @@ class Preview:
             self._estimator = self._estimator_with(self._transformed)
             self._estimator.n_features_in_ = self._transformed.score_graph.n_features
             vars(self._estimator).pop("feature_names_in_", None)
-        self._transformed.inference.weights = weights
+        self._transformed.inference.weights = self._fitted.without_loss_weights(weights)
         return self._estimator
 
     def fitted(self, weights: dict[str, np.ndarray]) -> Any:

@@ -14,10 +14,13 @@ from sklearn.utils import get_tags
 from skort.descent.batches import Batches
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES, largest_rate, rate
+from skort.descent.standardization import Standardization
 from skort.descent.update import Update
+from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import training_device
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty
+from skort.estimators.variables import Variables
 from skort.objective.base import ScoreLoss
 from skort.objective.classification_losses import LogLoss, MultiLabelLogLoss
 from skort.objective.penalties import Penalty
@@ -53,7 +56,9 @@ class Settings:
     update : Update
         The optimizer, and what is put around it.
     schedule : callable
-        As before its first update.
+        As before its first update. Of `eta0="auto"` at a first rate of one, which a training multiplies.
+    is_rate_auto : bool
+        Whether the learning rate comes from the data.
     solvers : list of str
         The solvers that can do all this, the fastest first.
     device : Device
@@ -61,6 +66,7 @@ class Settings:
     batch_size : int
         The largest number of rows of a batch.
     shuffle : bool
+    standardize : bool or "auto"
     dtype : str
         "float32" or "float64".
     """
@@ -72,10 +78,12 @@ class Settings:
     penalty: Penalty | None
     update: Update
     schedule: Callable[[int], float]
+    is_rate_auto: bool
     solvers: list[str]
     device: "Device"
     batch_size: int
     shuffle: bool
+    standardize: bool | str
     dtype: str
 
     @classmethod
@@ -102,7 +110,7 @@ class Settings:
         from skort.solvers import usable
 
         penalty = resolved(chosen_penalty(estimator, own, size))
-        schedule = _schedule(estimator, penalty)
+        schedule, is_rate_auto = _schedule(estimator, penalty)
         optimizer = estimator.optimizer
         # By name it has its own defaults: its epsilon is not that of a loss.
         optimizer = resolved(OPTIMIZERS[optimizer]() if isinstance(optimizer, str) else optimizer)
@@ -117,10 +125,12 @@ class Settings:
             penalty=penalty,
             update=update,
             schedule=schedule,
+            is_rate_auto=is_rate_auto,
             solvers=solvers,
             device=device,
             batch_size=200 if estimator.batch_size == "auto" else estimator.batch_size,
             shuffle=estimator.shuffle,
+            standardize=estimator.standardize,
             dtype=estimator.dtype,
         )
 
@@ -147,8 +157,22 @@ class Settings:
         """Return whether an estimator has the parameters, to their last part, that these settings were made from."""
         return self.given == _given(estimator)
 
+    def variables(self, score_graph: "ScoreGraph", standardization: Standardization | None) -> Variables:
+        """Return the variables in which a model is trained."""
+        return Variables.of(score_graph, self.loss, self.penalty, standardization)
+
     def batches(self, X, target, sample_weight, random_state: np.random.RandomState) -> Batches:
-        """Return the rows of a training as batches; `random_state` draws their order."""
+        """
+        Return the rows of a training as batches; `random_state` draws their order.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+        target : ndarray of shape (n_samples, n_outputs)
+            In the variables of the training.
+        sample_weight : ndarray of shape (n_samples,) or None
+        random_state : numpy.random.RandomState
+        """
         return Batches(
             X,
             target,
@@ -161,20 +185,38 @@ class Settings:
 
     def problem(
         self,
-        score_graph: "ScoreGraph",
+        fitted: FittedModel,
+        variables: Variables,
         batch_size: int,
+        rate_scale: float = 1.0,
         n_batches: int | None = None,
-        device: "Device | None" = None,
     ) -> "Problem":
-        """Return what a solver is made from; `device` takes the place of that of the settings."""
+        """
+        Return what a solver is made from.
+
+        Parameters
+        ----------
+        fitted : FittedModel
+        variables : Variables
+            Of the training.
+        batch_size : int
+        rate_scale : float, default=1.0
+            What the rates of the schedule are multiplied by.
+        n_batches : int or None, default=None
+            See `Problem`.
+        """
         from skort.objective.nodes import Objective
         from skort.solvers.base import Problem
 
-        names, n_outputs = score_graph.trained, score_graph.n_outputs
+        names, n_outputs = fitted.score_graph.trained, fitted.score_graph.n_outputs
+        graph = variables.graph(fitted.score_graph)
         objective = Objective(
-            self.loss, self.penalty, names.coefficients, n_outputs, score_graph.dtype, names.intercepts
+            variables.loss, variables.penalty, names.coefficients, n_outputs, graph.dtype, names.intercepts
         )
-        return Problem(score_graph, objective, self.update, batch_size, device or self.device, n_batches)
+        loss_weights = variables.training_weights(fitted.loss_weights)
+        largest = self.update.largest_rate
+        update = self.update if largest is None else dataclasses.replace(self.update, largest_rate=rate_scale * largest)
+        return Problem(graph, objective, update, batch_size, self.device, n_batches, loss_weights)
 
 
 def resolved(component):
@@ -214,7 +256,12 @@ def _loss(estimator, own):
 
 
 def _schedule(estimator, penalty):
-    """Return the schedule; by its name it gets the parameters of the estimator, alpha as the penalty has it."""
+    """
+    Return the schedule, and whether its rate is to come from the data.
+
+    By its name it gets the parameters of the estimator, alpha as the penalty has it.
+    """
+    is_auto = False
     if isinstance(estimator.learning_rate, str):
         component = SCHEDULES[estimator.learning_rate]
         alpha = getattr(penalty, "alpha", 0.0) if isinstance(estimator.alpha, str) else estimator.alpha
@@ -224,12 +271,14 @@ def _schedule(estimator, penalty):
                 'penalty=None it is no penalty), or another learning_rate, such as "invscaling".'
             )
         values = {name: getattr(estimator, name) for name in component.shared_parameters} | {"alpha": alpha}
+        is_auto = isinstance(values.get("eta0"), str)
+        values |= {"eta0": 1.0} if is_auto else {}
         schedule = resolved(component(**{name: values[name] for name in component.shared_parameters}))
     else:
         schedule = resolved(estimator.learning_rate)
     # Raises an error where the first rate is none.
     rate(schedule, 1)
-    return schedule
+    return schedule, is_auto
 
 
 def _given(estimator):

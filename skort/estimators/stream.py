@@ -1,22 +1,21 @@
 """What makes the steps of a training, and what a `partial_fit` leaves of it to the next one."""
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from skort.descent.batches import Batches
 from skort.descent.callbacks import Callback
 from skort.descent.loop import Outcome, minimise
 from skort.descent.progress import Progress
 from skort.descent.training import ModelView, Training
+from skort.estimators.fitted_model import FittedModel
 from skort.estimators.settings import Settings
+from skort.estimators.variables import Variables
 
 if TYPE_CHECKING:
-    from skort.graphs.score_graph import ScoreGraph
     from skort.solvers.base import Problem, Solver
 
 __all__ = ["Stream"]
@@ -30,6 +29,8 @@ class Stream:
     Parameters
     ----------
     settings : Settings
+    variables : Variables
+        Of the solver.
     problem : Problem
         What the solver was made from.
     solver_name : str
@@ -41,6 +42,7 @@ class Stream:
     """
 
     settings: Settings
+    variables: Variables
     problem: "Problem"
     solver_name: str
     solver: "Solver"
@@ -51,20 +53,21 @@ class Stream:
     def begin(
         cls,
         settings: Settings,
-        score_graph: "ScoreGraph",
+        fitted: FittedModel,
         batch_size: int,
         progress: Progress,
         n_batches: int | None = None,
     ) -> "Stream":
-        """Return a solver that goes on from a progress; an epoch has `n_batches`, where this is known."""
+        """Return a solver that goes on from a model and a progress; an epoch has `n_batches`, where this is known."""
         from skort.solvers import choose, solver_class
 
-        problem = settings.problem(score_graph, batch_size, n_batches)
+        variables = settings.variables(fitted.score_graph, progress.standardization)
+        problem = settings.problem(fitted, variables, batch_size, progress.rate_scale, n_batches)
         name = choose(settings.solvers, problem)
         solver = solver_class(name, settings.device)(problem)
         if progress.solver is not None:
             solver.restore(progress.solver)
-        return cls(settings, problem, name, solver, progress)
+        return cls(settings, variables, problem, name, solver, progress)
 
     def train(
         self, batches: Batches, *, max_iter: int | None, callbacks: Sequence[Callback], view: ModelView
@@ -82,22 +85,28 @@ class Stream:
         view : ModelView
             What callbacks see of the model.
         """
-        schedule = self.settings.schedule
+        settings = self.settings
         training = Training(
             self.solver,
             batches,
-            # Its rate may fall.
-            copy.deepcopy(schedule) if isinstance(schedule, BaseEstimator) else schedule,
+            settings.schedule,
             self.progress,
+            self.variables,
             max_iter=max_iter,
+            can_restart=settings.is_rate_auto,
             callbacks=callbacks,
             view=view,
         )
         return minimise(training)
 
-    def goes_on(self, settings: Settings, batch_size: int, progress: Progress) -> bool:
-        """Return whether the solver is right for more rows of an estimator that is at a progress."""
-        return self.settings is settings and self.problem.batch_size == batch_size and self.progress is progress
+    def goes_on(self, settings: Settings, batch_size: int) -> bool:
+        """Return whether the solver is right for more rows."""
+        return self.settings is settings and self.problem.batch_size == batch_size
+
+    def from_there(self, progress: Progress) -> "Stream | None":
+        """Return what goes on from a progress that differs in its learning rate alone; None where others differ."""
+        is_at = progress.solver is self.progress.solver and progress.standardization is self.progress.standardization
+        return replace(self, progress=progress) if is_at else None
 
     def generator(self) -> np.random.RandomState:
         """Return the training's own generator."""

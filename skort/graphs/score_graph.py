@@ -220,10 +220,12 @@ class ScoreGraph:
         weights : (coef, intercept) or None
             Arrays of shapes (n_outputs, n_features) and (n_outputs,); None where the model is not linear.
         """
+        from skort.graphs.standardized import uncentred_arrays
+
         nodes = [node.op_type for node in self.structure.graph.node if node.op_type != "Exp"]
-        if nodes not in (["MatMul"], ["MatMul", "Add"]):
+        if nodes not in (["MatMul"], ["MatMul", "Add"], ["Sub", "MatMul", "Add"]):
             return None
-        coef, *intercept = self.arrays.values()
+        coef, *intercept = uncentred_arrays(self).values()
         return coef.T.copy(), intercept[0].flatten() if intercept else np.zeros(self.n_outputs, self.dtype)
 
     def training_only(self, names: Collection[str]) -> "ScoreGraph":

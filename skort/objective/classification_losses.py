@@ -44,6 +44,11 @@ class LogLoss(ClassificationLoss):
     as `HalfBinomialLoss` and `HalfMultinomialLoss` in `sklearn._loss`; :math:`p` are the probabilities. The value is
     computed from the raw score and is finite for every finite score.
 
+    References
+    ----------
+    .. [1] Böhning, D., Multinomial logistic regression algorithm, Annals of the Institute of Statistical Mathematics
+       44, 1992.
+
     Examples
     --------
     >>> from skort.objective import LogLoss
@@ -97,6 +102,10 @@ multinomial_log_loss_gradient (score, target) => (gradient) {
     gradient = Sub (probability, target)
 }"""
 
+    def curvature(self, n_outputs: int) -> float:
+        """Return the largest second derivative by the score: 1/4 of the sigmoid, at most 1/2 of the softmax [1]_."""
+        return 0.25 if n_outputs == 1 else 0.5
+
     def inverse_link_function(self, n_outputs: int) -> str:
         """Return sigmoid or softmax, `(score) => (probabilities)`."""
         if n_outputs == 1:
@@ -139,6 +148,10 @@ class MultiLabelLogLoss(ClassificationLoss):
     def gradient_function(self, n_outputs):
         """Return the ONNX function `(score, target) => (gradient)`."""
         return LogLoss().gradient_function(1)
+
+    def curvature(self, n_outputs: int) -> float:
+        """Return the largest second derivative of a row's loss by its score."""
+        return 0.25
 
     def inverse_link_function(self, n_outputs):
         """Return the sigmoid of each score, `(score) => (probabilities)`."""
@@ -224,6 +237,10 @@ squared_hinge_gradient (score, target) => (gradient) {{
     gradient = Mul (minus_two, signed)
 }}"""
 
+    def curvature(self, n_outputs: int) -> float:
+        """Return the largest second derivative of a row's loss by its score."""
+        return 2.0
+
 
 class ModifiedHuber(ClassificationLoss):
     r"""
@@ -301,6 +318,10 @@ clipped_scores (score) => (probabilities) {
     part_sum = ReduceSum <keepdims = 1> (part, columns)
     probabilities = Div (part, part_sum)
 }"""
+
+    def curvature(self, n_outputs: int) -> float:
+        """Return the largest second derivative of a row's loss by its score."""
+        return 2.0
 
 
 class PerceptronLoss(ClassificationLoss):

@@ -54,6 +54,10 @@ label_squared_error_gradient (score, target) => (gradient) {{
 {_RESIDUAL}    gradient = Identity (residual)
 }}"""
 
+    def curvature(self, n_outputs: int) -> float:
+        """Return the largest second derivative of a row's loss by its score."""
+        return 1.0
+
 
 class LabelHuber(ClassificationLoss):
     r"""
@@ -102,6 +106,10 @@ label_huber_gradient (score, target) => (gradient) {{
 
     def __init__(self, epsilon=0.1):
         self.epsilon = epsilon
+
+    def curvature(self, n_outputs: int) -> float:
+        """Return the largest second derivative of a row's loss by its score."""
+        return 1.0
 
 
 _EXCESS = f"""\
@@ -185,3 +193,7 @@ label_squared_epsilon_insensitive_gradient (score, target) => (gradient) {{
     signed = Mul (direction, excess)
     gradient = Mul (two, signed)
 }}"""
+
+    def curvature(self, n_outputs: int) -> float:
+        """Return the largest second derivative of a row's loss by its score."""
+        return 2.0

@@ -1,10 +1,12 @@
 """Losses of regression whose score is the logarithm of the prediction, by scikit-learn's names and formulas."""
 
+import math
 from numbers import Real
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from skort.objective.base import InUnits
 from skort.objective.regression_losses import RegressionLoss
 
 __all__ = ["GammaLoss", "PoissonLoss", "TweedieLoss"]
@@ -53,6 +55,10 @@ poisson_gradient (score, target) => (gradient) {
         if (target < 0).any():
             raise ValueError('loss="poisson" takes y >= 0.')
 
+    def in_units(self, scale: float) -> InUnits:
+        """Return the loss of targets that are divided by a number, see `RegressionLoss.in_units`."""
+        return InUnits(PoissonLoss(), scale, -scale * math.log(scale))
+
 
 class GammaLoss(RegressionLoss):
     r"""
@@ -95,6 +101,10 @@ gamma_gradient (score, target) => (gradient) {
         """Raise a ValueError for a target that is not positive."""
         if (target <= 0).any():
             raise ValueError('loss="gamma" takes y > 0.')
+
+    def in_units(self, scale: float) -> InUnits:
+        """Return the loss of targets that are divided by a number, see `RegressionLoss.in_units`."""
+        return InUnits(GammaLoss(), 1.0, math.log(scale))
 
 
 class TweedieLoss(RegressionLoss):
@@ -166,6 +176,13 @@ tweedie_gradient (score, target) => (gradient) {{
             raise ValueError(f"TweedieLoss(power={self.power}) takes y > 0.")
         if 1 <= self.power < 2 and (target < 0).any():
             raise ValueError(f"TweedieLoss(power={self.power}) takes y >= 0.")
+
+    def in_units(self, scale):
+        """Return the loss of targets that are divided by a number, see `RegressionLoss.in_units`."""
+        limit = {1: PoissonLoss, 2: GammaLoss}.get(self.power)
+        if limit is not None:
+            return limit().in_units(scale)
+        return InUnits(TweedieLoss(self.power), scale ** (2 - float(self.power)))
 
     def _constants(self):
         return {"two_minus_power": 2 - float(self.power), "one_minus_power": 1 - float(self.power)}

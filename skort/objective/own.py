@@ -20,11 +20,12 @@ from sklearn.base import is_classifier as is_sklearn_classifier
 
 from skort.objective.base import ScoreLoss
 from skort.objective.classification_losses import LogLoss
+from skort.objective.concomitant_huber import ConcomitantHuber
 from skort.objective.label_losses import LabelSquaredError
 from skort.objective.log_link_losses import GammaLoss, PoissonLoss, TweedieLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.penalties import Strength
-from skort.objective.regression_losses import Huber, Quantile, SquaredError
+from skort.objective.regression_losses import Quantile, SquaredError
 from skort.objective.unused import unused_parameters
 
 __all__ = ["OBJECTIVES", "OwnObjective", "OwnStrengths", "own_objective"]
@@ -64,6 +65,8 @@ class OwnObjective:
     weighs_positives : bool
         Whether the class weights of three classes and more are, in the binary problem of each class, those of its own
         rows only, and all other rows keep their sample weights. False: a row has the weight of its class in all scores.
+    is_unit_free : bool
+        Whether the penalty is that of the weights of standardized columns, as where there is no model.
     trained_as : str or None
         For a model that minimises nothing of this form: one sentence that says what is trained in its place.
     unused : dict of str to str
@@ -81,6 +84,7 @@ class OwnObjective:
     sums_outputs: bool = False
     class_weight: dict | str | None = None
     weighs_positives: bool = False
+    is_unit_free: bool = False
     trained_as: str | None = None
     unused: dict[str, str] = field(default_factory=dict)
 
@@ -153,7 +157,7 @@ def own_objective(model, *, is_classifier=False):
     Strength(l1=0.0, l2=0.02)
     """
     if model is None:
-        return OwnObjective(penalty="l2", alpha=1e-4)
+        return OwnObjective(penalty="l2", alpha=1e-4, is_unit_free=True)
     if isinstance(model, linear_model.RANSACRegressor):
         return _of_ransac(model)
     plain = _as_chosen(model) if type(model) in SEARCHES else model
@@ -277,13 +281,8 @@ def _quantile(model):
 
 
 def _huber(model):
-    # scikit-learn trains a scale with the weights, and minimises sum_i s_i (scale + scale H(r_i / scale)) +
-    # alpha ||w||^2, H twice the loss here. At a scale of 1 this is 2 S times J with an l2 of alpha / S, and a constant.
-    # The whole needs a trained number beside the score: its derivative by the scale is mean(1 - min(|r / scale|,
-    # epsilon)^2), its penalty 2 alpha / S.
-    sentence = "HuberRegressor is trained with a scale of 1: its epsilon is a distance in units of y."
-    own = _l2(Huber(model.epsilon), model.alpha, alpha_per="sum", sums_outputs=True)
-    return replace(own, trained_as=sentence)
+    # scikit-learn's alpha ||w||^2 has no half.
+    return _l2(ConcomitantHuber(model.epsilon), 2 * model.alpha, alpha_per="sum", sums_outputs=True)
 
 
 def _poisson(model):

@@ -7,9 +7,10 @@ All are elementwise: the loss of a row is the mean over its outputs. At a kink t
 from numbers import Real
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
-from skort.objective.base import TextLoss
+from skort.objective.base import InUnits, TextLoss
 
 __all__ = [
     "AbsoluteError",
@@ -31,9 +32,30 @@ class RegressionLoss(TextLoss):
 
     estimator_types = ("regressor",)
 
+    #: The power of a common factor of y and score by which the loss grows.
+    _degree = 1
+
     def weight_scale(self, n_outputs: int) -> float:
         """Return 1 / `n_outputs`: the loss is the mean over the outputs."""
         return 1.0 / n_outputs
+
+    def in_units(self, scale: float) -> InUnits:
+        r"""
+        Return the loss of targets and scores that are divided by a number.
+
+        .. math:: loss(y, s) = unit \cdot loss'(y / scale, s / scale)
+
+        Where the score is the logarithm of the prediction, :math:`s - \log scale` takes the place of :math:`s / scale`.
+
+        Parameters
+        ----------
+        scale : float
+            Positive.
+        """
+        loss = clone(self)
+        if hasattr(self, "epsilon"):
+            loss.set_params(epsilon=min(self.epsilon / scale, _LARGEST))
+        return InUnits(loss, scale**self._degree)
 
 
 class SquaredError(RegressionLoss):
@@ -53,6 +75,7 @@ class SquaredError(RegressionLoss):
     }
     """
 
+    _degree = 2
     _value = """\
 squared_error (score, target) => (loss) {
     half = Constant <value = float {0.5}> ()
@@ -64,6 +87,10 @@ squared_error (score, target) => (loss) {
 squared_error_gradient (score, target) => (gradient) {
     gradient = Sub (score, target)
 }"""
+
+    def curvature(self, n_outputs: int) -> float:
+        """Return the largest second derivative by the score."""
+        return 1.0
 
 
 class AbsoluteError(RegressionLoss):
@@ -123,6 +150,7 @@ class Huber(RegressionLoss):
 
     shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
+    _degree = 2
     # c (r - c / 2), where c is r clipped to [-epsilon, epsilon]. Differentiated operator by operator it gives c for
     # every r.
     _value = """\
@@ -148,6 +176,10 @@ huber_gradient (score, target) => (gradient) {
 
     def __init__(self, epsilon: float = 0.1):
         self.epsilon = epsilon
+
+    def curvature(self, n_outputs: int) -> float:
+        """Return the largest second derivative by the score."""
+        return 1.0
 
 
 _EXCESS = """\
@@ -218,6 +250,7 @@ class SquaredEpsilonInsensitive(EpsilonInsensitive):
     SquaredEpsilonInsensitive(epsilon=0.5)
     """
 
+    _degree = 2
     _value = f"""\
 squared_epsilon_insensitive (score, target) => (loss) {{
 {_EXCESS}    loss = Mul (excess, excess)
@@ -229,6 +262,10 @@ squared_epsilon_insensitive_gradient (score, target) => (gradient) {{
     signed = Mul (direction, excess)
     gradient = Mul (two, signed)
 }}"""
+
+    def curvature(self, n_outputs: int) -> float:
+        """Return the largest second derivative by the score."""
+        return 2.0
 
 
 class Quantile(RegressionLoss):
@@ -333,3 +370,11 @@ elastic_gradient (score, target) => (gradient) {
     def __init__(self, l1_weight: float = 0.5, l2_weight: float = 0.5):
         self.l1_weight = l1_weight
         self.l2_weight = l2_weight
+
+    def in_units(self, scale: float) -> InUnits:
+        """Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`."""
+        return InUnits(ElasticLoss(min(self.l1_weight / scale, _LARGEST), self.l2_weight), scale**2)
+
+    def curvature(self, n_outputs: int) -> float | None:
+        """Return the largest second derivative by the score, but at the kink."""
+        return self.l2_weight or None

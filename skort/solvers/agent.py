@@ -66,7 +66,7 @@ class AgentSolver(BaseSolver):
         self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype)
         self._flat = flat(self._initial)
         self._gradient, self._scratch = np.zeros_like(self._flat), np.zeros_like(self._flat)
-        self._memory = self._rule.start(*graph.n_weights(), dtype)
+        self._memory = self._rule.start(*problem.n_weights(), dtype)
         session, parameters = _shared_session(problem)
         inputs = {
             graph.input_name: self.batch.X,
@@ -166,8 +166,9 @@ def _gradient_graph(problem, model, parts, parameters=()):
     add_penalty_gradient(fragment)
     del model.graph.node[:]
     model.graph.node.extend(fragment.nodes)
-    model.graph.input.extend([*objective.inputs(problem.batch_size), *parameters])
-    model.graph.output.append(objective.output(_RETURNED_LOSS))
+    by_weights = objective.weight_gradients
+    model.graph.input.extend([*objective.inputs(problem.batch_size), *objective.weight_infos(by_weights), *parameters])
+    model.graph.output.extend([objective.output(_RETURNED_LOSS), *objective.weight_infos(by_weights.values())])
     # ReluGrad does not exist in float64, and takes longer than the products of matrices in float32.
     return rewritten(inlined(model, fragment), {"ReluGrad": relu_gradient(objective.dtype)}, objective.dtype)
 
@@ -180,7 +181,9 @@ def _score_gradient(writer, problem):
     objective, score = problem.objective, problem.score_graph.score_name
     if objective.loss.gradient_function(objective.n_outputs) is None:
         gradient = score_gradient(derived_score_gradient, objective, problem.batch_size)
-        writer.call_as_is(gradient, [score, TARGET, _RETURNED_WEIGHT], [SCORE_GRADIENT])
+        by_weights = objective.weight_gradients
+        inputs = [score, TARGET, _RETURNED_WEIGHT, *by_weights]
+        writer.call_as_is(gradient, inputs, [SCORE_GRADIENT, *by_weights.values()])
     else:
         objective.add_score_gradient(writer, score, _RETURNED_WEIGHT)
 

@@ -2,7 +2,7 @@
 
 import abc
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -42,6 +42,8 @@ class Problem:
         What the steps run on.
     n_batches : int or None, default=None
         The number of batches of an epoch. None: it is not known, as in a stream.
+    loss_weights : dict of str to ndarray of shape (n_outputs,), default={}
+        The initial values of the weights that the loss has of its own, in the order of its `weight_names`.
     """
 
     score_graph: ScoreGraph
@@ -50,11 +52,17 @@ class Problem:
     batch_size: int
     device: Device = CPU
     n_batches: int | None = None
+    loss_weights: dict[str, np.ndarray] = field(default_factory=dict)
 
     @functools.cached_property
     def weights(self) -> dict[str, np.ndarray]:
-        """The initial values of the trained weights, not copied."""
-        return self.score_graph.trained_arrays
+        """The initial values of the trained weights, those of the model and then those of the loss, not copied."""
+        return self.score_graph.trained_arrays | self.loss_weights
+
+    def n_weights(self) -> tuple[int, int]:
+        """Return the numbers of coefficients and of other trained weights, element by element."""
+        n_coefficients, n_others = self.score_graph.n_weights()
+        return n_coefficients, n_others + sum(array.size for array in self.loss_weights.values())
 
     @functools.cached_property
     def terms(self) -> Terms:

@@ -88,7 +88,7 @@ def choose(names: list[str], problem: Problem) -> str:
         Where none does: why the first one does not.
     """
     errors = []
-    if sum(problem.score_graph.n_weights()) > _MANY_WEIGHTS:
+    if sum(problem.n_weights()) > _MANY_WEIGHTS:
         names = sorted(names, key=lambda name: name != "agent")
     for name in names:
         try:

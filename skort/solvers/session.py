@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
+from onnx import numpy_helper
 
 from skort.descent.batches import HostBatch
 from skort.descent.optimizers import SGD, Adam
@@ -142,13 +143,13 @@ class SessionSolver(BaseSolver):
         self._run = innermost.run
         self._flat = flat(self._initial)
         self._no_gradient, self._scratch = np.zeros_like(self._flat), np.empty_like(self._flat)
-        self._memory = self._rule.start(*graph.n_weights(), objective.dtype)
+        self._memory = self._rule.start(*problem.n_weights(), objective.dtype)
         self._write({"weights": self._flat, **self._memory})
         self._values = self._session.value(OBJECTIVE), self._session.value(LOSS)
 
     def _bound_session(self, inputs):
         """Return a session of the structure of the problem, bound to its numbers."""
-        problem, trainable = self._problem, self._problem.score_graph.trainable
+        problem, trainable = self._problem, tuple(self._problem.weights)
         program = Program(problem.objective.dtype, problem.batch_size, "value")
         problem.objective.add_value(program, problem.score_graph.score_name)
 
@@ -196,7 +197,7 @@ class SessionSolver(BaseSolver):
         model = problem.score_graph.with_batch_size(problem.batch_size)
         add_value = functools.partial(problem.objective.add_value, score=problem.score_graph.score_name)
         model = _objective_graph(problem, model, add_value)
-        training = training_graph(model, problem.score_graph.trainable, self._optimizer)
+        training = training_graph(model, tuple(problem.weights), self._optimizer)
         return {"objective": model, "training": training}
 
 
@@ -245,6 +246,8 @@ def _objective_graph(problem, model, add_value):
     add_value(fragment)
     model.graph.node.extend(fragment.nodes)
     model.graph.input.extend(objective.inputs(problem.batch_size))
+    initializers = [numpy_helper.from_array(array, name) for name, array in problem.loss_weights.items()]
+    model.graph.initializer.extend(initializers)
     del model.graph.output[:]
     model.graph.output.extend(objective.output(name) for name in _OUTPUTS)
     return rewritten(inlined(model, fragment), _OPERATORS, objective.dtype)

@@ -338,6 +338,7 @@ def test_every_family_is_proved_above():
         network for network, *_ in NETWORKS.values()
     }
     passive_aggressive = [model for model in OBJECTIVES if model.__name__.startswith("PassiveAggressive")]
-    no_optimum = {HuberRegressor, MultiTaskLasso, MultiTaskElasticNet, Perceptron, *passive_aggressive}
+    proved.add(HuberRegressor)  # in test_concomitant_huber.py: its loss has a weight of its own
+    no_optimum = {MultiTaskLasso, MultiTaskElasticNet, Perceptron, *passive_aggressive}
     assert set(OBJECTIVES) == proved | no_optimum
     assert not set(SEARCHES) & set(OBJECTIVES)

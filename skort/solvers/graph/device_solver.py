@@ -37,7 +37,7 @@ class DeviceGraphSolver(GraphSolver):
         BaseSolver.__init__(self, problem)
         graph, dtype, device = problem.score_graph, problem.objective.dtype, problem.device
         self._problem, self._device = problem, device
-        self._memory = self._rule.start(*graph.n_weights(), dtype)
+        self._memory = self._rule.start(*problem.n_weights(), dtype)
         step = step_graph(problem, self._memory)
         model = device_step_graph(step, graph.input_name, dtype)
         self._inputs = graph.input_name, TARGET

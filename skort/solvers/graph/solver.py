@@ -55,7 +55,7 @@ class GraphSolver(BaseSolver):
         graph, dtype = problem.score_graph, problem.objective.dtype
         self._problem = problem
         # What an update does not change of it is part of the graph.
-        self._memory = self._rule.start(*graph.n_weights(), dtype)
+        self._memory = self._rule.start(*problem.n_weights(), dtype)
         self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype)
         self._eta, self._last_objective, loss = (np.zeros((), dtype) for _ in range(3))
         self._loss = loss.item

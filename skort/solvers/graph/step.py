@@ -104,7 +104,7 @@ def shared_step_graph(problem, states, parameters, add_loss, add_update):
     add_loss(fragment)
     _add_gradient(fragment, problem, model.graph)
     add_update(fragment)
-    inputs = [*infos(states), *model.graph.input[1:], *infos(parameters)]
+    inputs = [*infos(states), *model.graph.input[1:], *infos(problem.loss_weights), *infos(parameters)]
     model = _needed(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
     needed = {name for node in model.graph.node for name in read_names(node)}
     given = [i for i in model.graph.input if i.name in needed]
@@ -124,7 +124,9 @@ def add_loss(writer, problem):
     objective.add_loss(writer, score, LOSS)
     if objective.loss.gradient_function(objective.n_outputs) is None:
         gradient = score_gradient(ruled_score_gradient, objective, problem.batch_size)
-        writer.call_as_is(gradient, [score, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
+        by_weights = objective.weight_gradients
+        inputs = [score, TARGET, SAMPLE_WEIGHT, *by_weights]
+        writer.call_as_is(gradient, inputs, [SCORE_GRADIENT, *by_weights.values()])
     else:
         objective.add_score_gradient(writer, score)
 
@@ -152,7 +154,8 @@ def _step_model(fragment, problem, model, states, inputs, initializers):
 
 def _add_gradient(fragment, problem, graph):
     """Add the gradient of the loss by all weights, as one vector, from that by the score."""
-    gradients = add_gradients(fragment, graph, SCORE_GRADIENT, problem.weights)
+    gradients = add_gradients(fragment, graph, SCORE_GRADIENT, problem.score_graph.trainable)
+    gradients |= problem.objective.weight_gradients
     result = GRADIENT if problem.terms.l2 is None else _LOSS_GRADIENT
     fragment.call(_packed(problem.weights), [gradients[name] for name in problem.weights], [result])
 

@@ -1,0 +1,263 @@
+"""A change of variables for the training: columns of X and of y with mean zero and standard deviation one."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+__all__ = ["Standardization", "largest_norm", "moments", "smoothness", "usable_scale"]
+
+# Statistics of more values than this are those of evenly spaced blocks of rows.
+_MANY_VALUES, _N_BLOCKS = 2**24, 256
+# The number of values that are converted to float64 at once.
+_BLOCK = 2**18
+
+
+@dataclass(frozen=True, eq=False)
+class Standardization:
+    r"""
+    What is subtracted from the columns of X and y, and what they are divided by, while a model is trained.
+
+    .. math:: X' = \frac{X - mean}{scale}, \qquad y' = \frac{y - target\_mean}{target\_scale}
+
+    It changes how fast a training gets to the minimum of its objective, not where this is: the fitted weights are
+    those of X and y themselves.
+
+    Parameters
+    ----------
+    mean, scale : ndarray of shape (n_features,) or None
+        In float64. None: X is as it is.
+    target_mean : ndarray of shape (n_outputs,) or None
+        None: y is as it is.
+    target_scale : float
+        Of all outputs.
+    is_offset : bool, default=False
+        Whether the fitted model subtracts the mean from X itself, because a mean is many times the standard deviation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort import OrtSGDRegressor
+    >>> X, y = np.array([[100.0, 1.0], [300.0, 3.0]]), np.array([5.0, 15.0])
+    >>> used = OrtSGDRegressor().fit(X, y).standardization_
+    >>> used.mean, used.scale, used.target_mean, used.target_scale
+    (array([200.,   2.]), array([100.,   1.]), array([10.]), 5.0)
+    """
+
+    mean: np.ndarray | None
+    scale: np.ndarray | None
+    target_mean: np.ndarray | None
+    target_scale: float
+    is_offset: bool = False
+
+    def with_new_scales(self, X: Any, target: np.ndarray, sample_weight: np.ndarray | None) -> "Standardization":
+        """
+        Return the standardization after more rows: a column that had no spread gets a scale; itself without any.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+        target : ndarray of shape (n_samples, n_outputs)
+        sample_weight : ndarray of shape (n_samples,) or None
+        """
+        changed: dict[str, Any] = {}
+        if self.scale is not None and self.mean is not None and (self.scale == 1.0).any():
+            distance = np.where(self.scale == 1.0, _distance(X, self.mean, sample_weight), self.scale)
+            scale = usable_scale(distance, X.dtype)
+            changed |= {} if np.array_equal(scale, self.scale) else {"scale": scale}
+        if self.target_mean is not None and self.target_mean.any() and self.target_scale == 1.0:
+            distance = _distance(target, self.target_mean, sample_weight)
+            target_scale = float(usable_scale(np.sqrt(np.mean(np.square(distance))), target.dtype))
+            changed |= {"target_scale": target_scale} if target_scale != 1.0 else {}
+        return replace(self, **changed) if changed else self
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what there is of it as arrays, by name; `of_arrays` is the inverse."""
+        return {name: np.asarray(value) for name, value in vars(self).items() if value is not None}
+
+    @classmethod
+    def of_arrays(cls, arrays: dict[str, np.ndarray]) -> "Standardization | None":
+        """Return that of some arrays; None for no arrays."""
+        if not arrays:
+            return None
+        mean, scale, target_mean = (arrays.get(name) for name in ("mean", "scale", "target_mean"))
+        return cls(mean, scale, target_mean, float(arrays["target_scale"]), bool(arrays["is_offset"]))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Standardization):
+            return NotImplemented
+        mine, theirs = self.arrays(), other.arrays()
+        return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+    __hash__ = None  # type: ignore[assignment]  # Arrays can change.
+
+
+def moments(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return the weighted means and standard deviations of columns.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_columns)
+        Of more than 2^24 values, 256 evenly spaced blocks of rows stand for all.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Rows of sample weight zero do not count. None: all rows count the same.
+
+    Returns
+    -------
+    mean, deviation : ndarray of shape (n_columns,)
+        In float64. The deviation of a constant column is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.descent.standardization import moments
+    >>> moments(np.array([[1.0, 7.0], [3.0, 7.0], [100.0, 8.0]]), np.array([1.0, 1.0, 0.0]))
+    (array([2., 7.]), array([1., 0.]))
+    """
+    total, sums, squares = 0.0, 0.0, 0.0
+    # Sums of differences from a row keep their digits where the mean is large.
+    first = np.asarray(X[0 if sample_weight is None else int(np.argmax(sample_weight > 0))], np.float64)
+    for rows in _row_blocks(*X.shape):
+        block = np.subtract(X[rows], first, dtype=np.float64)
+        if sample_weight is None:
+            total += len(block)
+            sums += block.sum(axis=0)
+            squares += np.einsum("ij,ij->j", block, block)
+        else:
+            weights = sample_weight[rows]
+            total += weights.sum()
+            sums += weights @ block
+            squares += weights @ np.square(block)
+    shift = sums / total
+    variance = np.maximum(squares / total - np.square(shift), 0.0)
+    # What rounding leaves of a column whose values are all the same.
+    variance[variance <= 1e-14 * (squares / total)] = 0.0
+    return first + shift, np.sqrt(variance)
+
+
+def usable_scale(deviation: Any, dtype: Any) -> np.ndarray:
+    """Return standard deviations to divide by: one for none, and where the inverse would overflow."""
+    with np.errstate(over="ignore", divide="ignore"):
+        usable = np.isfinite(np.asarray(1 / deviation).astype(dtype)) & np.isfinite(deviation)
+    return np.where(usable, deviation, 1.0)
+
+
+def _distance(columns, mean, sample_weight):
+    """Return the roots of the mean squared distances of columns from given means."""
+    now, deviation = moments(columns, sample_weight)
+    return np.hypot(now - mean, deviation)
+
+
+def _row_blocks(n_rows, n_columns):
+    """Return slices of rows that stand for all: blocks of a size that fits into a cache."""
+    length = max(1, _BLOCK // n_columns)
+    if n_rows * n_columns <= _MANY_VALUES:
+        return [slice(start, start + length) for start in range(0, n_rows, length)]
+    length = max(1, min(length, _MANY_VALUES // (_N_BLOCKS * n_columns)))
+    starts = np.linspace(0, n_rows - length, _N_BLOCKS).astype(int)
+    return [slice(start, start + length) for start in starts]
+
+
+def smoothness(
+    X: Any, sample_weight: np.ndarray | None, batch_size: int, mean: np.ndarray | None, scale: np.ndarray | None
+) -> float:
+    r"""
+    Return how fast the gradient of a linear model's mean loss changes along a step on one batch.
+
+    For a loss whose second derivative by the score is one, and a batch of b of n rows,
+
+    .. math:: L = \frac{n (b - 1)}{b (n - 1)} \lambda_{max}\left(\tfrac{1}{n} X'^T X'\right)
+        + \frac{n - b}{b (n - 1)} \max_i \lVert x'_i \rVert^2
+
+    the expected smoothness of sampling without replacement [1]_, where X' has a column of ones, too, and
+    each row counts :math:`s_i / \bar s` times. The largest eigenvalue is that of at most 2,000 rows.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    sample_weight : ndarray of shape (n_samples,) or None
+    batch_size : int
+        b.
+    mean, scale : ndarray of shape (n_features,) or None
+        :math:`X' = (X - mean) / scale`. None: X' is X.
+
+    References
+    ----------
+    .. [1] Gower, R. M. et al., SGD: general analysis and improved rates, ICML 2019, arXiv:1901.09401, proposition 3.8.
+    """
+    shares = None if sample_weight is None else sample_weight / sample_weight[sample_weight > 0].mean()
+    n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
+    b = min(batch_size, n)
+    largest = _largest_eigenvalue(_some_rows(X, shares, mean, scale))
+    if n == 1:
+        return largest
+    norm = largest_norm(X, shares, mean, scale) if b < n else 0.0
+    return (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
+
+
+def largest_norm(X: Any, sample_weight: np.ndarray | None, mean: np.ndarray | None, scale: np.ndarray | None) -> float:
+    """
+    Return the largest squared norm of a row of X' with a column of ones.
+
+    Parameters
+    ----------
+    X, mean, scale
+        As for `smoothness`.
+    sample_weight : ndarray of shape (n_samples,) or None
+        What the squared norms are multiplied by. None: nothing.
+    """
+    norm = 0.0
+    for rows in _row_blocks(*X.shape):
+        norms = _squared_norms(_standardized(X[rows], mean, scale))
+        norm = max(norm, float(np.max(norms if sample_weight is None else norms * sample_weight[rows])))
+    return norm
+
+
+def _some_rows(X, shares, mean, scale):
+    """Return at most 2,000 standardized rows, each times the root of what it counts."""
+    rows = np.arange(X.shape[0]) if shares is None else np.flatnonzero(shares)
+    if len(rows) > 2000:
+        rows = rows[np.linspace(0, len(rows) - 1, 2000).astype(int)]
+    some = _standardized(X if len(rows) == X.shape[0] else X[rows], mean, scale)
+    if shares is None:
+        return some
+    roots = np.sqrt(shares[rows])[:, None]
+    return some.multiply(roots).tocsr() if scipy.sparse.issparse(some) else some * roots
+
+
+def _standardized(X, mean, scale):
+    """Return rows of X' with a column of ones."""
+    if scipy.sparse.issparse(X):
+        return scipy.sparse.hstack([X.astype(np.float64), np.ones((X.shape[0], 1))], format="csr")
+    ones = np.ones((len(X), X.shape[1] + 1))
+    if mean is None or scale is None:
+        ones[:, :-1] = X
+    else:
+        np.subtract(X, mean, out=ones[:, :-1])
+        ones[:, :-1] /= scale
+    return ones
+
+
+def _squared_norms(rows):
+    if scipy.sparse.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", rows, rows)
+
+
+def _largest_eigenvalue(rows):
+    """Return the largest eigenvalue of X'X / n, within a few percent."""
+    n, n_columns = rows.shape
+    if not scipy.sparse.issparse(rows) and min(n, n_columns) <= 128:
+        product = rows.T @ rows if n_columns <= n else rows @ rows.T
+        return float(np.linalg.eigvalsh(product / n)[-1])
+    direction = np.random.RandomState(0).standard_normal(n_columns)
+    length = 0.0
+    for _ in range(20):
+        direction = rows.T @ (rows @ direction) / n
+        length = float(np.linalg.norm(direction))
+        if length == 0.0:
+            return 0.0
+        direction /= length
+    return length

@@ -1,0 +1,141 @@
+"""How a training begins: its variables, its first weights and its learning rate, from the data."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from skort.descent.optimizers import Adam
+from skort.descent.progress import Progress
+from skort.descent.standardization import largest_norm, smoothness
+from skort.estimators.fitted_model import FittedModel
+from skort.estimators.settings import Settings
+from skort.estimators.variables import Variables, rescaled_state, standardization_of
+
+__all__ = ["begin", "go_on"]
+
+# First learning rates: of networks, and of optimizers whose steps do not grow with the gradient.
+_NETWORK, _ADAM, _ADAM_NETWORK, _OTHER = 0.2, 0.01, 0.001, 0.01
+
+
+def begin(
+    settings: Settings,
+    score_graph: Any,
+    data: tuple[Any, np.ndarray, np.ndarray | None],
+    random_state: np.random.RandomState,
+    *,
+    is_drawn: bool,
+) -> tuple[Progress, Any]:
+    """
+    Return the progress before the first update, and the model at its initial weights.
+
+    Parameters
+    ----------
+    settings : Settings
+    score_graph : ScoreGraph
+        The model.
+    data : tuple
+        X, the target and the sample weights, or None, of the training.
+    random_state : numpy.random.RandomState
+        The training's own generator.
+    is_drawn : bool
+        Whether the weights of the model were drawn, for columns of mean zero and standard deviation one. Otherwise they
+        are those of X and y themselves.
+
+    Returns
+    -------
+    progress : Progress
+    score_graph : ScoreGraph
+        Its weights are those of X and y themselves.
+
+    Raises
+    ------
+    ValueError
+        For `standardize=True` and a model or X that does not allow it.
+    """
+    X, _, sample_weight = data
+    standardization = None
+    if settings.standardize:
+        standardization = standardization_of(score_graph, settings.loss, settings.penalty, data)
+        if settings.standardize is True and (standardization is None or standardization.scale is None):
+            raise ValueError(
+                "standardize=True needs a dense X that goes straight into a trained product of the model, so that the "
+                'weights can take it back. Use standardize="auto" or False.'
+            )
+    initial = score_graph.trained_arrays
+    if standardization is not None and standardization.mean is not None and standardization.is_offset:
+        from skort.graphs.standardized import centred
+
+        score_graph = centred(score_graph, standardization.mean)
+    variables = settings.variables(score_graph, standardization)
+    if is_drawn:
+        score_graph = score_graph.with_weights(variables.model_weights(initial))
+    rate_scale, row_norm = 1.0, 0.0
+    if settings.is_rate_auto:
+        rate_scale = _rate(settings, variables, score_graph, X, sample_weight)
+        row_norm = largest_norm(X, sample_weight, *variables.columns)
+    progress = Progress.start(random_state, standardization=standardization, rate_scale=rate_scale, row_norm=row_norm)
+    return progress, score_graph
+
+
+def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tuple) -> Progress:
+    """
+    Return the progress from which a `partial_fit` goes on: columns that vary for the first time get a scale.
+
+    The learning rate falls where rows are larger than any before, as it depends on their norms.
+
+    Parameters
+    ----------
+    settings : Settings
+    fitted : FittedModel
+    progress : Progress
+    data : tuple
+        As for `begin`.
+
+    Raises
+    ------
+    ValueError
+        For a loss that the standardized y of earlier calls does not suit.
+    """
+    (X, target, sample_weight), score_graph = data, fitted.score_graph
+    used = progress.standardization
+    if used is not None:
+        _check_loss(settings.loss, score_graph.n_outputs, used)
+        renewed = used.with_new_scales(X, target, sample_weight)
+        if renewed is not used:
+            before, after = (settings.variables(score_graph, each) for each in (used, renewed))
+            solver = progress.solver and rescaled_state(progress.solver, fitted.trained_weights, before, after)
+            progress = dataclasses.replace(progress, standardization=renewed, solver=solver)
+    if settings.is_rate_auto:
+        row_norm = largest_norm(X, sample_weight, *settings.variables(score_graph, progress.standardization).columns)
+        if row_norm > progress.row_norm:
+            factor = progress.row_norm / row_norm if progress.row_norm else 1.0
+            progress = dataclasses.replace(progress, rate_scale=progress.rate_scale * factor, row_norm=row_norm)
+    return progress
+
+
+def _check_loss(loss, n_outputs, used):
+    if used.target_mean is None:
+        return
+    has_link = hasattr(loss, "in_units") and loss.inverse_link_function(n_outputs) is not None
+    if not hasattr(loss, "in_units") or (has_link and used.target_mean.any()):
+        raise ValueError(
+            f"loss={loss!r} does not suit the standardized y of earlier calls. Call fit, or use standardize=False from "
+            "the first call on."
+        )
+
+
+def _rate(settings: Settings, variables: Variables, score_graph, X, sample_weight) -> float:
+    """Return the learning rate to begin with."""
+    optimizer, gain = settings.update.optimizer, settings.update.gain
+    is_linear = score_graph.linear_weights() is not None
+    if gain is None:
+        # Steps of Adam have the length of its rate.
+        return (_ADAM if is_linear else _ADAM_NETWORK) if isinstance(optimizer, Adam) else _OTHER
+    if not is_linear:
+        return _NETWORK / gain
+    loss, n_outputs = variables.loss, score_graph.n_outputs
+    # A loss without a bound is taken for one whose second derivative is one.
+    curvature = getattr(loss, "curvature", lambda n: None)(n_outputs) or 1.0
+    L = curvature * loss.weight_scale(n_outputs) * smoothness(X, sample_weight, settings.batch_size, *variables.columns)
+    return 1.0 / (gain * L)

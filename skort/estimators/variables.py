@@ -1,0 +1,358 @@
+"""The variables that a training works in: standardized X and y, and what they make of weights and objective."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from skort.descent.standardization import Standardization, moments, usable_scale
+from skort.objective.base import InUnits, ScoreLoss
+from skort.objective.penalties import Penalty, rescaled
+
+if TYPE_CHECKING:
+    from skort.graphs.score_graph import ScoreGraph
+    from skort.graphs.standardized import Layer
+
+__all__ = ["Variables", "rescaled_state", "standardization_of"]
+
+# Means of more standard deviations than this would cost an intercept of X itself its digits in float32.
+_FAR = 1e3
+# What of a solver's state is in units of the weights, whatever the optimizer.
+_WEIGHT_LIKE = ("weights", "average_sum")
+
+
+class _Weights:
+    """Weights by name, of which some are changed in float64."""
+
+    def __init__(self, weights):
+        self._weights, self._changed = weights, {}
+
+    def __contains__(self, name):
+        return name in self._weights
+
+    def exact(self, name):
+        """Return the values of a weight in float64."""
+        return self._changed.get(name, self._weights[name]).astype(np.float64)
+
+    def multiply(self, name, factor):
+        """Multiply a weight, if there is one."""
+        if name in self:
+            self._changed[name] = self.exact(name) * factor
+
+    def add(self, name, values):
+        """Add to a vector, if there is one."""
+        if name in self:
+            self._changed[name] = self.exact(name) + values
+
+    def arrays(self):
+        """Return all weights, each in its own dtype."""
+        return self._weights | {n: w.astype(self._weights[n].dtype) for n, w in self._changed.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    """
+    The first layer gets :math:`(X - mean) / scale` in the training.
+
+    Parameters
+    ----------
+    layer : Layer
+    mean : ndarray of shape (n_features,)
+        What the weights have to take back: zero where the model subtracts it itself.
+    scale : ndarray of shape (n_features,)
+    """
+
+    layer: "Layer"
+    mean: np.ndarray
+    scale: np.ndarray
+
+    @property
+    def factors(self):
+        """What each coefficient of the training is multiplied by in the model."""
+        return 1 / self.scale[None] if self.layer.transposed else 1 / self.scale[:, None]
+
+    def to_model(self, weights: _Weights) -> None:
+        """Change the weights of the training into those of the model."""
+        weights.multiply(self.layer.coefficient, self.factors)
+        if self.layer.intercept in weights:
+            weights.add(self.layer.intercept, -self._shift(weights))
+
+    def to_training(self, weights: _Weights) -> None:
+        """Change the weights of the model into those of the training."""
+        if self.layer.intercept in weights:
+            weights.add(self.layer.intercept, self._shift(weights))
+        weights.multiply(self.layer.coefficient, 1 / self.factors)
+
+    def _shift(self, weights):
+        """Return what the layer, with the weights of the model, makes of the means."""
+        coefficient = weights.exact(self.layer.coefficient)
+        return self.mean @ (coefficient.T if self.layer.transposed else coefficient)
+
+
+@dataclass(frozen=True, eq=False)
+class _Score:
+    """
+    The score of the model is that of the training times the scale, plus the shift.
+
+    Parameters
+    ----------
+    layer : Layer
+        The last one.
+    scale : float
+    shift : ndarray of shape (n_outputs,)
+    loss_weights : tuple of str
+        The weights of the loss, which are in units of y.
+    """
+
+    layer: "Layer"
+    scale: float
+    shift: np.ndarray
+    loss_weights: tuple[str, ...]
+
+    @property
+    def scaled(self):
+        """The names of the weights that are in units of y."""
+        return (self.layer.coefficient, self.layer.intercept, *self.loss_weights)
+
+    def to_model(self, weights: _Weights) -> None:
+        """Change the weights of the training into those of the model."""
+        for name in self.scaled:
+            weights.multiply(name, self.scale)
+        weights.add(self.layer.intercept, self.shift)
+
+    def to_training(self, weights: _Weights) -> None:
+        """Change the weights of the model into those of the training."""
+        weights.add(self.layer.intercept, -self.shift)
+        for name in self.scaled:
+            weights.multiply(name, 1 / self.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Variables:
+    r"""
+    The variables of a training, and the objective in them.
+
+    With the weights w of the model and v of the training, the factors :math:`s_{in}` (the scales of X for the first
+    layer, else 1) and :math:`s_{out}` (the scale of y for the last layer, else 1), a coefficient is
+    :math:`w = v \, s_{out} / s_{in}`. Both minimise the same objective, :math:`J(w) = unit \cdot J'(v) + offset`.
+
+    Parameters
+    ----------
+    standardization : Standardization or None
+        None: the variables are those of the model.
+    in_units : InUnits
+        The loss in units of the standardized y.
+    penalty : Penalty or None
+        That of the weights of the training.
+    inputs : _Inputs or None, default=None
+        None: X is as it is.
+    score : _Score or None, default=None
+        None: y is as it is.
+    """
+
+    standardization: Standardization | None
+    in_units: InUnits
+    penalty: Penalty | None
+    inputs: _Inputs | None = None
+    score: _Score | None = None
+
+    @classmethod
+    def of(
+        cls,
+        score_graph: "ScoreGraph",
+        loss: ScoreLoss,
+        penalty: Penalty | None,
+        used: Standardization | None,
+    ) -> "Variables":
+        """
+        Return the variables of a training.
+
+        Parameters
+        ----------
+        score_graph : ScoreGraph
+            The model.
+        loss : ScoreLoss
+            In units of y.
+        penalty : Penalty or None
+            Of the weights of the model.
+        used : Standardization or None
+        """
+        if used is None:
+            return cls(None, InUnits(loss, 1.0), penalty)
+        inputs, score = _inputs(score_graph, used), _score(score_graph, loss, used)
+        in_units = InUnits(loss, 1.0) if score is None else loss.in_units(used.target_scale)  # type: ignore[attr-defined]
+        variables = cls(used, in_units, penalty, inputs, score)
+        return replace(variables, penalty=rescaled(penalty, variables.factors(), in_units.unit))
+
+    @property
+    def loss(self) -> ScoreLoss:
+        """The loss of scores and targets of the training."""
+        return self.in_units.loss
+
+    @property
+    def columns(self) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """What is subtracted from the columns of X, and what they are divided by; None where X is as it is."""
+        used = self.standardization
+        return (None, None) if used is None else (used.mean, used.scale)
+
+    def factors(self) -> dict[str, Any]:
+        """Return what weights of the training are multiplied by in the model, by name; numbers or arrays."""
+        factors: dict[str, Any] = {}
+        if self.score is not None:
+            factors = {name: self.score.scale for name in self.score.scaled if name}
+        if self.inputs is not None:
+            name = self.inputs.layer.coefficient
+            factors[name] = factors.get(name, 1.0) * self.inputs.factors
+        return factors
+
+    def objective(self, value: float) -> float:
+        """Return an objective, or loss, of the training in the units of the model's."""
+        return self.in_units.unit * value + self.in_units.offset
+
+    def target(self, target: np.ndarray) -> np.ndarray:
+        """Return the targets of the training."""
+        used = self.standardization
+        if self.score is None or used is None or used.target_mean is None:
+            return target
+        return ((target.astype(np.float64) - used.target_mean) / used.target_scale).astype(target.dtype)
+
+    def graph(self, score_graph: "ScoreGraph") -> "ScoreGraph":
+        """Return the model as a score graph of the training's weights."""
+        if self.inputs is None and self.score is None:
+            return score_graph
+        from skort.graphs.standardized import standardized_graph
+
+        score_graph = score_graph.with_weights(self.training_weights(score_graph.trained_arrays))
+        inputs = self.inputs
+        if inputs is None:
+            return score_graph
+        return standardized_graph(score_graph, inputs.layer, inputs.mean, inputs.scale)
+
+    def model_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the weights of the model, from those of the training."""
+        changed = _Weights(weights)
+        for part in (self.score, self.inputs):
+            if part is not None:
+                part.to_model(changed)
+        return changed.arrays()
+
+    def training_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the weights of the training, from those of the model; of the model, of the loss, or of both."""
+        changed = _Weights(weights)
+        for part in (self.inputs, self.score):
+            if part is not None:
+                part.to_training(changed)
+        return changed.arrays()
+
+
+def _inputs(score_graph, used):
+    """Return what the training changes of X, or None."""
+    from skort.graphs.standardized import first_layer
+
+    layer = None if used.scale is None else first_layer(score_graph)
+    if layer is None:
+        return None
+    return _Inputs(layer, np.zeros_like(used.mean) if used.is_offset else used.mean, used.scale)
+
+
+def _score(score_graph, loss, used):
+    """Return what the training changes of y, or None."""
+    from skort.graphs.standardized import last_layer
+
+    layer = None if used.target_mean is None else last_layer(score_graph)
+    if layer is None:
+        return None
+    if loss.inverse_link_function(score_graph.n_outputs) is None:
+        return _Score(layer, used.target_scale, used.target_mean, loss.weight_names)
+    return _Score(layer, 1.0, np.full(score_graph.n_outputs, np.log(used.target_scale)), loss.weight_names)
+
+
+def rescaled_state(
+    state: dict[str, np.ndarray], weights: dict[str, np.ndarray], before: Variables, after: Variables
+) -> dict[str, np.ndarray]:
+    """
+    Return the state of a solver in variables that have other scales, but the same means.
+
+    Parameters
+    ----------
+    state : dict of str to ndarray
+        As `Solver.state` returns it, in the variables `before`.
+    weights : dict of str to ndarray
+        The trained weights, in the order of the state; their values do not matter.
+    before, after : Variables
+    """
+    factors: dict[str, Any] = {name: np.ones_like(array, dtype=np.float64) for name, array in weights.items()}
+    for variables, power in ((before, 1), (after, -1)):
+        for name, factor in variables.factors().items():
+            factors[name] = factors[name] * factor**power
+    vector = np.concatenate([array.ravel() for array in factors.values()])
+    scaled = {name: (state[name] * vector).astype(state[name].dtype) for name in _WEIGHT_LIKE if name in state}
+    return state | scaled
+
+
+def standardization_of(
+    score_graph: "ScoreGraph",
+    loss: ScoreLoss,
+    penalty: Penalty | None,
+    data: tuple[Any, np.ndarray, np.ndarray | None],
+) -> Standardization | None:
+    """
+    Return the standardization of X and y, as far as the weights of a model can take it back.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+    loss : ScoreLoss
+    penalty : Penalty or None
+    data : tuple
+        X, the target and the sample weights, or None. A sparse X is left as it is: the values of its columns have one
+        scale as a rule, and rare ones would get large weights.
+
+    Returns
+    -------
+    standardization : Standardization or None
+        None: neither X nor y is changed.
+    """
+    from skort.graphs.standardized import first_layer, last_layer
+
+    X, target, sample_weight = data
+    # Where the intercepts have a penalty, it is that of the intercepts of X itself.
+    is_free = getattr(penalty, "intercepts", None) is None
+    first = None if scipy.sparse.issparse(X) else first_layer(score_graph)
+    mean = scale = None
+    is_offset = False
+    if first is not None:
+        mean, scale = _columns(X, sample_weight, centre=is_free and first.intercept is not None)
+        mean = mean.astype(score_graph.dtype).astype(np.float64)
+        is_offset = bool(np.any(np.abs(mean) > _FAR * scale))
+    last = last_layer(score_graph)
+    target_mean, target_scale = None, 1.0
+    if last is not None and hasattr(loss, "in_units"):
+        centre = is_free and last.intercept is not None
+        target_mean, target_scale = _of_target(target, sample_weight, centre=centre, has_link=_has_link(loss, target))
+    if scale is None and target_mean is None:
+        return None
+    return Standardization(mean, scale, target_mean, target_scale, is_offset)
+
+
+def _has_link(loss, target):
+    return loss.inverse_link_function(target.shape[1]) is not None
+
+
+def _columns(columns, sample_weight, *, centre):
+    """Return the means and standard deviations of columns, or zeros and the roots of the mean squares."""
+    mean, deviation = moments(columns, sample_weight)
+    if not centre:
+        mean, deviation = np.zeros_like(mean), np.hypot(mean, deviation)
+    return mean, usable_scale(deviation, columns.dtype)
+
+
+def _of_target(target, sample_weight, *, centre, has_link):
+    """Return the mean and the scale of y; None and one where there is none."""
+    mean, scale = _columns(target, sample_weight, centre=centre)
+    if not has_link:
+        return mean, float(np.sqrt(np.mean(np.square(scale))))
+    # The logarithm of the mean goes into the intercept.
+    total = float(np.mean(mean))
+    return (np.zeros_like(mean), total) if total > 0 else (None, 1.0)

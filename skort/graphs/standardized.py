@@ -1,0 +1,225 @@
+"""A score graph in standardized variables: which of its layers they concern, and its form that trains in them."""
+
+import functools
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from skort.graphs.score_graph import ScoreGraph
+from skort.onnx_text import onnx_dtype
+
+__all__ = ["OFFSET", "Layer", "centred", "first_layer", "last_layer", "standardized_graph", "uncentred_arrays"]
+
+#: The weight that `centred` adds.
+OFFSET = "X_offset"
+_MEAN, _INVERSE_SCALE = "skort_X_mean", "skort_X_inverse_scale"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """
+    The names of the trained weights of a product and of what is added to it.
+
+    Parameters
+    ----------
+    coefficient : str
+        A matrix.
+    intercept : str or None
+        None: nothing is added, or something that is not trained.
+    transposed : bool
+        Whether the matrix has a row for each output of the layer; otherwise one for each input.
+    """
+
+    coefficient: str
+    intercept: str | None
+    transposed: bool = False
+
+
+def first_layer(score_graph: ScoreGraph) -> Layer | None:
+    """
+    Return the layer that X goes straight into.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+
+    Returns
+    -------
+    layer : Layer or None
+        None where X goes elsewhere, too, or where the layer's matrix is not trained.
+
+    Examples
+    --------
+    >>> import onnx.parser
+    >>> from skort.graphs.score_graph import ScoreGraph
+    >>> from skort.graphs.standardized import first_layer
+    >>> model = onnx.parser.parse_model('''
+    ... <ir_version: 8, opset_import: ["" : 17]>
+    ... line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}, float[1] intercept = {0}>
+    ... { product = MatMul (X, coef)  score = Add (product, intercept) }''')
+    >>> first_layer(ScoreGraph.of(model))
+    Layer(coefficient='coef', intercept='intercept', transposed=False)
+    """
+    name, readers = score_graph.input_name, _readers(score_graph)
+    if OFFSET in score_graph.arrays:
+        name = readers[name][0].output[0]
+    products = readers.get(name, [])
+    return _layer(score_graph, products[0], readers) if len(products) == 1 and products[0].input[0] == name else None
+
+
+def last_layer(score_graph: ScoreGraph) -> Layer | None:
+    """Return the layer that gives the score; None where something else does, or where not all of it is trained."""
+    makers = {name: node for node in score_graph.structure.graph.node for name in node.output}
+    node, has_intercept = makers[score_graph.score_name], False
+    if node.op_type == "Add":
+        products = [makers[name] for name in node.input if name in makers]
+        node, has_intercept = (products[0], True) if len(products) == 1 else (node, True)
+    layer = _layer(score_graph, node, _readers(score_graph))
+    if layer is None or (layer.intercept is None and (has_intercept or len(node.input) > 2)):
+        return None
+    return layer
+
+
+def _readers(score_graph):
+    """Return the nodes that read each result or weight."""
+    readers: dict[str, list[onnx.NodeProto]] = {}
+    for node in score_graph.structure.graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    return readers
+
+
+def _layer(score_graph, product, readers):
+    """Return the layer of a node; None where the node is no product with a trained matrix of its own."""
+    trained, arrays = score_graph.trained.names, score_graph.arrays
+    options = {a.name: helper.get_attribute_value(a) for a in product.attribute}
+    plain = options.get("transA", 0) == 0 and options.get("alpha", 1.0) == options.get("beta", 1.0) == 1.0
+    if product.op_type not in ("MatMul", "Gemm") or not plain:
+        return None
+    coefficient, *added = product.input[1:]
+    if coefficient not in trained or arrays[coefficient].ndim != 2 or len(readers[coefficient]) > 1:
+        return None
+    adders = readers.get(product.output[0], [])
+    if not added and len(adders) == 1 and adders[0].op_type == "Add":
+        added = [name for name in adders[0].input if name != product.output[0]]
+    transposed = bool(options.get("transB", 0))
+    n_outputs = arrays[coefficient].shape[0 if transposed else 1]
+    is_own = (
+        len(added) == 1
+        and added[0] in trained
+        and arrays[added[0]].shape in ((n_outputs,), (1, n_outputs))
+        and len(readers[added[0]]) == 1
+    )
+    return Layer(coefficient, added[0] if is_own else None, transposed)
+
+
+def standardized_graph(score_graph: ScoreGraph, layer: Layer, mean: np.ndarray, scale: np.ndarray) -> ScoreGraph:
+    r"""
+    Return a score graph whose first layer's weights are those of standardized columns.
+
+    With the weights :math:`V, c` of :math:`(x - mean) / scale`, the layer gets
+
+    .. math:: W = V / scale, \qquad b = c - mean \cdot W
+
+    so that X itself is neither copied nor changed.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+        Its trained arrays are V and c already.
+    layer : Layer
+        Its `first_layer`.
+    mean, scale : ndarray of shape (n_features,)
+        The mean is not used where the layer has no intercept.
+
+    Returns
+    -------
+    standardized : ScoreGraph
+        With the same names of weights, and the mean and the inverse scale as weights that are not trained.
+    """
+    dtype, by_input = score_graph.dtype, (1, -1) if layer.transposed else (-1, 1)
+    arrays = {_INVERSE_SCALE: (1 / scale).astype(dtype).reshape(by_input)}
+    if layer.intercept is not None:
+        arrays[_MEAN] = mean.astype(dtype)[None]
+    structure = _standardized_structure(score_graph.structure.SerializeToString(), layer, np.dtype(dtype))
+    return ScoreGraph(structure, {**score_graph.arrays, **arrays}, score_graph.trained)
+
+
+# Fits share a structure.
+@functools.lru_cache(maxsize=8)
+def _standardized_structure(serialized: bytes, layer: Layer, dtype: np.dtype) -> onnx.ModelProto:
+    structure = onnx.ModelProto.FromString(serialized)
+    graph, element_type = structure.graph, onnx_dtype(dtype)
+    sizes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in graph.input}
+    n_features = sizes[layer.coefficient][1 if layer.transposed else 0]
+    renamed = {layer.coefficient: "skort_X_coefficient"}
+    shape = [1, n_features] if layer.transposed else [n_features, 1]
+    graph.input.append(helper.make_tensor_value_info(_INVERSE_SCALE, element_type, shape))
+    nodes = [helper.make_node("Mul", [layer.coefficient, _INVERSE_SCALE], [renamed[layer.coefficient]])]
+    if layer.intercept is not None:
+        renamed[layer.intercept] = "skort_X_intercept"
+        graph.input.append(helper.make_tensor_value_info(_MEAN, element_type, [1, n_features]))
+        product = [_MEAN, renamed[layer.coefficient]], ["skort_X_shift"]
+        nodes += [
+            helper.make_node("Gemm", *product, transB=1) if layer.transposed else helper.make_node("MatMul", *product),
+            helper.make_node("Sub", [layer.intercept, "skort_X_shift"], [renamed[layer.intercept]]),
+        ]
+    for node in graph.node:
+        node.input[:] = [renamed.get(name, name) for name in node.input]
+    others = list(graph.node)
+    del graph.node[:]
+    graph.node.extend(nodes + others)
+    return structure
+
+
+def centred(score_graph: ScoreGraph, offset: np.ndarray) -> ScoreGraph:
+    r"""
+    Return the same function as one of :math:`X - offset`.
+
+    Where the mean of a column is many times its standard deviation, an intercept of X itself would take all digits.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+        Its `first_layer` has an intercept.
+    offset : ndarray of shape (n_features,)
+    """
+    layer = first_layer(score_graph)
+    assert layer is not None
+    offset = offset.astype(score_graph.dtype)
+    structure = _centred_structure(score_graph.structure.SerializeToString(), len(offset), np.dtype(score_graph.dtype))
+    arrays = _moved(score_graph.arrays, layer, offset)
+    return replace(score_graph, structure=structure, arrays={**arrays, OFFSET: offset})
+
+
+@functools.lru_cache(maxsize=8)
+def _centred_structure(serialized: bytes, n_features: int, dtype: np.dtype) -> onnx.ModelProto:
+    structure = onnx.ModelProto.FromString(serialized)
+    graph = structure.graph
+    name = graph.input[0].name
+    for node in graph.node:
+        node.input[:] = ["X_centred" if read == name else read for read in node.input]
+    nodes = [helper.make_node("Sub", [name, OFFSET], ["X_centred"]), *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    graph.input.append(helper.make_tensor_value_info(OFFSET, onnx_dtype(dtype), [n_features]))
+    return structure
+
+
+def uncentred_arrays(score_graph: ScoreGraph, dtype=None) -> dict[str, np.ndarray]:
+    """Return the weights of a score graph as those of X itself, whether or not it is `centred`."""
+    if OFFSET not in score_graph.arrays:
+        return score_graph.arrays
+    layer = first_layer(replace(score_graph, trained=score_graph.weight_names))
+    arrays = {name: array for name, array in score_graph.arrays.items() if name != OFFSET}
+    return _moved(arrays, layer, -score_graph.arrays[OFFSET], dtype)
+
+
+def _moved(arrays, layer, offset, dtype=None):
+    """Return the weights of X as those of X - offset."""
+    coefficient, intercept = arrays[layer.coefficient].astype(np.float64), arrays[layer.intercept]
+    shift = (coefficient if layer.transposed else coefficient.T) @ offset.astype(np.float64)
+    moved = intercept.astype(np.float64) + shift.reshape(intercept.shape)
+    return {**arrays, layer.intercept: moved.astype(dtype or intercept.dtype)}
