@@ -189,19 +189,20 @@ BUILDING = [
     (skl2onnx.convert, "convert_topology"),
 ]
 NUMBERS = [
-    {"alpha": 0.2, "l1_ratio": 0.3},
+    {"alpha": 0.02, "l1_ratio": 0.3},
     {"eta0": 0.02, "max_iter": 3, "learning_rate": "invscaling"},
     {"epsilon": 0.3},
-    {"max_grad_norm": 0.7},
+    {"max_grad_norm": 0.07},
     {"average": 7},
 ]
 
 
 def test_a_fit_that_differs_in_numbers_builds_nothing(solver, inner, counted):
-    rest = {"loss": "huber", "penalty": "elasticnet", "alpha": 0.1, "max_iter": 2, "tol": None, "average": 3}
+    rest = {"loss": "huber", "penalty": "elasticnet", "alpha": 0.01, "max_iter": 2, "tol": None, "average": 3}
     if solver != "session":
-        rest |= {"max_grad_norm": 0.5, "optimizer": "momentum"}
-    model = OrtSGDRegressor(inner, solver=solver, eta0=0.01, **rest).fit(X, Y)
+        rest |= {"max_grad_norm": 0.05, "optimizer": "momentum"}
+    rest |= {"eta0": 0.01, "batch_size": 20, "random_state": 0}
+    model = OrtSGDRegressor(inner, solver=solver, **rest).fit(X, Y)
     work = counted([*BUILDING, *of_the_runtime(SESSIONS)])
     fits = [clone(model).set_params(**numbers) for numbers in NUMBERS[: 5 if "max_grad_norm" in rest else 3]]
     if "optimizer" in rest:
