@@ -29,6 +29,7 @@ __all__ = ["FittedModel"]
 
 # Made when somebody asks for them, and anew in copies.
 _MADE_ON_DEMAND = ("onnx", "inference", "step_graphs")
+_MANY_WEIGHTS = 2**17
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +141,22 @@ class FittedModel:
         from skort.graphs.export import SCORE
         from skort.runtime.inference import InferenceModel
 
-        return InferenceModel(self._bare().onnx, inner_results=() if self.classes is None else (SCORE,))
+        bare = self._bare()
+        weights = bare.score_graph.arrays
+        # As constants, many weights are multiplied faster.
+        if sum(array.size for array in weights.values()) > _MANY_WEIGHTS:
+            weights, structure = {}, None
+        else:
+            structure = bare._structure()
+        inner_results = () if self.classes is None else (SCORE,)
+        return InferenceModel(functools.partial(getattr, bare, "onnx"), inner_results, weights, structure)
+
+    def _structure(self):
+        """Return what says all of the model but its weights, where nothing is before or after it, as a hashable."""
+        link = self.inverse_link
+        link = link if link is None or isinstance(link, str) else link.SerializeToString()
+        n_classes = None if self.classes is None else len(self.classes)
+        return self.score_graph.key, n_classes, self.single_output, link
 
     def _bare(self):
         """Return the model without what scikit-learn does before and after it; itself where that is nothing."""

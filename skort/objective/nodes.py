@@ -1,14 +1,14 @@
 """The objective as ONNX nodes that a solver adds to the graph of a raw score."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from onnx.helper import make_tensor_value_info
 
 from skort.objective.base import ScoreLoss
 from skort.objective.penalties import Penalty, Strength, l1_text, l2_gradient_text, l2_text, no_such_weight
-from skort.objective.repeated import repeated_constants
-from skort.onnx_text import function, onnx_dtype
+from skort.onnx_text import onnx_dtype
 
 __all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "SMOOTH", "TARGET", "Objective"]
 
@@ -100,6 +100,13 @@ class Objective:
         return self.loss.weight_scale(self.n_outputs)
 
     @property
+    def loss_key(self) -> tuple[Any, ...]:
+        """What the value of the loss depends on, as a hashable value."""
+        value = self.loss.value_function(self.n_outputs)
+        source = value if isinstance(value, str) else value.SerializeToString()
+        return source, self.loss.takes_weight, self.loss.weight_names, self.n_outputs, np.dtype(self.dtype).str
+
+    @property
     def weight_gradients(self) -> dict[str, str]:
         """The weights of the loss, and what the derivatives of the weighted sum of the loss by them are called."""
         return {name: f"{name}_grad" for name in self.loss.weight_names}
@@ -173,7 +180,7 @@ class Objective:
         repeated = [f"{name}/{results[0]}" for name in self.loss.weight_names]
         for name, result in zip(self.loss.weight_names, repeated, strict=True):
             fragment.call(_REPEATED, [name, inputs[0]], [result])
-        fragment.call_as_is(repeated_constants(function(source, self.dtype)), [*inputs, *repeated], results)
+        fragment.call_elementwise(source, [*inputs, *repeated], results, self.n_outputs)
 
     def add_weight_gradient(self, fragment, weight, data_gradient, gradient):
         """Add the nodes that compute `gradient`: `data_gradient` plus the l2 term's derivative by `weight`."""

@@ -1,5 +1,7 @@
 """The gradient of a loss by the raw score, for a loss that has none: derived by ONNX Runtime or by skort."""
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx
 import onnx.shape_inference
@@ -10,10 +12,12 @@ from skort.graphs.differentiable import Gradient, runtime_gradient, undifferenti
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.objective.nodes import SAMPLE_WEIGHT, TARGET, Objective
 from skort.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
+from skort.runtime.kept import Kept
 from skort.runtime.training_agent import gradient_graph
 
-__all__ = ["check_loss", "derived_score_gradient", "ruled_score_gradient"]
+__all__ = ["check_loss", "derived_score_gradient", "ruled_score_gradient", "score_gradient"]
 
+_GRADIENTS: Kept[onnx.FunctionProto] = Kept(16)
 _SCORE, _LOSS = "skort_score", "skort_loss_sum"
 
 
@@ -34,6 +38,14 @@ def check_loss(objective: Objective, batch_size: int, gradient: Gradient) -> Non
         Names the operator on the way from the score to the loss that has no gradient.
     """
     _check(_loss_model(objective, batch_size), gradient)
+
+
+def score_gradient(
+    derive: Callable[[Objective, int], onnx.FunctionProto], objective: Objective, batch_size: int
+) -> onnx.FunctionProto:
+    """Return what `derive`, one of the two functions below, makes of a loss: once for every loss."""
+    key = derive, objective.loss_key, batch_size
+    return _GRADIENTS.get(key, lambda: derive(objective, batch_size))
 
 
 def derived_score_gradient(objective: Objective, batch_size: int) -> onnx.FunctionProto:
