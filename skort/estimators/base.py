@@ -201,7 +201,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
             generator, stream = stream.generator(), stream.from_there(progress)
         else:
             generator, stream = progress.generator(), None
-        variables = settings.variables(draft._fitted.score_graph, progress.standardization)
+        if stream is None or stream.settings is not settings:
+            variables = settings.variables(draft._fitted.score_graph, progress.standardization)
+        else:
+            variables = stream.variables
         batches = settings.batches(rows, variables.target(encoded.target), weights, generator)
         if stream is None or not stream.goes_on(settings, batches.batch_size):
             stream = Stream.begin(settings, draft._fitted, batches.batch_size, progress)

@@ -55,37 +55,37 @@ def expected_smoothness(X, batch_size):
 @pytest.mark.parametrize("n_columns", [3, 300])
 def test_smoothness_is_the_formula(batch_size, n_columns, rng):
     X = rng.normal(size=(100, n_columns)) + 1
-    found = smoothness(X, None, batch_size, None, None)
+    found = smoothness(X, None, batch_size, None)
     np.testing.assert_allclose(found, expected_smoothness(X, min(batch_size, 100)), rtol=1e-3)
 
 
 def test_smoothness_is_that_of_the_standardized_rows(rng):
     X = rng.normal(size=(100, 4)) * [1, 10, 1000, 0.1] + [0, 5, 5000, 1]
     mean, scale = moments(X, None)
-    found = smoothness(X, None, 20, mean, scale)
+    found = smoothness(X, None, 20, Standardization(mean, scale, None, 1.0))
     np.testing.assert_allclose(found, expected_smoothness((X - mean) / scale, 20), rtol=1e-9)
 
 
 def test_integer_weights_of_a_full_batch_are_repeated_rows(rng):
     X, counts = rng.normal(size=(60, 4)), rng.integers(0, 4, size=60)
     repeated = np.repeat(X, counts, axis=0)
-    found = smoothness(X, counts.astype(float), 60, None, None)
+    found = smoothness(X, counts.astype(float), 60, None)
     np.testing.assert_allclose(found, expected_smoothness(repeated, len(repeated)), rtol=1e-9)
 
 
 def test_sparse_rows_are_those_of_a_dense_array(rng):
     X = scipy.sparse.random(300, 200, 0.05, format="csr", random_state=0)
     weights = rng.uniform(0.5, 2, size=300)
-    dense = smoothness(X.toarray(), weights, 10, None, None)
-    np.testing.assert_allclose(smoothness(X, weights, 10, None, None), dense, rtol=1e-3)
+    dense = smoothness(X.toarray(), weights, 10, None)
+    np.testing.assert_allclose(smoothness(X, weights, 10, None), dense, rtol=1e-3)
     norms = (X.toarray() ** 2).sum(axis=1) + 1
-    np.testing.assert_allclose(largest_norm(X, None, None, None), norms.max())
-    np.testing.assert_allclose(largest_norm(X, weights, None, None), (norms * weights).max())
+    np.testing.assert_allclose(largest_norm(X, None, None), norms.max())
+    np.testing.assert_allclose(largest_norm(X, weights, None), (norms * weights).max())
 
 
 def test_one_row_and_rows_of_zeros_have_a_finite_smoothness():
-    assert smoothness(np.zeros((1, 3)), None, 200, None, None) == 1.0
-    assert smoothness(np.zeros((5, 3)), None, 2, None, None) == pytest.approx(1.0)
+    assert smoothness(np.zeros((1, 3)), None, 200, None) == 1.0
+    assert smoothness(np.zeros((5, 3)), None, 2, None) == pytest.approx(1.0)
 
 
 def test_a_column_gets_a_scale_when_it_varies_for_the_first_time():
