@@ -139,7 +139,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         settings = Settings.of(self, own, size).for_target(encoded)
         settings.loss.check_target(encoded.target)
         rows = draft._convert(inner, rows, encoded, target_transform, settings, generator)
-        is_drawn = not inner.is_fitted
+        is_drawn = inner.draws_weights
         if self.warm_start and hasattr(self, "_fitted"):
             draft._keep_model(draft._fitted.going_on_from(self._fitted))
             is_drawn = False
