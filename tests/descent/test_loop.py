@@ -442,9 +442,10 @@ def test_the_initial_objective_is_that_of_all_rows_and_leaves_no_trace():
     np.testing.assert_array_equal(*(generator.permutation(99) for generator in generators))
 
 
-def test_a_partial_fit_is_not_compared_with_its_beginning():
+@pytest.mark.parametrize("options", [{"max_iter": None}, {"max_iter": 1, "is_compared": False}])
+def test_a_partial_fit_and_some_losses_are_not_compared_with_their_beginning(options):
     solver = MeanSolver(1, start=1.0)
-    descent = run(solver, batches([0.0, 0.0], 1), Constant(2.1), max_iter=None, can_restart=True)
+    descent = run(solver, batches([0.0, 0.0], 1), Constant(2.1), can_restart=True, **options)
     assert not descent.no_better
     assert solver.etas == [2.1, 2.1]
     assert "restarts" not in descent.progress.rows()
