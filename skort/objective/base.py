@@ -78,6 +78,8 @@ class TextLoss(BaseEstimator):
     """
 
     takes_weight = False
+    #: Whether a score of zero has the least value, whatever the target: to end above it is no sign of a bad training.
+    is_least_at_zero = False
     #: Parameters that the estimators have, too: a loss given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
     _parameter_constraints: dict[str, Any] = {}
