@@ -425,6 +425,11 @@ def test_a_training_that_is_no_better_after_three_restarts_is_kept():
     assert descent.weights == {"w": 2}
 
 
+@pytest.mark.parametrize("last, no_better", [(2 + 1e-6, False), (2 + 1e-4, True)])
+def test_a_training_that_begins_at_its_optimum_is_no_worse_by_rounding(last, no_better):
+    assert run(ScriptedSolver([2.0, last, 2.0]), batches([0.0]), max_iter=2).no_better == no_better
+
+
 def test_the_initial_objective_is_that_of_all_rows_and_leaves_no_trace():
     # The first row has the objective 1 at w = 0, all rows 1 + 25: an end above 1 may be better.
     seen = []
