@@ -23,7 +23,15 @@ WEIGHT = RNG.uniform(0.5, 2.0, 150)
 CLASS_WEIGHT = {0: 1.0, 1: 2.5, 2: 0.3}
 LONG = {"dtype": "float64", "batch_size": 150, "max_iter": 30_000, "tol": 1e-13, "eta0": 0.1}
 LONG |= {"learning_rate": "adaptive", "n_iter_no_change": 5, "random_state": 0}
-SHORT = {"max_iter": 5, "tol": None, "eta0": 0.05, "learning_rate": "constant", "random_state": 0, "batch_size": 16}
+SHORT = {
+    "max_iter": 5,
+    "tol": None,
+    "eta0": 0.05,
+    "learning_rate": "constant",
+    "standardize": False,
+    "random_state": 0,
+    "batch_size": 16,
+}
 
 
 def quietly(call, *args, **kwargs):
