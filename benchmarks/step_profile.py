@@ -16,7 +16,7 @@ from benchmarks.contenders import estimator, scikit_learn_model
 from benchmarks.timing import in_turn
 from skort.runtime.installed import load
 from skort.runtime.sessions import inference_session, session_options
-from skort.runtime.step_session import StepSession
+from skort.runtime.step_session import StepSession, compiled
 
 __all__ = ["StepProfile", "products", "profile", "profile_cells", "step_profiles"]
 
@@ -136,7 +136,7 @@ def _runner(model):
     # No product of these numbers is zero or denormal, which would change the time.
     inputs = {value.name: np.full(_shape(value), 0.01, np.float32) for value in model.graph.input}
     outputs = {value.name: np.zeros(_shape(value), np.float32) for value in model.graph.output}
-    session = StepSession(model.SerializeToString(), inputs, outputs, {}, {})
+    session = StepSession(compiled(model.SerializeToString()), inputs, outputs, {}, {})
 
     def run(n_runs):
         for _ in range(n_runs):

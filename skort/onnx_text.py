@@ -12,6 +12,8 @@ import onnx.parser
 from numpy.typing import ArrayLike, DTypeLike
 from onnx import numpy_helper
 
+from skort.repeated_constants import repeated_constants
+
 # Every supported runtime reads these versions: the oldest, onnxruntime-training 1.16, reads up to opset 19 and IR 9. No
 # operator that skort writes needs a newer one.
 OPSET = 17
@@ -103,6 +105,12 @@ class Fragment:
         """Add a call to a function (`source` as for `function`) on the results named `inputs`."""
         self.call_as_is(function(source, self.dtype), inputs, outputs)
 
+    def call_elementwise(
+        self, source: str | onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str], n_columns: int
+    ) -> None:
+        """Add a call to a function of results with `n_columns` columns; an elementwise one gets repeated constants."""
+        self.call_as_is(repeated_constants(function(source, self.dtype)), inputs, outputs)
+
     def call_as_is(self, called: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Add a call to a function that `function` returned: its constants have the right dtype already."""
         key = called.SerializeToString()
@@ -126,6 +134,11 @@ class Fragment:
     def node(self, op_type: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Add a node of a standard operator without attributes."""
         self.nodes.append(onnx.helper.make_node(op_type, inputs, outputs))
+
+
+def infos(arrays: Mapping[str, np.ndarray]) -> list[onnx.ValueInfoProto]:
+    """Return the shapes and types of arrays as inputs or outputs of a graph, by their names."""
+    return [onnx.helper.make_tensor_value_info(name, onnx_dtype(a.dtype), a.shape) for name, a in arrays.items()]
 
 
 def read_names(node: onnx.NodeProto) -> list[str]:

@@ -12,13 +12,19 @@ import tracemalloc
 
 import numpy as np
 import onnx
+import onnx.inliner
+import onnx.parser
+import onnx.shape_inference
 import pytest
 import skl2onnx.convert
 import sklearn.utils.validation
+from sklearn.base import clone
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.optimizers import Momentum
 from skort.runtime.installed import load
+from skort.runtime.kept import forget
 from skort.solvers import SOLVERS
 
 MODELS = {"linear": None, "MLP": MLPRegressor(hidden_layer_sizes=(8,))}
@@ -157,6 +163,7 @@ def test_the_step_of_solver_graph_has_few_nodes(
         options.optimized_model_filepath = str(path)
         return make(graph, options, **kwargs)
 
+    forget()
     monkeypatch.setattr(load(), "InferenceSession", saving)
     y = np.arange(200) % n_classes if n_classes else Y
     estimator_class(inner, solver="graph", max_iter=1, tol=None, standardize=standardize).fit(X, y)
@@ -167,9 +174,9 @@ def test_the_step_of_solver_graph_has_few_nodes(
 
 
 def test_a_fit_makes_one_session_and_predictions_one_more(solver, inner, counted):
+    forget()
     sessions = counted(of_the_runtime(SESSIONS))
-    # No other test has this alpha: sessions of the same graph are shared.
-    model = OrtSGDRegressor(inner, solver=solver, alpha=0.0123, max_iter=2, tol=None).fit(X, Y)
+    model = OrtSGDRegressor(inner, solver=solver, max_iter=2, tol=None).fit(X, Y)
     assert sessions.total() == 1
     for _ in range(3):
         model.predict(X)
@@ -179,17 +186,44 @@ def test_a_fit_makes_one_session_and_predictions_one_more(solver, inner, counted
     assert sessions.total() <= 3
 
 
-@pytest.mark.parametrize("standardize, n_sessions", [(False, 0), ("auto", 1)])
-def test_fits_with_the_same_step_share_a_session(inner, counted, standardize, n_sessions):
-    # Means and scales are part of the step: other columns need another session.
-    model = OrtSGDRegressor(inner, solver="graph", max_iter=2, tol=None, standardize=standardize).fit(X, Y)
+# What is made of a structure: ONNX text is parsed, nodes are made and inlined, shapes are inferred, sessions are made.
+BUILDING = [
+    (onnx.parser, "parse_function"),
+    (onnx.helper, "make_node"),
+    (onnx.helper, "make_graph"),
+    (onnx.inliner, "inline_local_functions"),
+    (onnx.shape_inference, "infer_shapes"),
+    (skl2onnx.convert, "convert_topology"),
+]
+NUMBERS = [
+    {"alpha": 0.02, "l1_ratio": 0.3},
+    {"eta0": 0.02, "max_iter": 3, "learning_rate": "invscaling"},
+    {"epsilon": 0.3},
+    {"max_grad_norm": 0.07},
+    {"average": 7},
+]
+
+
+def test_a_fit_that_differs_in_numbers_builds_nothing(solver, inner, counted):
+    rest = {"loss": "huber", "penalty": "elasticnet", "alpha": 0.01, "max_iter": 2, "tol": None, "average": 3}
+    if solver != "session":
+        rest |= {"max_grad_norm": 0.05, "optimizer": "momentum"}
+    rest |= {"eta0": 0.01, "batch_size": 20, "random_state": 0}
+    model = OrtSGDRegressor(inner, solver=solver, **rest).fit(X, Y)
+    work = counted([*BUILDING, *of_the_runtime(SESSIONS)])
+    fits = [clone(model).set_params(**numbers) for numbers in NUMBERS[: 5 if "max_grad_norm" in rest else 3]]
+    if "optimizer" in rest:
+        fits.append(clone(model).set_params(optimizer=Momentum(0.5)))
+    weights = [fit.fit(X + 1, Y).weights_ for fit in fits]
+    assert work.total() == 0
+    # All of these numbers count.
+    flat = [np.concatenate([array.ravel() for array in of_one.values()]) for of_one in weights]
+    assert len({array.tobytes() for array in flat}) == len(fits)
+
+
+def test_a_large_step_is_not_held_on_to(counted):
+    model = OrtSGDRegressor(solver="graph", batch_size=3000, max_iter=1, tol=None)
     sessions = counted(of_the_runtime(SESSIONS))
-    for parameters in ({"eta0": 0.02}, {"max_iter": 3}, {"learning_rate": "invscaling"}):
-        model.set_params(**parameters).fit(X + 1, Y)
-    assert sessions.total() == n_sessions
-    sessions.clear()
-    # Much memory is not held on to.
-    model.set_params(batch_size=3000)
     for _ in range(2):
         model.fit(np.tile(MANY, (2, 1)), np.tile(MANY[:, 0], 2))
     assert sessions.total() == 2

@@ -5,7 +5,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_class_weight_classifiers, parametrize_with_checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.solvers import available_solvers
@@ -54,10 +54,3 @@ def test_sklearn_check(estimator, check):
 @parametrize_with_checks(OTHERS, expected_failed_checks=expected_failures)
 def test_sklearn_check_of_other_combinations(estimator, check):
     check(estimator)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_class_weights_on_large_features(solver):
-    # They have a standard deviation of 20.
-    model = OrtSGDClassifier(solver=solver, eta0=0.01, standardize=False)
-    check_class_weight_classifiers("OrtSGDClassifier", model)

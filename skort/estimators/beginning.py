@@ -8,6 +8,7 @@ import numpy as np
 from skort.descent.optimizers import Adam
 from skort.descent.progress import Progress
 from skort.descent.standardization import largest_norm, smoothness
+from skort.estimators.fitted_model import FittedModel
 from skort.estimators.settings import Settings
 from skort.estimators.variables import Variables, rescaled_state, standardization_of
 
@@ -72,12 +73,12 @@ def begin(
     rate_scale, row_norm = 1.0, 0.0
     if settings.is_rate_auto:
         rate_scale = _rate(settings, variables, score_graph, X, sample_weight)
-        row_norm = largest_norm(X, sample_weight, *variables.columns)
+        row_norm = largest_norm(X, sample_weight, standardization)
     progress = Progress.start(random_state, standardization=standardization, rate_scale=rate_scale, row_norm=row_norm)
     return progress, score_graph
 
 
-def go_on(settings: Settings, score_graph: Any, progress: Progress, data: tuple) -> Progress:
+def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tuple) -> Progress:
     """
     Return the progress from which a `partial_fit` goes on: columns that vary for the first time get a scale.
 
@@ -86,8 +87,7 @@ def go_on(settings: Settings, score_graph: Any, progress: Progress, data: tuple)
     Parameters
     ----------
     settings : Settings
-    score_graph : ScoreGraph
-        The model.
+    fitted : FittedModel
     progress : Progress
     data : tuple
         As for `begin`.
@@ -97,17 +97,17 @@ def go_on(settings: Settings, score_graph: Any, progress: Progress, data: tuple)
     ValueError
         For a loss that the standardized y of earlier calls does not suit.
     """
-    X, target, sample_weight = data
+    (X, target, sample_weight), score_graph = data, fitted.score_graph
     used = progress.standardization
     if used is not None:
         _check_loss(settings.loss, score_graph.n_outputs, used)
         renewed = used.with_new_scales(X, target, sample_weight)
         if renewed is not used:
             before, after = (settings.variables(score_graph, each) for each in (used, renewed))
-            solver = progress.solver and rescaled_state(progress.solver, score_graph.trained_arrays, before, after)
+            solver = progress.solver and rescaled_state(progress.solver, fitted.trained_weights, before, after)
             progress = dataclasses.replace(progress, standardization=renewed, solver=solver)
     if settings.is_rate_auto:
-        row_norm = largest_norm(X, sample_weight, *settings.variables(score_graph, progress.standardization).columns)
+        row_norm = largest_norm(X, sample_weight, progress.standardization)
         if row_norm > progress.row_norm:
             factor = progress.row_norm / row_norm if progress.row_norm else 1.0
             progress = dataclasses.replace(progress, rate_scale=progress.rate_scale * factor, row_norm=row_norm)
@@ -137,5 +137,5 @@ def _rate(settings: Settings, variables: Variables, score_graph, X, sample_weigh
     loss, n_outputs = variables.loss, score_graph.n_outputs
     # A loss without a bound is taken for one whose second derivative is one.
     curvature = getattr(loss, "curvature", lambda n: None)(n_outputs) or 1.0
-    L = curvature * loss.weight_scale(n_outputs) * smoothness(X, sample_weight, settings.batch_size, *variables.columns)
-    return 1.0 / (gain * L)
+    curvature *= loss.weight_scale(n_outputs)
+    return 1.0 / (gain * curvature * smoothness(X, sample_weight, settings.batch_size, variables.standardization))

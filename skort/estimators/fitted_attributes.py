@@ -215,5 +215,5 @@ class FittedAttributes:
         check_is_fitted(self)
         settings, graph, progress = self._settings, self._fitted.score_graph, self._progress
         variables = settings.variables(graph, progress.standardization)
-        problem = settings.problem(graph, variables, self._batch_size, progress.rate_scale, self._n_batches)
+        problem = settings.problem(self._fitted, variables, self._batch_size, progress.rate_scale, self._n_batches)
         return solver_class(self.solver_, CPU)(dataclasses.replace(problem, device=CPU)).training_graphs()

@@ -2,13 +2,14 @@
 
 import dataclasses
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.labels import EncodedTarget
+from skort.estimators.nesting import layers
 from skort.estimators.preprocessing import Preprocessing
 from skort.estimators.rows import blocks
 from skort.estimators.target_transform import TargetTransform
@@ -28,6 +29,7 @@ __all__ = ["FittedModel"]
 
 # Made when somebody asks for them, and anew in copies.
 _MADE_ON_DEMAND = ("onnx", "inference", "step_graphs")
+_MANY_WEIGHTS = 2**17
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,8 @@ class FittedModel:
         multi-label.
     target_transform : TargetTransform
         What y went through before the training of a regressor.
+    loss_weights : dict of str to ndarray of shape (n_outputs,), default={}
+        The weights that the loss has of its own, trained with those of the score graph. Predictions need none of them.
     """
 
     inner: InnerModel
@@ -64,6 +68,7 @@ class FittedModel:
     classes: np.ndarray | None
     single_output: bool
     target_transform: TargetTransform
+    loss_weights: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __getstate__(self):
         return {name: part for name, part in vars(self).items() if name not in _MADE_ON_DEMAND}
@@ -136,7 +141,22 @@ class FittedModel:
         from skort.graphs.export import SCORE
         from skort.runtime.inference import InferenceModel
 
-        return InferenceModel(self._bare().onnx, inner_results=() if self.classes is None else (SCORE,))
+        bare = self._bare()
+        weights = bare.score_graph.arrays
+        # As constants, many weights are multiplied faster.
+        if sum(array.size for array in weights.values()) > _MANY_WEIGHTS:
+            weights, structure = {}, None
+        else:
+            structure = bare._structure()
+        inner_results = () if self.classes is None else (SCORE,)
+        return InferenceModel(functools.partial(getattr, bare, "onnx"), inner_results, weights, structure)
+
+    def _structure(self):
+        """Return what says all of the model but its weights, where nothing is before or after it, as a hashable."""
+        link = self.inverse_link
+        link = link if link is None or isinstance(link, str) else link.SerializeToString()
+        n_classes = None if self.classes is None else len(self.classes)
+        return self.score_graph.key, n_classes, self.single_output, link
 
     def _bare(self):
         """Return the model without what scikit-learn does before and after it; itself where that is nothing."""
@@ -186,11 +206,33 @@ class FittedModel:
         """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
         name, run = self.score_graph.input_name, self.inference.run
         parts = [run(output, {name: rows}, device) for rows in blocks(X)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return (parts[0] if len(parts) == 1 else np.concatenate(parts))[: X.shape[0]]
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "FittedModel":
-        """Return the model with other trained weights, by name."""
-        return dataclasses.replace(self, score_graph=self.score_graph.with_weights(weights))
+        """Return the model with other trained weights, by name: of the score graph, of the loss, or of both."""
+        score_graph = self.score_graph.with_weights(self.without_loss_weights(weights))
+        of_loss = {name: weights.get(name, array) for name, array in self.loss_weights.items()}
+        return dataclasses.replace(self, score_graph=score_graph, loss_weights=of_loss)
+
+    @property
+    def trained_weights(self) -> dict[str, np.ndarray]:
+        """The values of what is trained, those of the loss last; not copied."""
+        return {**self.score_graph.trained_arrays, **self.loss_weights}
+
+    def with_loss_weights(self, weights: dict[str, np.ndarray]) -> "FittedModel":
+        """Return the model with weights that the loss has of its own."""
+        return dataclasses.replace(
+            self, loss_weights={name: w.astype(self.score_graph.dtype) for name, w in weights.items()}
+        )
+
+    def without_loss_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return those of some trained weights that are the score graph's."""
+        return {name: array for name, array in weights.items() if name not in self.loss_weights}
+
+    def loss_attributes(self) -> dict[str, np.ndarray | float]:
+        """Return what scikit-learn's models show of the weights of their loss, such as the scale of a Huber loss."""
+        attributes = self.loss.fitted_attributes(self.loss_weights)
+        return {name: array.item() if self.single_output else array for name, array in attributes.items()}
 
     def with_score_graph(self, score_graph: "ScoreGraph") -> "FittedModel":
         """Return the model with another score graph of the same weights."""
@@ -208,13 +250,19 @@ class FittedModel:
         Raises
         ------
         ValueError
-            Where y has another number of outputs, or is multi-label and was not, or the other way round.
+            Where y has another number of outputs, or is multi-label and was not, or the other way round; and where the
+            loss has other weights of its own.
         """
         n_outputs = encoded.target.shape[1]
         if n_outputs != self.score_graph.n_outputs:
             raise ValueError(f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}.")
         if self.classes is not None and encoded.single_output != self.single_output:
             raise ValueError("y is multi-label, and was not in earlier calls, or the other way round.")
+        if set(loss.weight_names) != set(self.loss_weights):
+            raise ValueError(
+                f"loss={type(loss).__name__} has other weights of its own than {type(self.loss).__name__}, the loss of "
+                "earlier calls. Call fit."
+            )
         return dataclasses.replace(self, loss=loss, single_output=encoded.single_output)
 
     def going_on_from(self, other: "FittedModel") -> "FittedModel":
@@ -236,6 +284,8 @@ class FittedModel:
                 "warm_start=True goes on from the weights of the last fit, which had other features, outputs or "
                 "classes, or another model. Use warm_start=False."
             )
+        # Another loss begins with its own.
+        weights = weights | {name: w for name, w in other.loss_weights.items() if name in self.loss_weights}
         return self.with_weights({name: w.astype(self.score_graph.dtype) for name, w in weights.items()})
 
     def starting_at(self, coef_init, intercept_init) -> "FittedModel":
@@ -275,6 +325,8 @@ class FittedModel:
         feature_names : ndarray of shape (n_features,) or None, default=None
             The names of the columns, for a model without steps before it.
         """
+        from skort.graphs.families import score_model
+
         model = self.inner.to_sklearn(
             self.preprocessing,
             self.score_graph,
@@ -283,6 +335,9 @@ class FittedModel:
             single_output=self.single_output,
             has_link=self.classes is None and self.inverse_link is not None,
         )
+        *_, (last, _) = layers(model, is_fitted=True)
+        for name, value in self.loss_attributes().items():
+            setattr(score_model(last), name, value)
         if feature_names is not None and not self.inner.has_steps:
             model.feature_names_in_ = feature_names
         return model

@@ -16,11 +16,13 @@ from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES, largest_rate, rate
 from skort.descent.standardization import Standardization
 from skort.descent.update import Update
+from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import training_device
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty
 from skort.estimators.variables import Variables
 from skort.objective.base import ScoreLoss
+from skort.objective.class_weighted import ClassWeighted
 from skort.objective.classification_losses import LogLoss, MultiLabelLogLoss
 from skort.objective.penalties import Penalty
 
@@ -68,6 +70,8 @@ class Settings:
     standardize : bool or "auto"
     dtype : str
         "float32" or "float64".
+    class_weight : ndarray of shape (n_classes,) or None, default=None
+        What the rows of each class count in the column of their class, where each is trained against the rest.
     """
 
     given: dict[str, Any]
@@ -84,6 +88,7 @@ class Settings:
     shuffle: bool
     standardize: bool | str
     dtype: str
+    class_weight: np.ndarray | None = None
 
     @classmethod
     def of(cls, estimator, own: "OwnObjective", size: TrainingSize) -> "Settings":
@@ -139,13 +144,15 @@ class Settings:
 
     def for_target(self, encoded: EncodedTarget) -> "Settings":
         """
-        Return the settings for a target: several labels have a log-loss each.
+        Return the settings for a target: several labels have a log-loss each, and class weights may be of the loss.
 
         Raises
         ------
         ValueError
             Where the loss is no loss of several labels.
         """
+        if encoded.class_weight is not None and self.class_weight is None:
+            return dataclasses.replace(self, class_weight=encoded.class_weight)
         if not encoded.multi_label or isinstance(self.loss, MultiLabelLogLoss):
             return self
         if not isinstance(self.loss, LogLoss):
@@ -158,7 +165,8 @@ class Settings:
 
     def variables(self, score_graph: "ScoreGraph", standardization: Standardization | None) -> Variables:
         """Return the variables in which a model is trained."""
-        return Variables.of(score_graph, self.loss, self.penalty, standardization)
+        loss = self.loss if self.class_weight is None else ClassWeighted(self.loss, self.class_weight)
+        return Variables.of(score_graph, loss, self.penalty, standardization)
 
     def batches(self, X, target, sample_weight, random_state: np.random.RandomState) -> Batches:
         """
@@ -184,7 +192,7 @@ class Settings:
 
     def problem(
         self,
-        score_graph: "ScoreGraph",
+        fitted: FittedModel,
         variables: Variables,
         batch_size: int,
         rate_scale: float = 1.0,
@@ -195,8 +203,7 @@ class Settings:
 
         Parameters
         ----------
-        score_graph : ScoreGraph
-            The model.
+        fitted : FittedModel
         variables : Variables
             Of the training.
         batch_size : int
@@ -208,13 +215,15 @@ class Settings:
         from skort.objective.nodes import Objective
         from skort.solvers.base import Problem
 
-        graph, names, n_outputs = variables.graph(score_graph), score_graph.trained, score_graph.n_outputs
+        names, n_outputs = fitted.score_graph.trained, fitted.score_graph.n_outputs
+        graph = variables.graph(fitted.score_graph)
         objective = Objective(
             variables.loss, variables.penalty, names.coefficients, n_outputs, graph.dtype, names.intercepts
         )
+        loss_weights = variables.training_weights(fitted.loss_weights)
         largest = self.update.largest_rate
         update = self.update if largest is None else dataclasses.replace(self.update, largest_rate=rate_scale * largest)
-        return Problem(graph, objective, update, batch_size, self.device, n_batches)
+        return Problem(graph, objective, update, batch_size, self.device, n_batches, loss_weights)
 
 
 def resolved(component):

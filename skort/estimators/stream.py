@@ -11,11 +11,11 @@ from skort.descent.callbacks import Callback
 from skort.descent.loop import Outcome, minimise
 from skort.descent.progress import Progress
 from skort.descent.training import ModelView, Training
+from skort.estimators.fitted_model import FittedModel
 from skort.estimators.settings import Settings
 from skort.estimators.variables import Variables
 
 if TYPE_CHECKING:
-    from skort.graphs.score_graph import ScoreGraph
     from skort.solvers.base import Problem, Solver
 
 __all__ = ["Stream"]
@@ -53,16 +53,16 @@ class Stream:
     def begin(
         cls,
         settings: Settings,
-        score_graph: "ScoreGraph",
+        fitted: FittedModel,
         batch_size: int,
         progress: Progress,
         n_batches: int | None = None,
     ) -> "Stream":
-        """Return a solver that goes on from a progress; an epoch has `n_batches`, where this is known."""
+        """Return a solver that goes on from a model and a progress; an epoch has `n_batches`, where this is known."""
         from skort.solvers import choose, solver_class
 
-        variables = settings.variables(score_graph, progress.standardization)
-        problem = settings.problem(score_graph, variables, batch_size, progress.rate_scale, n_batches)
+        variables = settings.variables(fitted.score_graph, progress.standardization)
+        problem = settings.problem(fitted, variables, batch_size, progress.rate_scale, n_batches)
         name = choose(settings.solvers, problem)
         solver = solver_class(name, settings.device)(problem)
         if progress.solver is not None:

@@ -28,18 +28,21 @@ class _Weights:
     def __init__(self, weights):
         self._weights, self._changed = weights, {}
 
+    def __contains__(self, name):
+        return name in self._weights
+
     def exact(self, name):
         """Return the values of a weight in float64."""
         return self._changed.get(name, self._weights[name]).astype(np.float64)
 
     def multiply(self, name, factor):
         """Multiply a weight, if there is one."""
-        if name is not None:
+        if name in self:
             self._changed[name] = self.exact(name) * factor
 
     def add(self, name, values):
         """Add to a vector, if there is one."""
-        if name is not None:
+        if name in self:
             self._changed[name] = self.exact(name) + values
 
     def arrays(self):
@@ -72,11 +75,13 @@ class _Inputs:
     def to_model(self, weights: _Weights) -> None:
         """Change the weights of the training into those of the model."""
         weights.multiply(self.layer.coefficient, self.factors)
-        weights.add(self.layer.intercept, -self._shift(weights))
+        if self.layer.intercept in weights:
+            weights.add(self.layer.intercept, -self._shift(weights))
 
     def to_training(self, weights: _Weights) -> None:
         """Change the weights of the model into those of the training."""
-        weights.add(self.layer.intercept, self._shift(weights))
+        if self.layer.intercept in weights:
+            weights.add(self.layer.intercept, self._shift(weights))
         weights.multiply(self.layer.coefficient, 1 / self.factors)
 
     def _shift(self, weights):
@@ -96,23 +101,31 @@ class _Score:
         The last one.
     scale : float
     shift : ndarray of shape (n_outputs,)
+    loss_weights : tuple of str
+        The weights of the loss, which are in units of y.
     """
 
     layer: "Layer"
     scale: float
     shift: np.ndarray
+    loss_weights: tuple[str, ...]
+
+    @property
+    def scaled(self):
+        """The names of the weights that are in units of y."""
+        return (self.layer.coefficient, self.layer.intercept, *self.loss_weights)
 
     def to_model(self, weights: _Weights) -> None:
         """Change the weights of the training into those of the model."""
-        weights.multiply(self.layer.coefficient, self.scale)
-        weights.multiply(self.layer.intercept, self.scale)
+        for name in self.scaled:
+            weights.multiply(name, self.scale)
         weights.add(self.layer.intercept, self.shift)
 
     def to_training(self, weights: _Weights) -> None:
         """Change the weights of the model into those of the training."""
         weights.add(self.layer.intercept, -self.shift)
-        weights.multiply(self.layer.intercept, 1 / self.scale)
-        weights.multiply(self.layer.coefficient, 1 / self.scale)
+        for name in self.scaled:
+            weights.multiply(name, 1 / self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,18 +190,11 @@ class Variables:
         """The loss of scores and targets of the training."""
         return self.in_units.loss
 
-    @property
-    def columns(self) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """What is subtracted from the columns of X, and what they are divided by; None where X is as it is."""
-        used = self.standardization
-        return (None, None) if used is None else (used.mean, used.scale)
-
     def factors(self) -> dict[str, Any]:
         """Return what weights of the training are multiplied by in the model, by name; numbers or arrays."""
         factors: dict[str, Any] = {}
         if self.score is not None:
-            layer = self.score.layer
-            factors = {name: self.score.scale for name in (layer.coefficient, layer.intercept) if name}
+            factors = {name: self.score.scale for name in self.score.scaled if name}
         if self.inputs is not None:
             name = self.inputs.layer.coefficient
             factors[name] = factors.get(name, 1.0) * self.inputs.factors
@@ -226,7 +232,7 @@ class Variables:
         return changed.arrays()
 
     def training_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the weights of the training, from those of the model."""
+        """Return the weights of the training, from those of the model; of the model, of the loss, or of both."""
         changed = _Weights(weights)
         for part in (self.inputs, self.score):
             if part is not None:
@@ -252,8 +258,8 @@ def _score(score_graph, loss, used):
     if layer is None:
         return None
     if loss.inverse_link_function(score_graph.n_outputs) is None:
-        return _Score(layer, used.target_scale, used.target_mean)
-    return _Score(layer, 1.0, np.full(score_graph.n_outputs, np.log(used.target_scale)))
+        return _Score(layer, used.target_scale, used.target_mean, loss.weight_names)
+    return _Score(layer, 1.0, np.full(score_graph.n_outputs, np.log(used.target_scale)), loss.weight_names)
 
 
 def rescaled_state(
@@ -267,7 +273,7 @@ def rescaled_state(
     state : dict of str to ndarray
         As `Solver.state` returns it, in the variables `before`.
     weights : dict of str to ndarray
-        The trained weights of the model; their values do not matter.
+        The trained weights, in the order of the state; their values do not matter.
     before, after : Variables
     """
     factors: dict[str, Any] = {name: np.ones_like(array, dtype=np.float64) for name, array in weights.items()}

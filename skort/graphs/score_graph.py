@@ -148,6 +148,16 @@ class ScoreGraph:
         return model
 
     @property
+    def key(self) -> tuple[bytes, Weights]:
+        """The structure and the names of the trained weights as a hashable value: equal whatever their values are."""
+        return self.structure.SerializeToString(deterministic=True), self.trained
+
+    @property
+    def frozen_arrays(self) -> dict[str, np.ndarray]:
+        """The values of the weights that are not trained, not copied."""
+        return {name: array for name, array in self.arrays.items() if name not in self.trainable}
+
+    @property
     def weight_names(self) -> Weights:
         """The names of all weights, trained or frozen."""
         return find_weights(self.structure.graph)
@@ -252,6 +262,16 @@ class ScoreGraph:
     def with_batch_size(self, batch_size: int) -> onnx.ModelProto:
         """Return a new model for exactly `batch_size` rows: its gradient graph is half as long."""
         model = self.model
+        set_batch_size(model, batch_size)
+        return model
+
+    def with_frozen_inputs(self, batch_size: int) -> onnx.ModelProto:
+        """Return a new model for exactly `batch_size` rows, whose frozen weights are inputs, too."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.structure)
+        del model.graph.input[:]
+        model.graph.input.extend(i for i in self.structure.graph.input if i.name not in self.trainable)
+        model.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in self.trained_arrays.items())
         set_batch_size(model, batch_size)
         return model
 

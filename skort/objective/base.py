@@ -42,6 +42,10 @@ class ScoreLoss(Protocol):
 
     `score` and `target` have shape (n_samples, n_outputs). Functions are ONNX: text for `skort.onnx_text.function`, or
     an `onnx.FunctionProto`.
+
+    A loss may have weights of its own, such as a scale, which are trained with those of the model and are no part of
+    it: they have no penalty, and the exported model lacks them. Value and gradient take each of them as one more input,
+    of the shape of `score`, and the gradient has one more result for each: the derivative of the value by it.
     """
 
     #: The estimators that can minimise it: "regressor", "classifier" or both.
@@ -49,12 +53,39 @@ class ScoreLoss(Protocol):
     #: Whether value and gradient take the normalised sample weights, of shape (n_samples, 1), as a third input, and
     #: multiply by them.
     takes_weight: bool
+    #: Names of the weights of its own. They begin with "skort_", as no name in a model does.
+    weight_names: tuple[str, ...]
+    #: Whether each column of a score of several classes is a binary problem of its own: that class against the rest.
+    one_against_rest: bool
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return `(score, target) => (loss)`, of shape (n_samples, n_outputs) or (n_samples, 1): differentiable."""
 
     def gradient_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return `(score, target) => (gradient)`: the derivative of the value by `score`; None to have it derived."""
+
+    def initial_weights(
+        self, target: np.ndarray, sample_weight: "np.ndarray | None" = None, model: Any = None
+    ) -> dict[str, np.ndarray]:
+        """
+        Return the initial values of its own weights.
+
+        Parameters
+        ----------
+        target : ndarray of shape (n_samples, n_outputs)
+        sample_weight : ndarray of shape (n_samples,), default=None
+            Rows of sample weight zero do not count. None: all do.
+        model : estimator, default=None
+            A fitted model whose weights the training goes on from.
+
+        Returns
+        -------
+        weights : dict of str to ndarray of shape (n_outputs,)
+            By the names in `weight_names`.
+        """
+
+    def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return what a fitted estimator shows of such weights: name -> ndarray of shape (n_outputs,)."""
 
     def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
         """
@@ -78,6 +109,8 @@ class TextLoss(BaseEstimator):
     """
 
     takes_weight = False
+    weight_names: tuple[str, ...] = ()
+    one_against_rest = False
     #: Whether a score of zero has the least value, whatever the target: to end above it is no sign of a bad training.
     is_least_at_zero = False
     #: Parameters that the estimators have, too: a loss given by its name takes their values.
@@ -91,6 +124,14 @@ class TextLoss(BaseEstimator):
     def gradient_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (gradient)`."""
         return self._gradient % self._constants()
+
+    def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
+        """Return nothing: the loss has no weights of its own."""
+        return {}
+
+    def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return nothing: the loss has no weights of its own."""
+        return {}
 
     def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return None: a regressor predicts the score, a classifier has no probabilities."""

@@ -64,6 +64,8 @@ class Loss(BaseEstimator):
     array([2.])
     """
 
+    weight_names = ()
+    one_against_rest = False
     _parameter_constraints = {
         "value": _FUNCTION,
         "gradient": [*_FUNCTION, None],
@@ -108,6 +110,14 @@ class Loss(BaseEstimator):
             _check_inputs("inverse_link", self.inverse_link, [["score"]])
             _check_columns("inverse_link", self.inverse_link, n_outputs, {n_outputs})
         return self.inverse_link
+
+    def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
+        """Return nothing: the loss has no weights of its own."""
+        return {}
+
+    def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return nothing: the loss has no weights of its own."""
+        return {}
 
     def weight_scale(self, n_outputs: int) -> float:
         """Return 1 / the number of columns of `value`."""

@@ -1,14 +1,14 @@
 """The objective as ONNX nodes that a solver adds to the graph of a raw score."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from onnx.helper import make_tensor_value_info
 
 from skort.objective.base import ScoreLoss
-from skort.objective.penalties import Penalty, Strength, l1_text, l2_gradient_text, l2_text
-from skort.objective.repeated import repeated_constants
-from skort.onnx_text import function, onnx_dtype
+from skort.objective.penalties import Penalty, Strength, l1_text, l2_gradient_text, l2_text, no_such_weight
+from skort.onnx_text import onnx_dtype
 
 __all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "SMOOTH", "TARGET", "Objective"]
 
@@ -24,6 +24,17 @@ SCORE_GRADIENT = "skort_score_gradient"
 _SUM = """
 sum_of_all (loss) => (sum) {
     sum = ReduceSum <keepdims = 0> (loss)
+}"""
+# The weights of a loss get the shape of the score: an operator on two equal shapes is the fastest.
+_REPEATED = """
+repeated (weight, score) => (repeated) {
+    shape = Shape (score)
+    repeated = Expand (weight, shape)
+}"""
+_COLUMN_SUMS = """
+column_sums (gradient) => (sums) {
+    rows = Constant <value = int64[1] {0}> ()
+    sums = ReduceSum <keepdims = 0> (gradient, rows)
 }"""
 _WEIGHTED_SUM = """
 weighted_sum (loss, sample_weight) => (sum) {
@@ -65,18 +76,44 @@ class Objective:
 
     @property
     def strengths(self) -> dict[str, Strength]:
-        """The strengths of the weights that have a penalty, by name."""
+        """
+        The strengths of the weights that have a penalty, by name.
+
+        Raises
+        ------
+        ValueError
+            Where the penalty names an intercept, or no trained weight.
+        """
         if self.penalty is None:
             return {}
         # Only the penalties of some models of scikit-learn hold for intercepts, too.
         of_intercepts = getattr(self.penalty, "intercept_strengths", None)
         strengths = self.penalty.strengths(self.coefficients)
+        for name in strengths:
+            if name not in self.coefficients:
+                raise no_such_weight(type(self.penalty).__name__, name, self.coefficients)
         return strengths if of_intercepts is None else {**strengths, **of_intercepts(self.intercepts)}
 
     @property
     def sample_weight_scale(self):
         """What the sample weights of a batch sum to where all rows count the same."""
         return self.loss.weight_scale(self.n_outputs)
+
+    @property
+    def loss_key(self) -> tuple[Any, ...]:
+        """What the value of the loss depends on, as a hashable value."""
+        value = self.loss.value_function(self.n_outputs)
+        source = value if isinstance(value, str) else value.SerializeToString()
+        return source, self.loss.takes_weight, self.loss.weight_names, self.n_outputs, np.dtype(self.dtype).str
+
+    @property
+    def weight_gradients(self) -> dict[str, str]:
+        """The weights of the loss, and what the derivatives of the weighted sum of the loss by them are called."""
+        return {name: f"{name}_grad" for name in self.loss.weight_names}
+
+    def weight_infos(self, names):
+        """Return inputs or outputs of a graph that have the shape of a weight of the loss."""
+        return [make_tensor_value_info(name, onnx_dtype(self.dtype), [self.n_outputs]) for name in names]
 
     def inputs(self, batch_size):
         """Return the graph inputs `TARGET` and `SAMPLE_WEIGHT` of a batch."""
@@ -94,10 +131,10 @@ class Objective:
         """Add the nodes that compute `result`, the weighted sum of the loss over the batch, from `score`."""
         value = self.loss.value_function(self.n_outputs)
         if self.loss.takes_weight:
-            self._call(fragment, value, [score, TARGET, SAMPLE_WEIGHT], "skort_losses")
+            self._call(fragment, value, [score, TARGET, SAMPLE_WEIGHT], ["skort_losses"])
             fragment.call(_SUM, ["skort_losses"], [result])
         else:
-            self._call(fragment, value, [score, TARGET], "skort_losses")
+            self._call(fragment, value, [score, TARGET], ["skort_losses"])
             fragment.call(_WEIGHTED_SUM, ["skort_losses", SAMPLE_WEIGHT], [result])
 
     def add_value(self, fragment, score):
@@ -120,16 +157,30 @@ class Objective:
         return {name: strength for name, strength in strengths.items() if np.any(strength)}
 
     def add_score_gradient(self, fragment, score, sample_weight=SAMPLE_WEIGHT):
-        """Add the nodes that compute `SCORE_GRADIENT`, the derivative of the weighted sum of the loss by the score."""
-        gradient = self.loss.gradient_function(self.n_outputs)
-        if self.loss.takes_weight:
-            self._call(fragment, gradient, [score, TARGET, sample_weight], SCORE_GRADIENT)
-        else:
-            self._call(fragment, gradient, [score, TARGET], "skort_gradient")
-            fragment.node("Mul", ["skort_gradient", sample_weight], [SCORE_GRADIENT])
+        """
+        Add the nodes that compute the derivatives of the weighted sum of the loss.
 
-    def _call(self, fragment, source, inputs, result):
-        fragment.call_as_is(repeated_constants(function(source, self.dtype)), inputs, [result])
+        They are `SCORE_GRADIENT` by the score, and the `weight_gradients` by the weights of the loss.
+        """
+        gradient = self.loss.gradient_function(self.n_outputs)
+        by_row = [f"{name}_by_row" for name in self.weight_gradients.values()]
+        weighted = [SCORE_GRADIENT, *by_row]
+        if self.loss.takes_weight:
+            self._call(fragment, gradient, [score, TARGET, sample_weight], weighted)
+        else:
+            plain = ["skort_gradient", *(f"{name}_unweighted" for name in by_row)]
+            self._call(fragment, gradient, [score, TARGET], plain)
+            for name, result in zip(plain, weighted, strict=True):
+                fragment.node("Mul", [name, sample_weight], [result])
+        for name, result in zip(by_row, self.weight_gradients.values(), strict=True):
+            fragment.call(_COLUMN_SUMS, [name], [result])
+
+    def _call(self, fragment, source, inputs, results):
+        """Add a call to a function of the loss; `inputs` are those before the weights of its own."""
+        repeated = [f"{name}/{results[0]}" for name in self.loss.weight_names]
+        for name, result in zip(self.loss.weight_names, repeated, strict=True):
+            fragment.call(_REPEATED, [name, inputs[0]], [result])
+        fragment.call_elementwise(source, [*inputs, *repeated], results, self.n_outputs)
 
     def add_weight_gradient(self, fragment, weight, data_gradient, gradient):
         """Add the nodes that compute `gradient`: `data_gradient` plus the l2 term's derivative by `weight`."""

@@ -1,7 +1,7 @@
 """Running an ONNX model."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,14 @@ import onnx
 import onnx.helper
 
 from skort.runtime.device import CPU, Device
+from skort.runtime.kept import Kept
 from skort.runtime.sessions import inference_session
 
 __all__ = ["InferenceModel"]
+
+
+# A search has few structures. A session of a small model keeps about a MB.
+_SHARED: Kept = Kept(16)
 
 
 class InferenceModel:
@@ -23,23 +28,28 @@ class InferenceModel:
 
     Parameters
     ----------
-    model : onnx.ModelProto
-        It is kept, not copied.
+    model : onnx.ModelProto or callable
+        It is kept, not copied. A callable returns it, when it is needed.
     inner_results : tuple of str, default=()
         Names of results inside the model that `run` can return, as it can the outputs.
     weights : dict of str to ndarray, default=None
         Arrays that take the place of the initializers of the same names. They may be replaced between runs.
+    structure : hashable, default=None
+        What says all of the model but `weights`: models that are equal in it share their sessions on the CPU with one
+        thread. None: the sessions are its own.
     """
 
     def __init__(
         self,
-        model: onnx.ModelProto,
+        model: onnx.ModelProto | Callable[[], onnx.ModelProto],
         inner_results: Sequence[str] = (),
         weights: dict[str, np.ndarray] | None = None,
+        structure: Hashable = None,
     ):
         self.model = model
         self.inner_results = inner_results
         self.weights = weights or {}
+        self._structure = structure
         self._sessions: dict[Device, Any] = {}
 
     def __getstate__(self):
@@ -49,15 +59,23 @@ class InferenceModel:
         """Return the output, or inner result, named `output` for some inputs (name -> array)."""
         session = self._sessions.get(device)
         if session is None:
-            session = self._sessions[device] = self._make_session(device)
+            session = self._sessions[device] = self._session(device)
         return session.run([output], {**inputs, **self.weights})[0]
 
+    def _session(self, device):
+        # Threads would not be there in a forked process.
+        if self._structure is None or device != CPU:
+            return self._make_session(device)
+        return _SHARED.get((self._structure, tuple(self.inner_results)), lambda: self._make_session(device))
+
     def _make_session(self, device):
-        model = copy.deepcopy(self.model)
+        model = copy.deepcopy(self.model() if callable(self.model) else self.model)
         for weight in [i for i in model.graph.initializer if i.name in self.weights]:
             model.graph.initializer.remove(weight)
             info = onnx.helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims)
             model.graph.input.append(info)
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in self.inner_results)
-        float64 = any(i.data_type == onnx.TensorProto.DOUBLE for i in model.graph.initializer)
+        types = [i.data_type for i in model.graph.initializer]
+        types += [i.type.tensor_type.elem_type for i in model.graph.input]
+        float64 = onnx.TensorProto.DOUBLE in types
         return inference_session(model.SerializeToString(), float64=float64, device=device)

@@ -1,6 +1,5 @@
 """A plain InferenceSession whose runs continue from each other: each reads the state that the last one wrote."""
 
-import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -11,22 +10,19 @@ from skort.runtime.device import CPU, Device, DeviceArray
 from skort.runtime.installed import load
 from skort.runtime.sessions import inference_session, session_options
 
-__all__ = ["StepSession"]
-
-# Bytes of graph, inputs and state together. A session keeps a few times as much memory at most.
-_SMALL = 2**20
+__all__ = ["StepSession", "compiled"]
 
 
 class StepSession:
     """
-    An InferenceSession that reads and writes the same arrays in every run.
+    A session that reads and writes the same arrays in every run.
 
     Each part of the state has two arrays: one run reads the first and writes the second, the next run does the reverse.
 
     Parameters
     ----------
-    graph : bytes
-        A serialised model with fixed shapes, of standard operators.
+    session : InferenceSession
+        As from `compiled`. Several of these objects may share it, in several threads too: each binds its own arrays.
     inputs : dict of str to ndarray
         C-contiguous arrays, one for every input that no run changes. A run reads them in place; the session keeps them
         alive.
@@ -44,7 +40,7 @@ class StepSession:
 
     def __init__(
         self,
-        graph: bytes,
+        session: Any,
         inputs: dict[str, DeviceArray],
         outputs: dict[str, DeviceArray],
         state: dict[str, np.ndarray],
@@ -53,7 +49,7 @@ class StepSession:
         device: Device = CPU,
     ):
         self._device = device
-        self._session = _shared_session(graph) if _is_small(graph, device, inputs, state) else _session(graph, device)
+        self._session = session
         buffers = [{name: device.put(array) for name, array in state.items()} for _ in range(2)]
         self._inputs, self._borrowed = dict(inputs), [outputs, buffers]
         self._bindings: list[Any] = []
@@ -85,18 +81,9 @@ class StepSession:
         self.state = after
 
 
-def _is_small(graph, device, inputs, state):
-    """Return whether a session keeps little memory, and no threads, which a forked process would not have."""
-    return device == CPU and len(graph) + sum(array.nbytes for array in [*inputs.values(), *state.values()]) < _SMALL
-
-
-def _session(graph, device=CPU):
+def compiled(graph: bytes, device: Device = CPU) -> Any:
+    """Return the session of a step: of a serialised model with fixed shapes, of standard operators."""
     options = session_options(device)
     # Constant folding, common subexpressions, MatMul + Add as Gemm. More makes a slower start and no faster step.
     options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
     return inference_session(graph, device=device, options=options)
-
-
-# Making a session takes as long as hundreds of small steps, and most fits of a search have the same graph. Fits share
-# sessions, in several threads too: each binds its own arrays.
-_shared_session = functools.lru_cache(maxsize=4)(_session)

@@ -1,15 +1,17 @@
 """TrainingAgent: the gradient graph of a model, and one forward and backward run of it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from skort.runtime.device import CPU, Device
 from skort.runtime.installed import require
 from skort.runtime.sessions import inference_session
 from skort.runtime.values import borrow
 
-__all__ = ["BoundTrainingAgent", "gradient_graph"]
+__all__ = ["BoundTrainingAgent", "agent_session", "gradient_graph"]
 
 
 def gradient_graph(model: bytes, trainable: Sequence[str]) -> bytes:
@@ -43,6 +45,21 @@ def gradient_graph(model: bytes, trainable: Sequence[str]) -> bytes:
     return builder.get_gradient_model()
 
 
+def agent_session(graph: bytes, dtype: DTypeLike, device: Device = CPU) -> Any:
+    """
+    Return the session of a graph as from `gradient_graph`, with a `YieldOp` whose first value is a scalar.
+
+    Parameters
+    ----------
+    graph : bytes
+    dtype : dtype
+        That of the weights.
+    device : Device, default=CPU
+        Only its number of threads matters.
+    """
+    return inference_session(graph, float64=np.dtype(dtype) == np.float64, device=device)
+
+
 class BoundTrainingAgent:
     """
     A TrainingAgent that reads and writes the same arrays in every run.
@@ -52,31 +69,28 @@ class BoundTrainingAgent:
 
     Parameters
     ----------
-    graph : bytes
-        As from `gradient_graph`, with a `YieldOp` whose first value is a scalar.
+    session : InferenceSession
+        As from `agent_session`. Several of these objects may share it.
     inputs : dict of str to ndarray
         C-contiguous arrays, one for every input of the graph.
     outputs : dict of str to ndarray
         C-contiguous arrays, one for every output of the graph.
     returned : sequence of ndarray, default=()
         The gradients that the `YieldOp` passes to the backward part, one for each yielded value after the first.
-    device : Device, default=CPU
-        Only its number of threads matters.
     """
 
     def __init__(
         self,
-        graph: bytes,
+        session: Any,
         inputs: dict[str, np.ndarray],
         outputs: dict[str, np.ndarray],
         returned: Sequence[np.ndarray] = (),
-        device: Device = CPU,
     ):
         agent_class = require("TrainingAgent")
         from onnxruntime.capi import _pybind_state
 
         dtype = next(iter(outputs.values())).dtype
-        self._session = inference_session(graph, float64=dtype == np.float64, device=device)
+        self._session = session
         input_names = [i.name for i in self._session.get_inputs()]
         output_names = [o.name for o in self._session.get_outputs()]
         memory = _pybind_state.OrtDevice(_pybind_state.OrtDevice.cpu(), _pybind_state.OrtDevice.default_memory(), 0)

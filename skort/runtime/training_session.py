@@ -3,8 +3,9 @@
 import copy
 import pathlib
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import onnx
@@ -15,7 +16,7 @@ from skort.runtime.installed import load, require
 from skort.runtime.sessions import session_options
 from skort.runtime.values import borrow
 
-__all__ = ["BoundTrainingSession", "SessionOptimizer", "adam_optimizer", "training_graph"]
+__all__ = ["BoundTrainingSession", "SessionOptimizer", "adam_optimizer", "training_graph", "training_session"]
 
 LEARNING_RATE = "Learning_Rate"
 GRADIENT_NORM = "global_gradient_norm"
@@ -63,34 +64,36 @@ class BoundTrainingSession:
 
     Parameters
     ----------
-    model : onnx.ModelProto
-        A model with fixed shapes. Its first output is the float32 scalar that is minimised. The trained weights are
-        initializers.
+    session : TrainingSession
+        As from `training_session`. No other object of this class uses it.
+    outputs : list of str
+        Names of the scalars that the model returns, first the one that is minimised.
     trainable : list of str
-        The initializers to train.
+        The trained initializers.
     inputs : dict of str to ndarray
         C-contiguous float32 arrays, one for every input of the model. A run reads them in place; the session keeps them
         alive.
     optimizer : SessionOptimizer
-    device : Device, default=CPU
-        Only its number of threads matters.
+        That of the session.
     """
 
     def __init__(
         self,
-        model: onnx.ModelProto,
+        session: Any,
+        outputs: Sequence[str],
         trainable: Iterable[str],
         inputs: dict[str, np.ndarray],
         optimizer: SessionOptimizer,
-        device: Device = CPU,
     ):
-        self._session = _training_session(model, trainable, optimizer, device)
+        self._session = session
         self._trainable = list(trainable)
         self._prefixes = {"weights": "", **optimizer.memory}
+        #: What `state` returns.
+        self.holds = frozenset(self._prefixes)
         self._eta = np.zeros(1, np.float32)
         self._gradient_norm = np.zeros((), np.float32)
-        self._outputs = {output.name: np.zeros((), np.float32) for output in model.graph.output}
-        self._objective = self._outputs[model.graph.output[0].name]
+        self._outputs = {name: np.zeros((), np.float32) for name in outputs}
+        self._objective = self._outputs[outputs[0]]
         self._borrowed = [inputs]
         binding = self._session.io_binding()
         for name, array in {**inputs, LEARNING_RATE: self._eta}.items():
@@ -131,11 +134,33 @@ def training_graph(model: onnx.ModelProto, trainable: Iterable[str], optimizer: 
     """Return the graph that TrainingSession makes of `model`: forward, backward and update."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "training.onnx")
-        _training_session(model, trainable, optimizer, graph_path=str(path))
+        training_session(model, trainable, optimizer, graph_path=str(path))
         return onnx.load(path)
 
 
-def _training_session(model, trainable, optimizer, device=CPU, graph_path=None):
+def training_session(
+    model: onnx.ModelProto,
+    trainable: Iterable[str],
+    optimizer: SessionOptimizer,
+    device: Device = CPU,
+    graph_path: str | None = None,
+) -> Any:
+    """
+    Return a TrainingSession.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        A model with fixed shapes. Its first output is the float32 scalar that is minimised. The trained weights are
+        initializers.
+    trainable : list of str
+        The initializers to train.
+    optimizer : SessionOptimizer
+    device : Device, default=CPU
+        Only its number of threads matters.
+    graph_path : str, default=None
+        Where to write the graph that it trains.
+    """
     session_class = require("TrainingSession")
     from onnxruntime.capi import _pybind_state
 

@@ -1,5 +1,7 @@
 """TrainingAgent: forward with the raw-score gradient, backward, update."""
 
+import functools
+
 import numpy as np
 import onnx
 
@@ -9,15 +11,19 @@ from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.elementwise import relu_gradient
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
-from skort.onnx_text import Fragment, inlined, rewritten
+from skort.onnx_text import Fragment, infos, inlined, rewritten
+from skort.program import Program
 from skort.runtime.installed import training_api, why_missing
-from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
-from skort.solvers.base import BaseSolver, Problem
+from skort.runtime.kept import Kept
+from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
+from skort.solvers.base import BaseSolver, Problem, is_small
 from skort.solvers.flat_weights import flat, views
-from skort.solvers.loss_gradient import derived_score_gradient
+from skort.solvers.loss_gradient import derived_score_gradient, score_gradient
 
 __all__ = ["AgentSolver"]
 
+# A search has few structures. A session of a small step keeps about a MB.
+_SESSIONS: Kept = Kept(16)
 _RETURNED_LOSS, _RETURNED_WEIGHT = f"{LOSS}_returned", f"{SAMPLE_WEIGHT}_returned"
 
 
@@ -56,22 +62,23 @@ class AgentSolver(BaseSolver):
     def __init__(self, problem: Problem):
         super().__init__(problem)
         graph, dtype = problem.score_graph, problem.objective.dtype
+        self._problem = problem
         self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype)
         self._flat = flat(self._initial)
         self._gradient, self._scratch = np.zeros_like(self._flat), np.zeros_like(self._flat)
-        self._memory = self._rule.start(*graph.n_weights(), dtype)
-        self._model = _gradient_graph(problem)
+        self._memory = self._rule.start(*problem.n_weights(), dtype)
+        session, parameters = _shared_session(problem)
         inputs = {
             graph.input_name: self.batch.X,
             TARGET: self.batch.target,
             SAMPLE_WEIGHT: self.batch.sample_weight,
             **views(self._flat, self._initial),
+            **parameters,
         }
         outputs = {_gradient_of(name): part for name, part in views(self._gradient, self._initial).items()}
         outputs[_RETURNED_LOSS] = loss = np.zeros((), dtype)
         self._loss = loss.item
-        returned = [self.batch.sample_weight]
-        self._agent = BoundTrainingAgent(self._model.SerializeToString(), inputs, outputs, returned, problem.device)
+        self._agent = BoundTrainingAgent(session, inputs, outputs, [self.batch.sample_weight])
 
     def step(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
@@ -92,58 +99,104 @@ class AgentSolver(BaseSolver):
 
     def training_graphs(self):
         """Return the graph of forward and backward; the update follows it in numpy."""
-        return {"gradient": self._model}
+        problem = self._problem
+        model = _gradient_model(problem, problem.score_graph.with_batch_size(problem.batch_size))
+        parts = [functools.partial(part, problem=problem) for part in _PARTS]
+        return {"gradient": _gradient_graph(problem, model, parts)}
 
 
 def _gradient_of(name):
     return f"{name}_grad"
 
 
-def _gradient_graph(problem):
+def _data_gradient_of(name):
+    return f"{name}_data_grad"
+
+
+def _shared_session(problem):
+    """Return the session of all problems of a structure, and the numbers that this one gives to it."""
+    programs = [Program(problem.objective.dtype, problem.batch_size, part.__name__.strip("_")) for part in _PARTS]
+    for part, program in zip(_PARTS, programs, strict=True):
+        part(program, problem=problem)
+    parameters = {name: array for program in programs for name, array in program.parameters.items()}
+
+    def make():
+        model = _gradient_model(problem, problem.score_graph.with_frozen_inputs(problem.batch_size))
+        graph = _gradient_graph(problem, model, [program.write for program in programs], infos(parameters))
+        return agent_session(graph.SerializeToString(), problem.objective.dtype, problem.device)
+
+    key = problem.structure, tuple(program.structure for program in programs)
+    session = _SESSIONS.get(key, make) if is_small(problem) else make()
+    return session, {**parameters, **problem.score_graph.frozen_arrays}
+
+
+def _gradient_model(problem, model):
+    """Return the runtime's gradient graph of a model of the score."""
+    return onnx.load_from_string(gradient_graph(model.SerializeToString(), problem.score_graph.trainable))
+
+
+def _gradient_graph(problem, model, parts, parameters=()):
     """
     Return the runtime's gradient graph of the score, with the objective written into it.
 
     The runtime yields the score to its caller, who is to bring back the gradient by the score. Here the backward part
     computes that gradient, and what is yielded is the objective: one call less a step, no copy, and memory that the
     runtime plans itself. The sample weights are yielded, too, and come back as they are: all that is computed from them
-    then belongs to the backward part, without a product with one that says so.
+    then belongs to the backward part, without a product with one that says so. Each of the `parts` writes its nodes
+    into a `Fragment`, as those of `_PARTS` do.
     """
-    score_graph, objective = problem.score_graph, problem.objective
-    model = score_graph.with_batch_size(problem.batch_size)
-    model = onnx.load_from_string(gradient_graph(model.SerializeToString(), score_graph.trainable))
-    smooth = [name for name, strength in objective.strengths.items() if np.any(strength.l2)]
-    data_gradients = {_gradient_of(name): f"{name}_data_grad" for name in smooth}
+    objective, (add_value, add_score_gradient, add_penalty_gradient) = problem.objective, parts
+    data_gradients = {_gradient_of(name): _data_gradient_of(name) for name in _smooth(objective)}
     fragment = Fragment(objective.dtype)
     for node in model.graph.node:
         node.output[:] = [data_gradients.get(name, name) for name in node.output]
         if node.op_type == "YieldOp":
             (score_gradient,) = node.output
-            objective.add_value(fragment, score_graph.score_name)
+            add_value(fragment)
             fragment.nodes.append(node)
             node.input[:] = [OBJECTIVE, SAMPLE_WEIGHT]
             node.output[:] = [_gradient_of(OBJECTIVE), _RETURNED_WEIGHT]
             node.attribute[0].ints[:] = [0, 1]
             # ONNX Runtime returns a forward value only if backward uses it; hence the product with one.
             fragment.node("Mul", [LOSS, _gradient_of(OBJECTIVE)], [_RETURNED_LOSS])
-            _add_score_gradient(fragment, problem)
+            add_score_gradient(fragment)
             fragment.node("Identity", [SCORE_GRADIENT], [score_gradient])
         else:
             fragment.nodes.append(node)
-    for name in smooth:
-        gradient = _gradient_of(name)
-        objective.add_weight_gradient(fragment, name, data_gradients[gradient], gradient)
+    add_penalty_gradient(fragment)
     del model.graph.node[:]
     model.graph.node.extend(fragment.nodes)
-    model.graph.input.extend(objective.inputs(problem.batch_size))
-    model.graph.output.append(objective.output(_RETURNED_LOSS))
+    by_weights = objective.weight_gradients
+    model.graph.input.extend([*objective.inputs(problem.batch_size), *objective.weight_infos(by_weights), *parameters])
+    model.graph.output.extend([objective.output(_RETURNED_LOSS), *objective.weight_infos(by_weights.values())])
     # ReluGrad does not exist in float64, and takes longer than the products of matrices in float32.
     return rewritten(inlined(model, fragment), {"ReluGrad": relu_gradient(objective.dtype)}, objective.dtype)
 
 
-def _add_score_gradient(fragment, problem):
+def _value(writer, problem):
+    problem.objective.add_value(writer, problem.score_graph.score_name)
+
+
+def _score_gradient(writer, problem):
     objective, score = problem.objective, problem.score_graph.score_name
     if objective.loss.gradient_function(objective.n_outputs) is None:
-        gradient = derived_score_gradient(objective, problem.batch_size)
-        fragment.call_as_is(gradient, [score, TARGET, _RETURNED_WEIGHT], [SCORE_GRADIENT])
+        gradient = score_gradient(derived_score_gradient, objective, problem.batch_size)
+        by_weights = objective.weight_gradients
+        inputs = [score, TARGET, _RETURNED_WEIGHT, *by_weights]
+        writer.call_as_is(gradient, inputs, [SCORE_GRADIENT, *by_weights.values()])
     else:
-        objective.add_score_gradient(fragment, score, _RETURNED_WEIGHT)
+        objective.add_score_gradient(writer, score, _RETURNED_WEIGHT)
+
+
+def _penalty_gradient(writer, problem):
+    for name in _smooth(problem.objective):
+        problem.objective.add_weight_gradient(writer, name, _data_gradient_of(name), _gradient_of(name))
+
+
+#: What is written into the gradient graph of the score: each adds its nodes.
+_PARTS = (_value, _score_gradient, _penalty_gradient)
+
+
+def _smooth(objective):
+    """Return the names of the weights that have an l2 term."""
+    return [name for name, strength in objective.strengths.items() if np.any(strength.l2)]

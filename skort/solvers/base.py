@@ -2,7 +2,7 @@
 
 import abc
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -20,7 +20,10 @@ from skort.runtime.device import CPU, Device
 from skort.solvers.flat_weights import strengths_vector, views
 from skort.solvers.loss_gradient import check_loss
 
-__all__ = ["BaseSolver", "Problem", "Solver"]
+__all__ = ["BaseSolver", "Problem", "Solver", "is_small"]
+
+# Bytes of a graph and the arrays of a training together. A session keeps a few times as much memory at most.
+_SMALL = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,8 @@ class Problem:
         What the steps run on.
     n_batches : int or None, default=None
         The number of batches of an epoch. None: it is not known, as in a stream.
+    loss_weights : dict of str to ndarray of shape (n_outputs,), default={}
+        The initial values of the weights that the loss has of its own, in the order of its `weight_names`.
     """
 
     score_graph: ScoreGraph
@@ -47,11 +52,17 @@ class Problem:
     batch_size: int
     device: Device = CPU
     n_batches: int | None = None
+    loss_weights: dict[str, np.ndarray] = field(default_factory=dict)
 
     @functools.cached_property
     def weights(self) -> dict[str, np.ndarray]:
-        """The initial values of the trained weights, not copied."""
-        return self.score_graph.trained_arrays
+        """The initial values of the trained weights, those of the model and then those of the loss, not copied."""
+        return self.score_graph.trained_arrays | self.loss_weights
+
+    def n_weights(self) -> tuple[int, int]:
+        """Return the numbers of coefficients and of other trained weights, element by element."""
+        n_coefficients, n_others = self.score_graph.n_weights()
+        return n_coefficients, n_others + sum(array.size for array in self.loss_weights.values())
 
     @functools.cached_property
     def terms(self) -> Terms:
@@ -59,9 +70,23 @@ class Problem:
         l1, l2 = (strengths_vector(self.objective, self.weights, norm) for norm in ("l1", "l2"))
         return Terms(l1, l2, self.n_batches or -(-MANY_ROWS // self.batch_size))
 
+    @functools.cached_property
+    def structure(self) -> tuple[Any, ...]:
+        """What graphs of the score depend on, as a hashable value: problems that differ in numbers only share them."""
+        return *self.score_graph.key, self.batch_size, self.device
+
     def rule(self) -> Rule:
         """Return the update of all weights, as one vector in the order of `weights`."""
         return self.update.rule(self.terms)
+
+
+def is_small(problem: Problem) -> bool:
+    """Return whether a session for a problem keeps little memory, and no threads, which a forked process has not."""
+    serialized = problem.structure[0]
+    n_numbers = sum(array.size for array in problem.score_graph.arrays.values())
+    n_numbers += problem.batch_size * (problem.score_graph.n_features + problem.score_graph.n_outputs)
+    n_bytes = len(serialized) + n_numbers * problem.objective.dtype.itemsize
+    return problem.device == CPU and n_bytes < _SMALL
 
 
 class Solver(Stepper, Protocol):

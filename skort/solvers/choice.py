@@ -6,7 +6,9 @@ import numpy as np
 
 from skort.descent.update import Update
 from skort.exceptions import NotTrainableError
+from skort.program import with_parameters
 from skort.runtime.device import CPU, Device
+from skort.runtime.kept import Kept
 from skort.solvers.agent import AgentSolver
 from skort.solvers.base import BaseSolver, Problem
 from skort.solvers.graph.device_solver import DeviceGraphSolver
@@ -20,6 +22,9 @@ SOLVERS: dict[str, type[BaseSolver]] = {"graph": GraphSolver, "agent": AgentSolv
 
 # "graph" copies all weights and gradients once a step, which "agent" does not.
 _MANY_WEIGHTS = 500_000
+
+# What passed `check_model`.
+_CHECKED: Kept = Kept(64)
 
 
 def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -> list[str]:
@@ -83,13 +88,23 @@ def choose(names: list[str], problem: Problem) -> str:
         Where none does: why the first one does not.
     """
     errors = []
-    if sum(problem.score_graph.n_weights()) > _MANY_WEIGHTS:
+    if sum(problem.n_weights()) > _MANY_WEIGHTS:
         names = sorted(names, key=lambda name: name != "agent")
     for name in names:
         try:
-            SOLVERS[name].check_model(problem)
+            _check_model(name, problem)
         except NotTrainableError as error:
             errors.append(error)
         else:
             return name
     raise errors[0]
+
+
+def _check_model(name, problem):
+    """Let a solver check a problem: once for all problems of the same structure and the same loss but for numbers."""
+    objective = problem.objective
+    source, *others = objective.loss_key
+    text = with_parameters(source)[0] if isinstance(source, str) else source
+    has_gradient = objective.loss.gradient_function(objective.n_outputs) is not None
+    key = name, problem.structure, text, *others, has_gradient
+    _CHECKED.get(key, lambda: SOLVERS[name].check_model(problem))

@@ -1,8 +1,10 @@
 """TrainingSession: objective, gradient and update in one graph."""
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
+from onnx import numpy_helper
 
 from skort.descent.batches import HostBatch
 from skort.descent.optimizers import SGD, Adam
@@ -12,28 +14,35 @@ from skort.descent.update import Terms
 from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SMOOTH, TARGET
-from skort.onnx_text import Fragment, inlined, rewritten
+from skort.onnx_text import Fragment, infos, inlined, rewritten
+from skort.program import Program
 from skort.runtime.installed import training_api, why_missing
-from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer, adam_optimizer, training_graph
-from skort.solvers.base import BaseSolver, Problem
+from skort.runtime.kept import Lent
+from skort.runtime.training_session import (
+    BoundTrainingSession,
+    SessionOptimizer,
+    adam_optimizer,
+    training_graph,
+    training_session,
+)
+from skort.solvers.base import BaseSolver, Problem, is_small
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.loss_gradient import check_loss
 
 __all__ = ["SessionSolver"]
 
 
-def _sgd(optimizer, memory):
-    return SessionOptimizer(), lambda eta: eta
+def _sgd(optimizer):
+    return SessionOptimizer(), lambda eta, memory: eta
 
 
-def _adam(optimizer, memory):
+def _adam(optimizer):
     # The session computes 1 - beta in float32, of a beta in float32; the correction has to be that of the same beta.
     beta_1, beta_2 = (float(np.float32(beta)) for beta in (optimizer.beta_1, optimizer.beta_2))
-    single = Adam(beta_1, beta_2)
-    return adam_optimizer(beta_1, beta_2, optimizer.epsilon), lambda eta: single.corrected(eta, memory)
+    return adam_optimizer(beta_1, beta_2, optimizer.epsilon), Adam(beta_1, beta_2).corrected
 
 
-# Of each optimizer and its state: TrainingSession's own, and the learning rate that it needs for the same steps.
+# Of each optimizer: TrainingSession's own, and the learning rate that it needs for the same steps.
 _OPTIMIZERS: dict[type, Callable] = {SGD: _sgd, Adam: _adam}
 
 # The gradient of Relu takes longer in ONNX Runtime than the products of matrices, that of Mul does not.
@@ -46,6 +55,13 @@ relu (x) => (y) {
     y = Mul (x, slope)
 }"""
 }
+
+
+# The first one is minimised; the l1 term is not followed by its gradient.
+_OUTPUTS = (SMOOTH, OBJECTIVE, LOSS)
+
+# A session holds the weights of its training: one fit at a time has it. A search has few structures.
+_SESSIONS: Lent = Lent(8)
 
 
 class SessionSolver(BaseSolver):
@@ -109,26 +125,44 @@ class SessionSolver(BaseSolver):
     def __init__(self, problem: Problem):
         super().__init__(problem)
         graph, objective, update = problem.score_graph, problem.objective, problem.update
-        self._trainable = graph.trainable
-        self._model = _objective_graph(problem)
+        self._problem = problem
         self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, objective.dtype)
         inputs = {
             graph.input_name: self.batch.X,
             TARGET: self.batch.target,
             SAMPLE_WEIGHT: self.batch.sample_weight,
         }
+        self._optimizer, correction = _OPTIMIZERS[type(update.optimizer)](update.optimizer)
+        self._session = self._bound_session(inputs)
         terms = problem.terms
         self._is_on_host = terms.l1 is not None or update.is_stiff(terms)
-        innermost = _SessionRule(update.optimizer, self._run, self._vectors)
+        innermost = _SessionRule(update.optimizer, self._session, correction)
         # TrainingSession makes the update; without such terms there is no other transform around it than the mean.
         self._rule = update.rule(terms if self._is_on_host else Terms(), innermost)
         self._average = self._rule if isinstance(self._rule, Averaged) else None
+        self._run = innermost.run
         self._flat = flat(self._initial)
         self._no_gradient, self._scratch = np.zeros_like(self._flat), np.empty_like(self._flat)
-        self._memory = self._rule.start(*graph.n_weights(), objective.dtype)
-        self._optimizer, self._eta = _OPTIMIZERS[type(update.optimizer)](update.optimizer, self._memory)
-        self._session = BoundTrainingSession(self._model, self._trainable, inputs, self._optimizer, problem.device)
+        self._memory = self._rule.start(*problem.n_weights(), objective.dtype)
+        self._write({"weights": self._flat, **self._memory})
         self._values = self._session.value(OBJECTIVE), self._session.value(LOSS)
+
+    def _bound_session(self, inputs):
+        """Return a session of the structure of the problem, bound to its numbers."""
+        problem, trainable = self._problem, tuple(self._problem.weights)
+        program = Program(problem.objective.dtype, problem.batch_size, "value")
+        problem.objective.add_value(program, problem.score_graph.score_name)
+
+        def make():
+            model = problem.score_graph.with_frozen_inputs(problem.batch_size)
+            model = _objective_graph(problem, model, program.write)
+            model.graph.input.extend(infos(program.parameters))
+            return training_session(model, trainable, self._optimizer, problem.device)
+
+        key = problem.structure, program.structure, repr(self._optimizer)
+        session = _SESSIONS.borrow(key, self, make) if is_small(problem) else make()
+        inputs = {**inputs, **program.parameters, **problem.score_graph.frozen_arrays}
+        return BoundTrainingSession(session, _OUTPUTS, trainable, inputs, self._optimizer)
 
     def step(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
@@ -136,37 +170,35 @@ class SessionSolver(BaseSolver):
             self._rule.update(self._flat, self._no_gradient, eta, self._memory, self._scratch)
             self._session.load({"weights": views(self._flat, self._initial)})
         else:
-            self._run(eta)
+            self._run(eta, self._memory)
             if self._average is not None and self._average.count(self._memory):
                 # To read the weights takes longer than many steps.
-                self._average.add(self._vectors()["weights"], self._memory)
+                self._average.add(_vectors(self._session)["weights"], self._memory)
         objective, loss = self._values
         self._add(share, objective(), loss())
-
-    def _run(self, eta):
-        self._session.run(self._eta(eta))
 
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
         return self._session.gradient_norm()
 
     def _read(self):
-        return self._memory | self._vectors()
+        return self._memory | _vectors(self._session)
 
     def _write(self, state):
         for name, array in self._memory.items():
             array[...] = state[name]
         self._flat[...] = state["weights"]
-        vectors = {what: state[what] for what in self._vectors()}
-        self._session.load({what: views(vector, self._initial) for what, vector in vectors.items()})
-
-    def _vectors(self):
-        """Return what the session holds, as copies: the weights, and what its optimizer remembers of each."""
-        return {what: flat(arrays) for what, arrays in self._session.state().items()}
+        held = {what: vector for what, vector in state.items() if what in self._session.holds}
+        self._session.load({what: views(vector, self._initial) for what, vector in held.items()})
 
     def training_graphs(self):
         """Return the objective's graph, and what TrainingSession makes of it."""
-        return {"objective": self._model, "training": training_graph(self._model, self._trainable, self._optimizer)}
+        problem = self._problem
+        model = problem.score_graph.with_batch_size(problem.batch_size)
+        add_value = functools.partial(problem.objective.add_value, score=problem.score_graph.score_name)
+        model = _objective_graph(problem, model, add_value)
+        training = training_graph(model, tuple(problem.weights), self._optimizer)
+        return {"objective": model, "training": training}
 
 
 class _SessionRule:
@@ -176,22 +208,25 @@ class _SessionRule:
     Parameters
     ----------
     optimizer : SGD or Adam
-    run : callable
-        Learning rate -> one step of the session.
-    read : callable
-        Returns what the session holds then: "weights", and what its optimizer remembers.
+    session : BoundTrainingSession
+    correction : callable
+        Learning rate, state -> the learning rate that the session needs.
     """
 
-    def __init__(self, optimizer, run, read):
-        self._run, self._read = run, read
+    def __init__(self, optimizer, session, correction):
+        self._session, self._correction = session, correction
         rule = OptimizerRule(optimizer)
         self.start, self.step_length, self._add_step = rule.start, rule.step_length, rule.update
         self.result, self.add_nodes = rule.result, rule.add_nodes
 
+    def run(self, eta, state):
+        """Make the update in the session alone."""
+        self._session.run(self._correction(eta, state))
+
     def update(self, weights, gradient, eta, state, scratch):
         """Make one update; `gradient` is what is added to the session's own, zero but for `SGD`."""
-        self._run(eta)
-        held = self._read()
+        self.run(eta, state)
+        held = _vectors(self._session)
         weights[...] = held.pop("weights")
         for name, vector in held.items():
             state[name][...] = vector
@@ -199,15 +234,20 @@ class _SessionRule:
             self._add_step(weights, gradient, eta, state, scratch)
 
 
-def _objective_graph(problem):
-    """Return the model X, target, sample weight -> what is differentiated, objective, loss."""
-    score_graph, objective = problem.score_graph, problem.objective
-    model = score_graph.with_batch_size(problem.batch_size)
+def _vectors(session):
+    """Return what a session holds, as copies: the weights, and what its optimizer remembers of each."""
+    return {what: flat(arrays) for what, arrays in session.state().items()}
+
+
+def _objective_graph(problem, model, add_value):
+    """Write the objective into a model of the score: X, target, sample weight -> `_OUTPUTS`."""
+    objective = problem.objective
     fragment = Fragment(objective.dtype)
-    objective.add_value(fragment, score_graph.score_name)
+    add_value(fragment)
     model.graph.node.extend(fragment.nodes)
     model.graph.input.extend(objective.inputs(problem.batch_size))
-    # The first one is minimised; the l1 term is not followed by its gradient.
-    model.graph.output[0].CopyFrom(objective.output(SMOOTH))
-    model.graph.output.extend(objective.output(name) for name in (OBJECTIVE, LOSS))
+    initializers = [numpy_helper.from_array(array, name) for name, array in problem.loss_weights.items()]
+    model.graph.initializer.extend(initializers)
+    del model.graph.output[:]
+    model.graph.output.extend(objective.output(name) for name in _OUTPUTS)
     return rewritten(inlined(model, fragment), _OPERATORS, objective.dtype)

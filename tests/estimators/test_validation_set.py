@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler, scale
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import EarlyStopping, EpochScoring
+from skort.runtime.kept import forget
 
 ESTIMATORS = [OrtSGDRegressor, OrtSGDClassifier]
 
@@ -178,6 +179,7 @@ def test_scores_make_one_session(monkeypatch):
         skort.runtime.inference.InferenceModel, "_make_session", lambda *args: made.append(args[0]) or make(*args)
     )
     X, y = data()
+    forget()
     short(OrtSGDClassifier, early_stopping=True, scoring="roc_auc", max_iter=20).fit(X, y)
     assert len(made) == 1
 

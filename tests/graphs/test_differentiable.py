@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 from skort.graphs.differentiable import DIFFERENTIABLE, FLOAT32_ONLY, undifferentiable
 from skort.onnx_text import IR_VERSION, OPSET, onnx_dtype
 from skort.runtime.installed import training_api
-from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
+from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
 
 rng = np.random.default_rng(0)
 
@@ -125,14 +125,15 @@ def finite_difference(case, X):
 def agent_gradient(onnx_model, w, X):
     gradient = np.full_like(w, np.nan)
     graph = gradient_graph(onnx_model.SerializeToString(), ["w"])
-    BoundTrainingAgent(graph, {"X": X, "w": w}, {"w_grad": gradient}).run()
+    BoundTrainingAgent(agent_session(graph, np.float32), {"X": X, "w": w}, {"w_grad": gradient}).run()
     return gradient
 
 
 def session_gradient(onnx_model, w, X):
-    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer
+    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer, training_session
 
-    session = BoundTrainingSession(onnx_model, ["w"], {"X": X}, SessionOptimizer())
+    session = training_session(onnx_model, ["w"], SessionOptimizer())
+    session = BoundTrainingSession(session, ["J"], ["w"], {"X": X}, SessionOptimizer())
     session.run(2.0**-6)
     return (w - session.state()["weights"]["w"]) * 2**6
 

@@ -109,11 +109,6 @@ def test_none_has_the_penalty_of_stochastic_gradient_descent(is_classifier):
             "as a LinearRegression: squared error, no penalty.",
         ),
         (
-            HuberRegressor(),
-            False,
-            "HuberRegressor is trained with a scale of 1: its epsilon is a distance in units of y.",
-        ),
-        (
             MultiTaskLasso(),
             False,
             "MultiTaskLasso is trained as Lasso: the l1 term is that of each weight, not of a feature's weights "
@@ -142,8 +137,8 @@ def test_objectives_without_an_optimum_to_compare_with():
     assert perceptron.alpha_per == "sample_weight" and perceptron.class_weight == WEIGHTS
     assert own_objective(Perceptron()).penalty is None
     huber = own_objective(HuberRegressor(epsilon=1.2, alpha=3.0))
-    assert repr(huber.loss) == "Huber(epsilon=1.2)"
-    assert huber.strengths(10, 1, 5, 1).coefficients == Strength(0.0, 0.3)
+    assert repr(huber.loss) == "ConcomitantHuber(epsilon=1.2)" and huber.trained_as is None
+    assert huber.strengths(10, 1, 5, 1).coefficients == Strength(0.0, 0.6)
     multi = own_objective(MultiTaskElasticNet(alpha=0.3, l1_ratio=0.25))
     assert (multi.penalty, multi.alpha, multi.l1_ratio, multi.sums_outputs) == ("elasticnet", 0.3, 0.25, True)
     inside = own_objective(RANSACRegressor(Ridge(alpha=3, tol=1)))

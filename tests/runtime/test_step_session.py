@@ -6,11 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import onnx.parser
-import pytest
-from onnx import numpy_helper
 
 from skort.runtime.device import Device
-from skort.runtime.step_session import StepSession
+from skort.runtime.step_session import StepSession, compiled
 
 # a, b -> b, a + b x
 MODEL = onnx.parser.parse_model("""
@@ -25,10 +23,10 @@ fibonacci (double[2] a, double[2] b, double x) => (double[2] a_next, double[2] b
 NEXT = {"a": "a_next", "b": "b_next"}
 
 
-def make():
+def make(session=None):
     x, total = np.ones(()), np.zeros(())
     start = {"a": np.zeros(2), "b": np.array([1.0, 2.0])}
-    return StepSession(MODEL, {"x": x}, {"sum": total}, start, NEXT), x, total, start
+    return StepSession(session or compiled(MODEL), {"x": x}, {"sum": total}, start, NEXT), x, total, start
 
 
 def test_every_run_goes_on_from_the_one_before():
@@ -44,7 +42,8 @@ def test_every_run_goes_on_from_the_one_before():
 
 
 def test_sessions_of_one_graph_go_on_by_themselves_in_threads_too():
-    made = [make() for _ in range(20)]
+    shared = compiled(MODEL)
+    made = [make(shared) for _ in range(20)]
 
     def run(i):
         session, x, *_ = made[i]
@@ -60,25 +59,6 @@ def test_sessions_of_one_graph_go_on_by_themselves_in_threads_too():
         for _ in range(3):
             a, b = b, a + x * b
         np.testing.assert_array_equal(result, b)
-
-
-@pytest.mark.parametrize(("n_frozen", "is_kept"), [(10, True), (2**18, False)])
-def test_a_session_is_kept_for_other_trainings_where_it_holds_little(n_frozen, is_kept):
-    model = onnx.parser.parse_model("""
-<ir_version: 8, opset_import: ["" : 17]>
-add_frozen (float a) => (float a_next)
-{
-    sum = ReduceSum <keepdims = 0> (frozen)
-    a_next = Add (a, sum)
-}""")
-    model.graph.initializer.append(numpy_helper.from_array(np.ones(n_frozen, np.float32), "frozen"))
-    session = StepSession(model.SerializeToString(), {}, {}, {"a": np.array(0.5, np.float32)}, {"a": "a_next"})
-    session.run()
-    assert session.state["a"] == n_frozen + 0.5
-    made = weakref.ref(session._session)
-    del session
-    gc.collect()
-    assert (made() is not None) == is_kept
 
 
 def test_what_is_written_into_the_state_counts():
@@ -109,7 +89,7 @@ shift (double[2] a, double[1] last) => (double[2] a_next)
     a_next = Add (a, last)
 }""").SerializeToString()
     start = {"a": np.array([0.0, 1.0])}
-    session = StepSession(model, {}, {}, start, {"a": "a_next"}, parts=lambda state: {"last": state["a"][1:]})
+    session = StepSession(compiled(model), {}, {}, start, {"a": "a_next"}, parts=lambda state: {"last": state["a"][1:]})
     for expected in ([1, 2], [3, 4], [7, 8]):
         session.run()
         np.testing.assert_array_equal(session.state["a"], expected)
@@ -119,7 +99,7 @@ def test_the_same_runs_on_a_device_with_memory_of_its_own():
     device = Device(is_remote=True)
     x, total = device.put(np.ones(())), device.put(np.zeros(()))
     start = {"a": np.zeros(2), "b": np.array([1.0, 2.0])}
-    session = StepSession(MODEL, {"x": x}, {"sum": total}, start, NEXT, device=device)
+    session = StepSession(compiled(MODEL), {"x": x}, {"sum": total}, start, NEXT, device=device)
     for expected in (1, 2, 3):
         session.run()
         np.testing.assert_array_equal(device.get(session.state["b"]), [expected, 2 * expected])

@@ -11,6 +11,14 @@ from skort.runtime.installed import training_api
 
 pytestmark = pytest.mark.skipif("TrainingSession" not in training_api(), reason="this runtime has no TrainingSession")
 
+
+def bound(model, trainable, inputs):
+    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer, training_session
+
+    session = training_session(model, trainable, SessionOptimizer())
+    return BoundTrainingSession(session, ["J"], trainable, inputs, SessionOptimizer())
+
+
 # J = sum((X W + b)^2) / 2. W and b are small enough to be merged with other constants, were they not listed as inputs.
 MODEL = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
@@ -26,10 +34,8 @@ half_square (float[3, 2] X) => (float J) <float[2, 1] W = {1, 2}, float[1] b = {
 
 
 def test_every_step_sees_the_weights_of_the_step_before():
-    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer
-
     X = np.array([[1, 0], [0.5, 1], [-1, 2]], dtype=np.float32)
-    session = BoundTrainingSession(MODEL, ["W", "b"], {"X": X}, SessionOptimizer())
+    session = bound(MODEL, ["W", "b"], {"X": X})
     W, b, eta = np.array([[1.0], [2.0]]), np.array([0.5]), 0.05
     for _ in range(10):
         score = X @ W + b
@@ -55,10 +61,8 @@ half_square (float[3, 2] X) => (float J) <float[2, 2] W = {1, 2, -1, 0.5}, float
 
 
 def test_gradients_go_through_weights_as_they_were_before_the_step():
-    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer
-
     X = np.array([[1, 0], [0.5, 1], [-1, 2]], dtype=np.float32)
-    session = BoundTrainingSession(TIED, ["W", "b"], {"X": X}, SessionOptimizer())
+    session = bound(TIED, ["W", "b"], {"X": X})
     W, b, eta = np.array([[1.0, 2.0], [-1.0, 0.5]]), np.array([[0.5, -1.0]]), 0.01
     for _ in range(10):
         hidden = X @ W
@@ -86,10 +90,8 @@ half_square (float[3, 2] X) => (float J) <float[2, 2] U = {1, 2, -1, 0.5}, float
 
 @pytest.mark.parametrize("same", ["Identity (W)", "Flatten (W)"])
 def test_gradients_go_through_weights_under_other_names_as_they_were_before_the_step(same):
-    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer
-
     X = np.array([[1, 0], [0.5, 1], [-1, 2]], dtype=np.float32)
-    session = BoundTrainingSession(onnx.parser.parse_model(RENAMED % same), ["W", "U"], {"X": X}, SessionOptimizer())
+    session = bound(onnx.parser.parse_model(RENAMED % same), ["W", "U"], {"X": X})
     U, W, eta = np.array([[1.0, 2.0], [-1.0, 0.5]]), np.array([[0.5, -1.0], [1.0, 1.0]]), 0.01
     for _ in range(10):
         hidden = X @ U
@@ -101,11 +103,9 @@ def test_gradients_go_through_weights_under_other_names_as_they_were_before_the_
 
 
 def test_the_arrays_are_kept_alive():
-    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer
-
     def make():
         X = np.zeros((3, 2), dtype=np.float32)
-        return BoundTrainingSession(MODEL, ["W", "b"], {"X": X}, SessionOptimizer()), weakref.ref(X)
+        return bound(MODEL, ["W", "b"], {"X": X}), weakref.ref(X)
 
     session, X = make()
     gc.collect()
@@ -114,9 +114,7 @@ def test_the_arrays_are_kept_alive():
 
 
 def test_weights_are_copies():
-    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer
-
-    session = BoundTrainingSession(MODEL, ["W", "b"], {"X": np.ones((3, 2), np.float32)}, SessionOptimizer())
+    session = bound(MODEL, ["W", "b"], {"X": np.ones((3, 2), np.float32)})
     before = session.state()["weights"]
     np.testing.assert_array_equal(before["W"], [[1], [2]])
     session.run(0.1)

@@ -7,9 +7,8 @@ __all__ = ["Averaged"]
 _N_UPDATES, _SUM = "average_n_updates", "average_sum"
 
 _AVERAGED = """\
-averaged (sum, n_updates, weights) => (next_sum, next_n_updates) {
+averaged (sum, n_updates, weights, first) => (next_sum, next_n_updates) {
     one = Constant <value = int64[1] {1}> ()
-    first = Constant <value = int64[1] {%d}> ()
     next_n_updates = Add (n_updates, one)
     counts = GreaterOrEqual (next_n_updates, first)
     precise = Cast <to = 11> (weights)
@@ -74,8 +73,9 @@ class Averaged:
         """Add the nodes of one update."""
         results = self._rule.add_nodes(fragment, names)
         added = {name: f"skort_added_{name}" for name in (_SUM, _N_UPDATES)}
-        inputs = [names[_SUM], names[_N_UPDATES], results["weights"]]
-        fragment.call(_AVERAGED % self._first, inputs, list(added.values()))
+        fragment.constant("skort_average_first", np.array([self._first]))
+        inputs = [names[_SUM], names[_N_UPDATES], results["weights"], "skort_average_first"]
+        fragment.call(_AVERAGED, inputs, list(added.values()))
         return results | added
 
     def result(self, weights, state):

@@ -64,11 +64,10 @@ class OptimizerRule:
 
     def add_nodes(self, fragment, names):
         """Add a call to the optimizer's ONNX function."""
-        from skort.onnx_text import function
+        from skort.program import signature
 
         source = self.optimizer.onnx_update()
-        proto = function(source, fragment.dtype)
-        given, made = list(proto.input), list(proto.output)
+        given, made = signature(source)
         possible = ["length", *(f"next_{name}" for name in names)]
         if not (set(given) <= names.keys() and {"next_weights", "length"} <= set(made) <= set(possible)):
             raise ValueError(

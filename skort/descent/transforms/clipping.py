@@ -53,10 +53,9 @@ def clipped(gradient, max_norm, out):
 
 
 _CLIPPED = """\
-clipped (gradient) => (clipped) {
+clipped (gradient, max_norm) => (clipped) {
     size = Constant <value = int64[1] {1}> ()
     one = ConstantOfShape <value = double[1] {1}> (size)
-    max_norm = ConstantOfShape <value = double[1] {%r}> (size)
     wide = Cast <to = 11> (gradient)
     square = Mul (wide, wide)
     sum = ReduceSum <keepdims = 1> (square)
@@ -94,5 +93,6 @@ class Clipped:
 
     def add_nodes(self, fragment, names):
         """Add the nodes of one update."""
-        fragment.call(_CLIPPED % self._max_norm, [names["gradient"]], ["skort_clipped"])
+        fragment.constant("skort_max_norm", np.array([self._max_norm]))
+        fragment.call(_CLIPPED, [names["gradient"], "skort_max_norm"], ["skort_clipped"])
         return self._rule.add_nodes(fragment, {**names, "gradient": "skort_clipped"})

@@ -4,13 +4,12 @@ import numpy as np
 
 from skort.descent.transforms.clipping import norm
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
-from skort.runtime.step_session import StepSession
+from skort.runtime.step_session import StepSession, compiled
 from skort.solvers.base import BaseSolver, Problem
-from skort.solvers.flat_weights import flat
 from skort.solvers.graph.device_batch import DeviceBatch
 from skort.solvers.graph.device_step import CONTROLS, SUMS, device_step_graph, indices_name, rows_name
 from skort.solvers.graph.solver import GraphSolver
-from skort.solvers.graph.step import GRADIENT, next_name, step_graph
+from skort.solvers.graph.step import GRADIENT, WEIGHTS, next_name, state_name, states_of, step_graph
 
 __all__ = ["DeviceGraphSolver"]
 
@@ -38,21 +37,24 @@ class DeviceGraphSolver(GraphSolver):
         BaseSolver.__init__(self, problem)
         graph, dtype, device = problem.score_graph, problem.objective.dtype, problem.device
         self._problem, self._device = problem, device
-        self._memory = self._rule.start(*graph.n_weights(), dtype)
-        weights = flat(self._initial)
-        model = device_step_graph(step_graph(problem, self._memory), graph.input_name, dtype)
+        self._memory = self._rule.start(*problem.n_weights(), dtype)
+        step = step_graph(problem, self._memory)
+        model = device_step_graph(step, graph.input_name, dtype)
         self._inputs = graph.input_name, TARGET
         self.batch = DeviceBatch(device, problem.batch_size, (graph.n_features, graph.n_outputs), dtype)
         self._controls = np.zeros(2)
         # What the device has a copy of.
         self._given = {SAMPLE_WEIGHT: self.batch.sample_weight.copy(), CONTROLS: self._controls.copy()}
         self._copies = {name: device.put(array) for name, array in self._given.items()}
-        states = self._states(model, weights) | {SUMS: np.zeros(2)}
-        outputs = {LOSS: (), OBJECTIVE: (), GRADIENT: weights.shape}
+        given = {i.name for i in step.graph.input}
+        changed = [name for name in self._memory if state_name(name) in given]
+        states = states_of(problem, self._memory, changed) | {SUMS: np.zeros(2)}
+        outputs = {LOSS: (), OBJECTIVE: (), GRADIENT: states[WEIGHTS].shape}
         self._outputs = {name: device.put(np.zeros(shape, dtype)) for name, shape in outputs.items()}
         next_names = {name: next_name(name) for name in states}
         inputs = {**self._data(), **self._copies}
-        self._session = StepSession(model.SerializeToString(), inputs, self._outputs, states, next_names, device=device)
+        session = compiled(model.SerializeToString(), device)
+        self._session = StepSession(session, inputs, self._outputs, states, next_names, device=device)
 
     def _data(self):
         """Return the arrays that hold the data, by their names as inputs."""

@@ -9,7 +9,8 @@ from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.runtime.installed import load
 from skort.runtime.step_session import StepSession
 from skort.solvers.base import BaseSolver, Problem
-from skort.solvers.flat_weights import flat, views
+from skort.solvers.flat_weights import views
+from skort.solvers.graph.shared_step import shared_step
 from skort.solvers.graph.step import ETA, GRADIENT, WEIGHTS, next_name, start_graph, state_name, step_graph
 
 __all__ = ["GraphSolver"]
@@ -54,31 +55,23 @@ class GraphSolver(BaseSolver):
         graph, dtype = problem.score_graph, problem.objective.dtype
         self._problem = problem
         # What an update does not change of it is part of the graph.
-        self._memory = self._rule.start(*graph.n_weights(), dtype)
+        self._memory = self._rule.start(*problem.n_weights(), dtype)
         self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype)
         self._eta, self._last_objective, loss = (np.zeros((), dtype) for _ in range(3))
-        weights = flat(self._initial)
-        self._gradient = np.zeros_like(weights)
         self._loss = loss.item
+        step = shared_step(problem, self._rule, self._memory)
+        self._gradient = np.zeros_like(step.states[WEIGHTS])
         inputs = {
             graph.input_name: self.batch.X,
             TARGET: self.batch.target,
             SAMPLE_WEIGHT: self.batch.sample_weight,
             ETA: self._eta,
+            **step.parameters,
         }
         outputs = {LOSS: loss, OBJECTIVE: self._last_objective, GRADIENT: self._gradient}
+        names = {name: next_name(name) for name in step.states}
         # The session reads every weight where it is in the vector.
-        model = step_graph(problem, self._memory, unpack=False)
-        states = self._states(model, weights)
-        self._session = StepSession(
-            model.SerializeToString(), inputs, outputs, states, _next_names(states), self._parts, problem.device
-        )
-
-    def _states(self, model, weights):
-        """Return the weights and what an update changes of the memory, by their names as inputs of a model."""
-        states = {WEIGHTS: weights, **{state_name(name): array for name, array in self._memory.items()}}
-        given = {i.name for i in model.graph.input}
-        return {name: array for name, array in states.items() if name in given}
+        self._session = StepSession(step.session, inputs, outputs, step.states, names, self._parts, problem.device)
 
     def _parts(self, states):
         return views(states[WEIGHTS], self._initial)
@@ -111,10 +104,6 @@ class GraphSolver(BaseSolver):
         arrays = {WEIGHTS if n == "weights" else state_name(n): a for n, a in self._read().items()}
         start = {name: array for name, array in arrays.items() if name in self._session.state}
         return {"step": step_graph(self._problem, self._memory), "start": start_graph(start)}
-
-
-def _next_names(states):
-    return {name: next_name(name) for name in states}
 
 
 def _is_onnx(optimizer):

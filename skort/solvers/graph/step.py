@@ -6,17 +6,31 @@ from onnx import helper, numpy_helper
 
 from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.reverse import add_gradients
+from skort.graphs.score_graph import set_batch_size
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import l1_text, l2_vector_text
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype, read_names
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined, read_names
 from skort.solvers.flat_weights import flat
-from skort.solvers.loss_gradient import ruled_score_gradient
+from skort.solvers.loss_gradient import ruled_score_gradient, score_gradient
 
-__all__ = ["ETA", "GRADIENT", "WEIGHTS", "next_name", "start_graph", "state_name", "step_graph"]
+__all__ = [
+    "ETA",
+    "GRADIENT",
+    "WEIGHTS",
+    "add_loss",
+    "add_update",
+    "next_name",
+    "shared_step_graph",
+    "start_graph",
+    "state_name",
+    "states_of",
+    "step_graph",
+]
 
 ETA = "skort_learning_rate"
 GRADIENT = "skort_weights_gradient"
 WEIGHTS = "skort_weights"
+_LOSS_GRADIENT = "skort_loss_gradient"
 
 
 def state_name(name):
@@ -29,7 +43,7 @@ def next_name(name):
     return f"{name}_next"
 
 
-def step_graph(problem, memory, *, unpack=True):
+def step_graph(problem, memory):
     r"""
     Return one step of a training as a model.
 
@@ -44,55 +58,114 @@ def step_graph(problem, memory, *, unpack=True):
     problem : Problem
     memory : dict of str to ndarray
         The state of `problem.rule()`. Arrays that an update does not change become constants.
-    unpack : bool, default=True
-        Whether the step takes the vector of weights apart. Otherwise its parts are inputs, too, by their names.
 
     Returns
     -------
     model : onnx.ModelProto
     """
-    score_graph, objective, weights = problem.score_graph, problem.objective, problem.weights
-    model = score_graph.with_batch_size(problem.batch_size)
-    fragment = Fragment(objective.dtype)
-    if unpack:
-        fragment.call(_unpacked(weights), [WEIGHTS], list(weights))
+    fragment, weights = Fragment(problem.objective.dtype), problem.weights
+    model = problem.score_graph.with_batch_size(problem.batch_size)
+    fragment.call(_unpacked(weights), [WEIGHTS], list(weights))
     fragment.nodes.extend(model.graph.node)
-    objective.add_loss(fragment, score_graph.score_name, LOSS)
-    _add_score_gradient(fragment, problem)
-    gradients = add_gradients(fragment, model.graph, SCORE_GRADIENT, weights)
-    _add_penalty(fragment, problem, [gradients[name] for name in weights])
-    changed = _add_update(fragment, problem, memory)
-    states = {WEIGHTS: flat(weights)} | {state_name(name): memory[name] for name in changed}
+    add_loss(fragment, problem)
+    _add_gradient(fragment, problem, model.graph)
+    changed = add_update(fragment, problem, problem.rule(), memory)
     initializers = [i for i in model.graph.initializer if i.name not in weights]
     initializers += [numpy_helper.from_array(a, state_name(n)) for n, a in memory.items() if n not in changed]
-    scalar, vector = np.zeros((), objective.dtype), states[WEIGHTS]
-    parts = {} if unpack else weights
-    inputs = [model.graph.input[0], *objective.inputs(problem.batch_size), *_infos({ETA: scalar, **states, **parts})]
-    outputs = {LOSS: scalar, OBJECTIVE: scalar, GRADIENT: vector, **{next_name(n): a for n, a in states.items()}}
-    graph = helper.make_graph(fragment.nodes, "step", inputs, _infos(outputs), initializers)
-    opsets = [o for o in model.opset_import if o.domain != ""] + [helper.make_opsetid("", OPSET)]
-    return _needed(inlined(helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets), fragment))
+    states = states_of(problem, memory, changed)
+    return _needed(_step_model(fragment, problem, model, states, infos(states), initializers))
 
 
-def _add_score_gradient(fragment, problem):
+def shared_step_graph(problem, states, parameters, add_loss, add_update):
+    """
+    Return the model of a step that serves every problem of the same structure.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of this structure: none of its numbers gets into the model.
+    states : dict of str to ndarray
+        What the next step takes from this one, by the names of the inputs.
+    parameters : dict of str to ndarray
+        What no step changes: further inputs.
+    add_loss, add_update : callable
+        Write these parts into a `Fragment`.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+        As from `step_graph`, but that frozen weights and `parameters` are inputs, as are the parts of the vector of
+        weights, by their names. It has only the inputs that it needs.
+    """
+    fragment, model = Fragment(problem.objective.dtype), onnx.ModelProto()
+    model.CopyFrom(problem.score_graph.structure)
+    set_batch_size(model, problem.batch_size)
+    fragment.nodes.extend(model.graph.node)
+    add_loss(fragment)
+    _add_gradient(fragment, problem, model.graph)
+    add_update(fragment)
+    inputs = [*infos(states), *model.graph.input[1:], *infos(problem.loss_weights), *infos(parameters)]
+    model = _needed(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
+    needed = {name for node in model.graph.node for name in read_names(node)}
+    given = [i for i in model.graph.input if i.name in needed]
+    del model.graph.input[:]
+    model.graph.input.extend(given)
+    return model
+
+
+def states_of(problem, memory, changed):
+    """Return the weights, and what an update changes of the memory, by their names as inputs."""
+    return {WEIGHTS: flat(problem.weights)} | {state_name(name): memory[name] for name in changed}
+
+
+def add_loss(writer, problem):
+    """Add the loss, and its gradient by the score."""
     objective, score = problem.objective, problem.score_graph.score_name
+    objective.add_loss(writer, score, LOSS)
     if objective.loss.gradient_function(objective.n_outputs) is None:
-        gradient = ruled_score_gradient(objective, problem.batch_size)
-        fragment.call_as_is(gradient, [score, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
+        gradient = score_gradient(ruled_score_gradient, objective, problem.batch_size)
+        by_weights = objective.weight_gradients
+        inputs = [score, TARGET, SAMPLE_WEIGHT, *by_weights]
+        writer.call_as_is(gradient, inputs, [SCORE_GRADIENT, *by_weights.values()])
     else:
-        objective.add_score_gradient(fragment, score)
+        objective.add_score_gradient(writer, score)
+
+
+def add_update(writer, problem, rule, memory):
+    """Add penalty and update; return the names of what the update changes of the memory."""
+    _add_penalty(writer, problem.terms)
+    names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
+    results = rule.add_nodes(writer, names)
+    for name in results.keys() & names.keys():
+        writer.rename(results[name], next_name(names[name]))
+    return [name for name in memory if name in results]
+
+
+def _step_model(fragment, problem, model, states, inputs, initializers):
+    """Return the nodes of a step as a model: the batch and the learning rate come before the other inputs."""
+    objective, scalar = problem.objective, np.zeros((), problem.objective.dtype)
+    inputs = [model.graph.input[0], *objective.inputs(problem.batch_size), *infos({ETA: scalar}), *inputs]
+    outputs = {LOSS: scalar, OBJECTIVE: scalar, GRADIENT: states[WEIGHTS]}
+    outputs |= {next_name(name): array for name, array in states.items()}
+    graph = helper.make_graph(fragment.nodes, "step", inputs, infos(outputs), initializers)
+    opsets = [o for o in model.opset_import if o.domain != ""] + [helper.make_opsetid("", OPSET)]
+    return inlined(helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets), fragment)
+
+
+def _add_gradient(fragment, problem, graph):
+    """Add the gradient of the loss by all weights, as one vector, from that by the score."""
+    gradients = add_gradients(fragment, graph, SCORE_GRADIENT, problem.score_graph.trainable)
+    gradients |= problem.objective.weight_gradients
+    result = GRADIENT if problem.terms.l2 is None else _LOSS_GRADIENT
+    fragment.call(_packed(problem.weights), [gradients[name] for name in problem.weights], [result])
 
 
 def start_graph(arrays):
     """Return the model without inputs that gives some arrays, by their names: what the first step goes on from."""
     values = [numpy_helper.from_array(array, f"{name}_value") for name, array in arrays.items()]
     nodes = [helper.make_node("Identity", [f"{name}_value"], [name]) for name in arrays]
-    graph = helper.make_graph(nodes, "start", [], _infos(arrays), values)
+    graph = helper.make_graph(nodes, "start", [], infos(arrays), values)
     return helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
-
-
-def _infos(arrays):
-    return [helper.make_tensor_value_info(name, onnx_dtype(a.dtype), a.shape) for name, a in arrays.items()]
 
 
 def _unpacked(weights):
@@ -123,31 +196,21 @@ packed ({", ".join(f"gradient{i}" for i in range(len(weights)))}) => (gradient) 
 }}"""
 
 
-def _add_penalty(fragment, problem, gradients):
-    """Add the objective, and its gradient from those of the loss, but for that of the l1 term."""
-    value, l1, l2 = LOSS, problem.terms.l1, problem.terms.l2
-    fragment.call(_packed(problem.weights), gradients, [GRADIENT if l2 is None else "skort_loss_gradient"])
+def _add_penalty(writer, terms):
+    """Add the objective, and its gradient from that of the loss, but for that of the l1 term."""
+    value, l1, l2 = LOSS, terms.l1, terms.l2
     if l1 is not None:
-        fragment.constant("skort_l1", l1)
-        fragment.call(l1_text(by_element=True), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])
-        fragment.node("Add", [value, "skort_l1_penalty"], ["skort_l1_objective"])
+        writer.constant("skort_l1", l1)
+        writer.call(l1_text(by_element=True), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])
+        writer.node("Add", [value, "skort_l1_penalty"], ["skort_l1_objective"])
         value = "skort_l1_objective"
     if l2 is not None:
-        fragment.constant("skort_l2", l2)
-        fragment.call(l2_vector_text(), [WEIGHTS, "skort_l2"], ["skort_l2_penalty", "skort_l2_gradient"])
-        fragment.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
-        fragment.node("Add", ["skort_loss_gradient", "skort_l2_gradient"], [GRADIENT])
+        writer.constant("skort_l2", l2)
+        writer.call(l2_vector_text(), [WEIGHTS, "skort_l2"], ["skort_l2_penalty", "skort_l2_gradient"])
+        writer.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
+        writer.node("Add", [_LOSS_GRADIENT, "skort_l2_gradient"], [GRADIENT])
         value = "skort_l2_objective"
-    fragment.node("Identity", [value], [OBJECTIVE])
-
-
-def _add_update(fragment, problem, memory):
-    """Add the update of the weights and of what the rule remembers; return the names of what it changes of that."""
-    names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
-    results = problem.rule().add_nodes(fragment, names)
-    for name in results.keys() & names.keys():
-        fragment.rename(results[name], next_name(names[name]))
-    return [name for name in memory if name in results]
+    writer.node("Identity", [value], [OBJECTIVE])
 
 
 def _needed(model):

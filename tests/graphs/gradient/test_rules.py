@@ -14,7 +14,7 @@ from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.graphs.gradient.rules import FLOAT32_ONLY, RULES
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.runtime.installed import training_api
-from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
+from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
 
 rng = np.random.default_rng(0)
 
@@ -207,7 +207,7 @@ def test_rule_is_the_runtimes_gradient(case, run_onnx):
     theirs = np.full_like(w, np.nan)
     graph = gradient_graph(alone.SerializeToString(), ["w"])
     arrays = {"w": w, "unused": np.zeros(1, np.float32)}
-    BoundTrainingAgent(graph, arrays, {"w_grad": theirs}).run()
+    BoundTrainingAgent(agent_session(graph, np.float32), arrays, {"w_grad": theirs}).run()
     (ours,) = run_onnx(whole, w=w, dy=dy).values()
     np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=2e-6)
 

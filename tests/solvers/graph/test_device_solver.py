@@ -14,7 +14,7 @@ from skort.descent.update import Update
 from skort.descent.windows import WindowShape
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
-from skort.objective import L1, L2, Huber, SquaredError
+from skort.objective import L1, L2, ConcomitantHuber, Huber, SquaredError
 from skort.objective.nodes import Objective
 from skort.runtime.device import CPU, Device
 from skort.solvers import solver_class
@@ -31,8 +31,10 @@ WEIGHTS = RNG.uniform(0, 2, 53) * (np.arange(53) % 7 > 0)
 def make(device=CPU, *, dtype="float32", loss=None, penalty=None, optimizer=None, model=None, **options):
     model = model or MLPRegressor(hidden_layer_sizes=(8,), activation="tanh")
     graph = initial_score_graph(model, ScoreSpec(6, 2, dtype), np.random.RandomState(0))
-    objective = Objective(loss or SquaredError(), penalty, graph.coefficients, 2, np.dtype(dtype))
-    problem = Problem(graph, objective, Update(optimizer or SGD(), **options), 10, device)
+    loss = loss or SquaredError()
+    objective = Objective(loss, penalty, graph.coefficients, 2, np.dtype(dtype))
+    of_loss = {name: array.astype(dtype) for name, array in loss.initial_weights(TARGET).items()}
+    problem = Problem(graph, objective, Update(optimizer or SGD(), **options), 10, device, loss_weights=of_loss)
     return solver_class("graph", device)(problem)
 
 
@@ -65,6 +67,7 @@ OPTIONS = [
     {"max_grad_norm": 0.05},
     {"average": True},
     {"average": 9},
+    {"loss": ConcomitantHuber(), "penalty": L2(0.1)},
     {"loss": Huber(0.5), "model": LinearRegression(fit_intercept=False)},
 ]
 

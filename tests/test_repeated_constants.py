@@ -3,8 +3,8 @@
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 
-from skort.objective.repeated import repeated_constants
 from skort.onnx_text import function
+from skort.repeated_constants import repeated_constants
 
 HUBER = """
 huber (score, target) => (loss) {

@@ -5,7 +5,7 @@ import copy
 import onnx
 from onnx import helper
 
-__all__ = ["repeated_constants"]
+__all__ = ["is_elementwise", "repeated_constants"]
 
 _UNARY = frozenset(
     [
@@ -31,6 +31,11 @@ _BROADCASTING = frozenset(
 )
 
 
+def is_elementwise(function: onnx.FunctionProto) -> bool:
+    """Return whether a function combines the elements of its inputs one by one."""
+    return {node.op_type for node in function.node} <= {"Constant", *_UNARY, *_BROADCASTING}
+
+
 def repeated_constants(function: onnx.FunctionProto) -> onnx.FunctionProto:
     """
     Return an elementwise function with its constants repeated to the shape of its first input.
@@ -47,8 +52,7 @@ def repeated_constants(function: onnx.FunctionProto) -> onnx.FunctionProto:
     function : onnx.FunctionProto
         `function` itself if it has no constants, or an operator that is not elementwise.
     """
-    operators = {node.op_type for node in function.node}
-    if "Constant" not in operators or not operators <= {"Constant", *_UNARY, *_BROADCASTING}:
+    if not is_elementwise(function) or all(node.op_type != "Constant" for node in function.node):
         return function
     # Nobody writes a name with a slash, so this one is free.
     repeated, shape = copy.deepcopy(function), "shape/of_first_input"

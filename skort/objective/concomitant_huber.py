@@ -1,0 +1,111 @@
+"""Huber's loss with a scale that is trained with the model, as in scikit-learn's HuberRegressor."""
+
+from numbers import Real
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from skort.objective.base import InUnits
+from skort.objective.regression_losses import RegressionLoss
+
+__all__ = ["ConcomitantHuber"]
+
+_LARGEST = float(np.finfo(np.float32).max)
+_SCALE = "skort_loss/scale"
+
+# The clipped residual c of the value is z within epsilon: differentiated operator by operator it gives 2 c for every z,
+# and 1 - c^2 by the scale. The smallest scale is that of HuberRegressor: a residual of zero is divided by it.
+_STANDARDISED = """\
+    epsilon = Constant <value = float {%(epsilon)r}> ()
+    minus_epsilon = Neg (epsilon)
+    smallest = Constant <value = float {2.220446049250313e-15}> ()
+    two = Constant <value = float {2.0}> ()
+    one = Constant <value = float {1.0}> ()
+    distance = Abs (scale)
+    sigma = Add (distance, smallest)
+    residual = Sub (score, target)
+    z = Div (residual, sigma)
+    below = Min (z, epsilon)
+    clipped = Max (below, minus_epsilon)
+"""
+
+
+class ConcomitantHuber(RegressionLoss):
+    r"""
+    Huber's loss of residuals over their scale, and the scale, which is trained with the model.
+
+    With :math:`z = (s - y) / \sigma`
+
+    .. math:: loss(y, s) = \sigma + \sigma H(z), \qquad
+        H(z) = \begin{cases} z^2 & |z| \le \epsilon \\ 2 \epsilon |z| - \epsilon^2 & |z| > \epsilon \end{cases}
+
+    .. math:: \frac{\partial loss}{\partial s} = 2 c, \qquad \frac{\partial loss}{\partial \sigma} = 1 - c^2, \qquad
+        c = \max(-\epsilon, \min(z, \epsilon))
+
+    as in `sklearn.linear_model.HuberRegressor`, whose `scale_` is :math:`\sigma`. `epsilon` does not depend on the
+    units of y, and the loss is convex in score and scale together. Each output has a scale of its own. What is trained
+    is a number of either sign with the absolute value :math:`\sigma`, so that no step leads to a negative scale.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.35
+        Beyond so many scales from y the loss is linear; positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import HuberRegressor
+    >>> from skort import OrtSGDRegressor
+    >>> X = np.linspace(-1, 1, 50)[:, None]
+    >>> y = X.ravel() + 0.1 * np.cos(np.arange(50))
+    >>> options = {"learning_rate": "adaptive", "eta0": 0.1, "tol": 1e-8, "dtype": "float64", "random_state": 0}
+    >>> model = OrtSGDRegressor(HuberRegressor(), **options).fit(X, y)
+    >>> round(model.scale_, 3), round(HuberRegressor().fit(X, y).scale_, 3)
+    (0.069, 0.069)
+    """
+
+    shared_parameters = ("epsilon",)
+    weight_names = (_SCALE,)
+    _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
+    _value = f"""\
+concomitant_huber (score, target, scale) => (loss) {{
+{_STANDARDISED}    twice = Add (residual, residual)
+    reach = Mul (clipped, sigma)
+    rest = Sub (twice, reach)
+    bent = Mul (clipped, rest)
+    loss = Add (sigma, bent)
+}}"""
+    _gradient = f"""\
+concomitant_huber_gradient (score, target, scale) => (gradient, scale_gradient) {{
+{_STANDARDISED}    gradient = Mul (two, clipped)
+    square = Mul (clipped, clipped)
+    by_sigma = Sub (one, square)
+    sign = Sign (scale)
+    scale_gradient = Mul (sign, by_sigma)
+}}"""
+
+    def __init__(self, epsilon: float = 1.35):
+        self.epsilon = epsilon
+
+    def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
+        """
+        Return the scales that a training begins with.
+
+        They are those of a fitted HuberRegressor. Otherwise each is the median distance of y from its median, or 1
+        where that is zero: it has the unit of y, and outliers hardly change it. From 1, where scikit-learn begins, a
+        scale of 1000 is many steps away.
+        """
+        scale = getattr(model, "scale_", None)
+        if scale is not None:
+            return {_SCALE: np.full(target.shape[1], float(scale))}
+        rows = target if sample_weight is None else target[sample_weight > 0]
+        distances = np.median(np.abs(rows - np.median(rows, axis=0)), axis=0)
+        return {_SCALE: np.where(distances > 0, distances, 1.0)}
+
+    def in_units(self, scale: float) -> InUnits:
+        """Return the loss of targets and scores that are divided by a number: itself, times the number."""
+        return InUnits(self, scale)
+
+    def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return `scale_`, the scale of each output."""
+        return {"scale_": np.abs(weights[_SCALE])}

@@ -1,0 +1,112 @@
+"""What was made lately, and is used again by whatever needs the same."""
+
+import collections
+import threading
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+__all__ = ["Kept", "Lent", "forget"]
+
+Made = TypeVar("Made")
+_EVERY: list["Kept | Lent"] = []
+
+
+class Kept(Generic[Made]):
+    """
+    The things used last, by key, one for each key. Threads share it, and them. Only a module makes one.
+
+    Parameters
+    ----------
+    size : int
+        How many are kept.
+
+    Examples
+    --------
+    >>> from skort.runtime.kept import Kept
+    >>> kept = Kept(2)
+    >>> [kept.get(key, lambda key=key: key.upper()) for key in "aba"]
+    ['A', 'B', 'A']
+    >>> kept.get("c", str), kept.get("a", str), kept.get("b", str)
+    ('', 'A', '')
+    """
+
+    def __init__(self, size: int):
+        self._size = size
+        self._made: collections.OrderedDict[Hashable, Made] = collections.OrderedDict()
+        self._lock = threading.Lock()
+        _EVERY.append(self)
+
+    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what is kept for a key; otherwise make and keep it."""
+        with self._lock:
+            if key in self._made:
+                self._made.move_to_end(key)
+                return self._made[key]
+        # Threads may make the same at the same time: this takes long, and others should not wait for it.
+        made = make()
+        with self._lock:
+            self._made[key] = made
+            self._made.move_to_end(key)
+            while len(self._made) > self._size:
+                self._made.popitem(last=False)
+        return made
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._made.clear()
+
+
+class Lent(Generic[Made]):
+    """
+    The things used last that one borrower at a time may use. They come back when the borrower is gone.
+
+    Parameters
+    ----------
+    size : int
+        How many are kept that nobody uses.
+
+    Examples
+    --------
+    >>> from skort.runtime.kept import Lent
+    >>> class Borrower:
+    ...     pass
+    >>> lent, first, second = Lent(2), Borrower(), Borrower()
+    >>> lent.borrow("key", first, lambda: "made first"), lent.borrow("key", second, lambda: "made second")
+    ('made first', 'made second')
+    >>> del first
+    >>> lent.borrow("key", Borrower(), lambda: "made third")
+    'made first'
+    """
+
+    def __init__(self, size: int):
+        self._free: collections.deque[tuple[Hashable, Made]] = collections.deque(maxlen=size)
+        # Garbage may be collected, and things come back, while the lock is held.
+        self._lock = threading.RLock()
+        _EVERY.append(self)
+
+    def borrow(self, key: Hashable, borrower: Any, make: Callable[[], Made]) -> Made:
+        """Return a thing for a key that nobody else uses; make it where there is none."""
+        with self._lock:
+            found = next((pair for pair in self._free if pair[0] == key), None)
+            if found is not None:
+                self._free.remove(found)
+        thing = make() if found is None else found[1]
+        weakref.finalize(borrower, self._take_back, key, thing).atexit = False
+        return thing
+
+    def _take_back(self, key, thing):
+        with self._lock:
+            self._free.append((key, thing))
+
+    def clear(self) -> None:
+        """Forget everything that nobody uses."""
+        with self._lock:
+            self._free.clear()
+
+
+def forget() -> None:
+    """Forget all that is kept anywhere."""
+    for kept in _EVERY:
+        kept.clear()

@@ -1,0 +1,71 @@
+"""What is kept, for how long, and who has it."""
+
+import collections
+import gc
+from concurrent.futures import ThreadPoolExecutor
+
+from skort.runtime.kept import Kept, Lent, forget
+
+
+class Borrower:
+    pass
+
+
+def test_the_things_used_last_are_kept():
+    kept, made = Kept(2), collections.Counter()
+
+    def get(key):
+        def make():
+            made[key] += 1
+            return key.upper()
+
+        return kept.get(key, make)
+
+    assert [get(key) for key in "abaca"] == list("ABACA")
+    assert made == {"a": 1, "b": 1, "c": 1}
+    get("b")
+    assert made["b"] == 2
+    forget()
+    get("a")
+    assert made["a"] == 2
+
+
+def test_a_thing_has_one_borrower_at_a_time():
+    lent, numbers = Lent(3), iter(range(100))
+    first, second = Borrower(), Borrower()
+    things = [lent.borrow("key", borrower, lambda: next(numbers)) for borrower in (first, second)]
+    assert things == [0, 1]
+    del first
+    third = Borrower()
+    assert lent.borrow("other key", third, lambda: next(numbers)) == 2
+    assert lent.borrow("key", third, lambda: next(numbers)) == 0
+    assert lent.borrow("key", third, lambda: next(numbers)) == 3
+
+
+def test_few_are_kept_that_nobody_uses():
+    lent, numbers, borrower = Lent(1), iter(range(100)), Borrower()
+    for _ in range(2):
+        lent.borrow("key", borrower, lambda: next(numbers))
+    del borrower
+    gc.collect()
+    borrower = Borrower()
+    things = [lent.borrow("key", borrower, lambda: next(numbers)) for _ in range(2)]
+    assert things in ([0, 2], [1, 2])
+
+
+def test_threads_do_not_get_the_same_thing():
+    lent, numbers = Lent(50), iter(range(10_000))
+    used = collections.Counter()
+
+    def use(_):
+        for _ in range(200):
+            borrower = Borrower()
+            thing = lent.borrow("key", borrower, lambda: next(numbers))
+            used[thing] += 1
+            assert used[thing] == 1
+            used[thing] -= 1
+            del borrower
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(use, range(8)))
+    assert next(numbers) <= 8
