@@ -25,6 +25,8 @@ N_EPOCHS, BATCH_SIZE, LEARNING_RATE = 20, 40, 0.01
 
 X, y = (scale(array)[:440].astype(np.float32) for array in load_diabetes(return_X_y=True))
 options = {"optimizer": "adam", "eta0": LEARNING_RATE, "batch_size": BATCH_SIZE, "shuffle": False, "tol": None}
+# The weights of the graph are those of X and y as they are.
+options |= {"learning_rate": "constant", "standardize": False}
 first = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(20,)), **options, max_iter=2, random_state=0).fit(X, y)
 
 folder = tempfile.mkdtemp(prefix="skort-")

@@ -55,6 +55,8 @@ def train(folder, X, target):
 X, y = load_digits(return_X_y=True)
 X = (X / 16).astype(np.float32)
 options = {"optimizer": "adam", "eta0": LEARNING_RATE, "batch_size": BATCH_SIZE, "shuffle": False, "tol": None}
+# The weights of the graph are those of X as it is.
+options |= {"learning_rate": "constant", "standardize": False}
 
 first = OrtSGDClassifier(MLPClassifier((30,)), **options, max_iter=5, random_state=0).fit(X[:900], y[:900])
 folder = tempfile.mkdtemp(prefix="skort-")
