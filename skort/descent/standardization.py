@@ -156,13 +156,12 @@ def _row_blocks(n_rows, n_columns):
     if n_rows * n_columns <= _MANY_VALUES:
         return [slice(start, start + length) for start in range(0, n_rows, length)]
     length = max(1, min(length, _MANY_VALUES // (_N_BLOCKS * n_columns)))
-    starts = np.linspace(0, n_rows - length, _N_BLOCKS).astype(int)
+    # In the middle of as many equal parts.
+    starts = ((np.arange(_N_BLOCKS) + 0.5) * (n_rows / _N_BLOCKS) - length / 2).astype(int)
     return [slice(start, start + length) for start in starts]
 
 
-def smoothness(
-    X: Any, sample_weight: np.ndarray | None, batch_size: int, mean: np.ndarray | None, scale: np.ndarray | None
-) -> float:
+def smoothness(X: Any, sample_weight: np.ndarray | None, batch_size: int, used: Standardization | None) -> float:
     r"""
     Return how fast the gradient of a linear model's mean loss changes along a step on one batch.
 
@@ -180,8 +179,8 @@ def smoothness(
     sample_weight : ndarray of shape (n_samples,) or None
     batch_size : int
         b.
-    mean, scale : ndarray of shape (n_features,) or None
-        :math:`X' = (X - mean) / scale`. None: X' is X.
+    used : Standardization or None
+        Makes :math:`X'` of X.
 
     References
     ----------
@@ -190,53 +189,54 @@ def smoothness(
     shares = None if sample_weight is None else sample_weight / sample_weight[sample_weight > 0].mean()
     n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
     b = min(batch_size, n)
-    largest = _largest_eigenvalue(_some_rows(X, shares, mean, scale))
+    largest = _largest_eigenvalue(_some_rows(X, shares, used))
     if n == 1:
         return largest
-    norm = largest_norm(X, shares, mean, scale) if b < n else 0.0
+    norm = largest_norm(X, shares, used) if b < n else 0.0
     return (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
 
 
-def largest_norm(X: Any, sample_weight: np.ndarray | None, mean: np.ndarray | None, scale: np.ndarray | None) -> float:
+def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization | None) -> float:
     """
     Return the largest squared norm of a row of X' with a column of ones.
 
     Parameters
     ----------
-    X, mean, scale
-        As for `smoothness`.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
     sample_weight : ndarray of shape (n_samples,) or None
         What the squared norms are multiplied by. None: nothing.
+    used : Standardization or None
+        As for `smoothness`.
     """
     norm = 0.0
     for rows in _row_blocks(*X.shape):
-        norms = _squared_norms(_standardized(X[rows], mean, scale))
+        norms = _squared_norms(_standardized(X[rows], used))
         norm = max(norm, float(np.max(norms if sample_weight is None else norms * sample_weight[rows])))
     return norm
 
 
-def _some_rows(X, shares, mean, scale):
+def _some_rows(X, shares, used):
     """Return at most 2,000 standardized rows, each times the root of what it counts."""
     rows = np.arange(X.shape[0]) if shares is None else np.flatnonzero(shares)
     if len(rows) > 2000:
         rows = rows[np.linspace(0, len(rows) - 1, 2000).astype(int)]
-    some = _standardized(X if len(rows) == X.shape[0] else X[rows], mean, scale)
+    some = _standardized(X if len(rows) == X.shape[0] else X[rows], used)
     if shares is None:
         return some
     roots = np.sqrt(shares[rows])[:, None]
     return some.multiply(roots).tocsr() if scipy.sparse.issparse(some) else some * roots
 
 
-def _standardized(X, mean, scale):
+def _standardized(X, used):
     """Return rows of X' with a column of ones."""
     if scipy.sparse.issparse(X):
         return scipy.sparse.hstack([X.astype(np.float64), np.ones((X.shape[0], 1))], format="csr")
     ones = np.ones((len(X), X.shape[1] + 1))
-    if mean is None or scale is None:
+    if used is None or used.scale is None:
         ones[:, :-1] = X
     else:
-        np.subtract(X, mean, out=ones[:, :-1])
-        ones[:, :-1] /= scale
+        np.subtract(X, used.mean, out=ones[:, :-1])
+        ones[:, :-1] /= used.scale
     return ones
 
 

@@ -65,6 +65,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         "penalty": [StrOptions({"auto", *PENALTIES}), HasMethods(["strengths"]), None],
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "l1_ratio": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
+        "n_total": [Interval(Integral, 1, None, closed="left"), None],
         "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update", "step_length"])],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "learning_rate": [StrOptions(set(SCHEDULES)), callable],
@@ -131,7 +132,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         encoded = target_transform.applied(draft._encode(y, inner.known_classes(classes)))
         inner.check_labels(multi_label=encoded.multi_label)
         class_weight = chosen_class_weight(self, own, one_epoch=one_epoch)
-        weights = draft._sample_weight(sample_weight, rows, encoded, class_weight)
+        weights, encoded = draft._weighted(sample_weight, rows, encoded, class_weight)
         generator = own_generator(self.random_state)
         scoring = given_scoring(X_val, y_val, self.scoring)
         if scoring is None and self.early_stopping:
@@ -174,7 +175,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
 
     def _partial_fit(self, X, y, sample_weight, classes=None):
         if self.early_stopping:
-            raise ValueError("partial_fit does not support early_stopping=True")
+            raise ValueError(
+                "partial_fit does not support early_stopping=True: one epoch has no best one. early_stopping should be "
+                "False with partial_fit."
+            )
         if not hasattr(self, "_fitted"):
             return self._fit(X, y, sample_weight, classes=classes, one_epoch=True)
         check_callbacks(self.callbacks)
@@ -187,11 +191,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         draft = copy.copy(self)
         rows, y = draft._validate(X, y, has_steps=self._fitted.has_steps, reset=False)
         encoded = self._fitted.target_transform.applied(draft._encode(y, classes))
+        class_weight = chosen_class_weight(self, settings.own, one_epoch=True)
+        weights, encoded = draft._weighted(sample_weight, rows, encoded, class_weight)
         settings = settings.for_target(encoded)
         settings.loss.check_target(encoded.target)
-        weights = draft._sample_weight(
-            sample_weight, rows, encoded, chosen_class_weight(self, settings.own, one_epoch=True)
-        )
         draft._keep_model(self._fitted.for_stream(settings.loss, encoded))
         rows = draft._fitted.preprocessing.transform(rows)
         data = rows, encoded.target, weights
@@ -200,7 +203,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
             generator, stream = stream.generator(), stream.from_there(progress)
         else:
             generator, stream = progress.generator(), None
-        variables = settings.variables(draft._fitted.score_graph, progress.standardization)
+        if stream is None or stream.settings is not settings:
+            variables = settings.variables(draft._fitted.score_graph, progress.standardization)
+        else:
+            variables = stream.variables
         batches = settings.batches(rows, variables.target(encoded.target), weights, generator)
         if stream is None or not stream.goes_on(settings, batches.batch_size):
             stream = Stream.begin(settings, draft._fitted, batches.batch_size, progress)
@@ -279,9 +285,9 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         rows = plain_rows(self, X, preprocessing.dtype)
         return validate_data(self, X, reset=False, dtype=preprocessing.dtype, **_ROWS) if rows is None else rows
 
-    def _sample_weight(self, sample_weight, X, encoded, class_weight):
-        """Return what each row counts, or None where all count the same."""
-        return validated_sample_weight(sample_weight, X)
+    def _weighted(self, sample_weight, X, encoded, class_weight):
+        """Return what each row counts, or None where all count the same, and the target with its class weights."""
+        return validated_sample_weight(sample_weight, X), encoded
 
     def _convert(self, inner, X, encoded, target_transform, settings, random_state):
         """Fit the steps before the model; return the model at its initial weights, and what it is trained on."""
@@ -336,7 +342,9 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         progress = outcome.progress
         self._keep_model(self._fitted.with_weights(outcome.weights))
         new_losses = progress.history["objective"][stream.progress.n_epochs :]
-        self.best_loss_ = min([*new_losses, getattr(self, "best_loss_", math.inf)])
+        # As in MLPClassifier: where the score of a validation set decides, no loss is the best.
+        so_far = getattr(self, "best_loss_", None)
+        self.best_loss_ = None if self.early_stopping else min([*new_losses, *([] if so_far is None else [so_far])])
         self.loss_, self.n_iter_, self.t_ = new_losses[-1], progress.n_epochs, progress.n_updates
         self.solver_ = stream.solver_name
         if outcome.first_eta is not None:

@@ -73,7 +73,7 @@ def begin(
     rate_scale, row_norm = 1.0, 0.0
     if settings.is_rate_auto:
         rate_scale = _rate(settings, variables, score_graph, X, sample_weight)
-        row_norm = largest_norm(X, sample_weight, *variables.columns)
+        row_norm = largest_norm(X, sample_weight, standardization)
     progress = Progress.start(random_state, standardization=standardization, rate_scale=rate_scale, row_norm=row_norm)
     return progress, score_graph
 
@@ -107,7 +107,7 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
             solver = progress.solver and rescaled_state(progress.solver, fitted.trained_weights, before, after)
             progress = dataclasses.replace(progress, standardization=renewed, solver=solver)
     if settings.is_rate_auto:
-        row_norm = largest_norm(X, sample_weight, *settings.variables(score_graph, progress.standardization).columns)
+        row_norm = largest_norm(X, sample_weight, progress.standardization)
         if row_norm > progress.row_norm:
             factor = progress.row_norm / row_norm if progress.row_norm else 1.0
             progress = dataclasses.replace(progress, rate_scale=progress.rate_scale * factor, row_norm=row_norm)
@@ -137,5 +137,9 @@ def _rate(settings: Settings, variables: Variables, score_graph, X, sample_weigh
     loss, n_outputs = variables.loss, score_graph.n_outputs
     # A loss without a bound is taken for one whose second derivative is one.
     curvature = getattr(loss, "curvature", lambda n: None)(n_outputs) or 1.0
-    L = curvature * loss.weight_scale(n_outputs) * smoothness(X, sample_weight, settings.batch_size, *variables.columns)
+    L = (
+        curvature
+        * loss.weight_scale(n_outputs)
+        * smoothness(X, sample_weight, settings.batch_size, variables.standardization)
+    )
     return 1.0 / (gain * L)

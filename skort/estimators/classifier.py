@@ -70,7 +70,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         "log_loss", "hinge", "squared_hinge", "modified_huber" or "perceptron"; "squared_error", "huber",
         "epsilon_insensitive" or "squared_epsilon_insensitive" of the labels -1 and 1; or an instance of
         `skort.objective.LabelHuber`, of another class there, or of `skort.objective.Loss` for a loss of your own.
-        More than two classes are trained together by the softmax of "log_loss", and one against the rest by the others.
+        More than two classes are trained together by the softmax of "log_loss", and one against the rest by the others
+        and by `skort.objective.OneVsRestLogLoss()`.
         A multi-label y has "log_loss", summed over one sigmoid a label, as in `MLPClassifier`.
         `predict_proba` exists for "log_loss" and "modified_huber".
     epsilon : float or "auto", default="auto"
@@ -84,11 +85,13 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         can give each weight its own strength; an instance has its own `alpha` and `l1_ratio`.
     alpha : float or "auto", default="auto"
         Strength of the penalty, not negative. "auto": that of the model inside, for instance 1 / (C S) of a
-        `LogisticRegression`, with S the sum of the sample weights of the fit, or of the first `partial_fit`; 1e-4 for
-        a penalty that the model inside does not have.
+        `LogisticRegression`, with S the sum of the sample weights of the fit, or of the first `partial_fit` (but see
+        `n_total`); 1e-4 for a penalty that the model inside does not have.
     l1_ratio : float, "auto" or None, default="auto"
         "auto": that of the model inside, or 0.15. Of "elasticnet": between 0 for "l2" and 1 for "l1". Others may have
         None.
+    n_total : int or None, default=None
+        Number of rows of a whole stream, of which a call has only a part: S is so many times their mean sample weight.
     optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
         "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.optimizers`, which may be given with other
@@ -127,8 +130,9 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by `score`.
     class_weight : dict, "balanced", "auto" or None, default="auto"
         "auto": that of the model inside, or None. Weights of the classes, label -> weight, which the sample weights are
-        multiplied with; a label that is not there has weight 1. "balanced" gives all classes the same total weight.
-        None: all 1.
+        multiplied with; a label that is not there has weight 1. More than two classes, trained one against the rest,
+        have it in their own column only, as in `SGDClassifier` and `LinearSVC` (but for `RidgeClassifier` inside).
+        "balanced" gives all classes the same total weight. None: all 1.
     shuffle : bool, default=True
         Whether every epoch takes the rows in a new random order. More than 131,072 rows are shuffled in windows, each
         of random blocks of consecutive rows, whose rows are dealt out like cards.
@@ -186,8 +190,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         The objective of each epoch: the mean over its batches, each before its update.
     loss_ : float
         The objective of the last epoch.
-    best_loss_ : float
-        The smallest objective of an epoch.
+    best_loss_ : float or None
+        The smallest objective of an epoch; None with `early_stopping`, as in `MLPClassifier`.
     validation_scores_ : list of float or None
         The validation score after each epoch; None without a validation set.
     best_validation_score_ : float or None
@@ -251,6 +255,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         penalty: PenaltyName | Penalty | None = "auto",
         alpha: float | Auto = "auto",
         l1_ratio: float | Auto | None = "auto",
+        n_total: int | None = None,
         optimizer: OptimizerName | Optimizer = "sgd",
         max_grad_norm: float | None = None,
         learning_rate: ScheduleName | Callable[[int], float] = "adaptive",
@@ -280,7 +285,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         self.solver = solver
         self.loss = loss
         self.epsilon = epsilon
-        self.penalty, self.alpha, self.l1_ratio = penalty, alpha, l1_ratio
+        self.penalty, self.alpha, self.l1_ratio, self.n_total = penalty, alpha, l1_ratio, n_total
         self.optimizer = optimizer
         self.max_grad_norm = max_grad_norm
         self.learning_rate, self.eta0, self.power_t = learning_rate, eta0, power_t
@@ -315,8 +320,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
             Numbers, finite; or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Class labels of at least two classes: ints, strings, bools or floats; others, such as dates, are
-            predicted, but have no ONNX. With a `MLPClassifier` in
-            `estimator` it may be multi-label: 1 where a row has a label, 0 elsewhere.
+            predicted, but have no ONNX. With a `MLPClassifier` in `estimator` it may be multi-label: 1 where a row has
+            a label, 0 elsewhere.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
             pipeline in `estimator` are fitted on all rows, without weights.
@@ -399,10 +404,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""
         return encoded(y, classes, self.dtype)
 
-    def _sample_weight(self, sample_weight, X, encoded, class_weight):
-        sample_weight = super()._sample_weight(sample_weight, X, encoded, class_weight)
+    def _weighted(self, sample_weight, X, encoded, class_weight):
+        sample_weight, encoded = super()._weighted(sample_weight, X, encoded, class_weight)
         if class_weight is None:
-            return sample_weight
-        if encoded.multi_label:
-            raise ValueError("class_weight is for one label a row, and y has several. Use sample_weight.")
-        return with_class_weight(sample_weight, class_weight, encoded.classes, encoded.y)
+            return sample_weight, encoded
+        return with_class_weight(sample_weight, class_weight, encoded)

@@ -92,11 +92,13 @@ def _cure(progress, data):
         spread = np.where(deviation > 0, deviation, np.nan)
         if np.isfinite(spread).any():
             least, most = int(np.nanargmin(spread)), int(np.nanargmax(spread))
-            if spread[most] > _DIFFERENT or spread[most] > _DIFFERENT * spread[least]:
+            if spread[most] > _DIFFERENT * spread[least]:
                 causes.append(
                     f"The columns of X have standard deviations from {spread[least]:.3g} (column {least}) to "
                     f"{spread[most]:.3g} (column {most})."
                 )
+            elif spread[most] > _DIFFERENT:
+                causes.append(f"The columns of X have standard deviations of up to {spread[most]:.3g}.")
     if used is None or used.target_mean is None:
         largest = float(np.max(np.abs(target)))
         if largest > _DIFFERENT:

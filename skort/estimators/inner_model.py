@@ -260,6 +260,7 @@ class InnerModel:
             Where scikit-learn has no place for the weights.
         """
         from skort.graphs.families import FAMILY, has_log_link, score_model, trained_model
+        from skort.graphs.standardized import uncentred_arrays
 
         name = type(self.model).__name__
         if type(score_model(self.model)) not in FAMILY:
@@ -275,9 +276,9 @@ class InnerModel:
                 f"Weights of the step {steps[len(kept)][0]!r} were trained, which scikit-learn has no place for: use "
                 "to_onnx()."
             )
-        names = score_graph.weight_names
-        coefs = [score_graph.arrays[name].copy() for name in names.coefficients]
-        intercepts = [score_graph.arrays[name].flatten() for name in names.intercepts]
+        names, arrays = score_graph.weight_names, uncentred_arrays(score_graph, np.float64)
+        coefs = [arrays[name].copy() for name in names.coefficients]
+        intercepts = [arrays[name].flatten() for name in names.intercepts]
         intercepts = intercepts or [np.zeros(coefs[-1].shape[1], coefs[-1].dtype)]
         # A TransformedTargetRegressor trains one column as a y of one dimension.
         one_column = single_output if self.target is None else score_graph.n_outputs == 1

@@ -27,12 +27,15 @@ class EncodedTarget(NamedTuple):
         The labels of a classifier, sorted. None for a regressor.
     single_output : bool, default=True
         Whether y has one dimension.
+    class_weight : ndarray of shape (n_classes,) or None, default=None
+        What the rows of each class count in the column of their class. None: as in all other columns.
     """
 
     y: np.ndarray
     target: np.ndarray
     classes: np.ndarray | None
     single_output: bool = True
+    class_weight: np.ndarray | None = None
 
     @property
     def multi_label(self) -> bool:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from skort.estimators.sample_weight import ClassWeight
 from skort.objective.base import ScoreLoss
 from skort.objective.penalties import PENALTIES, ModelPenalty, Penalty, Strength, UnitFreeL2
 from skort.user_warning import warn_user
@@ -47,6 +48,10 @@ class TrainingSize(NamedTuple):
             n_rows, weight_sum = int(np.count_nonzero(sample_weight)), float(np.sum(sample_weight))
         return cls(weight_sum, weight_sum / n_rows, min(largest, n_rows), target.shape[1])
 
+    def part_of(self, n_total: int | None) -> "TrainingSize":
+        """Return the size of so many rows of the same mean sample weight; itself for None."""
+        return self if n_total is None else self._replace(weight_sum=n_total * self.mean_weight)
+
 
 def chosen_loss(estimator, own: "OwnObjective", losses: dict[str, type], default: str) -> ScoreLoss:
     """
@@ -80,7 +85,7 @@ def chosen_penalty(estimator, own: "OwnObjective", size: TrainingSize) -> Penalt
     Parameters
     ----------
     estimator : BaseOrtSGD
-        Its parameters `penalty`, `alpha` and `l1_ratio`.
+        Its parameters `penalty`, `alpha`, `l1_ratio` and `n_total`.
     own : OwnObjective
         Of the model inside.
     size : TrainingSize
@@ -94,7 +99,7 @@ def chosen_penalty(estimator, own: "OwnObjective", size: TrainingSize) -> Penalt
     if name is None:
         return None
     if isinstance(alpha, str):
-        alpha = _ALPHA if own.penalty is None else own.skort_alpha(*size)
+        alpha = _ALPHA if own.penalty is None else own.skort_alpha(*size.part_of(estimator.n_total))
     if is_own and own.is_unit_free:
         return UnitFreeL2(alpha=alpha)
     ratio = {"l1": 1.0, "l2": 0.0}.get(name)
@@ -112,9 +117,9 @@ def _elastic_ratio(l1_ratio, own):
     return own.l1_ratio if own.penalty == "elasticnet" else _L1_RATIO
 
 
-def chosen_class_weight(estimator, own: "OwnObjective", *, one_epoch: bool):
+def chosen_class_weight(estimator, own: "OwnObjective", *, one_epoch: bool) -> ClassWeight | None:
     """
-    Return the class weights of a training: a dict, "balanced" or None.
+    Return the class weights of a training, or None where all classes count the same.
 
     Raises
     ------
@@ -126,10 +131,16 @@ def chosen_class_weight(estimator, own: "OwnObjective", *, one_epoch: bool):
         class_weight = own.class_weight
     if one_epoch and class_weight == "balanced":
         raise ValueError(
-            'class_weight="balanced" needs all rows at once, which partial_fit does not have. Pass a dict: see '
-            "sklearn.utils.class_weight.compute_class_weight."
+            "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' weights, use "
+            "compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a large enough sample "
+            "of the full training set target to properly estimate the class frequency distributions. Pass the "
+            "resulting weights as the class_weight parameter."
         )
-    return class_weight
+    if class_weight is None:
+        return None
+    loss = chosen_loss(estimator, own, estimator._losses, estimator._default_loss)
+    of_positives = own.weighs_positives and getattr(loss, "one_against_rest", False)
+    return ClassWeight(class_weight, of_positives, own.balances_rows)
 
 
 def warn_of_other_terms(estimator, model, own: "OwnObjective") -> None:

@@ -1,4 +1,4 @@
-"""The predictions of a fitted classifier: labels, raw scores, probabilities."""
+"""The predictions of a fitted estimator: numbers; labels, raw scores, probabilities."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,15 +9,38 @@ from sklearn.utils.validation import check_is_fitted
 from skort.estimators.base import BaseOrtSGD, loss_before_fit
 from skort.objective.classification_losses import LogLoss
 
-__all__ = ["ClassifierPredictions"]
+__all__ = ["ClassifierPredictions", "RegressorPredictions"]
 
 
 def _gives_probabilities(classifier):
     """Return True if the loss (after a fit, that of the fit) gives probabilities; otherwise raise AttributeError."""
     loss = classifier._fitted.loss if hasattr(classifier, "_fitted") else loss_before_fit(classifier)
     if "classifier" not in getattr(loss, "estimator_types", ()) or loss.inverse_link_function(1) is None:
-        raise AttributeError(f"probabilities are not available for loss={classifier.loss!r}.")
+        raise AttributeError(f"probability estimates are not available for loss={classifier.loss!r}.")
     return True
+
+
+class RegressorPredictions(BaseOrtSGD):
+    """The predicting method of `OrtSGDRegressor`."""
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """
+        Predict targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            In float64, in the shape of the y of `fit`.
+        """
+        from skort.graphs.export import PREDICTION
+
+        trained = self._run(PREDICTION, X).astype(np.float64)
+        prediction = self._fitted.target_transform.inverse(trained)
+        return prediction.ravel() if self._fitted.single_output else prediction
 
 
 class ClassifierPredictions(BaseOrtSGD):
@@ -105,4 +128,4 @@ class ClassifierPredictions(BaseOrtSGD):
         score = self.decision_function(X)
         if score.ndim == 1:
             return log_expit(np.column_stack([-score, score]))
-        return log_softmax(score, axis=1)
+        return log_softmax(log_expit(score) if self._fitted.loss.one_against_rest else score, axis=1)

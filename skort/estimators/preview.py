@@ -39,7 +39,9 @@ class Preview:
             self._estimator = self._estimator_with(self._transformed)
             self._estimator.n_features_in_ = self._transformed.score_graph.n_features
             vars(self._estimator).pop("feature_names_in_", None)
-        self._transformed.inference.weights = self._fitted.without_loss_weights(weights)
+        # Models of the same structure share a session, of which all weights are inputs.
+        frozen = self._transformed.score_graph.arrays
+        self._transformed.inference.weights = {**frozen, **self._fitted.without_loss_weights(weights)}
         return self._estimator
 
     def fitted(self, weights: dict[str, np.ndarray]) -> Any:

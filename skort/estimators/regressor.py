@@ -23,6 +23,7 @@ from skort.estimators.names import (
     ScheduleName,
     SolverName,
 )
+from skort.estimators.predictions import RegressorPredictions
 from skort.estimators.rows import is_plain
 from skort.objective.base import ScoreLoss
 from skort.objective.log_link_losses import GammaLoss, PoissonLoss
@@ -32,7 +33,7 @@ from skort.objective.penalties import Penalty
 __all__ = ["OrtSGDRegressor"]
 
 
-class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
+class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
     r"""
     Regression by mini-batch gradient descent on ONNX Runtime.
 
@@ -81,11 +82,13 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         can give each weight its own strength; an instance has its own `alpha` and `l1_ratio`.
     alpha : float or "auto", default="auto"
         Strength of the penalty, not negative. "auto": that of the model inside, for instance 1 / (C S) of a
-        `LogisticRegression`, with S the sum of the sample weights of the fit, or of the first `partial_fit`; 1e-4 for
-        a penalty that the model inside does not have.
+        `LogisticRegression`, with S the sum of the sample weights of the fit, or of the first `partial_fit` (but see
+        `n_total`); 1e-4 for a penalty that the model inside does not have.
     l1_ratio : float, "auto" or None, default="auto"
         "auto": that of the model inside, or 0.15. Of "elasticnet": between 0 for "l2" and 1 for "l1". Others may have
         None.
+    n_total : int or None, default=None
+        Number of rows of a whole stream, of which a call has only a part: S is so many times their mean sample weight.
     optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
         How a gradient changes the weights: "sgd" for :math:`w \leftarrow w - \eta g`, "momentum", "nesterov" and
         "adam" for `Momentum()`, `Nesterov()` and `Adam()` of `skort.optimizers`, which may be given with other
@@ -179,8 +182,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         The objective of each epoch: the mean over its batches, each before its update.
     loss_ : float
         The objective of the last epoch.
-    best_loss_ : float
-        The smallest objective of an epoch.
+    best_loss_ : float or None
+        The smallest objective of an epoch; None with `early_stopping`, as in `MLPClassifier`.
     validation_scores_ : list of float or None
         The validation score after each epoch; None without a validation set.
     best_validation_score_ : float or None
@@ -246,6 +249,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         penalty: PenaltyName | Penalty | None = "auto",
         alpha: float | Auto = "auto",
         l1_ratio: float | Auto | None = "auto",
+        n_total: int | None = None,
         optimizer: OptimizerName | Optimizer = "sgd",
         max_grad_norm: float | None = None,
         learning_rate: ScheduleName | Callable[[int], float] = "adaptive",
@@ -275,7 +279,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self.loss = loss
         self.epsilon = epsilon
         self.quantile = quantile
-        self.penalty, self.alpha, self.l1_ratio = penalty, alpha, l1_ratio
+        self.penalty, self.alpha, self.l1_ratio, self.n_total = penalty, alpha, l1_ratio, n_total
         self.optimizer = optimizer
         self.max_grad_norm = max_grad_norm
         self.learning_rate, self.eta0, self.power_t = learning_rate, eta0, power_t
@@ -387,25 +391,6 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         if not np.isfinite(target).all():
             raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
         return EncodedTarget(y, target, None, single_output=y.ndim == 1)
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """
-        Predict targets.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            In float64, in the shape of the y of `fit`.
-        """
-        from skort.graphs.export import PREDICTION
-
-        trained = self._run(PREDICTION, X).astype(np.float64)
-        prediction = self._fitted.target_transform.inverse(trained)
-        return prediction.ravel() if self._fitted.single_output else prediction
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

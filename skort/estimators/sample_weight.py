@@ -1,13 +1,15 @@
 """How much each row counts: sample weights and class weights."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-__all__ = ["validated_sample_weight", "with_class_weight"]
+from skort.estimators.labels import EncodedTarget
+
+__all__ = ["ClassWeight", "validated_sample_weight", "with_class_weight"]
 
 
 def validated_sample_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
@@ -20,54 +22,104 @@ def validated_sample_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarr
     return weights
 
 
-def with_class_weight(
-    sample_weight: np.ndarray | None,
-    class_weight: dict[Any, float] | str,
-    classes: np.ndarray,
-    y: np.ndarray,
-) -> np.ndarray:
+class ClassWeight(NamedTuple):
     """
-    Multiply sample weights by the weights of the rows' classes.
+    How much classes count.
+
+    Parameters
+    ----------
+    given : dict or "balanced"
+        The parameter `class_weight`.
+    of_positives : bool
+        Whether three classes and more, each trained against the rest, have their weights in their own binary problems
+        only.
+    balances_rows : bool
+        Whether "balanced" counts rows; False: it sums sample weights.
+    """
+
+    given: dict[Any, float] | str
+    of_positives: bool
+    balances_rows: bool
+
+    def by_class(self, classes: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
+        """
+        Return the weight of each class.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (n_classes,)
+            Sorted.
+        y : ndarray of shape (n_samples,)
+            Labels that are all in `classes`.
+        sample_weight : ndarray of shape (n_samples,) or None
+
+        Returns
+        -------
+        weights : ndarray of shape (n_classes,)
+
+        Raises
+        ------
+        ValueError
+            If a class weight is negative or not finite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skort.estimators.sample_weight import ClassWeight
+        >>> classes, y = np.array(["no", "yes"]), np.array(["yes", "no", "no"])
+        >>> ClassWeight("balanced", of_positives=False, balances_rows=False).by_class(classes, y, None)
+        array([0.75, 1.5 ])
+        """
+        if self.given == "balanced":
+            counted = None if self.balances_rows else sample_weight
+            totals = np.bincount(np.searchsorted(classes, y), counted, minlength=len(classes))
+            # No row of a class whose total is zero counts; 1.0 only avoids a division by zero.
+            return totals.sum() / (len(classes) * np.where(totals > 0, totals, 1.0))
+        weights = compute_class_weight(self.given, classes=classes, y=y)
+        if not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise ValueError(f"class_weight={self.given} has weights that are negative or not finite.")
+        return weights
+
+
+def with_class_weight(
+    sample_weight: np.ndarray | None, class_weight: ClassWeight, encoded: EncodedTarget
+) -> tuple[np.ndarray | None, EncodedTarget]:
+    """
+    Multiply sample weights by the weights of the rows' classes, or keep these with the target.
 
     Parameters
     ----------
     sample_weight : ndarray of shape (n_samples,) or None
-    class_weight : dict or "balanced"
-        "balanced" gives all classes the same sum of sample weights.
-    classes : ndarray of shape (n_classes,)
-        Sorted.
-    y : ndarray of shape (n_samples,)
-        Labels that are all in `classes`.
+    class_weight : ClassWeight
+    encoded : EncodedTarget
 
     Returns
     -------
-    sample_weight : ndarray of shape (n_samples,)
+    sample_weight : ndarray of shape (n_samples,) or None
+    encoded : EncodedTarget
+        With `class_weight` where the weights are of positives only.
 
     Raises
     ------
     ValueError
-        If a class weight is negative or not finite, or if no row has a positive sample weight.
+        As `ClassWeight.by_class` does, for several labels a row, and if no row has a positive sample weight.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from skort.estimators.sample_weight import with_class_weight
-    >>> with_class_weight(None, {"no": 1, "yes": 3}, np.array(["no", "yes"]), np.array(["yes", "no", "no"]))
+    >>> from skort.estimators.labels import encoded
+    >>> from skort.estimators.sample_weight import ClassWeight, with_class_weight
+    >>> weights = ClassWeight({"no": 1, "yes": 3}, of_positives=False, balances_rows=False)
+    >>> with_class_weight(None, weights, encoded(["yes", "no", "no"], None, "float32"))[0]
     array([3., 1., 1.])
-    >>> with_class_weight(None, "balanced", np.array(["no", "yes"]), np.array(["yes", "no", "no"]))
-    array([1.5 , 0.75, 0.75])
     """
-    codes = np.searchsorted(classes, y)
-    sample_weight = np.ones(len(codes)) if sample_weight is None else sample_weight
-    if class_weight == "balanced":
-        totals = np.bincount(codes, sample_weight, minlength=len(classes))
-        # No row of a class whose total is zero counts; 1.0 only avoids a division by zero.
-        weights = totals.sum() / (len(classes) * np.where(totals > 0, totals, 1.0))
-    else:
-        weights = compute_class_weight(class_weight, classes=classes, y=y)
-        if not (np.isfinite(weights).all() and (weights >= 0).all()):
-            raise ValueError(f"class_weight={class_weight} has weights that are negative or not finite.")
-    sample_weight = sample_weight * weights[codes]
-    if not sample_weight.any():
-        raise ValueError(f"class_weight={class_weight} and sample_weight leave no row of positive weight.")
-    return sample_weight
+    classes, y = encoded.classes, encoded.y
+    if encoded.multi_label or classes is None:
+        raise ValueError("class_weight is for one label a row, and y has several. Use sample_weight.")
+    by_class = class_weight.by_class(classes, y, sample_weight)
+    if class_weight.of_positives and len(classes) > 2:
+        return sample_weight, encoded._replace(class_weight=by_class)
+    weights = by_class[np.searchsorted(classes, y)]
+    weights = weights if sample_weight is None else sample_weight * weights
+    if not weights.any():
+        raise ValueError(f"class_weight={class_weight.given} and sample_weight leave no row of positive weight.")
+    return weights, encoded

@@ -22,6 +22,7 @@ from skort.estimators.labels import EncodedTarget
 from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty
 from skort.estimators.variables import Variables
 from skort.objective.base import ScoreLoss
+from skort.objective.class_weighted import ClassWeighted
 from skort.objective.classification_losses import LogLoss, MultiLabelLogLoss
 from skort.objective.penalties import Penalty
 
@@ -69,6 +70,8 @@ class Settings:
     standardize : bool or "auto"
     dtype : str
         "float32" or "float64".
+    class_weight : ndarray of shape (n_classes,) or None, default=None
+        What the rows of each class count in the column of their class, where each is trained against the rest.
     """
 
     given: dict[str, Any]
@@ -85,6 +88,7 @@ class Settings:
     shuffle: bool
     standardize: bool | str
     dtype: str
+    class_weight: np.ndarray | None = None
 
     @classmethod
     def of(cls, estimator, own: "OwnObjective", size: TrainingSize) -> "Settings":
@@ -141,13 +145,15 @@ class Settings:
 
     def for_target(self, encoded: EncodedTarget) -> "Settings":
         """
-        Return the settings for a target: several labels have a log-loss each.
+        Return the settings for a target: several labels have a log-loss each, and class weights may be of the loss.
 
         Raises
         ------
         ValueError
             Where the loss is no loss of several labels.
         """
+        if encoded.class_weight is not None and self.class_weight is None:
+            return dataclasses.replace(self, class_weight=encoded.class_weight)
         if not encoded.multi_label or isinstance(self.loss, MultiLabelLogLoss):
             return self
         if not isinstance(self.loss, LogLoss):
@@ -160,7 +166,8 @@ class Settings:
 
     def variables(self, score_graph: "ScoreGraph", standardization: Standardization | None) -> Variables:
         """Return the variables in which a model is trained."""
-        return Variables.of(score_graph, self.loss, self.penalty, standardization)
+        loss = self.loss if self.class_weight is None else ClassWeighted(self.loss, self.class_weight)
+        return Variables.of(score_graph, loss, self.penalty, standardization)
 
     def batches(self, X, target, sample_weight, random_state: np.random.RandomState) -> Batches:
         """

@@ -190,12 +190,6 @@ class Variables:
         """The loss of scores and targets of the training."""
         return self.in_units.loss
 
-    @property
-    def columns(self) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """What is subtracted from the columns of X, and what they are divided by; None where X is as it is."""
-        used = self.standardization
-        return (None, None) if used is None else (used.mean, used.scale)
-
     def factors(self) -> dict[str, Any]:
         """Return what weights of the training are multiplied by in the model, by name; numbers or arrays."""
         factors: dict[str, Any] = {}

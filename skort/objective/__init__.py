@@ -1,6 +1,13 @@
 """What is minimised: losses and penalties, each one ONNX text and its formula."""
 
-from skort.objective.classification_losses import Hinge, LogLoss, ModifiedHuber, PerceptronLoss, SquaredHinge
+from skort.objective.classification_losses import (
+    Hinge,
+    LogLoss,
+    ModifiedHuber,
+    OneVsRestLogLoss,
+    PerceptronLoss,
+    SquaredHinge,
+)
 from skort.objective.concomitant_huber import ConcomitantHuber
 from skort.objective.custom_loss import Loss
 from skort.objective.label_losses import (
@@ -39,6 +46,7 @@ __all__ = [
     "LogLoss",
     "Loss",
     "ModifiedHuber",
+    "OneVsRestLogLoss",
     "PerceptronLoss",
     "PoissonLoss",
     "Quantile",

@@ -56,6 +56,8 @@ class ScoreLoss(Protocol):
     takes_weight: bool
     #: Names of the weights of its own. They begin with "skort_", as no name in a model does.
     weight_names: tuple[str, ...]
+    #: Whether each column of a score of several classes is a binary problem of its own: that class against the rest.
+    one_against_rest: bool
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return `(score, target) => (loss)`, of shape (n_samples, n_outputs) or (n_samples, 1): differentiable."""
@@ -109,6 +111,7 @@ class TextLoss(Component):
 
     takes_weight = False
     weight_names: tuple[str, ...] = ()
+    one_against_rest = False
     #: Parameters that the estimators have, too: a loss given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
 

@@ -12,6 +12,7 @@ __all__ = [
     "LogLoss",
     "ModifiedHuber",
     "MultiLabelLogLoss",
+    "OneVsRestLogLoss",
     "PerceptronLoss",
     "SquaredHinge",
 ]
@@ -21,6 +22,7 @@ class ClassificationLoss(TextLoss):
     """A loss of the score of each class, of which the objective is the sum."""
 
     estimator_types = ("classifier",)
+    one_against_rest = True
 
     def weight_scale(self, n_outputs: int) -> float:
         """Return 1: the losses of several scores are summed, as if each were trained alone on the same rows."""
@@ -58,6 +60,8 @@ class LogLoss(ClassificationLoss):
         gradient = Sub (probability, target)
     }
     """
+
+    one_against_rest = False
 
     def value_function(self, n_outputs: int) -> str:
         """Return the ONNX function `(score, target) => (loss)`."""
@@ -118,6 +122,61 @@ sigmoid (score) => (probabilities) {
         return """\
 softmax (score) => (probabilities) {
     probabilities = Softmax <axis = 1> (score)
+}"""
+
+
+class OneVsRestLogLoss(LogLoss):
+    r"""
+    The log-loss of one sigmoid a class: each class is trained against the rest.
+
+    Two classes as in `LogLoss`. With one score :math:`s_k` a class and a one-hot target, summed over the classes,
+
+    .. math:: loss(y, s) = \sum_k \log(1 + e^{s_k}) - y_k s_k, \qquad
+        \frac{\partial loss}{\partial s_k} = \sigma(s_k) - y_k, \quad \sigma(s) = \frac{1}{1 + e^{-s}}
+
+    as in `sklearn.linear_model.SGDClassifier(loss="log_loss")`, and in `LogisticRegression(solver="liblinear")` until
+    scikit-learn 1.7. The probability of a class is :math:`\sigma(s_k) / \sum_j \sigma(s_j)`.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDClassifier
+    >>> from skort.objective import OneVsRestLogLoss
+    >>> model = OrtSGDClassifier(loss=OneVsRestLogLoss(), eta0=0.5, random_state=0)
+    >>> model.fit([[-4.0, 1.0], [0.0, -4.0], [4.0, 1.0]], [0, 1, 2]).predict([[-2.0, 1.0], [2.0, 1.0]])
+    array([0, 2])
+    """
+
+    one_against_rest = True
+
+    def value_function(self, n_outputs: int) -> str:
+        """Return the ONNX function `(score, target) => (loss)`."""
+        return super().value_function(1)
+
+    def gradient_function(self, n_outputs: int) -> str:
+        """Return the ONNX function `(score, target) => (gradient)`."""
+        return super().gradient_function(1)
+
+    def curvature(self, n_outputs: int) -> float:
+        """Return the largest second derivative of a row's loss by its score."""
+        return 0.25
+
+    def inverse_link_function(self, n_outputs: int) -> str:
+        """Return the sigmoids divided by their sum, `(score) => (probabilities)`."""
+        if n_outputs == 1:
+            return super().inverse_link_function(1)
+        # The softmax of the logarithms is the same, and no division of zero by zero where all sigmoids underflow.
+        return """\
+normalized_sigmoids (score) => (probabilities) {
+    zero = Constant <value = float {0}> ()
+    one = Constant <value = float {1}> ()
+    distance = Abs (score)
+    minus_distance = Neg (distance)
+    small = Exp (minus_distance)
+    sum = Add (one, small)
+    log_sum = Log (sum)
+    below = Min (score, zero)
+    log_sigmoid = Sub (below, log_sum)
+    probabilities = Softmax <axis = 1> (log_sigmoid)
 }"""
 
 

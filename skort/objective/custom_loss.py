@@ -65,6 +65,7 @@ class Loss(Component):
     """
 
     weight_names = ()
+    one_against_rest = False
     _parameter_constraints = {
         "value": _FUNCTION,
         "gradient": [*_FUNCTION, None],

@@ -7,7 +7,7 @@ import numpy as np
 from onnx.helper import make_tensor_value_info
 
 from skort.objective.base import ScoreLoss
-from skort.objective.penalties import Penalty, Strength, l1_text, l2_gradient_text, l2_text
+from skort.objective.penalties import Penalty, Strength, l1_text, l2_gradient_text, l2_text, no_such_weight
 from skort.onnx_text import onnx_dtype
 
 __all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "SMOOTH", "TARGET", "Objective"]
@@ -76,12 +76,22 @@ class Objective:
 
     @property
     def strengths(self) -> dict[str, Strength]:
-        """The strengths of the weights that have a penalty, by name."""
+        """
+        The strengths of the weights that have a penalty, by name.
+
+        Raises
+        ------
+        ValueError
+            Where the penalty names an intercept, or no trained weight.
+        """
         if self.penalty is None:
             return {}
         # Only the penalties of some models of scikit-learn hold for intercepts, too.
         of_intercepts = getattr(self.penalty, "intercept_strengths", None)
         strengths = self.penalty.strengths(self.coefficients)
+        for name in strengths:
+            if name not in self.coefficients:
+                raise no_such_weight(type(self.penalty).__name__, name, self.coefficients)
         return strengths if of_intercepts is None else {**strengths, **of_intercepts(self.intercepts)}
 
     @property

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.base import is_classifier as is_sklearn_classifier
 
 from skort.objective.base import ScoreLoss
-from skort.objective.classification_losses import LogLoss
+from skort.objective.classification_losses import Hinge, LogLoss, OneVsRestLogLoss
 from skort.objective.concomitant_huber import ConcomitantHuber
 from skort.objective.label_losses import LabelSquaredError
 from skort.objective.log_link_losses import GammaLoss, PoissonLoss, TweedieLoss
@@ -63,8 +63,11 @@ class OwnObjective:
         Whether the model sums the losses of several outputs, of which J has the mean.
     class_weight : dict, "balanced" or None
     weighs_positives : bool
-        Whether the class weights of three classes and more are, in the binary problem of each class, those of its own
-        rows only, and all other rows keep their sample weights. False: a row has the weight of its class in all scores.
+        Whether the class weights of three classes and more, trained one against the rest, are in the binary problem of
+        each class those of its own rows only, and all other rows keep their sample weights. False: a row has the weight
+        of its class in all scores, as always where the scores are trained together.
+    balances_rows : bool
+        Whether "balanced" class weights count rows; False: they sum sample weights.
     is_unit_free : bool
         Whether the penalty is that of the weights of standardized columns, as where there is no model.
     trained_as : str or None
@@ -83,7 +86,8 @@ class OwnObjective:
     intercept_scaling: float = 1.0
     sums_outputs: bool = False
     class_weight: dict | str | None = None
-    weighs_positives: bool = False
+    weighs_positives: bool = True
+    balances_rows: bool = False
     is_unit_free: bool = False
     trained_as: str | None = None
     unused: dict[str, str] = field(default_factory=dict)
@@ -199,7 +203,7 @@ def _ridge(model):
 
 
 def _ridge_classifier(model):
-    return _l2(LabelSquaredError(), model.alpha, alpha_per="sum")
+    return _l2(LabelSquaredError(), model.alpha, alpha_per="sum", weighs_positives=False, balances_rows=True)
 
 
 def _elastic_net(model):
@@ -218,7 +222,9 @@ def _multi_task(model):
 
 
 def _logistic_regression(model):
-    own = _per_C(LogLoss(), model, _logistic_l1_ratio(model), model.solver == "liblinear")
+    if model.solver == "liblinear":
+        return _per_C(OneVsRestLogLoss(), model, _logistic_l1_ratio(model), True)
+    own = _per_C(LogLoss(), model, _logistic_l1_ratio(model), False)
     if getattr(model, "multi_class", "deprecated") in ("ovr", "multinomial"):  # until scikit-learn 1.7
         sentence = f"LogisticRegression(multi_class={model.multi_class!r}) is trained as with multi_class='auto': two "
         own = replace(own, trained_as=f"{sentence}classes by one score, and more by their softmax.")
@@ -236,11 +242,9 @@ def _logistic_l1_ratio(model):
 def _linear_svc(model):
     if model.multi_class == "crammer_singer":
         sentence = "LinearSVC(multi_class='crammer_singer') is trained as with multi_class='ovr' and loss='hinge'."
-        hinge = _loss(CLASSIFICATION_LOSSES, "hinge")
-        return replace(_per_C(hinge, model, 0.0, True), trained_as=sentence, weighs_positives=True)
+        return replace(_per_C(Hinge(), model, 0.0, True), trained_as=sentence)
     l1_ratio = 1.0 if model.penalty == "l1" else 0.0
-    own = _per_C(_loss(CLASSIFICATION_LOSSES, model.loss), model, l1_ratio, True)
-    return replace(own, weighs_positives=True)
+    return _per_C(_loss(CLASSIFICATION_LOSSES, model.loss), model, l1_ratio, True)
 
 
 def _linear_svr(model):
@@ -265,12 +269,13 @@ def _per_C(loss, model, l1_ratio, is_liblinear):
 def _sgd(model):
     is_classifier = is_sklearn_classifier(model)
     losses = CLASSIFICATION_LOSSES if is_classifier else REGRESSION_LOSSES
-    loss = _loss(losses, model.loss, epsilon=model.epsilon)
+    # Several classes are trained one against the rest.
+    loss = OneVsRestLogLoss() if model.loss == "log_loss" else _loss(losses, model.loss, epsilon=model.epsilon)
     own = OwnObjective(loss)
     if model.penalty is not None:
         l1_ratio = {"l1": 1.0, "l2": 0.0}.get(model.penalty, model.l1_ratio)
         own = _elastic(loss, model.alpha, l1_ratio, alpha_per="sample_weight")
-    return replace(own, sums_outputs=not is_classifier, weighs_positives=is_classifier)
+    return replace(own, sums_outputs=not is_classifier, balances_rows=is_classifier)
 
 
 # --- other losses of linear regression

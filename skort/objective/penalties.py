@@ -28,6 +28,7 @@ __all__ = [
     "l2_gradient_text",
     "l2_text",
     "l2_vector_text",
+    "no_such_weight",
     "rescaled",
     "soft_threshold",
     "soft_threshold_text",
@@ -55,7 +56,7 @@ class Penalty(Protocol):
     """What the solvers need of a penalty."""
 
     def strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
-        """Return the strengths of those of the weights `names` that have a penalty, by name."""
+        """Return the strengths of those of the weights `names`, which has no intercepts, that have a penalty."""
 
 
 class _OneNorm(Component):
@@ -266,9 +267,15 @@ def _alphas(by_pattern, names):
         checked = _checked(value, f"alpha[{pattern!r}]")
         matched = [name for name in names if fnmatchcase(name, str(pattern))]
         if not matched:
-            raise ValueError(f"penalty: alpha names {pattern!r}, but the weights it can be of are {', '.join(names)}.")
+            raise no_such_weight("alpha", pattern, names)
         alphas.update(dict.fromkeys(matched, checked))
     return alphas
+
+
+def no_such_weight(what: str, name: str, names: tuple[str, ...]) -> ValueError:
+    """Return the error of a penalty that names no weight among `names`."""
+    listed = f"the weights it can be of are {', '.join(names)}" if names else "no weight that it can be of is trained"
+    return ValueError(f"penalty: {what} names {name!r}, but {listed}.")
 
 
 def _checked(value, name):

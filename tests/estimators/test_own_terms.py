@@ -194,7 +194,7 @@ def test_methods_follow_the_loss_of_the_model_inside():
 def test_balanced_classes_are_refused_in_a_stream(balanced):
     inner = LogisticRegression(class_weight="balanced") if balanced == "of the model" else None
     options = {} if inner else {"class_weight": "balanced"}
-    with pytest.raises(ValueError, match='class_weight="balanced" needs all rows at once'):
+    with pytest.raises(ValueError, match=r"'balanced' is not supported for partial_fit.*compute_class_weight\('bal"):
         OrtSGDClassifier(inner, **options).partial_fit(X, TWO, classes=[0, 1])
 
 
@@ -204,6 +204,48 @@ def test_the_strength_of_a_stream_is_that_of_its_first_call():
     fixed = OrtSGDRegressor(penalty="l2", alpha=30.0 / 100, **options)
     fixed.partial_fit(X[:100], Y[:100]).partial_fit(X[100:], Y[100:])
     np.testing.assert_allclose(stream.coef_, fixed.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "inner, y",
+    [
+        (Ridge(alpha=30.0), Y),
+        (LogisticRegression(C=0.05), THREE),
+        (LinearSVR(C=0.02, loss="squared_epsilon_insensitive"), Y),
+        (ElasticNet(alpha=0.2), Y),
+        (SGDRegressor(alpha=0.2), Y),
+    ],
+    ids=lambda part: type(part).__name__,
+)
+def test_a_stream_of_n_total_rows_has_the_penalty_of_one_fit(inner, y):
+    """Ten calls make the steps of one epoch over all rows in their order."""
+    weights = np.tile([0.5, 2.0, 1.1], 50)
+    cls = OrtSGDClassifier if y is THREE else OrtSGDRegressor
+    options = {"tol": None, "eta0": 0.01, "learning_rate": "constant", "random_state": 0}
+    options |= {"max_iter": 1, "shuffle": False, "batch_size": 15, "standardize": False}
+    classes = {"classes": [0, 1, 2]} if y is THREE else {}
+    fitted = cls(inner, **options).fit(X, y, weights)
+    stream, short = cls(inner, n_total=150, **options), cls(inner, **options)
+    for rows in np.split(np.arange(150), 10):
+        stream.partial_fit(X[rows], y[rows], sample_weight=weights[rows], **classes)
+        short.partial_fit(X[rows], y[rows], sample_weight=weights[rows], **classes)
+    np.testing.assert_allclose(stream.coef_, fitted.coef_, rtol=1e-5)
+    np.testing.assert_allclose(stream.intercept_, fitted.intercept_, rtol=1e-5, atol=1e-7)
+    is_by_sum = not isinstance(inner, (ElasticNet, SGDRegressor))
+    assert np.allclose(short.coef_, fitted.coef_, rtol=1e-3) != is_by_sum
+
+
+def test_n_total_may_come_or_change_later():
+    options = {"tol": None, "eta0": 0.01, "learning_rate": "constant", "random_state": 0, "shuffle": False}
+    stream = OrtSGDRegressor(Ridge(alpha=30.0), n_total=1000, **options).partial_fit(X, Y)
+    fixed = OrtSGDRegressor(penalty="l2", alpha=30.0 / 1000, **options).partial_fit(X, Y)
+    np.testing.assert_allclose(stream.coef_, fixed.coef_, rtol=1e-6)
+    for n_total, alpha in ((300, 30.0 / 300), (None, 30.0 / 150)):
+        stream.set_params(n_total=n_total).partial_fit(X, Y)
+        fixed.set_params(alpha=alpha).partial_fit(X, Y)
+        np.testing.assert_allclose(stream.coef_, fixed.coef_, rtol=1e-6)
+    with pytest.raises(ValueError, match="'n_total' parameter of OrtSGDRegressor must be an int in the range"):
+        OrtSGDRegressor(Ridge(), n_total=0).fit(X, Y)
 
 
 # --- what is said about it

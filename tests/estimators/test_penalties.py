@@ -14,6 +14,7 @@ from sklearn.preprocessing import scale
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.objective import L2
+from skort.objective.penalties import Strength
 from skort.solvers import available_solvers
 
 ALPHAS = np.logspace(-4, 4, 9)
@@ -122,3 +123,36 @@ def test_a_stream_selects_too():
     for rows in np.array_split(np.arange(8000), 100):
         model.partial_fit(X[rows], y[rows])
     np.testing.assert_array_equal(model.coef_ != 0, np.arange(30) < 3)
+
+
+class Given:
+    """A penalty of one's own, whose strengths are given."""
+
+    def __init__(self, strengths):
+        self.given = strengths
+
+    def strengths(self, names):
+        return self.given
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("wrong", ["intercept", "foo"])
+def test_names_of_no_coefficient_are_refused_with_those_that_there_are(solver, wrong, method):
+    X, y = np.eye(3), np.arange(3.0)
+    options = {"solver": solver, "eta0": 0.1, "max_iter": 1, "tol": None}
+    for penalty, what in ((L2({wrong: 1.0}), "alpha"), (Given({wrong: Strength(0.5, 0.5)}), "Given")):
+        message = f"penalty: {what} names '{wrong}', but the weights it can be of are coef."
+        with pytest.raises(ValueError, match=message):
+            getattr(OrtSGDRegressor(penalty=penalty, **options), method)(X, y)
+
+
+def test_a_penalty_of_ones_own_is_that_of_the_same_strengths(solver):
+    X, y = np.eye(3), np.arange(3.0)
+    options = {"solver": solver, "eta0": 0.1, "max_iter": 3, "tol": None, "shuffle": False}
+    ours = OrtSGDRegressor(penalty=Given({"coef": Strength(0.0, 0.5)}), **options).fit(X, y)
+    np.testing.assert_array_equal(ours.coef_, OrtSGDRegressor(penalty=L2(0.5), **options).fit(X, y).coef_)
+
+
+def test_a_penalty_of_weights_that_are_not_trained_is_refused():
+    with pytest.raises(ValueError, match="alpha names 'coef', but no weight that it can be of is trained"):
+        OrtSGDRegressor(penalty=L2({"coef": 1.0}), trainable="intercept").fit(np.eye(3), np.arange(3.0))

@@ -87,6 +87,14 @@ def test_the_best_loss_is_that_of_all_epochs():
             assert model.best_loss_ == min(model.loss_curve_)
 
 
+def test_there_is_no_best_loss_where_a_validation_set_decides():
+    X, y = data()
+    model = short(OrtSGDRegressor, early_stopping=True).fit(X, y)
+    assert model.best_loss_ is None and model.best_validation_score_ == max(model.validation_scores_)
+    model.set_params(early_stopping=False).partial_fit(X, y)
+    assert model.best_loss_ == model.loss_curve_[-1]
+
+
 @pytest.mark.parametrize("sizes", [[20] * 6, [20, 7, 20, 7, 1, 33]])
 def test_a_stream_that_was_pickled_is_the_stream(solver, sizes):
     X, y = data(sum(sizes))
@@ -308,7 +316,7 @@ def test_classes_that_come_late():
 
 def test_balanced_classes_need_all_rows():
     model = short(OrtSGDClassifier, class_weight="balanced")
-    with pytest.raises(ValueError, match=r'class_weight="balanced" .* partial_fit'):
+    with pytest.raises(ValueError, match=r"class_weight 'balanced' .* partial_fit"):
         model.partial_fit(X, Y, classes=[0, 1])
     weights = {0: 1.0, 1: 3.0}
     by_class = short(OrtSGDClassifier, class_weight=weights).partial_fit(X, Y, classes=[0, 1])

@@ -48,6 +48,9 @@ N, P = 120, 5
 HAS_PENALTY = LogisticRegression().penalty != "deprecated"
 
 
+HAS_WEIGHTED_BALANCE = "sample_weight" in inspect.signature(compute_class_weight).parameters
+
+
 def run(source, score, target):
     model = function_model(source, "float64", {"score": score.shape, "target": target.shape})
     session = load().InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
@@ -77,8 +80,10 @@ def row_weights(own, y, weight, classes):
     """Return the weights of rows, or of each row in each column, and those whose sum and mean are S and mean(s)."""
     if own.class_weight is None:
         return weight[:, None], weight
-    by_class = compute_class_weight(own.class_weight, classes=classes, y=y)
-    if own.weighs_positives and len(classes) > 2:
+    # Until scikit-learn 1.6, "balanced" counts rows in all models.
+    counted = {} if own.balances_rows or not HAS_WEIGHTED_BALANCE else {"sample_weight": weight}
+    by_class = compute_class_weight(own.class_weight, classes=classes, y=y, **counted)
+    if own.weighs_positives and own.loss.one_against_rest and len(classes) > 2:
         return weight[:, None] * np.where(y[:, None] == classes, by_class, 1.0), weight
     rows = weight * by_class[np.searchsorted(classes, y)]
     return rows[:, None], rows
@@ -168,6 +173,7 @@ EXACT = {
     "RidgeClassifier": (RidgeClassifier(alpha=30), "two classes"),
     "RidgeClassifier, class_weight": (RidgeClassifier(alpha=30, class_weight=WEIGHTS), "two classes"),
     "RidgeClassifier, three classes": (RidgeClassifier(alpha=30, class_weight=THREE), "three classes"),
+    "RidgeClassifier, balanced": (RidgeClassifier(alpha=30, class_weight="balanced"), "three classes"),
     "Lasso": (Lasso(alpha=0.2, **LASSO), "one output"),
     "Lasso of two outputs": (Lasso(alpha=0.2, **LASSO), "two outputs"),
     "LassoLars": (LassoLars(alpha=0.2), "one output"),
@@ -177,6 +183,7 @@ EXACT = {
     "LogisticRegression": (logistic(), "two classes"),
     "LogisticRegression, class_weight": (logistic(class_weight=WEIGHTS), "two classes"),
     "LogisticRegression, three classes": (logistic(class_weight=THREE), "three classes"),
+    "LogisticRegression, balanced": (logistic(class_weight="balanced"), "three classes"),
     "LogisticRegression, C=inf": (logistic(C=np.inf), "two classes"),
     "LogisticRegression, l1": (logistic(1.0, solver="saga"), "two classes"),
     "LogisticRegression, l1, three classes": (logistic(1.0, solver="saga"), "three classes"),
@@ -190,6 +197,7 @@ EXACT = {
     "LinearSVC, class_weight": (svc(class_weight=WEIGHTS), "two classes"),
     "LinearSVC, three classes": (svc(intercept_scaling=3), "three classes"),
     "LinearSVC, three classes, class_weight": (svc(class_weight=THREE), "three classes"),
+    "LinearSVC, balanced": (svc(class_weight="balanced"), "three classes"),
     "LinearSVC, l1": (svc(penalty="l1", dual=False, C=0.1), "two classes"),
     "LinearSVC, hinge": (svc(loss="hinge"), "two classes"),
     "LinearSVC, hinge, three classes": (svc(loss="hinge", class_weight=THREE), "three classes"),
@@ -240,6 +248,8 @@ DESCENTS = {
     "SGDClassifier": (SGDClassifier(**DESCENT), "two classes"),
     "SGDClassifier, class_weight": (SGDClassifier("log_loss", class_weight=WEIGHTS, **DESCENT), "two classes"),
     "SGDClassifier, three classes": (SGDClassifier("modified_huber", class_weight=THREE, **DESCENT), "three classes"),
+    "SGDClassifier, log-loss, three classes": (SGDClassifier("log_loss", **DESCENT), "three classes"),
+    "SGDClassifier, balanced": (SGDClassifier("log_loss", class_weight="balanced", **DESCENT), "three classes"),
     "SGDClassifier, l1": (SGDClassifier("squared_hinge", penalty="l1", **DESCENT), "two classes"),
     "SGDClassifier, squared_error": (SGDClassifier("squared_error", **DESCENT), "two classes"),
     "SGDClassifier, huber": (SGDClassifier("huber", epsilon=0.7, **DESCENT), "three classes"),

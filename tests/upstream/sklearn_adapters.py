@@ -75,7 +75,7 @@ class SGD(Adapter):
 
 class SGDClassifier(ClassifierMixin, SGD):
     _skort_class = skort.OrtSGDClassifier
-    _linear_model = linear_model.LogisticRegression
+    _linear_model = linear_model.SGDClassifier
     loss_functions = linear_model.SGDClassifier.loss_functions
     __init__ = parameters_of(linear_model.SGDClassifier)
 

@@ -1,0 +1,110 @@
+"""Means, scales and the expected smoothness of the columns of X."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from skort.descent import standardization
+from skort.descent.standardization import Standardization, largest_norm, moments, smoothness, usable_scale
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_moments_are_those_of_numpy(weighted, dtype, rng):
+    X = (rng.normal(size=(1000, 7)) * 10.0 ** np.arange(-3, 4) + 1e4).astype(dtype)
+    weights = rng.uniform(0, 2, size=1000) * rng.integers(0, 2, size=1000) if weighted else None
+    mean, deviation = moments(X, weights)
+    exact = X.astype(np.float64)
+    expected = np.average(exact, axis=0, weights=weights)
+    np.testing.assert_allclose(mean, expected, rtol=1e-12)
+    variance = np.average((exact - expected) ** 2, axis=0, weights=weights)
+    np.testing.assert_allclose(deviation, np.sqrt(variance), rtol=1e-8)
+
+
+def test_the_deviation_of_a_constant_column_is_zero():
+    X = np.column_stack([np.full(50, 0.1), np.full(50, -3e7), np.arange(50.0)])
+    np.testing.assert_array_equal(moments(X, None)[1][:2], 0)
+    np.testing.assert_array_equal(moments(X, np.linspace(0.1, 1, 50))[1][:2], 0)
+
+
+def test_evenly_spaced_blocks_stand_for_many_rows(monkeypatch, rng):
+    X = np.sort(rng.normal(size=(200_000, 2)), axis=0)
+    exact = moments(X, None)
+    monkeypatch.setattr(standardization, "_MANY_VALUES", 2**15)
+    mean, deviation = moments(X, None)
+    np.testing.assert_allclose(mean, exact[0], atol=0.02)
+    np.testing.assert_allclose(deviation, exact[1], rtol=0.02)
+
+
+def test_scales_whose_inverse_overflows_are_not_used():
+    np.testing.assert_array_equal(usable_scale(np.array([2.0, 0.0, 1e-42, np.inf]), "float32"), [2, 1, 1, 1])
+    np.testing.assert_array_equal(usable_scale(np.array([1e-42]), "float64"), [1e-42])
+
+
+def expected_smoothness(X, batch_size):
+    """Gower et al. 2019, proposition 3.8, in numpy."""
+    n = len(X)
+    ones = np.column_stack([X, np.ones(n)])
+    largest = np.linalg.eigvalsh(ones.T @ ones / n)[-1]
+    norm = np.max(np.sum(ones**2, axis=1))
+    b = batch_size
+    return n * (b - 1) / (b * (n - 1)) * largest + (n - b) / (b * (n - 1)) * norm
+
+
+@pytest.mark.parametrize("batch_size", [1, 10, 99, 100, 1000])
+@pytest.mark.parametrize("n_columns", [3, 300])
+def test_smoothness_is_the_formula(batch_size, n_columns, rng):
+    X = rng.normal(size=(100, n_columns)) + 1
+    found = smoothness(X, None, batch_size, None)
+    np.testing.assert_allclose(found, expected_smoothness(X, min(batch_size, 100)), rtol=1e-3)
+
+
+def test_smoothness_is_that_of_the_standardized_rows(rng):
+    X = rng.normal(size=(100, 4)) * [1, 10, 1000, 0.1] + [0, 5, 5000, 1]
+    mean, scale = moments(X, None)
+    found = smoothness(X, None, 20, Standardization(mean, scale, None, 1.0))
+    np.testing.assert_allclose(found, expected_smoothness((X - mean) / scale, 20), rtol=1e-9)
+
+
+def test_integer_weights_of_a_full_batch_are_repeated_rows(rng):
+    X, counts = rng.normal(size=(60, 4)), rng.integers(0, 4, size=60)
+    repeated = np.repeat(X, counts, axis=0)
+    found = smoothness(X, counts.astype(float), 60, None)
+    np.testing.assert_allclose(found, expected_smoothness(repeated, len(repeated)), rtol=1e-9)
+
+
+def test_sparse_rows_are_those_of_a_dense_array(rng):
+    X = scipy.sparse.random(300, 200, 0.05, format="csr", random_state=0)
+    weights = rng.uniform(0.5, 2, size=300)
+    dense = smoothness(X.toarray(), weights, 10, None)
+    np.testing.assert_allclose(smoothness(X, weights, 10, None), dense, rtol=1e-3)
+    norms = (X.toarray() ** 2).sum(axis=1) + 1
+    np.testing.assert_allclose(largest_norm(X, None, None), norms.max())
+    np.testing.assert_allclose(largest_norm(X, weights, None), (norms * weights).max())
+
+
+def test_one_row_and_rows_of_zeros_have_a_finite_smoothness():
+    assert smoothness(np.zeros((1, 3)), None, 200, None) == 1.0
+    assert smoothness(np.zeros((5, 3)), None, 2, None) == pytest.approx(1.0)
+
+
+def test_a_column_gets_a_scale_when_it_varies_for_the_first_time():
+    used = Standardization(np.array([5.0, 1.0]), np.array([1.0, 2.0]), np.array([7.0]), 1.0)
+    target = np.array([[7.0], [7.0]])
+    assert used.with_new_scales(np.array([[5.0, 9.0], [5.0, 9.0]]), target, None) is used
+    renewed = used.with_new_scales(np.array([[8.0, 9.0], [2.0, 9.0]]), target + 4, None)
+    np.testing.assert_array_equal(renewed.scale, [3, 2])
+    assert renewed.target_scale == 4.0
+    np.testing.assert_array_equal(renewed.mean, used.mean)
+
+
+def test_equal_means_equal_numbers():
+    def make(scale=2.0, mean=None):
+        return Standardization(mean, np.array([scale]), np.array([0.0]), 1.0)
+
+    assert make() == make()
+    assert make() != make(3.0)
+    assert make() != make(mean=np.zeros(1))
+    assert make() != "make"
+    assert Standardization.of_arrays(make().arrays()) == make()
+    assert Standardization.of_arrays({}) is None

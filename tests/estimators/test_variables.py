@@ -1,0 +1,249 @@
+"""The variables of a training: the same objective and the same model as in the units of the data."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.linear_model import (
+    ElasticNet,
+    HuberRegressor,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+)
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.svm import LinearSVC, LinearSVR
+
+from skort import OrtSGDClassifier, OrtSGDRegressor, objective
+from skort.callbacks import EpochScoring
+from skort.graphs.standardized import uncentred_arrays
+from skort.objective import ElasticPenalty
+
+N, P = 200, 4
+SCALES, SHIFTS = np.array([1e-3, 1, 50, 1e4]), np.array([1e-3, 0, -100, 2e7])
+ONE_STEP = {"max_iter": 1, "tol": None, "learning_rate": "constant", "batch_size": N, "dtype": "float64"}
+NETWORK = {"hidden_layer_sizes": (6,), "activation": "tanh"}
+
+
+@pytest.fixture
+def data(rng):
+    """Rows whose columns have scales and means of their own, with y and weights."""
+    Z = rng.normal(size=(N, P))
+    y = 300 * (Z @ [1, -1, 0.5, 0] + 0.3 * rng.normal(size=N)) + 5000
+    return Z * SCALES + SHIFTS, y, rng.uniform(0.5, 3, size=N)
+
+
+REGRESSIONS = {
+    "squared error": {},
+    "l1": {"penalty": "l1", "alpha": 2.0},
+    "elasticnet": {"penalty": ElasticPenalty(0.3, l1_ratio=0.4)},
+    "huber": {"loss": "huber", "epsilon": 50.0},
+    "absolute": {"loss": "absolute_error", "penalty": "l2", "alpha": 0.1},
+    "quantile": {"loss": "quantile", "quantile": 0.8},
+    "epsilon": {"loss": "epsilon_insensitive", "epsilon": 20.0},
+    "squared epsilon": {"loss": "squared_epsilon_insensitive", "epsilon": 20.0, "penalty": "l2", "alpha": 1.0},
+    "elastic loss": {"loss": objective.ElasticLoss(3.0, 0.5), "penalty": "l1", "alpha": 0.5},
+    "poisson": {"loss": "poisson", "penalty": "l2", "alpha": 0.2},
+    "gamma": {"loss": "gamma", "penalty": "l2", "alpha": 0.2},
+    "tweedie": {"loss": objective.TweedieLoss(1.5)},
+    "without intercept": {"estimator": Ridge(fit_intercept=False)},
+    "liblinear": {"estimator": LinearSVR(C=0.1)},
+    "network": {"estimator": MLPRegressor(**NETWORK, alpha=0.3)},
+    "concomitant": {"estimator": HuberRegressor(alpha=0.01)},
+}
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_both_variables_have_the_same_objective_at_the_same_weights(name, data, solver):
+    X, y, weights = data
+    if solver == "session":
+        pytest.skip("it has no float64")
+    given = REGRESSIONS[name]
+    # A fit whose steps are too short to move a weight ends where it began.
+    first = OrtSGDRegressor(**given, **ONE_STEP, solver=solver, eta0=1e-300, random_state=0).fit(X, y, weights)
+    options = {**given, "penalty": given.get("penalty", "l2")} if "estimator" not in given else given
+    options = {"alpha": 1e-4, **options} if options.get("penalty") == "l2" else options
+    here, there = (
+        OrtSGDRegressor(
+            **options, **ONE_STEP, solver=solver, eta0=1e-300, warm_start=True, random_state=0, standardize=standardize
+        )
+        for standardize in ("auto", False)
+    )
+    for model in (here, there):
+        model._fitted = first._fitted
+        model.fit(X, y, weights)
+    assert here.standardization_ is not None
+    np.testing.assert_allclose(here.loss_, there.loss_, rtol=1e-9)
+    np.testing.assert_allclose(here.history_["loss"], there.history_["loss"], rtol=1e-9)
+    for name, expected in uncentred_arrays(there._fitted.score_graph).items():
+        array = uncentred_arrays(here._fitted.score_graph)[name]
+        np.testing.assert_allclose(array, expected, rtol=1e-9, atol=1e-7)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_a_step_is_that_of_standardized_data(n_outputs, data, solver):
+    """With squared error: weights of one full-batch step on (X - m) / s and (y - m) / s, taken back."""
+    X, y, weights = data
+    Y = y[:, None] if n_outputs == 1 else np.column_stack([y, 2 * y[::-1] + 7])
+    model = OrtSGDRegressor(LinearRegression(), **ONE_STEP | {"dtype": "float32"}, eta0=0.2, solver=solver)
+    model.fit(X, Y, weights)
+    mean, target_mean = np.average(X, axis=0, weights=weights), np.average(Y, axis=0, weights=weights)
+    scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
+    target_scale = np.sqrt(np.mean(np.average((Y - target_mean) ** 2, axis=0, weights=weights)))
+    Z, T = (X - mean) / scale, (Y - target_mean) / target_scale
+    step = 0.2 * Z.T @ (T * weights[:, None]) / weights.sum() / n_outputs
+    expected = step * target_scale / scale[:, None]
+    np.testing.assert_allclose(model.coef_.T.reshape(P, -1), expected, rtol=1e-3)
+    np.testing.assert_allclose(np.ravel(model.intercept_), target_mean - mean @ expected, atol=2e-3 * target_scale)
+    assert model.standardization_.is_offset
+    np.testing.assert_allclose(model.predict(X).reshape(N, -1), Z @ step * target_scale + target_mean, rtol=1e-5)
+
+
+OPTIMA = [
+    Ridge(alpha=20.0),
+    Lasso(alpha=30.0),
+    ElasticNet(alpha=1.0, l1_ratio=0.5),
+    LinearSVR(C=0.01, loss="squared_epsilon_insensitive", epsilon=10.0),
+    HuberRegressor(alpha=0.01),
+]
+
+
+@pytest.mark.parametrize("inner", OPTIMA, ids=lambda inner: type(inner).__name__)
+def test_raw_data_end_at_the_optimum_of_scikit_learn(inner, rng):
+    Z = rng.normal(size=(N, P)) @ (np.eye(P) + 0.2)
+    scales = np.array([0.3, 1, 5, 20])
+    X, y = Z * scales + [3, 0, -5, 100], 300 * (Z @ [1, -1, 0.5, 0.1] + 0.3 * rng.normal(size=N)) + 5000
+    if isinstance(inner, LinearSVR):
+        X, y = X - X.mean(axis=0), y - y.mean()
+    expected = clone(inner).set_params(max_iter=10_000).fit(X, y)
+    model = OrtSGDRegressor(inner, dtype="float64", tol=1e-9, max_iter=5000, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.coef_ * X.std(axis=0), expected.coef_ * X.std(axis=0), atol=2e-3 * y.std())
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=5e-3 * y.std())
+
+
+def test_a_log_link_begins_at_the_mean_of_y(rng):
+    Z = rng.normal(size=(N, 3))
+    X, y = Z * [0.1, 1, 10] + [1, 0, -50], rng.poisson(1e4 * np.exp(Z @ [0.3, -0.2, 0.1]))
+    model = OrtSGDRegressor(PoissonRegressor(alpha=1e-3), dtype="float64", tol=1e-8, max_iter=5000, random_state=0).fit(
+        X, y
+    )
+    expected = PoissonRegressor(alpha=1e-3, max_iter=10_000, tol=1e-9, solver="newton-cholesky").fit(X, y)
+    np.testing.assert_allclose(model.coef_ * X.std(axis=0), expected.coef_ * X.std(axis=0), atol=1e-3)
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-3)
+    used = model.standardization_
+    np.testing.assert_array_equal(used.target_mean, [0])
+    np.testing.assert_allclose(used.target_scale, y.mean())
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("inner", [LogisticRegression(C=0.5), LinearSVC(C=0.01)])
+def test_classifiers_on_raw_columns_end_at_the_optimum_of_scikit_learn(inner, n_classes):
+    X, y = make_classification(N, P, n_informative=3, n_redundant=0, n_classes=n_classes, random_state=0)
+    # The penalty of liblinear's intercepts is that of columns that are not centred.
+    X = X * [0.3, 1, 5, 20] + (0 if isinstance(inner, LinearSVC) else np.array([3, 0, -50, 100]))
+    expected = clone(inner).set_params(max_iter=10_000, tol=1e-10).fit(X, y)
+    model = OrtSGDClassifier(inner, dtype="float64", tol=1e-9, max_iter=5000, random_state=0).fit(X, y)
+    np.testing.assert_allclose(
+        model.decision_function(X), expected.decision_function(X), atol=5e-3 * expected.decision_function(X).std()
+    )
+
+
+def test_what_callbacks_see_is_in_the_units_of_the_data(data):
+    X, y, _ = data
+    seen = {}
+
+    class Watch:
+        def on_train_begin(self, training):
+            seen["first"] = training.weights()
+
+        def on_epoch_end(self, training):
+            seen["last"], seen["objective"] = training.weights(), training.objective
+
+    scoring = EpochScoring(X, y, name="r2")
+    model = OrtSGDRegressor(Ridge(), max_iter=30, tol=None, callbacks=[Watch(), scoring], random_state=0).fit(X, y)
+    for name, weight in model.weights_.items():
+        if name in seen["last"]:
+            np.testing.assert_array_equal(seen["last"][name], weight)
+    assert model.history_["r2"][-1] == pytest.approx(model.score(X, y), abs=1e-6)
+    np.testing.assert_array_equal(seen["first"]["coef"], 0)
+    np.testing.assert_allclose(model.loss_, np.mean((model.predict(X) - y) ** 2) / 2, rtol=0.05)
+
+
+def test_the_deployed_model_takes_the_rows_as_they_are(data, run_onnx):
+    X, y, _ = data
+    model = OrtSGDRegressor(MLPRegressor(**NETWORK), max_iter=50, tol=None, random_state=0).fit(X, y)
+    (predicted,) = run_onnx(model.onnx_, X=X.astype(np.float32)).values()
+    np.testing.assert_allclose(predicted.ravel(), model.predict(X), rtol=1e-6)
+    network = model.to_sklearn()
+    np.testing.assert_allclose(network.predict(X.astype(np.float32)), model.predict(X), rtol=1e-3)
+
+
+@pytest.mark.parametrize("inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"])
+def test_a_warm_start_goes_on_from_the_weights_of_the_model(inner, data):
+    X, y, _ = data
+    options = {"max_iter": 20, "tol": None, "random_state": 0, "dtype": "float64", "warm_start": True}
+    model = OrtSGDRegressor(inner, **options).fit(X, y)
+    before = model.predict(X)
+    model.set_params(eta0=1e-300, max_iter=1).fit(X + 0, y)
+    np.testing.assert_allclose(model.predict(X), before, rtol=1e-9)
+    # Another standardization, of other rows.
+    model.fit(X[:50], y[:50])
+    np.testing.assert_allclose(model.predict(X), before, rtol=1e-9)
+
+
+def test_a_stream_keeps_its_first_statistics(data):
+    X, y, _ = data
+    model = OrtSGDRegressor(random_state=0)
+    model.partial_fit(X[:50], y[:50])
+    first = model.standardization_
+    model.partial_fit(X[50:] * 2, y[50:])
+    assert model.standardization_ is first
+    np.testing.assert_allclose(first.target_mean, y[:50].mean(), rtol=1e-6)
+
+
+def test_a_stream_that_begins_with_one_row_learns(rng):
+    model = OrtSGDRegressor(LinearRegression(), random_state=0, dtype="float64", average=True)
+    for i in range(400):
+        X = rng.normal(size=(1 if i == 0 else 10, 2)) * [1, 1e5] + [100, -3e5]
+        model.partial_fit(X, X @ [100, 1e-3])
+    X = rng.normal(size=(100, 2)) * [1, 1e5] + [100, -3e5]
+    assert model.score(X, X @ [100, 1e-3]) > 0.999
+    assert (model.standardization_.scale != 1).all()
+
+
+def test_a_stream_takes_no_loss_that_its_y_does_not_suit(data):
+    X, y, _ = data
+    model = OrtSGDRegressor(random_state=0).partial_fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="does not suit the standardized y of earlier calls"):
+        model.set_params(loss="poisson").partial_fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_x_that_cannot_be_standardized_is_refused_or_left_as_it_is(data):
+    import scipy.sparse
+
+    X, y, _ = data
+    X = scipy.sparse.csr_matrix(X / SCALES)
+    with pytest.raises(ValueError, match="standardize=True needs a dense X"):
+        OrtSGDRegressor(standardize=True).fit(X, y)
+    used = OrtSGDRegressor(max_iter=5, tol=None).fit(X, y).standardization_
+    assert used.scale is None
+    np.testing.assert_allclose(used.target_mean, y.mean(), rtol=1e-6)
+    assert OrtSGDRegressor(standardize=False, max_iter=5, tol=None).fit(X, y).standardization_ is None
+    classifier = OrtSGDClassifier(MLPClassifier(**NETWORK), trainable="*s1", max_iter=5, tol=None)
+    assert classifier.fit(X.toarray(), y > 5000).standardization_ is None
+
+
+def test_the_default_penalty_does_not_depend_on_units(data):
+    X, y, _ = data
+    options = {"dtype": "float64", "random_state": 0, "alpha": 0.3}
+    model = OrtSGDRegressor(**options).fit(X, y)
+    other = OrtSGDRegressor(**options).fit(X * 1e-3, y * 100)
+    np.testing.assert_allclose(other.predict(X * 1e-3), model.predict(X) * 100, rtol=1e-6)
+    np.testing.assert_allclose(other.loss_, model.loss_ * 1e4, rtol=1e-6)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    ridge = Ridge(alpha=0.3 * N).fit(Z, y)
+    np.testing.assert_allclose(model.coef_ * X.std(axis=0), ridge.coef_, atol=0.02 * y.std())

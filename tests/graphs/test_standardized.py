@@ -1,0 +1,121 @@
+"""Score graphs of the weights of standardized columns."""
+
+import numpy as np
+import onnx.parser
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
+
+from skort.graphs.initial import initial_score_graph
+from skort.graphs.score_graph import ScoreGraph, ScoreSpec
+from skort.graphs.standardized import (
+    OFFSET,
+    Layer,
+    centred,
+    first_layer,
+    last_layer,
+    standardized_graph,
+    uncentred_arrays,
+)
+
+P = 4
+
+
+def graph_of(text):
+    header = '<ir_version: 8, opset_import: ["" : 17]> model (float[N, 4] X) => (float[N, 2] score) '
+    return ScoreGraph.of(onnx.parser.parse_model(header + text))
+
+
+def initial(model, n_outputs=2, dtype="float64"):
+    return initial_score_graph(model, ScoreSpec(P, n_outputs, dtype), np.random.RandomState(0))
+
+
+TRANSPOSED = graph_of(
+    "<float[2, 4] W = {1, 2, 3, 4, 5, 6, 7, 8}, float[2] b = {1, 2}> { score = Gemm <transB = 1> (X, W, b) }"
+)
+MODELS = {
+    "linear": initial(LinearRegression()),
+    "without intercept": initial(LinearRegression(fit_intercept=False)),
+    "network": initial(MLPRegressor(hidden_layer_sizes=(5, 3), activation="tanh")),
+    "transposed": TRANSPOSED,
+}
+
+
+@pytest.fixture(params=MODELS)
+def score_graph(request, rng):
+    graph = MODELS[request.param]
+    return graph.with_weights({n: rng.normal(size=w.shape).astype(w.dtype) for n, w in graph.arrays.items()})
+
+
+def score(run_onnx, graph, X):
+    (result,) = run_onnx(graph.model, **{graph.input_name: X.astype(graph.dtype)}).values()
+    return result
+
+
+@pytest.mark.parametrize(
+    "name, first, last",
+    [
+        ("linear", Layer("coef", "intercept"), Layer("coef", "intercept")),
+        ("without intercept", Layer("coef", None), Layer("coef", None)),
+        ("network", Layer("coefficient", "intercepts"), Layer("coefficient2", "intercepts2")),
+        ("transposed", Layer("W", "b", True), Layer("W", "b", True)),
+    ],
+)
+def test_layers_are_found_by_structure(name, first, last):
+    assert first_layer(MODELS[name]) == first
+    assert last_layer(MODELS[name]) == last
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<float[4, 2] W = {1, 2, 3, 4, 5, 6, 7, 8}> { double = Add (X, X)  score = MatMul (double, W) }",
+        "<float[4, 2] W = {1, 2, 3, 4, 5, 6, 7, 8}, float[4, 2] V = {1, 2, 3, 4, 5, 6, 7, 8}> "
+        "{ a = MatMul (X, W)  b = MatMul (X, V)  score = Add (a, b) }",
+        "<float[4, 2] W = {1, 2, 3, 4, 5, 6, 7, 8}> { score = Gemm <alpha = 2.0> (X, W) }",
+    ],
+    ids=["sum", "two products", "alpha"],
+)
+def test_there_is_no_first_layer_where_x_does_not_go_straight_into_one_product(text):
+    assert first_layer(graph_of(text)) is None
+
+
+def test_frozen_weights_are_no_layer():
+    network = MODELS["network"]
+    assert first_layer(network.training_only(["intercepts"])) is None
+    assert first_layer(network.training_only(["coefficient"])) == Layer("coefficient", None)
+    assert last_layer(network.training_only(["coefficient2"])) is None
+
+
+def test_the_graph_of_standardized_columns_is_that_of_the_rows_themselves(score_graph, run_onnx, rng):
+    X = rng.normal(size=(6, P)) * [1, 10, 100, 1] + [0, 5, 50, 1]
+    mean, scale = X.mean(axis=0), X.std(axis=0)
+    layer = first_layer(score_graph)
+    if layer.intercept is None:
+        mean = np.zeros(P)
+    changed = standardized_graph(score_graph, layer, mean, scale)
+    rtol = 1e-4 if score_graph.dtype == np.float32 else 1e-12
+    expected = score(run_onnx, score_graph, (X - mean) / scale)
+    np.testing.assert_allclose(score(run_onnx, changed, X), expected, rtol=rtol, atol=rtol)
+    assert changed.trained == score_graph.trained
+    assert changed.structure is standardized_graph(score_graph, layer, mean + 1, scale).structure
+
+
+def test_a_centred_graph_is_the_same_function(score_graph, run_onnx, rng):
+    X, offset = rng.normal(size=(6, P)), np.array([1.0, -2, 3, 0])
+    if first_layer(score_graph).intercept is None:
+        pytest.skip("there is no intercept to take the offset")
+    changed = centred(score_graph, offset)
+    rtol = 1e-5 if score_graph.dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(score(run_onnx, changed, X), score(run_onnx, score_graph, X), rtol=rtol, atol=rtol)
+    assert first_layer(changed) == first_layer(score_graph)
+    assert OFFSET not in changed.trained.names
+    for name, array in uncentred_arrays(changed).items():
+        np.testing.assert_allclose(array, score_graph.arrays[name], rtol=rtol)
+
+
+def test_the_weights_of_a_centred_linear_model_are_those_of_x_itself():
+    graph = MODELS["linear"].with_weights({"coef": np.ones((P, 2)), "intercept": np.ones(2)})
+    coef, intercept = centred(graph, np.arange(4.0)).linear_weights()
+    np.testing.assert_array_equal(coef, np.ones((2, P)))
+    np.testing.assert_array_equal(intercept, [1, 1])
