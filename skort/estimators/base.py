@@ -304,7 +304,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         y = target_transform.for_steps(encoded.y)
         preprocessing, X, score_graph = inner.fit(X, y, spec, random_state, self.trainable)
         fitted = FittedModel(
-            inner.without_data(),
+            inner if self.estimator is None else inner.without_data(),
             preprocessing,
             score_graph,
             settings.loss,
