@@ -140,6 +140,8 @@ class Batches:
         sample_weight_scale: float = 1.0,
     ):
         self.random_state = random_state
+        #: How often an order was drawn.
+        self.n_drawn = 0
         self.shuffle = shuffle
         self._weighted = sample_weight is not None
         if sample_weight is None:
@@ -179,9 +181,15 @@ class Batches:
             The data, or a copy of one window of it, and the order of its rows. All parts but the last are whole
             batches.
         """
+        self.n_drawn += 1
+        drawn = self.draw(self.random_state)
+        return self._parts(drawn, in_place) if self._in_windows else [(self.data, drawn)]
+
+    def draw(self, random_state: np.random.RandomState) -> Any:
+        """Return all that the order of one epoch takes from a generator."""
         if self._in_windows:
-            return self._parts(self.random_state.randint(2**32, dtype=np.uint32), in_place)
-        return [(self.data, self.random_state.permutation(self._rows) if self.shuffle else self._rows)]
+            return random_state.randint(2**32, dtype=np.uint32)
+        return random_state.permutation(self._rows) if self.shuffle else self._rows
 
     def _parts(self, seed, in_place):
         """Yield the parts window by window. Rows that do not fill a batch go to the next part."""

@@ -12,9 +12,9 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
+from skort.component import Component
 from skort.descent.adam_update import adam_update
 
 __all__ = ["OPTIMIZERS", "SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"]
@@ -93,7 +93,7 @@ class OnnxOptimizer(Optimizer, Protocol):
         """
 
 
-class SGD(BaseEstimator):
+class SGD(Component):
     r"""
     Stochastic gradient descent.
 
@@ -134,7 +134,7 @@ sgd (weights, gradient, eta) => (next_weights, length) {
 }"""
 
 
-class Momentum(BaseEstimator):
+class Momentum(Component):
     r"""
     Gradient descent with a velocity.
 
@@ -251,7 +251,7 @@ nesterov (weights, gradient, eta, velocity) => (next_weights, length, next_veloc
 }""" % (float(self.momentum), self._gain())
 
 
-class Adam(BaseEstimator):
+class Adam(Component):
     r"""
     Adam: updates along a running mean of the gradients, about as long as the learning rate at any scale of gradients.
 

@@ -8,7 +8,15 @@ import numpy as np
 from skort.descent.history import History
 from skort.descent.standardization import Standardization
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "generator_of"]
+
+
+def generator_of(state: dict[str, Any]) -> np.random.RandomState:
+    """Return a new random generator in a state as from `RandomState.get_state(legacy=False)`."""
+    # A seed is faster than letting numpy ask the system for one; `set_state` replaces it.
+    generator = np.random.RandomState(getattr(np.random, state["bit_generator"])(0))
+    generator.set_state(state)
+    return generator
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +77,7 @@ class Progress:
 
     def generator(self) -> np.random.RandomState:
         """Return a new random generator in the state `random_state`."""
-        # A seed is faster than letting numpy ask the system for one; `set_state` replaces it.
-        generator = np.random.RandomState(getattr(np.random, self.random_state["bit_generator"])(0))
-        generator.set_state(self.random_state)
-        return generator
+        return generator_of(self.random_state)
 
     def rows(self) -> History:
         """Return a copy of the history up to here."""

@@ -11,8 +11,9 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
+
+from skort.component import Component
 
 __all__ = [
     "SCHEDULES",
@@ -81,7 +82,7 @@ def largest_rate(schedule):
     return float(eta) if type(schedule) in _BUILT_IN and (eta := schedule.largest_rate()) is not None else None
 
 
-class Schedule(BaseEstimator):
+class Schedule(Component):
     """A learning rate: a function of the number of the update."""
 
     #: Parameters that the estimators have, too: a schedule given by its name takes their values.

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skort.descent.batches import Batch, Batches
-from skort.descent.progress import Progress
+from skort.descent.progress import Progress, generator_of
 from skort.descent.schedules import rate
 
 __all__ = ["ModelView", "Stepper", "Training", "TrainingVariables"]
@@ -17,6 +17,8 @@ __all__ = ["ModelView", "Stepper", "Training", "TrainingVariables"]
 _MOST_RESTARTS = 3
 # Objectives of the same weights in another order of the rows differ by less, relatively, in float32.
 _ROUNDING = 1e-5
+# To ask a generator for its state takes as long as two steps. It is known anew after so many epochs.
+_MANY_DRAWS = 32
 
 
 class Stepper(Protocol):
@@ -171,8 +173,7 @@ class Training:
         # A `partial_fit` is never compared with its beginning.
         self._start = None if max_iter is None else solver.state()
         self._last_epoch: Progress | None = None
-        # Only an epoch draws from the generator, and asking for its state takes as long as two steps.
-        self._random_state = progress.random_state
+        self._knows(progress.random_state)
 
     @property
     def n_epochs(self) -> int:
@@ -215,13 +216,13 @@ class Training:
             return False
         if self.history["objective"][-1] <= self.first_objective:
             return False
-        state, generator = self.solver.state(), copy.deepcopy(self.batches.random_state)
+        state, generator, n_drawn = self.solver.state(), copy.deepcopy(self.batches.random_state), self.batches.n_drawn
         self.solver.restore(self._start)
         for share in self.batches.epoch(self.solver.batch):
             self.solver.step(0.0, share)
         objective, _ = self.means()
         self.solver.restore(state)
-        self.batches.random_state = generator
+        self.batches.random_state, self.batches.n_drawn = generator, n_drawn
         return self.history["objective"][-1] > objective + _ROUNDING * abs(objective)
 
     def restart(self) -> bool:
@@ -256,12 +257,15 @@ class Training:
 
     def progress(self) -> Progress:
         """Return everything that the training goes on from."""
+        return self._progress(self._random_state())
+
+    def _progress(self, random_state):
         return Progress(
             self.solver.state(),
             self.n_updates,
             self._n_falls,
             self.stopped,
-            self._random_state,
+            random_state,
             self.history,
             self.n_epochs,
             tuple(self.history),
@@ -290,7 +294,8 @@ class Training:
         self.n_updates = progress.n_updates
         self._fall_to(progress.n_falls)
         self.stopped = progress.stopped
-        self.batches.random_state, self._random_state = progress.generator(), progress.random_state
+        self.batches.random_state = progress.generator()
+        self._knows(progress.random_state)
         self.history = progress.rows()
         self._rate_scale = progress.rate_scale
         self.n_restarts = _last(self.history.get("restarts"))
@@ -299,8 +304,11 @@ class Training:
 
     def end_epoch(self) -> None:
         """Keep the present progress, to which an interruption goes back."""
-        self._random_state = self.batches.random_state.get_state(legacy=False)
-        self._last_epoch = self.progress()
+        self._n_ended = self.batches.n_drawn
+        if self._n_ended - self._n_known >= _MANY_DRAWS:
+            self._knows(self.batches.random_state.get_state(legacy=False))
+        # The state of the generator is found where something goes back to this.
+        self._last_epoch = self._progress(self._known_state)
 
     def go_back(self) -> bool:
         """Go back to the end of the last whole epoch; return whether there was one."""
@@ -308,14 +316,29 @@ class Training:
             return False
         # The decisions and columns that callbacks added after that epoch stay.
         decided: dict[str, Any] = {"n_falls": self._n_falls, "stopped": self.stopped, "best": self._best}
-        columns = tuple(self.history)
-        self.restore(dataclasses.replace(self._last_epoch, history=self.history, columns=columns, **decided))
+        kept = {"history": self.history, "columns": tuple(self.history), "random_state": self._random_state()}
+        self.restore(dataclasses.replace(self._last_epoch, **kept, **decided))
         return True
 
     def take_best(self) -> None:
         """Go back to the weights that `keep_best` kept, if any."""
         if self._best is not None:
             self.solver.restore(self._best)
+
+    def _knows(self, random_state):
+        """Remember the present state of the generator."""
+        self._known_state = random_state
+        self._n_known = self._n_ended = self.batches.n_drawn
+
+    def _random_state(self):
+        """Return the state of the generator after the last whole epoch."""
+        if self.batches.n_drawn == self._n_ended:
+            return self.batches.random_state.get_state(legacy=False)
+        # Only the order of an epoch draws from it: draw again what was drawn since its state was known.
+        generator = generator_of(self._known_state)
+        for _ in range(self._n_ended - self._n_known):
+            self.batches.draw(generator)
+        return generator.get_state(legacy=False)
 
     def _fall_to(self, n_falls):
         for _ in range(n_falls - self._n_falls):

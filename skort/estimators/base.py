@@ -7,11 +7,12 @@ from numbers import Integral, Real
 from typing import get_args
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, check_consistent_length, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skort.component import Component
 from skort.descent.callbacks import check_callbacks
 from skort.descent.loop import DivergedError
 from skort.descent.optimizers import OPTIMIZERS
@@ -44,7 +45,7 @@ __all__ = ["BaseOrtSGD", "can_partial_fit", "loss_before_fit"]
 _ROWS = {"order": "C", "accept_sparse": "csr"}
 
 
-class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
+class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
     """
     Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
 
@@ -120,7 +121,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
     def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
         inner = InnerModel.of(self._default() if self.estimator is None else self.estimator)
-        inner.check(get_tags(self).estimator_type)
+        if self.estimator is not None:
+            inner.check(get_tags(self).estimator_type)
         own = self._own_objective(None if self.estimator is None else inner.model)
         check_callbacks(self.callbacks)
         draft = self._unfitted()
@@ -264,7 +266,9 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
             X, y = validate_data(self, as_rows(X), y, reset=reset, skip_check_array=True)
             y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=self)
         else:
-            rows = None if reset or not is_plain(y) else plain_rows(self, X, self.dtype)
+            if reset and isinstance(X, np.ndarray) and X.ndim == 2:
+                self.n_features_in_ = X.shape[1]
+            rows = plain_rows(self, X, self.dtype) if is_plain(y) else None
             if rows is None:
                 checks = ({"dtype": self.dtype, **_ROWS}, {"dtype": None, "ensure_2d": False})
                 X, y = validate_data(self, X, y, reset=reset, validate_separately=checks)
@@ -300,7 +304,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         y = target_transform.for_steps(encoded.y)
         preprocessing, X, score_graph = inner.fit(X, y, spec, random_state, self.trainable)
         fitted = FittedModel(
-            inner.without_data(),
+            inner if self.estimator is None else inner.without_data(),
             preprocessing,
             score_graph,
             settings.loss,

@@ -220,7 +220,8 @@ class InnerModel:
         from skort.graphs.trainable import select_trainable
         from skort.graphs.transformers import sample, trainable_steps
 
-        transformers, some_rows, raw_X = self.transformers, sample(X), X
+        transformers, raw_X = self.transformers, X
+        some_rows = None if transformers is None else sample(X)
         dtype = spec(0).dtype
         if transformers is not None:
             X = numbers(transformers.fit_transform(X, y), dtype)

@@ -113,11 +113,12 @@ class Settings:
         """
         from skort.solvers import usable
 
-        penalty = resolved(chosen_penalty(estimator, own, size))
+        penalty = chosen_penalty(estimator, own, size)
+        penalty = resolved(penalty) if penalty is estimator.penalty else validated(penalty)
         schedule, is_rate_auto = _schedule(estimator, penalty)
         optimizer = estimator.optimizer
         # By name it has its own defaults: its epsilon is not that of a loss.
-        optimizer = resolved(OPTIMIZERS[optimizer]() if isinstance(optimizer, str) else optimizer)
+        optimizer = validated(OPTIMIZERS[optimizer]()) if isinstance(optimizer, str) else resolved(optimizer)
         update = Update(optimizer, estimator.max_grad_norm, estimator.average, largest_rate(schedule))
         device = training_device(estimator)
         solvers = usable(estimator.solver, np.dtype(estimator.dtype), update, device)
@@ -245,16 +246,23 @@ def resolved(component):
     ValueError
         Where it, or a component inside it, is a class, and where a parameter of either is not as it must be.
     """
+    validated(component)
+    return clone(component) if isinstance(component, BaseEstimator) else component
+
+
+def validated(component):
+    """Return a component that is nobody else's; raise the errors of `resolved`."""
     for part in (component, *(component.get_params().values() if isinstance(component, BaseEstimator) else ())):
         if isinstance(part, type):
             raise ValueError(f"{part.__name__} is a class: give an instance of it, {part.__name__}().")
         if hasattr(part, "_parameter_constraints"):
             part._validate_params()
-    return clone(component) if isinstance(component, BaseEstimator) else component
+    return component
 
 
 def _loss(estimator, own):
-    loss = resolved(chosen_loss(estimator, own, estimator._losses, estimator._default_loss))
+    loss = chosen_loss(estimator, own, estimator._losses, estimator._default_loss)
+    loss = resolved(loss) if loss is estimator.loss else validated(loss)
     kind = get_tags(estimator).estimator_type
     if kind not in loss.estimator_types:
         names = ", ".join(repr(name) for name in estimator._losses)
@@ -280,7 +288,7 @@ def _schedule(estimator, penalty):
         values = {name: getattr(estimator, name) for name in component.shared_parameters} | {"alpha": alpha}
         is_auto = isinstance(values.get("eta0"), str)
         values |= {"eta0": 1.0} if is_auto else {}
-        schedule = resolved(component(**{name: values[name] for name in component.shared_parameters}))
+        schedule = validated(component(**{name: values[name] for name in component.shared_parameters}))
     else:
         schedule = resolved(estimator.learning_rate)
     # Raises an error where the first rate is none.

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from sklearn.base import BaseEstimator
+
+from skort.component import Component
 
 if TYPE_CHECKING:
     import onnx
@@ -101,7 +102,7 @@ class ScoreLoss(Protocol):
         """Raise a ValueError for targets that the loss cannot take."""
 
 
-class TextLoss(BaseEstimator):
+class TextLoss(Component):
     """
     An elementwise loss of score and target, written as text into which its parameters are formatted.
 
@@ -115,7 +116,6 @@ class TextLoss(BaseEstimator):
     is_least_at_zero = False
     #: Parameters that the estimators have, too: a loss given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
-    _parameter_constraints: dict[str, Any] = {}
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""

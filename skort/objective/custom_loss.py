@@ -3,9 +3,9 @@
 from typing import Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods
 
+from skort.component import Component
 from skort.objective.base import FunctionSource
 
 __all__ = ["Loss"]
@@ -15,7 +15,7 @@ _FUNCTION = [str, HasMethods(["SerializeToString"])]
 _ROWS = 97
 
 
-class Loss(BaseEstimator):
+class Loss(Component):
     r"""
     A custom loss, written as an ONNX function of the raw score.
 

@@ -11,8 +11,9 @@ from numbers import Real
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
+
+from skort.component import Component
 
 __all__ = [
     "L1",
@@ -59,7 +60,7 @@ class Penalty(Protocol):
         """Return the strengths of those of the weights `names`, which has no intercepts, that have a penalty."""
 
 
-class _OneNorm(BaseEstimator):
+class _OneNorm(Component):
     #: Parameters that the estimators have, too: a penalty that is given by its name gets theirs.
     shared_parameters = ("alpha",)
     _parameter_constraints = {"alpha": _ALPHA}
@@ -128,7 +129,7 @@ class L2(_OneNorm):
     _l1_ratio = 0.0
 
 
-class ElasticPenalty(BaseEstimator):
+class ElasticPenalty(Component):
     r"""
     Both norms, one strength for all weights or one each.
 

@@ -53,12 +53,17 @@ class StepSession:
         buffers = [{name: device.put(array) for name, array in state.items()} for _ in range(2)]
         self._inputs, self._borrowed = dict(inputs), [outputs, buffers]
         self._bindings: list[Any] = []
+        fixed_inputs, fixed_outputs = (
+            {name: device.value(array) for name, array in arrays.items()} for arrays in (inputs, outputs)
+        )
         for before, after in (buffers, buffers[::-1]):
             binding = self._session.io_binding()
-            for name, array in {**inputs, **before, **parts(before)}.items():
-                binding.bind_ortvalue_input(name, device.value(array))
-            for name, array in {**outputs, **{next_names[k]: a for k, a in after.items()}}.items():
-                binding.bind_ortvalue_output(name, device.value(array))
+            read = {name: device.value(array) for name, array in {**before, **parts(before)}.items()}
+            for name, value in {**fixed_inputs, **read}.items():
+                binding.bind_ortvalue_input(name, value)
+            written = {next_names[name]: device.value(array) for name, array in after.items()}
+            for name, value in {**fixed_outputs, **written}.items():
+                binding.bind_ortvalue_output(name, value)
             self._bindings.append(binding)
         # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without options makes its own.
         self._run, self._options = self._session._sess.run_with_iobinding, load().RunOptions()

@@ -98,6 +98,12 @@ def broadcast_axes(shape: Sequence[int], given: Sequence[int]) -> list[int]:
 def sum_to(shape: Sequence[int], given: Sequence[int]) -> str:
     """Return the function `(dy) => (dx)` that sums an array of shape `given` to `shape`: the inverse of a broadcast."""
     same_rank, is_number = len(shape) == len(given), math.prod(shape) == 1
+    if math.prod(given) == 1:
+        return f"""
+reshaped (dy) => (dx) {{
+    shape = Constant <value = {int64s(shape)}> ()
+    dx = Reshape (dy, shape)
+}}"""
     # Summing over all axes is faster than over all but those of size 1.
     axes = list(range(len(given))) if is_number else broadcast_axes(shape, given)
     if axes == [0] and len(given) == 2:
