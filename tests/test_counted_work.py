@@ -128,16 +128,21 @@ def test_steps_make_no_arrays_and_leave_nothing_behind(solver, inner):
     assert allocations.n_left < 50
 
 
-def test_an_epoch_makes_the_order_of_the_rows_and_no_copy_of_them(solver):
-    model = OrtSGDRegressor(solver=solver).partial_fit(MANY, MANY[:, 0])
+@pytest.mark.parametrize("options, block", [({"eta0": 0.01}, 0), ({"eta0": "auto"}, 2**21)])
+def test_an_epoch_makes_the_order_of_the_rows_and_no_copy_of_them(solver, options, block):
+    # A rate from the data takes a block of 2 MB at a time, however many rows there are.
+    rows = np.tile(MANY, (25, 1)) if block else MANY
+    model = OrtSGDRegressor(solver=solver, **options).partial_fit(rows, rows[:, 0])
     tracemalloc.start()
-    model.partial_fit(MANY, MANY[:, 0])
+    model.partial_fit(rows, rows[:, 0])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # A row is 400 bytes of X; y, its weight, its place in the order and in the batches are numbers of 8 bytes.
-    assert peak < 60 * len(MANY)
+    assert peak < 60 * len(rows) + 1.1 * block
 
 
+# Nodes that standardized columns add: X - mean, divided by the scale; strengths of the penalty for each weight.
+@pytest.mark.parametrize("standardize, n_more", [(False, 0), ("auto", 7)])
 @pytest.mark.parametrize(
     "estimator_class, inner, n_classes, n_nodes",
     [
@@ -149,7 +154,9 @@ def test_an_epoch_makes_the_order_of_the_rows_and_no_copy_of_them(solver):
         (OrtSGDClassifier, MLPClassifier(hidden_layer_sizes=(8,)), 3, 32),
     ],
 )
-def test_the_step_of_solver_graph_has_few_nodes(estimator_class, inner, n_classes, n_nodes, monkeypatch, tmp_path):
+def test_the_step_of_solver_graph_has_few_nodes(
+    estimator_class, inner, n_classes, n_nodes, standardize, n_more, monkeypatch, tmp_path
+):
     make, path = load().InferenceSession, tmp_path / "optimised.onnx"
 
     def saving(graph, options, **kwargs):
@@ -159,8 +166,8 @@ def test_the_step_of_solver_graph_has_few_nodes(estimator_class, inner, n_classe
     forget()
     monkeypatch.setattr(load(), "InferenceSession", saving)
     y = np.arange(200) % n_classes if n_classes else Y
-    estimator_class(inner, solver="graph", max_iter=1, tol=None).fit(X, y)
-    assert len(onnx.load(path).graph.node) <= n_nodes
+    estimator_class(inner, solver="graph", max_iter=1, tol=None, standardize=standardize).fit(X, y)
+    assert len(onnx.load(path).graph.node) <= n_nodes + n_more
 
 
 # --- a fit, a partial_fit, a prediction

@@ -313,9 +313,10 @@ class EpochLines(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from skort import OrtSGDRegressor
-    >>> model = OrtSGDRegressor(verbose=2, max_iter=2, tol=None).fit(np.eye(2), [1.0, 3.0])  # doctest: +ELLIPSIS
-    Epoch 1: loss=2.5, objective=2.5, eta=0.01, gradient_norm=2.55, seconds=...
-    Epoch 2: loss=2.44, objective=2.44, eta=0.01, gradient_norm=2.51, seconds=...
+    >>> model = OrtSGDRegressor(verbose=2, eta0=0.1, max_iter=2, tol=None)
+    >>> model = model.fit(np.eye(2), [1.0, 3.0])  # doctest: +ELLIPSIS
+    Epoch 1: loss=0.5, objective=0.5, eta=0.1, gradient_norm=1.41, seconds=...
+    Epoch 2: loss=0.32, objective=0.32, eta=0.1, gradient_norm=1.13, seconds=...
     """
 
     def on_epoch_end(self, training: Training) -> None:

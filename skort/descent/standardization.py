@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-__all__ = ["Standardization", "largest_norm", "moments", "smoothness", "usable_scale"]
+__all__ = ["Standardization", "largest_norm", "moments", "robust_moments", "smoothness", "usable_scale"]
 
 # Statistics of more values than this are those of evenly spaced blocks of rows.
 _MANY_VALUES, _N_BLOCKS = 2**24, 256
@@ -135,6 +135,40 @@ def moments(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.nd
     # What rounding leaves of a column whose values are all the same.
     variance[variance <= 1e-14 * (squares / total)] = 0.0
     return first + shift, np.sqrt(variance)
+
+
+def robust_moments(columns: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return the weighted medians and interquartile ranges of columns, these divided by 1.349, that of the normal one.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_samples, n_columns)
+    sample_weight : ndarray of shape (n_samples,) or None
+        None: all rows count the same.
+
+    Returns
+    -------
+    median, scale : ndarray of shape (n_columns,)
+        In float64. The scale is the standard deviation where the quartiles are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.descent.standardization import robust_moments
+    >>> robust_moments(np.array([[0.0], [1.0], [2.0], [3.0], [1e9]]), None)[0]
+    array([2.])
+    """
+    weights = np.ones(len(columns)) if sample_weight is None else sample_weight
+    # The share of the weight up to the middle of each row, in the order of the values.
+    orders = np.argsort(columns, axis=0)
+    quartiles = np.empty((3, columns.shape[1]))
+    for j, order in enumerate(orders.T):
+        ordered = weights[order]
+        shares = (np.cumsum(ordered) - 0.5 * ordered) / ordered.sum()
+        quartiles[:, j] = np.interp([0.25, 0.5, 0.75], shares, columns[order, j].astype(np.float64))
+    spread = (quartiles[2] - quartiles[0]) / 1.349
+    return quartiles[1], np.where(spread > 0, spread, moments(columns, sample_weight)[1])
 
 
 def usable_scale(deviation: Any, dtype: Any) -> np.ndarray:

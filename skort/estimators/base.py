@@ -145,7 +145,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         loss_weights = settings.loss.initial_weights(encoded.target, weights, inner.fitted_model)
         draft._inside = self._what_is_inside()
         draft._keep_model(fitted.with_loss_weights(loss_weights))
-        is_drawn = not inner.is_fitted
+        is_drawn = inner.draws_weights
         if self.warm_start and hasattr(self, "_fitted"):
             draft._keep_model(draft._fitted.going_on_from(self._fitted))
             is_drawn = False

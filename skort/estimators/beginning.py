@@ -137,9 +137,5 @@ def _rate(settings: Settings, variables: Variables, score_graph, X, sample_weigh
     loss, n_outputs = variables.loss, score_graph.n_outputs
     # A loss without a bound is taken for one whose second derivative is one.
     curvature = getattr(loss, "curvature", lambda n: None)(n_outputs) or 1.0
-    L = (
-        curvature
-        * loss.weight_scale(n_outputs)
-        * smoothness(X, sample_weight, settings.batch_size, variables.standardization)
-    )
-    return 1.0 / (gain * L)
+    curvature *= loss.weight_scale(n_outputs)
+    return 1.0 / (gain * curvature * smoothness(X, sample_weight, settings.batch_size, variables.standardization))

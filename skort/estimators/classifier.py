@@ -282,8 +282,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         verbose: int = 0,
     ):
         self.estimator = estimator
-        self.solver = solver
-        self.loss = loss
+        self.solver, self.loss = solver, loss
         self.epsilon = epsilon
         self.penalty, self.alpha, self.l1_ratio, self.n_total = penalty, alpha, l1_ratio, n_total
         self.optimizer = optimizer

@@ -206,7 +206,7 @@ class FittedModel:
         """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
         name, run = self.score_graph.input_name, self.inference.run
         parts = [run(output, {name: rows}, device) for rows in blocks(X)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return (parts[0] if len(parts) == 1 else np.concatenate(parts))[: X.shape[0]]
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "FittedModel":
         """Return the model with other trained weights, by name: of the score graph, of the loss, or of both."""

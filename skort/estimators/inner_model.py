@@ -79,6 +79,11 @@ class InnerModel:
         return cls(transformers, model, is_fitted, name, *target_of(estimator))
 
     @property
+    def draws_weights(self) -> bool:
+        """Whether training starts at weights that are drawn: an ONNX model brings its own, as a fitted one does."""
+        return not self.is_fitted and isinstance(self.model, BaseEstimator)
+
+    @property
     def has_steps(self) -> bool:
         """Whether there are steps before the model."""
         return self.transformers is not None

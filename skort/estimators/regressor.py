@@ -275,8 +275,7 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
         verbose: int = 0,
     ):
         self.estimator = estimator
-        self.solver = solver
-        self.loss = loss
+        self.solver, self.loss = solver, loss
         self.epsilon = epsilon
         self.quantile = quantile
         self.penalty, self.alpha, self.l1_ratio, self.n_total = penalty, alpha, l1_ratio, n_total

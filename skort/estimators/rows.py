@@ -12,6 +12,7 @@ __all__ = ["blocks", "is_plain", "plain_rows"]
 
 # The largest number of values that a model gets at once: a few MB.
 _BLOCK = 2**20
+_ROWS = 4
 
 
 def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
@@ -58,8 +59,20 @@ def is_plain(array: Any) -> bool:
 
 
 def blocks(X: Any) -> Iterator[np.ndarray]:
-    """Yield the rows of an array or CSR matrix as C-contiguous arrays of a few MB."""
-    n_rows = max(1, _BLOCK // X.shape[1])
-    for start in range(0, X.shape[0], n_rows):
-        rows = X[start : start + n_rows]
+    """
+    Yield the rows of an array or CSR matrix as C-contiguous arrays of a few MB, each with a multiple of four rows.
+
+    ONNX Runtime computes four rows at a time, and rows that are left over with another rounding: whether a row is
+    predicted alone or among others must not matter. The last row is repeated to fill the last block.
+    """
+    n_rows = max(_ROWS, _BLOCK // X.shape[1] // _ROWS * _ROWS)
+    whole = X.shape[0] // _ROWS * _ROWS
+    for start in range(0, whole, n_rows):
+        rows = X[start : min(start + n_rows, whole)]
         yield rows.toarray() if scipy.sparse.issparse(rows) else rows
+    if whole < X.shape[0]:
+        rest = X[whole:]
+        rest = rest.toarray() if scipy.sparse.issparse(rest) else rest
+        filled = np.empty((_ROWS, X.shape[1]), rest.dtype)
+        filled[: len(rest)], filled[len(rest) :] = rest, rest[-1]
+        yield filled

@@ -94,6 +94,7 @@ class Stream:
             self.variables,
             max_iter=max_iter,
             can_restart=settings.is_rate_auto,
+            is_compared=not getattr(settings.loss, "is_least_at_zero", False),
             callbacks=callbacks,
             view=view,
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
-from skort.descent.standardization import Standardization, moments, usable_scale
+from skort.descent.standardization import Standardization, moments, robust_moments, usable_scale
 from skort.objective.base import InUnits, ScoreLoss
 from skort.objective.penalties import Penalty, rescaled
 
@@ -324,14 +324,10 @@ def standardization_of(
     target_mean, target_scale = None, 1.0
     if last is not None and hasattr(loss, "in_units"):
         centre = is_free and last.intercept is not None
-        target_mean, target_scale = _of_target(target, sample_weight, centre=centre, has_link=_has_link(loss, target))
+        target_mean, target_scale = _of_target(loss, target, sample_weight, centre=centre)
     if scale is None and target_mean is None:
         return None
     return Standardization(mean, scale, target_mean, target_scale, is_offset)
-
-
-def _has_link(loss, target):
-    return loss.inverse_link_function(target.shape[1]) is not None
 
 
 def _columns(columns, sample_weight, *, centre):
@@ -342,10 +338,14 @@ def _columns(columns, sample_weight, *, centre):
     return mean, usable_scale(deviation, columns.dtype)
 
 
-def _of_target(target, sample_weight, *, centre, has_link):
+def _of_target(loss, target, sample_weight, *, centre):
     """Return the mean and the scale of y; None and one where there is none."""
+    if loss.is_robust and centre:
+        # Outliers, which such a loss is made for, would make everything else small.
+        mean, scale = robust_moments(target, sample_weight)
+        return mean, float(usable_scale(np.sqrt(np.mean(np.square(scale))), target.dtype))
     mean, scale = _columns(target, sample_weight, centre=centre)
-    if not has_link:
+    if loss.inverse_link_function(target.shape[1]) is None:
         return mean, float(np.sqrt(np.mean(np.square(scale))))
     # The logarithm of the mean goes into the intercept.
     total = float(np.mean(mean))

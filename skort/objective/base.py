@@ -112,6 +112,8 @@ class TextLoss(Component):
     takes_weight = False
     weight_names: tuple[str, ...] = ()
     one_against_rest = False
+    #: Whether a score of zero has the least value, whatever the target: to end above it is no sign of a bad training.
+    is_least_at_zero = False
     #: Parameters that the estimators have, too: a loss given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
 

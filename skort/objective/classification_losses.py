@@ -392,7 +392,8 @@ class PerceptronLoss(ClassificationLoss):
     .. math:: loss = \max(0, -z), \qquad
         \frac{\partial loss}{\partial s} = \begin{cases} -y & z \le 0 \\ 0 & z > 0 \end{cases}
 
-    as in `sklearn.linear_model.SGDClassifier(loss="perceptron")`; several classes as in `Hinge`.
+    as in `sklearn.linear_model.SGDClassifier(loss="perceptron")`; several classes as in `Hinge`. Scores of zero have
+    the least value of all, and say nothing: no training is compared with them.
 
     Examples
     --------
@@ -401,6 +402,7 @@ class PerceptronLoss(ClassificationLoss):
     array([0, 1])
     """
 
+    is_least_at_zero = True
     _value = f"""\
 perceptron (score, target) => (loss) {{
 {_MARGIN}    wrong = LessOrEqual (z, zero)

@@ -7,7 +7,7 @@ import numpy as np
 from onnx.helper import make_tensor_value_info
 
 from skort.objective.base import ScoreLoss
-from skort.objective.penalties import Penalty, Strength, l1_text, l2_gradient_text, l2_text, no_such_weight
+from skort.objective.penalties import Penalty, Strength, checked_strengths, l1_text, l2_gradient_text, l2_text
 from skort.onnx_text import onnx_dtype
 
 __all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "SMOOTH", "TARGET", "Objective"]
@@ -88,10 +88,7 @@ class Objective:
             return {}
         # Only the penalties of some models of scikit-learn hold for intercepts, too.
         of_intercepts = getattr(self.penalty, "intercept_strengths", None)
-        strengths = self.penalty.strengths(self.coefficients)
-        for name in strengths:
-            if name not in self.coefficients:
-                raise no_such_weight(type(self.penalty).__name__, name, self.coefficients)
+        strengths = checked_strengths(self.penalty, self.coefficients)
         return strengths if of_intercepts is None else {**strengths, **of_intercepts(self.intercepts)}
 
     @property

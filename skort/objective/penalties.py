@@ -24,6 +24,7 @@ __all__ = [
     "Penalty",
     "Strength",
     "UnitFreeL2",
+    "checked_strengths",
     "l1_text",
     "l2_gradient_text",
     "l2_text",
@@ -213,7 +214,7 @@ class RescaledPenalty:
 
     def strengths(self, names):
         """Return the strengths of the weights `names` that have a penalty, by name."""
-        return self._rescaled(self._penalty.strengths(names))
+        return self._rescaled(checked_strengths(self._penalty, names))
 
     def intercept_strengths(self, names):
         """Return the same for intercepts."""
@@ -226,6 +227,27 @@ class RescaledPenalty:
             name: Strength(l1 * (factors.get(name, 1.0) / unit), l2 * (factors.get(name, 1.0) ** 2 / unit))
             for name, (l1, l2) in strengths.items()
         }
+
+
+def checked_strengths(penalty: Penalty, names: tuple[str, ...]) -> dict[str, Strength]:
+    """
+    Return the strengths of the weights `names` that have a penalty, by name.
+
+    Parameters
+    ----------
+    penalty : Penalty
+    names : tuple of str
+
+    Raises
+    ------
+    ValueError
+        Where the penalty names another weight.
+    """
+    strengths = penalty.strengths(names)
+    for name in strengths:
+        if name not in names:
+            raise no_such_weight(type(penalty).__name__, name, names)
+    return strengths
 
 
 def rescaled(penalty: Penalty | None, factors: dict[str, float | np.ndarray], unit: float) -> Penalty | None:

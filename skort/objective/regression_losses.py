@@ -34,6 +34,8 @@ class RegressionLoss(TextLoss):
 
     #: The power of a common factor of y and score by which the loss grows.
     _degree = 1
+    #: Whether the gradient is bounded, so that outliers of y count little.
+    is_robust = False
 
     def weight_scale(self, n_outputs: int) -> float:
         """Return 1 / `n_outputs`: the loss is the mean over the outputs."""
@@ -111,6 +113,7 @@ class AbsoluteError(RegressionLoss):
     }
     """
 
+    is_robust = True
     _value = """\
 absolute_error (score, target) => (loss) {
     residual = Sub (score, target)
@@ -148,6 +151,7 @@ class Huber(RegressionLoss):
     2
     """
 
+    is_robust = True
     shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
     _degree = 2
@@ -212,6 +216,7 @@ class EpsilonInsensitive(RegressionLoss):
     EpsilonInsensitive(epsilon=0.5)
     """
 
+    is_robust = True
     shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": _NOT_NEGATIVE}
     _value = f"""\
@@ -250,6 +255,7 @@ class SquaredEpsilonInsensitive(EpsilonInsensitive):
     SquaredEpsilonInsensitive(epsilon=0.5)
     """
 
+    is_robust = False
     _degree = 2
     _value = f"""\
 squared_epsilon_insensitive (score, target) => (loss) {{
@@ -289,6 +295,7 @@ class Quantile(RegressionLoss):
     Quantile(quantile=0.9)
     """
 
+    is_robust = True
     shared_parameters = ("quantile",)
     _parameter_constraints = {"quantile": [Interval(Real, 0, 1, closed="neither")]}
     _weights = """\

@@ -10,6 +10,7 @@ from skort.callbacks import Checkpoint, EpochScoring
 from skort.descent.checkpoint import load_progress, save_progress
 from skort.descent.history import History
 from skort.descent.progress import Progress
+from skort.descent.standardization import Standardization
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 5))
@@ -22,13 +23,22 @@ def short(estimator_class, **options):
 
 @pytest.mark.parametrize("generator", ["MT19937", "PCG64", "Philox", "SFC64"])
 @pytest.mark.parametrize("best", [None, {"weights": np.array([3.0, 4.0])}])
-def test_a_state_comes_back_from_its_file(tmp_path, generator, best):
+@pytest.mark.parametrize(
+    "standardization",
+    [
+        None,
+        Standardization(None, None, np.array([0.1]), 3.0),
+        Standardization(np.array([0.1, 2.0]), np.array([1.5, 7.0]), None, 1.0, is_offset=True),
+    ],
+)
+def test_a_state_comes_back_from_its_file(tmp_path, generator, best, standardization):
     random_state = np.random.RandomState(getattr(np.random, generator)(3))
     random_state.normal()
     solver = {"weights": np.array([1.5, 2.5], np.float32), "n_updates": np.array([7])}
     history = History(objective=[3.0, math.nan, np.float32(0.1)], score=[1, 2, 3])
     table = {"history": history, "n_epochs": 3, "columns": ("objective", "score")}
-    progress = Progress(solver, 7, 2, True, random_state.get_state(legacy=False), best=best, **table)
+    variables = {"standardization": standardization, "rate_scale": 0.1}
+    progress = Progress(solver, 7, 2, True, random_state.get_state(legacy=False), best=best, **table, **variables)
     save_progress(progress, tmp_path / "state")
     back = load_progress(tmp_path / "state")
     for arrays, expected in ((back.solver, solver), (back.best or {}, best or {})):
@@ -37,6 +47,7 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best):
             np.testing.assert_array_equal(arrays[name], array)
             assert arrays[name].dtype == array.dtype
     assert (back.n_updates, back.n_falls, back.stopped) == (7, 2, True)
+    assert (back.standardization, back.rate_scale) == (standardization, 0.1)
     np.testing.assert_array_equal(back.history["objective"], history["objective"])
     other = np.random.RandomState(getattr(np.random, generator)(4))
     other.set_state(back.random_state)
@@ -83,8 +94,18 @@ def test_a_fit_resumed_after_a_crash_ends_with_the_same_bytes(solver, estimator_
     "options, n_iter",
     [
         ({}, 8),
-        ({"tol": 1.0, "n_iter_no_change": 2}, 3),
-        ({"tol": 1.0, "n_iter_no_change": 2, "early_stopping": True}, 3),
+        ({"learning_rate": "constant", "tol": 1.0, "n_iter_no_change": 2}, 3),
+        # Another random_state holds out other rows: the rest has other means.
+        (
+            {
+                "learning_rate": "constant",
+                "tol": 1.0,
+                "n_iter_no_change": 2,
+                "early_stopping": True,
+                "standardize": False,
+            },
+            3,
+        ),
     ],
 )
 def test_a_checkpoint_of_a_finished_training_trains_no_more(options, n_iter, tmp_path):
@@ -117,10 +138,11 @@ def test_files_that_are_no_checkpoint_are_named(tmp_path):
         short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=tmp_path / "missing")]).fit(X, Y)
 
 
-def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+@pytest.mark.parametrize("standardize, message", [(False, "state does not fit"), ("auto", "training on other data")])
+def test_a_checkpoint_of_another_model_is_refused(tmp_path, standardize, message):
     path = tmp_path / "training.npz"
-    short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
-    model = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)])
-    with pytest.raises(ValueError, match="state does not fit"):
+    short(OrtSGDRegressor, callbacks=[Checkpoint(path)], standardize=standardize).fit(X, Y)
+    model = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)], standardize=standardize)
+    with pytest.raises(ValueError, match=message):
         model.fit(X[:, :3], Y)
     assert not hasattr(model, "n_iter_")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from skort.descent.batches import Batches, HostBatch
-from skort.descent.callbacks import EarlyStopping
-from skort.descent.loop import minimise
+from skort.descent.callbacks import HOOKS, EarlyStopping
+from skort.descent.loop import DivergedError, minimise
 from skort.descent.progress import Progress
 from skort.descent.schedules import Adaptive, Constant, InvScaling
 from skort.descent.training import Training
@@ -77,10 +77,29 @@ def fresh():
     return Progress.start(np.random.RandomState(0))
 
 
-def training(solver, data, schedule=None, *, progress=None, max_iter=100, callbacks=()):
-    return Training(
-        solver, data, schedule or Constant(0.5), progress or fresh(), max_iter=max_iter, callbacks=callbacks
-    )
+class SameUnits:
+    """The variables of a training that are those of the model."""
+
+    def model_weights(self, weights):
+        return weights
+
+    def objective(self, value):
+        return value
+
+
+class Units:
+    """The variables of a training: w of the model is ten times that of the training, J is twice that plus three."""
+
+    def model_weights(self, weights):
+        return {name: 10 * w for name, w in weights.items()}
+
+    def objective(self, value):
+        return 2 * value + 3
+
+
+def training(solver, data, schedule=None, *, progress=None, variables=None, **options):
+    variables, options = variables or SameUnits(), {"max_iter": 100, **options}
+    return Training(solver, data, schedule or Constant(0.5), progress or fresh(), variables, **options)
 
 
 def run(*args, **options):
@@ -92,7 +111,7 @@ class Recorder:
 
     def __init__(self, act):
         self.seen = []
-        for hook in ("on_train_begin", "on_batch_end", "on_epoch_end", "on_train_end"):
+        for hook in HOOKS:
             setattr(self, hook, lambda training, hook=hook: self.seen.append(act(hook, training)))
 
 
@@ -129,13 +148,13 @@ def test_schedule_counts_updates_from_one_and_on_from_before():
 
 
 def test_a_rate_that_falls_after_bad_epochs_prolongs_the_training():
-    # Two bad epochs in a row end a rate; 4e-6 / 5 is the first rate at most 1e-6, and the last.
-    solver, stopping = MeanSolver(1), EarlyStopping("objective", patience=2, tol=0.1)
-    descent = run(solver, batches([0.0]), Adaptive(4e-6), callbacks=[stopping])
+    # Two bad epochs in a row end a rate; after one fall, the training.
+    solver, stopping, schedule = MeanSolver(1), EarlyStopping("objective", patience=2, tol=0.1), Adaptive(4e-6, 1)
+    descent = run(solver, batches([0.0]), schedule, callbacks=[stopping])
     assert solver.etas == pytest.approx([4e-6] * 3 + [8e-7] * 2)
     assert descent.progress.stopped
     assert descent.progress.n_falls == 1
-    after = run(solver, batches([0.0]), Adaptive(4e-6), max_iter=None, progress=dataclasses.replace(fresh(), n_falls=1))
+    after = run(solver, batches([0.0]), schedule, max_iter=None, progress=dataclasses.replace(fresh(), n_falls=1))
     assert after.progress.rows()["eta"] == pytest.approx([8e-7])
 
 
@@ -293,9 +312,7 @@ def test_the_kept_epoch_is_the_one_it_ends_with():
 @pytest.mark.parametrize("callbacks", [[], [EarlyStopping("objective")]])
 def test_a_loss_that_is_not_finite_ends_it_at_once(bad, callbacks):
     solver = ScriptedSolver([1.0, bad, 1.0])
-    with pytest.raises(
-        ValueError, match=r"loss became infinite or NaN in epoch 2.*learning rate of 0\.5.*StandardScaler"
-    ):
+    with pytest.raises(DivergedError, match=r"loss became infinite or NaN in epoch 2.*learning rate of 0\.5\."):
         run(solver, batches([0.0]), max_iter=3, callbacks=callbacks)
     assert next(solver.objectives) == 1.0
 
@@ -306,3 +323,153 @@ def test_weights_that_are_not_finite_end_it_with_their_epoch(max_iter):
     with pytest.raises(ValueError, match="weights became infinite or NaN in epoch 1"):
         run(solver, batches([0.0]), max_iter=max_iter)
     assert next(solver.objectives) == 2.0
+
+
+def test_weights_and_objectives_are_those_of_the_model():
+    seen = Recorder(lambda hook, training: training.objective if hook == "on_batch_end" else None)
+    plain, descent = (
+        run(MeanSolver(1), batches([1.0]), max_iter=3, variables=variables, callbacks=callbacks)
+        for variables, callbacks in [(None, []), (Units(), [seen])]
+    )
+    assert descent.weights["w"] == pytest.approx(10 * plain.weights["w"])
+    assert descent.progress.solver == plain.progress.solver
+    for name in ("objective", "loss"):
+        expected = [2 * value + 3 for value in plain.progress.rows()[name]]
+        assert descent.progress.rows()[name] == pytest.approx(expected)
+    assert [value for value in seen.seen if value is not None] == descent.progress.rows()["objective"]
+
+
+def test_the_rates_of_a_schedule_are_those_of_its_progress():
+    descent = run(MeanSolver(1), batches([1.0]), progress=dataclasses.replace(fresh(), rate_scale=0.2), max_iter=2)
+    assert descent.progress.rows()["eta"] == pytest.approx([0.1, 0.1])
+    assert descent.first_eta == pytest.approx(0.1)
+    assert descent.progress.rate_scale == 0.2
+
+
+def test_a_training_that_diverges_begins_again_at_a_tenth_of_the_rate():
+    # w_t = (1 - eta)^t, which overflows at 500, 50 and 5, and converges at 0.5.
+    solver, recorder = MeanSolver(1, start=1.0), Recorder(lambda hook, training: (hook, training.n_epochs))
+    descent = run(solver, batches([0.0]), Constant(500.0), max_iter=99, can_restart=True, callbacks=[recorder])
+    rates = [eta for eta, before in zip(solver.etas, [None, *solver.etas], strict=False) if eta != before]
+    assert rates == pytest.approx([500, 50, 5, 0.5])
+    assert descent.weights["w"] == pytest.approx(0.5**99)
+    history = descent.progress.rows()
+    assert history["objective"] == pytest.approx([1 + 0.5 ** (2 * t + 1) for t in range(99)])
+    assert history["eta"] == pytest.approx([0.5] * 99)
+    assert history["restarts"] == [3] * 99
+    assert descent.progress.n_updates == descent.progress.n_epochs == 99
+    assert descent.progress.rate_scale == pytest.approx(1e-3)
+    assert (descent.first_eta, descent.no_better, descent.error) == (pytest.approx(0.5), False, None)
+    between = [event for event in recorder.seen if event[0] in ("on_train_begin", "on_train_restart", "on_train_end")]
+    assert between == [("on_train_begin", 0), *[("on_train_restart", 0)] * 3, ("on_train_end", 99)]
+    last = len(recorder.seen) - recorder.seen[::-1].index(("on_train_restart", 0))
+    assert recorder.seen[last : last + 3] == [("on_batch_end", 0), ("on_epoch_end", 1), ("on_batch_end", 1)]
+
+
+@pytest.mark.parametrize("can_restart, eta", [(True, "5"), (False, r"5e\+03")])
+def test_a_training_without_a_restart_left_diverges(can_restart, eta):
+    with pytest.raises(DivergedError, match=f"loss grew from 1.5 to .* at a learning rate of {eta}\\."):
+        run(MeanSolver(1, start=1.0), batches([0.0]), Constant(5000.0), can_restart=can_restart)
+
+
+def test_a_partial_fit_has_no_restart():
+    solver = ScriptedSolver([1.0, math.inf])
+    with pytest.raises(DivergedError, match="in epoch 1"):
+        run(solver, batches([0.0, 0.0], 1), max_iter=None, can_restart=True)
+    assert next(solver.objectives, None) is None
+
+
+def test_a_restart_forgets_falls_callbacks_and_the_best_epoch():
+    # Objectives grow at 40 and at 4: the rate falls after two epochs, and the kept epochs are forgotten.
+    class Keeper:
+        kept = []
+
+        def on_epoch_end(self, training):
+            if training.n_epochs == 1 and training.n_restarts < 2:
+                training.keep_best()
+                self.kept.append(training.weights()["w"])
+
+    solver = MeanSolver(1, start=1.0)
+    stopping = EarlyStopping("objective", patience=2, tol=1e-9, restore_best=False)
+    callbacks = [stopping, Keeper()]
+    descent = run(
+        solver, batches([0.0]), Adaptive(40.0, max_falls=1), max_iter=6, can_restart=True, callbacks=callbacks
+    )
+    assert solver.etas[:4] == pytest.approx([40, 40, 40, 8])
+    begin = solver.etas.index(4.0)
+    assert solver.etas[begin : begin + 4] == pytest.approx([4, 4, 4, 0.8])
+    assert Keeper.kept == pytest.approx([-39, -3])
+    assert descent.progress.best is None
+    assert descent.weights["w"] == pytest.approx(0.6**6)
+    assert descent.progress.n_falls == 0
+
+
+@pytest.mark.parametrize("can_restart", [True, False])
+def test_a_training_that_ends_no_better_than_it_began_says_so(can_restart):
+    # w_t = (-1.1)^t; at a tenth of the rate, 0.79^t.
+    descent = run(MeanSolver(1, start=1.0), batches([0.0]), Constant(2.1), max_iter=5, can_restart=can_restart)
+    assert descent.no_better != can_restart
+    assert descent.weights["w"] == pytest.approx(0.79**5 if can_restart else -(1.1**5))
+    assert descent.progress.rows()["eta"] == pytest.approx([0.21 if can_restart else 2.1] * 5)
+    assert descent.progress.n_epochs == descent.progress.n_updates == 5
+    assert descent.first_eta == pytest.approx(0.21 if can_restart else 2.1)
+
+
+def test_a_training_that_is_no_better_after_three_restarts_is_kept():
+    # It grows by a constant whatever the rate is.
+    solver = ScriptedSolver(np.tile([1.0, 2.0, 0.5], 4))
+    descent = run(solver, batches([0.0]), Constant(1.0), max_iter=2, can_restart=True)
+    assert descent.no_better
+    assert descent.progress.rows() == descent.progress.rows() | {"objective": [1.0, 2.0], "restarts": [3, 3]}
+    assert descent.progress.rows()["eta"] == pytest.approx([1e-3, 1e-3])
+    assert descent.weights == {"w": 2}
+
+
+@pytest.mark.parametrize("last, no_better", [(2 + 1e-6, False), (2 + 1e-4, True)])
+def test_a_training_that_begins_at_its_optimum_is_no_worse_by_rounding(last, no_better):
+    assert run(ScriptedSolver([2.0, last, 2.0]), batches([0.0]), max_iter=2).no_better == no_better
+
+
+def test_the_initial_objective_is_that_of_all_rows_and_leaves_no_trace():
+    # The first row has the objective 1 at w = 0, all rows 1 + 25: an end above 1 may be better.
+    seen = []
+
+    class Last:
+        def on_epoch_end(self, training):
+            seen.append(training.progress())
+
+    descent = run(MeanSolver(1), batches([0.0, 10.0], 1, shuffle=True), Constant(0.1), max_iter=2, callbacks=[Last()])
+    rows = descent.progress.rows()["objective"]
+    assert 1 < rows[-1] < 26
+    assert not descent.no_better
+    assert descent.weights == {"w": seen[-1].solver["w"]}
+    generators = (progress.generator() for progress in (descent.progress, seen[-1]))
+    np.testing.assert_array_equal(*(generator.permutation(99) for generator in generators))
+
+
+@pytest.mark.parametrize("options", [{"max_iter": None}, {"max_iter": 1, "is_compared": False}])
+def test_a_partial_fit_and_some_losses_are_not_compared_with_their_beginning(options):
+    solver = MeanSolver(1, start=1.0)
+    descent = run(solver, batches([0.0, 0.0], 1), Constant(2.1), can_restart=True, **options)
+    assert not descent.no_better
+    assert solver.etas == [2.1, 2.1]
+    assert "restarts" not in descent.progress.rows()
+
+
+def test_a_training_that_goes_on_from_a_checkpoint_restarts_from_its_initial_weights():
+    states = []
+
+    class Saved:
+        def on_epoch_end(self, training):
+            states.append(training.progress())
+
+    class Resumed:
+        def on_train_begin(self, training):
+            training.restore(states[1])
+
+    options = {"schedule": Constant(500.0), "max_iter": 99, "can_restart": True}
+    whole = run(MeanSolver(1, start=1.0), batches([0.0]), callbacks=[Saved()], **options)
+    resumed = run(MeanSolver(1, start=1.0), batches([0.0]), callbacks=[Resumed()], **options)
+    assert resumed.weights == whole.weights
+    assert resumed.progress.rows()["objective"] == whole.progress.rows()["objective"]
+    assert resumed.progress.rows()["restarts"] == [3] * 99

@@ -32,11 +32,12 @@ def test_optimal_is_the_heuristic_of_scikit_learn(alpha):
     np.testing.assert_allclose(Optimal(alpha).simulate(50), 1.0 / (alpha * (t0 + np.arange(50))))
 
 
-def test_adaptive_falls_to_a_fifth_until_it_is_too_small():
-    schedule, etas = Adaptive(eta0=1e-4), []
+def test_adaptive_falls_to_a_fifth_as_often_as_it_may():
+    schedule, etas = Adaptive(eta0=1e-4, max_falls=3), []
     while schedule.on_bad_epochs():
         etas.append(schedule(7))
     assert etas == pytest.approx([2e-5, 4e-6, 8e-7])
+    assert not Adaptive(max_falls=0).on_bad_epochs()
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda schedule: pickle.loads(pickle.dumps(schedule))])

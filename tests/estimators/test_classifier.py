@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
@@ -44,7 +45,8 @@ def blobs(n_classes, n=90, seed=0):
 def test_full_batches_follow_gradient_descent_in_numpy(solver, n_classes):
     X, y = blobs(n_classes)
     alpha, eta = 0.1, 0.5
-    model = OrtSGDClassifier(solver=solver, alpha=alpha, eta0=eta, tol=None, max_iter=20).fit(X, y)
+    options = {"solver": solver, "alpha": alpha, "eta0": eta, "standardize": False}
+    model = OrtSGDClassifier(tol=None, max_iter=20, **options).fit(X, y)
     k = 1 if n_classes == 2 else n_classes
     target = y[:, None] if k == 1 else np.eye(k)[y]
     W, b = np.zeros((3, k)), np.zeros(k)
@@ -58,11 +60,13 @@ def test_full_batches_follow_gradient_descent_in_numpy(solver, n_classes):
     np.testing.assert_allclose(model.decision_function(X), (X @ W + b).squeeze(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_limit_is_logistic_regression(n_classes):
+def test_the_limit_is_logistic_regression(n_classes, standardize):
     X, y = blobs(n_classes)
     alpha = 0.02
-    model = OrtSGDClassifier(alpha=alpha, dtype="float64", eta0=1.0, tol=0.0, max_iter=20_000).fit(X, y)
+    options = {"dtype": "float64", "eta0": 1.0, "tol": 0.0, "max_iter": 20_000, "standardize": standardize}
+    model = OrtSGDClassifier(penalty="l2", alpha=alpha, **options).fit(X, y)
     reference = LogisticRegression(C=1 / (alpha * len(X)), tol=1e-10, max_iter=10_000).fit(X, y)
     np.testing.assert_allclose(model.coef_, reference.coef_, rtol=1e-5)
     np.testing.assert_allclose(model.predict_proba(X), reference.predict_proba(X), atol=1e-6)
@@ -121,7 +125,9 @@ def test_log_probabilities_of_extreme_scores_are_finite(n_classes):
 
 def test_training_stays_finite_at_large_scores(solver):
     X, y = blobs(2)
-    model = OrtSGDClassifier(solver=solver, eta0=0.1, penalty=None, max_iter=5, tol=None).fit(1e4 * X, y)
+    options = {"eta0": 0.1, "penalty": None, "max_iter": 5, "tol": None, "standardize": False}
+    with pytest.warns(ConvergenceWarning, match="no better than it began"):
+        model = OrtSGDClassifier(solver=solver, **options).fit(1e4 * X, y)
     assert np.abs(model.decision_function(1e4 * X)).max() > 1e4
     assert np.isfinite(model.loss_curve_).all()
 

@@ -49,7 +49,7 @@ def still(estimator_class, estimator, **parameters):
     return estimator_class(estimator, eta0=1e-12, max_iter=1, tol=None, random_state=0, **parameters)
 
 
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-6), ("float64", 1e-9)])
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-6), ("float64", 1e-9)])
 @pytest.mark.parametrize("model", REGRESSORS, ids=lambda m: type(m).__name__)
 def test_regression_starts_from_the_fitted_weights(model, dtype, tolerance, solver):
     if (solver, dtype) == ("session", "float64"):
@@ -167,9 +167,11 @@ def test_an_onnx_model_is_trained_and_not_changed(solver):
     before = model.SerializeToString()
     trained = still(OrtSGDRegressor, FrozenEstimator(model), solver=solver).fit(X, Y)
     np.testing.assert_allclose(trained.predict(X), fitted.predict(X), rtol=1e-5, atol=1e-5)
-    tuned = OrtSGDRegressor(model, solver=solver, max_iter=100, eta0=0.05, random_state=0)
+    # skl2onnx puts a Cast and a Reshape around the model: it is not standardized.
+    options = {"solver": solver, "max_iter": 100, "eta0": 0.05, "random_state": 0, "standardize": False}
+    tuned = OrtSGDRegressor(model, **options)
     # The same as from the model of scikit-learn.
-    same = OrtSGDRegressor(FrozenEstimator(fitted), solver=solver, max_iter=100, eta0=0.05, random_state=0)
+    same = OrtSGDRegressor(FrozenEstimator(fitted), **options)
     np.testing.assert_allclose(clone(tuned).fit(X, Y).predict(X), same.fit(X, Y).predict(X), rtol=1e-4, atol=1e-4)
     assert model.SerializeToString() == before
     assert model is tuned.estimator
@@ -200,7 +202,7 @@ def test_a_float64_network_of_gemm_and_relu(rng):
     np.testing.assert_allclose(trained.predict(rows), expected, atol=1e-9)
     # One step by hand, from targets that are off by one.
     stepped = OrtSGDRegressor(
-        model, dtype="float64", eta0=0.1, max_iter=1, batch_size=20, penalty=None, tol=None
+        model, dtype="float64", eta0=0.1, max_iter=1, batch_size=20, penalty=None, tol=None, standardize=False
     ).fit(rows, expected - 1)  # fmt: skip
     np.testing.assert_allclose(stepped.weights_["V"], [V - 0.1 * np.maximum(layer, 0).mean(axis=0)], rtol=1e-12)
     np.testing.assert_allclose(stepped.weights_["b"], b - 0.1 * ((layer > 0) * V).mean(axis=0), rtol=1e-12)
@@ -219,7 +221,8 @@ def test_gradients_go_through_weights_as_they_were_before_the_step(first, second
         }}""")
     rows, W, V = rng.normal(size=(20, 2)), np.array([[1, 2], [-1, 1]]), np.array([1, -1])
     hidden = np.tanh(rows @ W)
-    trained = OrtSGDRegressor(model, solver=solver, eta0=0.5, max_iter=1, batch_size=20, penalty=None, tol=None)
+    options = {"max_iter": 1, "batch_size": 20, "penalty": None, "tol": None, "standardize": False}
+    trained = OrtSGDRegressor(model, solver=solver, eta0=0.5, **options)
     weights = trained.fit(rows, hidden @ V - 1).weights_
     np.testing.assert_allclose(weights[second].ravel(), V - 0.5 * hidden.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(weights[first], W - 0.5 * rows.T @ ((1 - hidden**2) * V) / 20, atol=1e-6)
@@ -300,10 +303,10 @@ def test_an_onnx_operator_without_gradient_is_named():
     ],
 )
 def test_all_weights_but_those_named_stay_bit_for_bit(trainable, trained, solver):
-    model = OrtSGDRegressor(
-        MLPRegressor(hidden_layer_sizes=(6, 5)), trainable=trainable, solver=solver, random_state=0, max_iter=3
-    )
-    start = still(OrtSGDRegressor, model.estimator).fit(X, Y).weights_
+    # Initial weights of standardized columns would be others where the first layer is trained.
+    options = {"solver": solver, "standardize": False, "eta0": 0.01, "learning_rate": "constant", "max_iter": 3}
+    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(6, 5)), trainable=trainable, random_state=0, **options)
+    start = still(OrtSGDRegressor, model.estimator, standardize=False).fit(X, Y).weights_
     # Almost nothing is not nothing: the weights that training starts from are those of the same seed.
     after = model.fit(X, Y).weights_
     assert after.keys() == start.keys()

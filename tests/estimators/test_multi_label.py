@@ -45,7 +45,9 @@ def test_full_batch_steps_are_scikit_learns(n_labels, weighted, solver):
     y = Y[:, :n_labels]
     dtype, rtol = ("float32", 1e-4) if solver == "session" else ("float64", 1e-9)
     options = {"sample_weight": RNG.uniform(0.5, 2, 150)} if weighted else {}
-    ours = trained(batch_size=150, max_iter=10, eta0=0.5, alpha=0, solver=solver, dtype=dtype).fit(X, y, **options)
+    ours = trained(
+        batch_size=150, max_iter=10, eta0=0.5, alpha=0, solver=solver, dtype=dtype, standardize=False
+    ).fit(X, y, **options)  # fmt: skip
     theirs = MLPClassifier(
         (6,), activation="tanh", solver="sgd", momentum=0, learning_rate_init=0.5, alpha=0, batch_size=150,
         max_iter=10, tol=0, n_iter_no_change=100, shuffle=False, random_state=0,

@@ -74,6 +74,9 @@ log_loss (score, target) => (loss) {
 }"""
 
 
+STEPS = {"standardize": False, "learning_rate": "constant", "eta0": 0.01}
+
+
 def data(estimator_class, n_outputs, n=100):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 4))
@@ -160,12 +163,17 @@ def test_what_a_constant_model_predicts(loss, expected, atol):
     assert prediction == pytest.approx(expected, abs=atol)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{"standardize": False, "eta0": 0.2, "max_iter": 600}, {"eta0": "auto", "max_iter": 2000}],
+    ids=["as it is", "standardized"],
+)
 @pytest.mark.parametrize("loss, reference", [("poisson", PoissonRegressor), ("gamma", GammaRegressor)])
-def test_the_limit_is_the_generalised_linear_model(loss, reference):
+def test_the_limit_is_the_generalised_linear_model(loss, reference, options):
     X, y = data(OrtSGDRegressor, 1, n=200)
     exact = reference(alpha=0.05, tol=1e-10, max_iter=1000).fit(X, y)
-    model = OrtSGDRegressor(loss=loss, alpha=0.05, eta0=0.2, tol=None, max_iter=600, batch_size=200, dtype="float64")
-    model.fit(X, y)
+    options = {"penalty": "l2", "alpha": 0.05, "tol": None, "batch_size": 200, "dtype": "float64", **options}
+    model = OrtSGDRegressor(loss=loss, **options).fit(X, y)
     np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-6)
     np.testing.assert_allclose(model.intercept_, exact.intercept_, atol=1e-6)
     np.testing.assert_allclose(model.predict(X), exact.predict(X), rtol=1e-6)
@@ -321,13 +329,12 @@ def test_probabilities_follow_the_loss_of_the_fit():
 def test_instances_are_parameters_and_stay_as_they_are():
     X, y = data(OrtSGDRegressor, 1)
     loss, penalty = Quantile(0.25), L1(1e-3)
-    model = OrtSGDRegressor(loss=loss, penalty=penalty, max_iter=3, tol=None, random_state=0)
+    options = {"max_iter": 3, "tol": None, "random_state": 0, **STEPS}
+    model = OrtSGDRegressor(loss=loss, penalty=penalty, **options)
     assert "loss=Quantile(quantile=0.25), max_iter=3" in repr(model) and "penalty=L1(alpha=0.001)" in repr(model)
     other = clone(model).set_params(loss__quantile=0.75, penalty__alpha=0.5)
     assert (loss.quantile, penalty.alpha) == (0.25, 1e-3)
-    by_name = OrtSGDRegressor(
-        loss="quantile", quantile=0.25, penalty="l1", alpha=1e-3, max_iter=3, tol=None, random_state=0
-    )
+    by_name = OrtSGDRegressor(loss="quantile", quantile=0.25, penalty="l1", alpha=1e-3, **options)
     np.testing.assert_array_equal(model.fit(X, y).coef_, by_name.fit(X, y).coef_)
     assert model.loss is loss and model.penalty is penalty
     assert not np.allclose(other.fit(X, y).coef_, model.coef_)
@@ -360,7 +367,8 @@ def test_grid_search_over_a_parameter_of_the_loss():
 def test_squared_error_of_ones_own_is_squared_error(solver, loss, n_outputs, rng):
     X, y = data(OrtSGDRegressor, n_outputs)
     sample_weight = rng.uniform(0.5, 2, len(X))
-    options = {"solver": solver, "batch_size": 15, "max_iter": 10, "tol": None, "random_state": 0}
+    # A loss of one's own has no form in units of y.
+    options = {"solver": solver, "batch_size": 15, "max_iter": 10, "tol": None, "random_state": 0, **STEPS}
     ours = OrtSGDRegressor(loss=loss, **options).fit(X, y, sample_weight=sample_weight)
     theirs = OrtSGDRegressor(loss=SquaredError(), **options).fit(X, y, sample_weight=sample_weight)
     np.testing.assert_allclose(ours.loss_curve_, theirs.loss_curve_, rtol=1e-5)
@@ -371,6 +379,7 @@ def test_squared_error_of_ones_own_is_squared_error(solver, loss, n_outputs, rng
 def test_log_loss_of_ones_own_trains_a_classifier(dtype):
     X, y = data(OrtSGDClassifier, 1)
     options = {"dtype": dtype, "max_iter": 10, "tol": None, "random_state": 0, "penalty": "elasticnet", "alpha": 1e-3}
+    options["eta0"] = 0.1
     ours, theirs = (OrtSGDClassifier(loss=loss, **options).fit(X, y) for loss in (Loss(LOG_LOSS), "log_loss"))
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-4 if dtype == "float32" else 1e-10)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
@@ -416,7 +425,7 @@ def test_an_inverse_link_of_ones_own_is_exported(run_onnx):
     X, y = data(OrtSGDRegressor, 1)
     poisson = PoissonLoss()
     own = Loss(poisson.value_function(1), inverse_link=poisson.inverse_link_function(1))
-    options = {"max_iter": 10, "tol": None, "random_state": 0}
+    options = {"max_iter": 10, "tol": None, "random_state": 0, **STEPS}
     ours, theirs = (OrtSGDRegressor(loss=loss, **options).fit(X, y) for loss in (own, poisson))
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-5)
     exported = run_onnx(ours.onnx_, X=X.astype(np.float32))["variable"].ravel()

@@ -13,10 +13,13 @@ from sklearn.utils.fixes import parse_version
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.descent.optimizers import OPTIMIZERS as OPTIMIZERS_BY_NAME
 from skort.descent.optimizers import Adam, Momentum, Nesterov
+from skort.descent.schedules import Adaptive
 from skort.descent.update import Update
 from skort.solvers import SOLVERS
 
 N_ROWS, BATCH_SIZE, N_EPOCHS = 60, 20, 7
+# The steps of scikit-learn are those of X and y as they are, at a constant rate but where a test says otherwise.
+STEPS = {"standardize": False, "learning_rate": "constant"}
 
 PLAIN = {"solver": "sgd", "momentum": 0.0, "nesterovs_momentum": False}
 OPTIMIZERS = [
@@ -71,9 +74,8 @@ def test_neural_networks_take_the_steps_of_scikit_learn(solver, ours, theirs, n_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         expected.fit(X, y)
-    model = ours(
-        theirs(**network), solver=solver, optimizer=optimizer, alpha=0.2 / BATCH_SIZE, eta0=0.02, tol=None, **shared
-    ).fit(X, y)
+    options = {"solver": solver, "optimizer": optimizer, "alpha": 0.2 / BATCH_SIZE, "eta0": 0.02, **STEPS}
+    model = ours(theirs(**network), tol=None, **options, **shared).fit(X, y)
     assert_close(model.weights_.values(), [*expected.coefs_, *expected.intercepts_])
     assert model.t_ == N_EPOCHS * N_ROWS // BATCH_SIZE
     # Their objective ends with the average of the epoch too, before the updates.
@@ -107,7 +109,7 @@ def test_one_row_a_batch_takes_the_steps_of_scikit_learn(solver, ours, theirs, p
     shared = {"alpha": 0.01, "max_iter": N_EPOCHS, "shuffle": False, "penalty": penalty, "tol": None, **schedule}
     shared |= {"loss": loss, "average": average}
     expected = theirs(**shared).fit(X, y)
-    model = ours(solver=solver, batch_size=1, **shared).fit(X, y)
+    model = ours(solver=solver, batch_size=1, **{"eta0": 0.01, **STEPS, **shared}).fit(X, y)
     assert_close([model.coef_, model.intercept_], [expected.coef_, expected.intercept_])
     assert model.t_ == expected.t_ - 1 == N_EPOCHS * N_ROWS
 
@@ -121,6 +123,8 @@ def test_adaptive_lowers_its_rate_in_the_same_epochs(ours, theirs, rng):
     shared = {"alpha": 0.01, "shuffle": False, "learning_rate": "adaptive", "eta0": 0.02, "tol": 1e-2}
     shared |= {"loss": "squared_error" if ours is OrtSGDRegressor else "log_loss", "n_iter_no_change": 3}
     expected = theirs(**shared).fit(X, y)
-    model = ours(batch_size=1, dtype="float64", **shared).fit(X, y)
+    # Theirs ends at the first rate of 1e-6 or less: 0.02 / 5^7.
+    model = ours(batch_size=1, dtype="float64", **shared, standardize=False)
+    model.set_params(learning_rate=Adaptive(eta0=0.02, max_falls=7)).fit(X, y)
     assert model.n_iter_ == expected.n_iter_
     assert_close([model.coef_, model.intercept_], [expected.coef_, expected.intercept_])

@@ -35,9 +35,8 @@ def test_all_defaults_learn_diabetes(solver, seed):
 def test_full_batches_follow_gradient_descent_in_numpy(solver, learning_rate):
     X, y = problem()
     alpha, eta0, power_t = 0.1, 0.2, 0.5
-    model = OrtSGDRegressor(
-        solver=solver, alpha=alpha, learning_rate=learning_rate, eta0=eta0, power_t=power_t, tol=None, max_iter=30
-    ).fit(X, y)
+    options = {"learning_rate": learning_rate, "eta0": eta0, "power_t": power_t, "standardize": False}
+    model = OrtSGDRegressor(solver=solver, alpha=alpha, tol=None, max_iter=30, **options).fit(X, y)
     w, b = np.zeros(4), 0.0
     losses = []
     for t in range(1, 31):
@@ -54,8 +53,8 @@ def test_full_batches_follow_gradient_descent_in_numpy(solver, learning_rate):
 
 def test_mini_batches_follow_gradient_descent_in_numpy(solver):
     X, y = problem(n=25)
-    model = OrtSGDRegressor(solver=solver, penalty=None, eta0=0.1, batch_size=10, shuffle=False, tol=None, max_iter=3)
-    model.fit(X, y)
+    options = {"penalty": None, "eta0": 0.1, "batch_size": 10, "shuffle": False, "standardize": False}
+    model = OrtSGDRegressor(solver=solver, tol=None, max_iter=3, **options).fit(X, y)
     w, b = np.zeros(4), 0.0
     for _ in range(3):
         for rows in (slice(0, 10), slice(10, 20), slice(20, 25)):
@@ -66,12 +65,13 @@ def test_mini_batches_follow_gradient_descent_in_numpy(solver):
     assert (model.n_iter_, model.t_) == (3, 9)
 
 
+@pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("n_outputs", [None, 1, 3])
-def test_the_limit_is_ridge_regression(n_outputs):
+def test_the_limit_is_ridge_regression(n_outputs, standardize):
     X, y = problem(n_outputs)
     alpha = 0.05
-    options = {"dtype": "float64", "eta0": 0.3, "tol": 0.0, "max_iter": 3000, "random_state": 0}
-    model = OrtSGDRegressor(alpha=alpha, **options).fit(X, y)
+    options = {"dtype": "float64", "eta0": 0.3, "tol": None, "max_iter": 1000, "random_state": 0}
+    model = OrtSGDRegressor(penalty="l2", alpha=alpha, standardize=standardize, **options).fit(X, y)
     # J is a mean over rows and outputs, scikit-learn's objective twice its sum over them.
     ridge = Ridge(alpha=alpha * len(X) * (n_outputs or 1)).fit(X, y)
     np.testing.assert_allclose(model.coef_, ridge.coef_.reshape(model.coef_.shape), rtol=1e-6)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.neural_network import MLPClassifier
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
@@ -125,8 +126,19 @@ def test_others_are_not_plain(y):
 def test_blocks_are_all_rows_in_their_order(n_rows, kind):
     rows = np.random.default_rng(0).normal(size=(n_rows, 2**10)).astype(np.float32)
     parts = list(blocks(kind(rows)))
-    assert [len(part) for part in parts[:-1]] == [2**10] * (len(parts) - 1)
-    np.testing.assert_array_equal(np.concatenate(parts), rows)
+    assert {len(part) for part in parts} <= {2**10, 4}
+    blocked = np.concatenate(parts)
+    np.testing.assert_array_equal(blocked[:n_rows], rows)
+    np.testing.assert_array_equal(blocked[n_rows:], rows[[-1] * (-n_rows % 4)])
+
+
+@pytest.mark.parametrize("inner", [None, MLPClassifier(hidden_layer_sizes=(30, 10))], ids=["linear", "network"])
+def test_a_row_is_predicted_alone_as_among_others(inner):
+    many = np.random.default_rng(1).normal(size=(30, 7))
+    model = OrtSGDClassifier(inner, max_iter=5, tol=None).fit(many, many[:, 0] > 0)
+    scores = model.decision_function(many)
+    for n in (1, 2, 3, 5, 29):
+        np.testing.assert_array_equal(model.decision_function(many[-n:]), scores[-n:])
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])

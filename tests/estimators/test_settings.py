@@ -30,7 +30,9 @@ def data(rng):
 
 
 def fitted(data, **parameters):
-    return OrtSGDRegressor(batch_size=10, max_iter=3, tol=None, random_state=0, **parameters).fit(*data)
+    # The rate of an instance is a number, as this one.
+    options = {"learning_rate": "constant", "eta0": 0.01, **parameters}
+    return OrtSGDRegressor(batch_size=10, max_iter=3, tol=None, random_state=0, **options).fit(*data)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,7 @@ def test_grid_search_reaches_into_components(data):
 
 
 def test_fit_leaves_the_callers_instance_as_it_was(data):
-    schedule = Adaptive(eta0=0.1)
+    schedule = Adaptive(eta0=0.1, max_falls=8)
     model = OrtSGDRegressor(learning_rate=schedule, tol=10.0, n_iter_no_change=1, batch_size=10).fit(*data)
     # One good epoch, then one at each rate down to 0.1 / 5^8 = 2.6e-7.
     assert model.n_iter_ == 10

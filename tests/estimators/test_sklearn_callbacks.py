@@ -62,7 +62,7 @@ def test_a_callback_may_stop_the_training():
 @pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
 def test_a_fit_that_fails_ends_the_callbacks(bad):
     watch = Watch()
-    model = short(OrtSGDRegressor).set_callbacks(watch)
+    model = short(OrtSGDRegressor, eta0=0.01, standardize=False).set_callbacks(watch)
     with pytest.raises(ValueError):
         model.fit(bad, Y)
     assert watch.set_up == 0

@@ -216,6 +216,14 @@ EXACT = {
     "TweedieRegressor, 3": (TweedieRegressor(power=3, alpha=0.5, **GLM), "positive"),
 }
 
+if HAS_PENALTY:  # since scikit-learn 1.8, liblinear's LogisticRegression takes two classes only
+    LIBLINEAR = {"solver": "liblinear", "intercept_scaling": 2.5}
+    EXACT |= {
+        "liblinear, three classes": (logistic(**LIBLINEAR), "three classes"),
+        "liblinear, three classes, class_weight": (logistic(class_weight=THREE, **LIBLINEAR), "three classes"),
+        "liblinear, three classes, l1": (logistic(1.0, class_weight="balanced", **LIBLINEAR), "three classes"),
+    }
+
 
 def relative_subgradient(model, kind, factor=1.0):
     own, coef, intercept, case = case_of(model, kind)

@@ -46,7 +46,7 @@ def test_what_is_asked_for_is_what_is_used(solver):
 
 @needs_agent
 def test_an_optimizer_without_onnx_needs_the_agent():
-    options = {"optimizer": OwnOptimizer(), "max_iter": 3, "tol": None, "random_state": 0}
+    options = {"optimizer": OwnOptimizer(), "eta0": 0.01, "max_iter": 3, "tol": None, "random_state": 0}
     own = OrtSGDRegressor(**options).fit(X, y)
     assert own.solver_ == "agent"
     sgd = OrtSGDRegressor(**options | {"optimizer": "sgd"}).fit(X, y)
@@ -125,7 +125,7 @@ branches (float[n, 3] X) => (float[n, 1] score)
 @pytest.mark.parametrize("given, chosen", [(X, X), (-X, -2 * X)])
 def test_control_flow_before_the_weights_trains(given, chosen, solver):
     options = {"solver": solver, "max_iter": 20, "tol": None, "batch_size": 40, "eta0": 0.05, "penalty": None}
-    model = OrtSGDRegressor(BRANCHES, **options).fit(given, y)
+    model = OrtSGDRegressor(BRANCHES, standardize=False, **options).fit(given, y)
     w = np.array([0.1, 0.2, 0.3])
     for _ in range(20):
         w = w - 0.05 * chosen.T @ (chosen @ w - y) / 40

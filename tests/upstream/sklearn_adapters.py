@@ -42,9 +42,11 @@ class Adapter(BaseEstimator):
 
     _skort = None
 
-    def _configured(self, n_rows=1):
+    def _configured(self, X=((),)):
         """Return the skort estimator with the parameters of this one: the fitted one, where there is one."""
-        parameters = {"dtype": "float64", **self._skort_parameters(n_rows)}
+        # scikit-learn trains float32 in float32, all else in float64.
+        dtype = "float32" if getattr(X, "dtype", None) == np.float32 else "float64"
+        parameters = {"dtype": dtype, **self._skort_parameters(np.shape(X)[0])}
         return self._skort_class(**parameters) if self._skort is None else self._skort.set_params(**parameters)
 
     def _of_skort(self, name):
@@ -56,11 +58,11 @@ class Adapter(BaseEstimator):
         return self._of_skort(name)
 
     def fit(self, X, y, **kwargs):
-        self._skort = self._configured(np.shape(X)[0]).fit(X, y, **kwargs)
+        self._skort = self._configured(X).fit(X, y, **kwargs)
         return self
 
     def partial_fit(self, X, y, **kwargs):
-        self._skort = self._configured(np.shape(X)[0]).partial_fit(X, y, **kwargs)
+        self._skort = self._configured(X).partial_fit(X, y, **kwargs)
         return self
 
 
