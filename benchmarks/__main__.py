@@ -49,8 +49,10 @@ def measure(*, quick=False, only="", repeats=5):
                 races.append(run(race, repeats, name))
                 _say(race_table(races[-1]))
     with threads():
-        profiles = step_profiles(quick=quick, only=only)
-        figures, growing = ([], None) if only else (all_figures(quick=quick), growth(quick=quick))
+        profiles = step_profiles(quick=quick, only=only, repeats=repeats)
+        figures, growing = [], None
+        if not only:
+            figures, growing = all_figures(quick=quick, n_processes=1 if quick else repeats), growth(quick=quick)
     _say(compilation_table(races))
     _say(profile_table(profiles))
     if growing:

@@ -24,12 +24,15 @@ class Case:
         Number of rows -> Problem.
     n_rows, n_quick : int
         Numbers of rows, the second one for a quick look.
+    all_cores : bool, default=False
+        Whether it is measured on all cores, too.
     """
 
     name: str
     make: Callable[..., Problem]
     n_rows: int
     n_quick: int
+    all_cores: bool = False
 
     def race(self, *, quick=False, n_jobs=None):
         """Return the contenders' race."""
@@ -50,12 +53,15 @@ class Prediction:
     ----------
     name : str
     n_rows, n_calls, n_quick_calls : int
+    all_cores : bool, default=False
+        As for `Case`.
     """
 
     name: str
     n_rows: int
     n_calls: int
     n_quick_calls: int
+    all_cores: bool = False
 
     def race(self, *, quick=False, n_jobs=None):
         """Return the contenders' race."""
@@ -128,12 +134,13 @@ CASES = [
         partial(blobs, n_features=784, n_classes=10, hidden=(100,), batch_size=200, n_epochs=1, eta=0.1),
         n_rows=70_000,
         n_quick=5000,
+        all_cores=True,
     ),
 ]
 
 PREDICTIONS = [
     Prediction("predict of MLP 100-100-1, 1 row", 1, 2000, 200),
-    Prediction("predict of MLP 100-100-1, 100,000 rows", 100_000, 5, 1),
+    Prediction("predict of MLP 100-100-1, 100,000 rows", 100_000, 5, 1, all_cores=True),
 ]
 
 OTHERS = [
@@ -146,8 +153,11 @@ OTHERS = [
 ]
 
 
-def all_races(*, only="", **options):
+def all_races(*, only="", quick=False, n_jobs=None):
     """Yield the races whose names contain a text, each made when its turn comes."""
-    for case in [*CASES, *PREDICTIONS, *OTHERS]:
+    cases = [*CASES, *PREDICTIONS, *OTHERS]
+    if n_jobs is not None:
+        cases = [case for case in [*CASES, *PREDICTIONS] if case.all_cores]
+    for case in cases:
         if only in case.name:
-            yield case.race(**options)
+            yield case.race(quick=quick, n_jobs=n_jobs)

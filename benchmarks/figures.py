@@ -62,9 +62,8 @@ class Growth:
     limit: float = 1.25
 
 
-def all_figures(*, quick=False):
-    """Return the figures; memory on Linux only."""
-    n_processes = 1 if quick else 5
+def all_figures(*, quick=False, n_processes=5):
+    """Return the figures, each measured by some processes; memory on Linux only."""
     figures = [*_first_fit(n_processes), *_import_times(n_processes)]
     return figures + (_memory(10**5 if quick else 10**6, n_processes) if sys.platform == "linux" else [])
 

@@ -38,9 +38,8 @@ def jax_version():
 
 
 def _end(process, folder):
-    process.stdin.close()
-    process.wait()
-    process.stdout.close()
+    # Closes its input, at which it ends, and waits.
+    process.communicate()
     folder.cleanup()
 
 

@@ -121,7 +121,7 @@ def summary_table(races):
     rows = []
     for short, outcome in chosen:
         ours = main_contender(outcome)
-        cells = [f"{outcome.ratio(peer, ours):.2g} x" if peer in outcome.milliseconds else "" for peer in peers]
+        cells = [_ratio_cell(outcome, peer, ours) if peer in outcome.milliseconds else "" for peer in peers]
         rows.append([short, f"{outcome.median(ours):.2g} ms / {outcome.unit}", *cells])
     return _table(["training", "skort", *peers], rows)
 

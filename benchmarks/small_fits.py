@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.linear_model import SGDRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPRegressor
@@ -41,8 +42,8 @@ def models(hidden, n_epochs, batch_size, solver="auto"):
     options = {"learning_rate": "constant", "eta0": 0.01, "tol": None, "max_iter": n_epochs, "random_state": 0}
     inner, theirs = None, SGDRegressor(**options)
     if hidden:
-        inner = theirs = MLPRegressor(
-            hidden_layer_sizes=hidden,
+        inner = MLPRegressor(hidden_layer_sizes=hidden)
+        theirs = clone(inner).set_params(
             solver="sgd",
             momentum=0,
             learning_rate_init=0.01,

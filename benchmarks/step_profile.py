@@ -166,9 +166,8 @@ def profile_cells(profiles):
     return header, rows
 
 
-def step_profiles(*, quick=False, only=""):
+def step_profiles(*, quick=False, only="", repeats=5):
     """Return the profiles of the neural networks among the cases whose names contain a text."""
     cases = [case for case in CASES if only in case.name]
     problems = {case.name: case.make(case.n_quick if quick else case.n_rows) for case in cases}
-    n = 2 if quick else 5
-    return [profile(name, problem, n) for name, problem in problems.items() if not problem.is_linear]
+    return [profile(name, problem, repeats) for name, problem in problems.items() if not problem.is_linear]
