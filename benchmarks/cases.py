@@ -100,7 +100,7 @@ CASES = [
         n_quick=10_000,
     ),
     Case(
-        "The gallery of onnxcustom, regression: 1000 x 100, hidden layers (50, 10), batches of 15, 100 epochs",
+        "MLP 100-50-10-1, batches of 15, as in the gallery of onnxcustom",
         partial(regression, eta=0.005, **_GALLERY),
         n_rows=1000,
         n_quick=240,

@@ -47,7 +47,7 @@ RATIOS = {
             COMPILED: {"graph": 1},
         }
         | _FLOORS,
-        "The gallery of onnxcustom, regression: 1000 x 100, hidden layers (50, 10), batches of 15, 100 epochs": _GALLERY,
+        "MLP 100-50-10-1, batches of 15, as in the gallery of onnxcustom": _GALLERY,
         "The same as a classification with Nesterov's momentum 0.9": _GALLERY,
         "Linear regression, 100,000 x 100, to the loss where SGDRegressor stops": _LINEAR,
         "Logistic regression, 100,000 x 100, to the loss where SGDClassifier stops": _LINEAR,

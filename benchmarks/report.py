@@ -38,8 +38,8 @@ On one thread: the time of skort, with `solver="graph"` where there is a choice,
 - A peer is left out where it has nothing to compare, as torch has no grid search.
 - JAX compiles the whole epoch for each shape of the data and each model. "{compiled}" leaves that time out, as in
   a long training; "{counted}" counts it, as in a program that trains once.
-- The gain over others is largest where a step is small, as skort runs one compiled graph per step. With large matrix
-  products all spend their time in the same kind of products.
+- Against loops of Python the gain is largest where a step is small: skort runs one graph a step. JAX runs one program
+  an epoch. With large matrix products all spend most of their time in these.
 - Ratios depend on the machine, above all on how fast the matrix products of each library are there. The section
   "Where the time of a step goes" has what depends on it least.
 
