@@ -138,4 +138,12 @@ def _rate(settings: Settings, variables: Variables, score_graph, X, sample_weigh
     # A loss without a bound is taken for one whose second derivative is one.
     curvature = getattr(loss, "curvature", lambda n: None)(n_outputs) or 1.0
     curvature *= loss.weight_scale(n_outputs)
-    return 1.0 / (gain * curvature * smoothness(X, sample_weight, settings.batch_size, variables.standardization))
+    curvature *= smoothness(X, sample_weight, settings.batch_size, variables.standardization)
+    return 1.0 / (gain * (curvature + _of_penalty(variables.penalty, score_graph.coefficients, curvature)))
+
+
+def _of_penalty(penalty, names, most):
+    """Return the largest second derivative of a penalty that is not above `most`: stiffer steps are implicit."""
+    strengths = {} if penalty is None else penalty.strengths(names)
+    l2 = np.concatenate([np.zeros(1), *(np.ravel(strength.l2) for strength in strengths.values())])
+    return float(np.max(l2[l2 <= most]))

@@ -117,7 +117,8 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
         Training ends where the loss of an epoch was above the best loss minus `tol` for `n_iter_no_change` epochs in a
         row (learning rate "adaptive": where it can no longer fall). None: after `max_iter` epochs.
     n_iter_no_change : int or inf, default=3
-        See `tol`. `numpy.inf`: `tol` ends no training.
+        See `tol`. `numpy.inf`: `tol` ends no training. With `eta0="auto"` a linear model has at least as many epochs as
+        30 updates take, and momentum twice the updates that a gradient counts in.
     early_stopping : bool, default=False
         Whether the score of a validation set takes the place of the loss, and the weights of its best epoch are
         restored. It is `X_val`, `y_val` of `fit`, or a random part of the rows, which is not trained on.
