@@ -38,7 +38,9 @@ class _Weights:
     def multiply(self, name, factor):
         """Multiply a weight, if there is one."""
         if name in self:
-            self._changed[name] = self.exact(name) * factor
+            # A weight that is nearly zero may become zero.
+            with np.errstate(under="ignore"):
+                self._changed[name] = self.exact(name) * factor
 
     def add(self, name, values):
         """Add to a vector, if there is one."""
@@ -47,7 +49,8 @@ class _Weights:
 
     def arrays(self):
         """Return all weights, each in its own dtype."""
-        return self._weights | {n: w.astype(self._weights[n].dtype) for n, w in self._changed.items()}
+        with np.errstate(under="ignore"):
+            return self._weights | {n: w.astype(self._weights[n].dtype) for n, w in self._changed.items()}
 
 
 @dataclass(frozen=True, eq=False)
