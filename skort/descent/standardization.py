@@ -6,7 +6,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-__all__ = ["Standardization", "largest_norm", "moments", "robust_moments", "smoothness", "usable_scale"]
+__all__ = [
+    "Standardization",
+    "largest_norm",
+    "moments",
+    "relative_weights",
+    "robust_moments",
+    "smoothness",
+    "usable_scale",
+]
 
 # Statistics of more values than this are those of evenly spaced blocks of rows.
 _MANY_VALUES, _N_BLOCKS = 2**24, 256
@@ -220,7 +228,7 @@ def smoothness(X: Any, sample_weight: np.ndarray | None, batch_size: int, used: 
     ----------
     .. [1] Gower, R. M. et al., SGD: general analysis and improved rates, ICML 2019, arXiv:1901.09401, proposition 3.8.
     """
-    shares = None if sample_weight is None else sample_weight / sample_weight[sample_weight > 0].mean()
+    shares = relative_weights(sample_weight)
     n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
     b = min(batch_size, n)
     largest = _largest_eigenvalue(_some_rows(X, shares, used))
@@ -228,6 +236,11 @@ def smoothness(X: Any, sample_weight: np.ndarray | None, batch_size: int, used: 
         return largest
     norm = largest_norm(X, shares, used) if b < n else 0.0
     return (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
+
+
+def relative_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
+    """Return sample weights relative to the mean of those that are not zero; None for None."""
+    return None if sample_weight is None else sample_weight / sample_weight[sample_weight > 0].mean()
 
 
 def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization | None) -> float:
