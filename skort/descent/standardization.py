@@ -59,14 +59,17 @@ class Standardization:
     target_scale: float
     is_offset: bool = False
 
-    def with_new_scales(self, X: Any, target: np.ndarray, sample_weight: np.ndarray | None) -> "Standardization":
+    def with_new_scales(
+        self, X: Any, target: np.ndarray | None, sample_weight: np.ndarray | None
+    ) -> "Standardization":
         """
         Return the standardization after more rows: a column that had no spread gets a scale; itself without any.
 
         Parameters
         ----------
         X : ndarray or CSR matrix of shape (n_samples, n_features)
-        target : ndarray of shape (n_samples, n_outputs)
+        target : ndarray of shape (n_samples, n_outputs) or None
+            None: its scale stays, as that of a loss with a log link, which is a mean.
         sample_weight : ndarray of shape (n_samples,) or None
         """
         changed: dict[str, Any] = {}
@@ -74,7 +77,7 @@ class Standardization:
             distance = np.where(self.scale == 1.0, _distance(X, self.mean, sample_weight), self.scale)
             scale = usable_scale(distance, X.dtype)
             changed |= {} if np.array_equal(scale, self.scale) else {"scale": scale}
-        if self.target_mean is not None and self.target_mean.any() and self.target_scale == 1.0:
+        if target is not None and self.target_mean is not None and self.target_scale == 1.0:
             distance = _distance(target, self.target_mean, sample_weight)
             target_scale = float(usable_scale(np.sqrt(np.mean(np.square(distance))), target.dtype))
             changed |= {"target_scale": target_scale} if target_scale != 1.0 else {}

@@ -96,7 +96,8 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
     used = progress.standardization
     if used is not None:
         _check_loss(settings.loss, score_graph.n_outputs, used)
-        renewed = used.with_new_scales(X, target, sample_weight)
+        has_link = settings.loss.inverse_link_function(score_graph.n_outputs) is not None
+        renewed = used.with_new_scales(X, None if has_link else target, sample_weight)
         if renewed is not used:
             before, after = (settings.variables(score_graph, each) for each in (used, renewed))
             solver = progress.solver and rescaled_state(progress.solver, fitted.trained_weights, before, after)
