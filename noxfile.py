@@ -35,7 +35,7 @@ def quickstart(session):
     run_readme_command(session, "pip install . &&")
     # The extra `bench` without torch, which only tests and comparisons with it need.
     # Together with skort: newer packages take a numpy that onnxruntime-training does not.
-    session.install(".[tables]", "threadpoolctl>=3.1")
+    session.install(".[tables]", "jax>=0.4.30", "threadpoolctl>=3.1")
     session.run("python", "-m", "benchmarks", "--quick")
     session.run("python", "benchmarks/solvers.py")
     session.run("python", "-m", "benchmarks.defaults", "--quick")

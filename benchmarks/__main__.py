@@ -1,8 +1,12 @@
-"""Run all benchmarks: `python -m benchmarks`, or a quick look at them: `python -m benchmarks --quick`."""
+"""
+Run all benchmarks: `python -m benchmarks`, or a quick look at them: `python -m benchmarks --quick`.
+
+JAX is run by the Python that the environment variable JAX_PYTHON names, if it is not installed next to skort.
+"""
 
 import argparse
-import dataclasses
 import importlib.util
+import sys
 import warnings
 from pathlib import Path
 
@@ -10,107 +14,101 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.cases import all_races
 from benchmarks.figures import all_figures, growth
-from benchmarks.report import (
-    LOSS_TOLERANCE,
-    Outcome,
-    figures_table,
-    growth_table,
-    machine,
-    plot_growth,
-    plot_races,
-    profile_table,
-    race_table,
-)
+from benchmarks.goals import goals
+from benchmarks.machine import machine
+from benchmarks.races import ALL_CORES, ONE_THREAD, run
+from benchmarks.report import compilation_table, figures_table, growth_table, page, profile_table, race_table
+from benchmarks.results import Results, load, save
 from benchmarks.step_profile import step_profiles
-from benchmarks.timing import in_turn, threads
+from benchmarks.timing import threads
 
 HERE = Path(__file__).parent
 
-PAGE = """\
-# Speed
 
-Written by `python -m benchmarks`; `python -m benchmarks --quick` is a quick look at smaller sizes.
-
-{machine}
-
-All contenders of a table ran in one process, in turn, {repeats} times after a first run that was not measured: medians
-and ranges of a whole `fit`, divided by its epochs. All start from the same weights and make the same updates in float32
-on the same batches (scikit-learn's neural networks draw another order from the second epoch on, its linear models stop
-by themselves). `numpy` is a loop by hand over BLAS, in place: the floor. A column `/ graph` is the time of that
-contender over the time of `solver="graph"`, and the goal; where the floor has a goal, the other way round. A time does
-not count where the loss at the end is worse by more than {tolerance:.0%}.
-
-{tables}
-
-## Where the time of a step goes
-
-One thread, solver "graph": the step inside a whole `fit` (with the check of X, the gathering of rows and, in the last
-case, all that a fit costs once), the run of its graph as `training_graphs` gives it, which takes the vector of weights
-apart first, and the matrix products of the graph alone. The last column is how many times as long as those products a
-step of scikit-learn takes: with the matrix products of ONNX Runtime, no solver can be faster than that.
-
-{profiles}
-
-## Fixed costs and memory
-
-{figures}
-
-## Growth
-
-Nanoseconds per row and epoch of a linear model with 20 features, batches of 200; more than 1,000,000 rows are read from
-a memory map.
-
-{growth}
-"""
+def _say(lines):
+    print("\n".join([*lines, ""]), flush=True)
 
 
-def run(race, repeats):
-    """Return what a race ends with; its lines are printed."""
-    times, results = in_turn(race.contenders, repeats)
-    milliseconds = {name: [1e3 * t / race.n_units for t in values] for name, values in times.items()}
-    losses = {name: race.loss(result) for name, result in results.items()}
-    outcome = Outcome(dataclasses.replace(race, contenders={}, loss=None), milliseconds, losses)
-    print("\n".join([*race_table(outcome), ""]), flush=True)
-    return outcome
+def measure(*, quick=False, only="", repeats=5):
+    """
+    Return the results; tables are printed.
 
-
-def main(*, quick, output):
-    repeats = 3 if quick else 5
-    tables, outcomes = [], []
-    for n_jobs in (None, -1):
+    Parameters
+    ----------
+    quick : bool, default=False
+        Whether with fewer rows.
+    only : str, default=""
+        Races whose names contain it; if it is given, figures of skort alone are left out.
+    repeats : int, default=5
+    """
+    races = []
+    for name, n_jobs in ((ONE_THREAD, None), (ALL_CORES, -1)):
         with threads(n_jobs):
-            raced = [run(race, repeats) for race in all_races(quick=quick, n_jobs=n_jobs)]
-        tables.append("## One thread" if n_jobs is None else "## All cores")
-        tables += ["\n".join(race_table(outcome)) for outcome in raced]
-        outcomes.append(raced)
+            _say([f"## {name}"])
+            for race in all_races(quick=quick, n_jobs=n_jobs, only=only):
+                races.append(run(race, repeats, name))
+                _say(race_table(races[-1]))
     with threads():
-        figures, growing = all_figures(quick=quick), growth(quick=quick)
-        profiles = step_profiles(quick=quick)
-    lines = {
-        "machine": machine(),
-        "profiles": profile_table(profiles),
-        "figures": figures_table(figures),
-        "growth": growth_table(growing),
-    }
-    print("\n".join([*lines["profiles"], "", *lines["figures"], "", *lines["growth"], "", *lines["machine"]]))
+        profiles = step_profiles(quick=quick, only=only, repeats=repeats)
+        figures, growing = [], None
+        if not only:
+            figures, growing = all_figures(quick=quick, n_processes=1 if quick else repeats), growth(quick=quick)
+    _say(compilation_table(races))
+    _say(profile_table(profiles))
+    if growing:
+        _say(figures_table(figures))
+        _say(growth_table(growing))
+    _say(machine())
+    return Results(machine(), repeats, races, profiles, figures, growing)
+
+
+def write(results, folder):
+    """Write the page and, with matplotlib, its plots."""
+    (folder / "RESULTS.md").write_text(page(results))
+    if importlib.util.find_spec("matplotlib"):
+        from benchmarks.plots import plot_growth, plot_ratios
+
+        plot_ratios(results, folder / "speed.png")
+        if results.growth is not None:
+            plot_growth(results.growth, folder / "growth.png")
+
+
+def missed(results):
+    """Print the goals; return whether one is missed."""
+    reached = True
+    for goal, is_reached in goals(results):
+        print(f"goal {'reached' if is_reached else 'MISSED'}: {goal}")
+        reached &= is_reached
+    return not reached
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.strip().splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer rows, three minutes; writes nothing by default")
+    parser.add_argument("--only", default="", metavar="TEXT", help="races whose names contain it; writes nothing")
+    parser.add_argument("--growth", action="store_true", help="print the growth with the number of rows only")
+    parser.add_argument("--goals", action="store_true", help="end with 1 where a goal is missed")
+    parser.add_argument("--repeats", type=int, help="measured runs of each contender; default: 5, quick: 2")
+    parser.add_argument("--output", type=Path, help="folder of results.json, the page and plots; default: benchmarks/")
+    parser.add_argument("--measured", type=Path, metavar="FILE", help="take the results from a file; measure nothing")
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    if options.growth:
+        with threads():
+            _say(growth_table(growth(quick=options.quick)))
+        return 0
+    is_part = options.quick or options.only
+    output = options.output or (None if is_part else HERE)
+    if options.measured:
+        results = load(options.measured)
+    else:
+        repeats = options.repeats or (2 if options.quick else 5)
+        results = measure(quick=options.quick, only=options.only, repeats=repeats)
     if output is not None:
-        texts = {name: "\n".join(value) for name, value in lines.items()}
-        page = PAGE.format(tables="\n\n".join(tables), repeats=repeats, tolerance=LOSS_TOLERANCE, **texts)
-        (output / "RESULTS.md").write_text(page)
-        if importlib.util.find_spec("matplotlib"):
-            plot_races(outcomes[0], output / "speed.png")
-            plot_growth(growing, output / "growth.png")
+        save(results, output / "results.json")
+        write(results, output)
+    return int(options.goals and missed(results))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, two minutes; writes nothing by default")
-    parser.add_argument("--growth", action="store_true", help="print the growth with the number of rows only")
-    parser.add_argument("--output", type=Path, help="folder of RESULTS.md and its plots; default: benchmarks/")
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    if arguments.growth:
-        with threads():
-            print("\n".join(growth_table(growth(quick=arguments.quick))))
-        parser.exit()
-    main(quick=arguments.quick, output=arguments.output or (None if arguments.quick else HERE))
+    sys.exit(main())

@@ -6,6 +6,7 @@ from functools import partial
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
+from benchmarks.jax_process import jax_contenders, jax_version
 from benchmarks.numpy_loop import raw_score, train
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.solvers import available_solvers
@@ -23,7 +24,8 @@ _NEEDS = {"torch": "torch", "skorch": "skorch"}
 
 def missing_peers():
     """Return the names of the peers that are not installed."""
-    return [name for name, package in _NEEDS.items() if importlib.util.find_spec(package) is None]
+    missing = [name for name, package in _NEEDS.items() if importlib.util.find_spec(package) is None]
+    return missing if jax_version() else [*missing, "JAX"]
 
 
 def contenders(problem, n_jobs=None):
@@ -32,7 +34,7 @@ def contenders(problem, n_jobs=None):
     solvers = [solver for solver in SOLVERS if solver != "session" or not problem.momentum]
     ours = {solver: partial(_train_skort, solver, n_jobs) for solver in solvers}
     peers = {name: run for name, run in _PEERS.items() if name not in missing_peers()}
-    return {name: partial(run, problem) for name, run in {**ours, **peers}.items()}
+    return {name: partial(run, problem) for name, run in {**ours, **peers}.items()} | jax_contenders(problem, n_jobs)
 
 
 def estimator(problem, solver, n_jobs=None):
@@ -49,11 +51,9 @@ def estimator(problem, solver, n_jobs=None):
 
 
 def scikit_learn_model(problem):
-    """Return scikit-learn's unfitted model; a linear one trains in its own way, until it stops."""
-    if problem.is_linear and problem.is_classifier:
-        return SGDClassifier(loss="log_loss", penalty=None, random_state=problem.seed)
+    """Return scikit-learn's unfitted model."""
     if problem.is_linear:
-        return SGDRegressor(penalty=None, random_state=problem.seed)
+        return _scikit_learn_linear_model(problem)
     cls = MLPClassifier if problem.is_classifier else MLPRegressor
     return cls(
         hidden_layer_sizes=problem.model.hidden_layer_sizes,
@@ -67,6 +67,13 @@ def scikit_learn_model(problem):
         n_iter_no_change=problem.n_epochs,
         random_state=problem.seed,
     )
+
+
+def _scikit_learn_linear_model(problem):
+    options = {"penalty": None, "random_state": problem.seed}
+    if not problem.is_own_way:
+        options |= {"learning_rate": "constant", "eta0": problem.eta, "max_iter": problem.n_epochs, "tol": None}
+    return SGDClassifier(loss="log_loss", **options) if problem.is_classifier else SGDRegressor(**options)
 
 
 def _train_skort(solver, n_jobs, problem):

@@ -52,6 +52,16 @@ class Problem:
         return isinstance(self.model, (LinearRegression, LogisticRegression))
 
     @property
+    def n_steps(self):
+        """Number of updates of a training."""
+        return self.n_epochs * -(-len(self.X) // self.batch_size)
+
+    @property
+    def is_own_way(self):
+        """Whether scikit-learn's model trains in its own way, row by row, until it stops."""
+        return self.is_linear and self.batch_size > 1
+
+    @property
     def n_outputs(self):
         n_classes = self.y.max() + 1 if self.is_classifier else 1
         return n_classes if n_classes > 2 else 1

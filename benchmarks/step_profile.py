@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 from benchmarks.cases import CASES
 from benchmarks.contenders import estimator, scikit_learn_model
+from benchmarks.jax_process import COMPILED, jax_contenders
 from benchmarks.timing import in_turn
 from skort.runtime.installed import load
 from skort.runtime.sessions import inference_session, session_options
@@ -44,6 +45,8 @@ class StepProfile:
         The speed of the matrix products, in 10^9 floating-point operations per second.
     peer : float
         A step of scikit-learn.
+    jax : float or None, default=None
+        A step of JAX, if it is installed.
     """
 
     name: str
@@ -53,6 +56,7 @@ class StepProfile:
     n_nodes: int
     gigaflops: float
     peer: float
+    jax: float | None = None
 
 
 def profile(name, problem, repeats=5):
@@ -68,8 +72,11 @@ def profile(name, problem, repeats=5):
         "products": partial(_runner(alone), n_runs),
         "peer": lambda: scikit_learn_model(problem).fit(problem.X, problem.y),
     }
+    peers = jax_contenders(problem)
+    if COMPILED in peers:
+        contenders["jax"] = peers[COMPILED]
     times, _ = in_turn(contenders, repeats)
-    of = {"step": n_steps, "run": n_runs, "products": n_runs, "peer": n_steps}
+    of = {"step": n_steps, "run": n_runs, "products": n_runs, "peer": n_steps, "jax": n_steps}
     microseconds = {what: 1e6 * statistics.median(values) / of[what] for what, values in times.items()}
     gigaflops = 1e-3 * flops / microseconds["products"]
     return StepProfile(name, **microseconds, n_nodes=len(graph.graph.node), gigaflops=gigaflops)
@@ -147,23 +154,23 @@ def _runner(model):
 
 def profile_cells(profiles):
     """Return a header, and the profiles as rows of text."""
-    header = ["case", "us / step", "its graph", "matrix products alone", "nodes", "GFLOP/s", "scikit-learn / products"]
+    header = ["training", "us / step", "its graph", "products", "GFLOP/s", "step / products", "scikit-learn's", "JAX's"]
     rows = [
         [
             p.name,
             f"{p.step:.1f}",
-            f"{p.run:.1f}",
-            f"{p.products:.1f} ({p.products / p.step:.0%})",
-            str(p.n_nodes),
+            f"{p.run:.1f} ({p.n_nodes} nodes)",
+            f"{p.products:.1f}",
             f"{p.gigaflops:.0f}",
-            f"{p.peer / p.products:.1f}",
+            *("" if step is None else f"{step / p.products:.1f}" for step in (p.step, p.peer, p.jax)),
         ]
         for p in profiles
     ]
     return header, rows
 
 
-def step_profiles(*, quick=False):
-    """Return the profiles of the neural networks among the cases."""
-    problems = {case.name: case.make(case.n_quick if quick else case.n_rows) for case in CASES}
-    return [profile(name, problem) for name, problem in problems.items() if not problem.is_linear]
+def step_profiles(*, quick=False, only="", repeats=5):
+    """Return the profiles of the neural networks among the cases whose names contain a text."""
+    cases = [case for case in CASES if only in case.name]
+    problems = {case.name: case.make(case.n_quick if quick else case.n_rows) for case in cases}
+    return [profile(name, problem, repeats) for name, problem in problems.items() if not problem.is_linear]

@@ -1,7 +1,6 @@
 """What has parameters as scikit-learn's estimators have them: estimators, losses, penalties, optimizers, schedules."""
 
-import functools
-from collections.abc import Hashable
+import weakref
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -9,6 +8,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 
 __all__ = ["Component"]
 
+_NAMES: weakref.WeakKeyDictionary[type, list[str]] = weakref.WeakKeyDictionary()
 _PLAIN = (str, int, float, bool, type(None))
 # Class, name of a parameter and value: many fits have the same ones.
 _PASSED: set[tuple[Any, ...]] = set()
@@ -26,7 +26,9 @@ class Component(BaseEstimator):
 
     @classmethod
     def _get_param_names(cls):
-        return list(_names(cls))  # type: ignore[arg-type]  # classes are hashable
+        if cls not in _NAMES:
+            _NAMES[cls] = super()._get_param_names()
+        return list(_NAMES[cls])
 
     def _validate_params(self):
         values = {name: getattr(self, name) for name in self._get_param_names()}
@@ -36,8 +38,3 @@ class Component(BaseEstimator):
         if len(_PASSED) > _MOST:
             _PASSED.clear()
         _PASSED.update(keys.values())
-
-
-@functools.cache
-def _names(cls: Hashable) -> tuple[str, ...]:
-    return tuple(BaseEstimator._get_param_names.__func__(cls))  # type: ignore[attr-defined]

@@ -65,12 +65,16 @@ class Optimizer(Protocol):
 
     def step_length(self, eta: float, state: State) -> float | np.ndarray:
         """
-        Return the limit of the update for a constant gradient of one, at the state after the last update.
+        Return how far the last update moves a weight whose gradient is one in all updates.
+
+        Such steps are made for the parts of a penalty that are not in the gradient. A weight stays at its balance where
+        the learning rate changes if this length sums the learning rates as the update sums gradients. The limit for
+        many updates is enough where the learning rate stays the same.
 
         Parameters
         ----------
         eta : float
-            Learning rate.
+            Learning rate of the last update.
         state : dict of str to ndarray
             As `update` left it.
 
@@ -124,6 +128,11 @@ class SGD(Component):
         """Return `eta`."""
         return eta
 
+    @property
+    def gain(self) -> float:
+        """The limit of `step_length` for a constant learning rate of one."""
+        return 1.0
+
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
         return """\
@@ -141,7 +150,10 @@ class Momentum(Component):
     .. math:: v \leftarrow \mu v - \eta g, \qquad w \leftarrow w + v
 
     with :math:`v = 0` before the first update, as in
-    `sklearn.neural_network.MLPRegressor(solver="sgd", nesterovs_momentum=False)`.
+    `sklearn.neural_network.MLPRegressor(solver="sgd", nesterovs_momentum=False)`. The steps of an l1 term have the
+    length of a velocity by a gradient of minus one, :math:`l \leftarrow \mu l + \eta`, so that the weights keep their
+    balance where the learning rate falls. A subclass that overrides `update` adds to this `unit_velocity` of the state,
+    too.
 
     Parameters
     ----------
@@ -167,37 +179,46 @@ class Momentum(Component):
         self.momentum = momentum
 
     def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
-        """Return the state before the first update: no velocity."""
-        return {"velocity": np.zeros(n_coefficients + n_others, dtype)}
+        """Return the state before the first update: no velocity, nor any of a weight whose gradient is minus one."""
+        return {"velocity": np.zeros(n_coefficients + n_others, dtype), "unit_velocity": np.zeros(1, dtype)}
 
     def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
         """Make one update in place."""
-        velocity = state["velocity"]
-        np.multiply(velocity, float(self.momentum), out=velocity)
-        np.multiply(gradient, eta, out=scratch)
-        np.subtract(velocity, scratch, out=velocity)
+        velocity = self._accelerated(gradient, eta, state, scratch)
         np.add(weights, velocity, out=weights)
 
+    def _accelerated(self, gradient, eta, state, scratch):
+        """Change both velocities in place; return that of the weights, with `eta` times `gradient` in `scratch`."""
+        velocity, unit_velocity, momentum = state["velocity"], state["unit_velocity"], float(self.momentum)
+        np.multiply(velocity, momentum, out=velocity)
+        np.multiply(gradient, eta, out=scratch)
+        np.subtract(velocity, scratch, out=velocity)
+        unit_velocity[0] = float(unit_velocity[0]) * momentum + eta
+        return velocity
+
     def step_length(self, eta: float, state: State) -> float:
-        """Return the limit of the velocity, `eta` / (1 - `momentum`)."""
-        return eta * self._gain()
+        """Return the velocity of a weight whose gradient is always minus one."""
+        return float(state["unit_velocity"][0])
+
+    @property
+    def gain(self) -> float:
+        """The limit of `step_length` for a constant learning rate of one, 1 / (1 - `momentum`)."""
+        return 1 / max(1 - float(self.momentum), sys.float_info.epsilon)
 
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
         return """\
-momentum (weights, gradient, eta, velocity) => (next_weights, length, next_velocity) {
+momentum (weights, gradient, eta, velocity, unit_velocity)
+    => (next_weights, length, next_velocity, next_unit_velocity) {
     momentum = Constant <value = float {%r}> ()
-    gain = Constant <value = float {%r}> ()
     kept = Mul (velocity, momentum)
     step = Mul (gradient, eta)
     next_velocity = Sub (kept, step)
     next_weights = Add (weights, next_velocity)
-    length = Mul (eta, gain)
-}""" % (float(self.momentum), self._gain())
-
-    def _gain(self) -> float:
-        """Return how many times farther than with `SGD` a constant gradient moves a weight."""
-        return 1 / max(1 - float(self.momentum), sys.float_info.epsilon)
+    kept_unit = Mul (unit_velocity, momentum)
+    next_unit_velocity = Add (kept_unit, eta)
+    length = Identity (next_unit_velocity)
+}""" % float(self.momentum)
 
 
 class Nesterov(Momentum):
@@ -207,7 +228,8 @@ class Nesterov(Momentum):
     .. math:: v \leftarrow \mu v - \eta g, \qquad w \leftarrow w + \mu v - \eta g
 
     with :math:`v = 0` before the first update, as in
-    `sklearn.neural_network.MLPRegressor(solver="sgd", nesterovs_momentum=True)`.
+    `sklearn.neural_network.MLPRegressor(solver="sgd", nesterovs_momentum=True)`. The steps of an l1 term have the
+    length :math:`\mu l + \eta`, with l as in `Momentum`.
 
     Parameters
     ----------
@@ -227,28 +249,32 @@ class Nesterov(Momentum):
 
     def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
         """Make one update in place."""
-        velocity, momentum = state["velocity"], float(self.momentum)
-        np.multiply(velocity, momentum, out=velocity)
-        np.multiply(gradient, eta, out=scratch)
-        np.subtract(velocity, scratch, out=velocity)
+        velocity = self._accelerated(gradient, eta, state, scratch)
         np.subtract(weights, scratch, out=weights)
-        np.multiply(velocity, momentum, out=scratch)
+        np.multiply(velocity, float(self.momentum), out=scratch)
         np.add(weights, scratch, out=weights)
+
+    def step_length(self, eta: float, state: State) -> float:
+        """Return how far the last update moved a weight whose gradient is always minus one."""
+        return float(self.momentum) * float(state["unit_velocity"][0]) + eta
 
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
         return """\
-nesterov (weights, gradient, eta, velocity) => (next_weights, length, next_velocity) {
+nesterov (weights, gradient, eta, velocity, unit_velocity)
+    => (next_weights, length, next_velocity, next_unit_velocity) {
     momentum = Constant <value = float {%r}> ()
-    gain = Constant <value = float {%r}> ()
     kept = Mul (velocity, momentum)
     step = Mul (gradient, eta)
     next_velocity = Sub (kept, step)
     moved = Sub (weights, step)
     ahead = Mul (next_velocity, momentum)
     next_weights = Add (moved, ahead)
-    length = Mul (eta, gain)
-}""" % (float(self.momentum), self._gain())
+    kept_unit = Mul (unit_velocity, momentum)
+    next_unit_velocity = Add (kept_unit, eta)
+    unit_ahead = Mul (next_unit_velocity, momentum)
+    length = Add (unit_ahead, eta)
+}""" % float(self.momentum)
 
 
 class Adam(Component):

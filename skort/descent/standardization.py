@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 # Statistics of more values than this are those of evenly spaced blocks of rows.
-_MANY_VALUES, _N_BLOCKS = 2**24, 256
+_MANY_VALUES, _N_BLOCKS = 2**22, 256
 # The number of values that are converted to float64 at once.
 _BLOCK = 2**18
 
@@ -111,7 +111,7 @@ def moments(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.nd
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_columns)
-        Of more than 2^24 values, 256 evenly spaced blocks of rows stand for all.
+        Of more than 2^22 values, 256 evenly spaced blocks of rows stand for all.
     sample_weight : ndarray of shape (n_samples,) or None
         Rows of sample weight zero do not count. None: all rows count the same.
 

@@ -96,7 +96,7 @@ class Update:
             rule = AccumulatedL1(rule, terms.l1, terms.n_steps)
         # After the l1 term: the proximal step of both is the threshold, divided.
         if terms.l2 is not None and self.gain is not None and self.is_stiff(terms):
-            rule = ImplicitL2(rule, terms.l2, self.gain)
+            rule = ImplicitL2(rule, terms.l2, self.gain, self.largest_rate or 0.0)
         return Averaged(rule, self.average) if self.average else rule
 
     def is_stiff(self, terms: Terms) -> bool:
@@ -107,8 +107,8 @@ class Update:
 
     @property
     def gain(self) -> float | None:
-        """The length of a step at the learning rate one, where this is the same for all steps; None where not."""
+        """The limit of a step's length at a constant learning rate of one, where there is one; None where not."""
         # Adam bounds its steps itself, and what other optimizers do is not known.
         if not isinstance(self.optimizer, (SGD, Momentum)):
             return None
-        return float(self.optimizer.step_length(1.0, self.optimizer.start(0, 0, np.dtype(float))))
+        return self.optimizer.gain

@@ -120,9 +120,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
 
     def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
-        inner = InnerModel.of(self._default() if self.estimator is None else self.estimator)
-        if self.estimator is not None:
-            inner.check(get_tags(self).estimator_type)
+        inner = self._inner_model()
         own = self._own_objective(None if self.estimator is None else inner.model)
         check_callbacks(self.callbacks)
         draft = self._unfitted()
@@ -219,6 +217,14 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         self._take_over(draft)
         report(self, outcome, data, one_epoch=True)
         return self
+
+    def _inner_model(self):
+        """Return what is inside, checked; the model of skort's own needs no check."""
+        if self.estimator is None:
+            return InnerModel.of(self._default())
+        inner = InnerModel.of(self.estimator)
+        inner.check(get_tags(self).estimator_type)
+        return inner
 
     def _own_objective(self, model):
         """Return what a model inside minimises."""

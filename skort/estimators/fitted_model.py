@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -147,12 +147,13 @@ class FittedModel:
         if sum(array.size for array in weights.values()) > _MANY_WEIGHTS:
             weights, structure = {}, None
         else:
-            structure = bare._structure()
+            structure = bare.structure
         inner_results = () if self.classes is None else (SCORE,)
         return InferenceModel(functools.partial(getattr, bare, "onnx"), inner_results, weights, structure)
 
-    def _structure(self):
-        """Return what says all of the model but its weights, where nothing is before or after it, as a hashable."""
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        """What says all of the model but its weights, where nothing is before or after it, as a hashable value."""
         link = self.inverse_link
         link = link if link is None or isinstance(link, str) else link.SerializeToString()
         n_classes = None if self.classes is None else len(self.classes)

@@ -110,9 +110,9 @@ class L2(_OneNorm):
 
     .. math:: penalty(w) = \frac{\alpha}{2} \sum_j w_j^2, \qquad \frac{\partial penalty}{\partial w} = \alpha w
 
-    as in `sklearn.linear_model.SGDRegressor(penalty="l2")`. It is part of the gradient while the length of a
-    step times :math:`\alpha` is at most 1. Beyond, where such a step would overshoot zero and in the end diverge, it is
-    taken at the weight after the step: :math:`w \leftarrow (w - \eta g) / (1 + \eta \alpha)`.
+    as in `sklearn.linear_model.SGDRegressor(penalty="l2")`. It is part of the gradient where the length of the
+    longest step times :math:`\alpha` is at most 1. Beyond, where such a step would overshoot zero and in the end
+    diverge, it is taken at the weight after the step: :math:`w \leftarrow (w - \eta g) / (1 + \eta \alpha)`.
 
     Parameters
     ----------

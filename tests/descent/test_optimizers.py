@@ -52,11 +52,12 @@ def test_the_updates_are_scikit_learns(optimizer, reference, parameters, dtype, 
     np.testing.assert_allclose(weights, expected[0], rtol=rtol)
 
 
-def test_sgd_remembers_nothing_and_momentum_its_velocity(rng):
+def test_sgd_remembers_nothing_and_momentum_its_velocities(rng):
     steps = gradients(rng, n_steps=2)
     assert SGD().start(3, 1, np.float32) == {}
     _, state = descend(Momentum(0.5), np.zeros(7), steps, 0.1)
     np.testing.assert_allclose(state["velocity"], -0.05 * steps[0] - 0.1 * steps[1])
+    np.testing.assert_allclose(state["unit_velocity"], [0.05 + 0.1])
 
 
 def test_weight_decay_shrinks_coefficients_only():
@@ -125,3 +126,21 @@ def test_step_length_is_how_far_a_constant_gradient_moves(optimizer):
         before = weights.copy()
         optimizer.update(weights, gradient, 0.1, state, scratch=np.empty(3))
     np.testing.assert_allclose(before - weights, optimizer.step_length(0.1, state) * gradient, rtol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.8), Nesterov(0.8), Momentum(1)], ids=str)
+def test_step_length_is_how_far_a_constant_gradient_moves_at_any_learning_rates(optimizer):
+    weights, gradient = np.zeros(3), np.array([0.5, -2.0, 30.0])
+    state = optimizer.start(2, 1, weights.dtype)
+    for eta in np.repeat([0.1, 0.02, 3.0, 0.0], 5):
+        before = weights.copy()
+        optimizer.update(weights, gradient, eta, state, scratch=np.empty(3))
+        np.testing.assert_allclose(before - weights, optimizer.step_length(eta, state) * gradient, rtol=1e-10)
+
+
+@pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.8), Nesterov(0.8), Nesterov(0)], ids=str)
+def test_gain_is_the_length_that_the_steps_come_to(optimizer):
+    weights, state = np.zeros(1), optimizer.start(1, 0, np.dtype(float))
+    for _ in range(300):
+        optimizer.update(weights, np.ones(1), 0.1, state, scratch=np.empty(1))
+    assert optimizer.step_length(0.1, state) == pytest.approx(0.1 * optimizer.gain, rel=1e-12)

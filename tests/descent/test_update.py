@@ -26,7 +26,9 @@ UPDATES = [
     (Update(Momentum(0.5), average=True), {}),
     (Update(SGD(), average=3), {}),
     *((Update(optimizer), {"l1": L1, "n_steps": n}) for optimizer in (SGD(), Momentum(0.5), Adam()) for n in (1, 3)),
+    (Update(Nesterov(0.3)), {"l1": L1, "n_steps": 3}),
     *((Update(optimizer), {"l2": L2}) for optimizer in (SGD(), Momentum(0.5), Nesterov(0.3), Adam())),
+    *((Update(optimizer, largest_rate=0.05), {"l2": L2}) for optimizer in (SGD(), Momentum(0.5))),
     (Update(SGD(), max_grad_norm=0.5, average=2), {"l1": L1, "l2": L2, "n_steps": 2}),
     (Update(Adam(weight_decay=0.3), max_grad_norm=0.5, average=2), {"l1": L1, "n_steps": 2}),
 ]
@@ -55,12 +57,12 @@ def onnx_update(rule, state, dtype):
 @pytest.mark.parametrize("dtype, rtol", [("float64", 1e-13), ("float32", 2e-6)])
 @pytest.mark.parametrize("update, terms", UPDATES, ids=repr)
 def test_the_update_as_onnx_is_the_same(update, terms, dtype, rtol, rng, run_onnx):
-    weights, eta = rng.normal(size=7).astype(dtype), 0.01
+    weights = rng.normal(size=7).astype(dtype)
     terms = {name: np.asarray(value, dtype) for name, value in terms.items()}
     rule = update.rule(Terms(**terms))
     state = rule.start(N_COEFFICIENTS, N_INTERCEPTS, weights.dtype)
     model = onnx_update(rule, state, dtype)
-    for gradient in gradients(rng, dtype):
+    for gradient, eta in zip(gradients(rng, dtype), (0.01, 0.01, 0.002, 0.002, 0.01), strict=True):
         results = run_onnx(model, weights=weights, gradient=gradient, eta=np.array(eta, dtype), **state)
         rule.update(weights, gradient, eta, state, np.empty_like(weights))
         atol = 0 if dtype == "float64" else 1e-7

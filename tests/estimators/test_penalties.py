@@ -115,6 +115,50 @@ def test_an_l1_penalty_selects_in_mini_batches(name, is_classifier, sparsity):
     assert zeros >= 90
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning", f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
+@pytest.mark.parametrize("optimizer", ["momentum", "nesterov"])
+@pytest.mark.parametrize("batch_size", [pytest.param(32, marks=pytest.mark.slow), 200])
+@pytest.mark.parametrize("is_classifier", [True, False])
+def test_an_l1_penalty_selects_with_momentum_and_a_rate_that_falls(optimizer, batch_size, is_classifier, sparsity):
+    case, (zeros, objective) = sparse_case(sparsity.Case, is_classifier)
+    options = {"learning_rate": "adaptive", "eta0": 0.01, "tol": 1e-4, "max_iter": 60, "random_state": 0}
+    options |= {"penalty": "l1", "alpha": sparsity.ALPHA, "optimizer": optimizer, "batch_size": batch_size}
+    model = (OrtSGDClassifier if is_classifier else OrtSGDRegressor)(**options)
+    ours, reached = case.outcome(model)
+    assert ours == pytest.approx(zeros, rel=0.05)
+    assert objective - 1e-6 < reached < objective * 1.001
+    # It fell four times.
+    assert model.n_iter_ < 60
+
+
+@pytest.mark.parametrize("optimizer", ["momentum", "nesterov"])
+@pytest.mark.parametrize("batch_size", [32, 442])
+def test_with_momentum_and_a_rate_that_falls_it_is_lasso(optimizer, batch_size, solver):
+    if solver == "session":
+        pytest.skip("TrainingSession has no momentum")
+    X, y = load_diabetes(return_X_y=True)
+    X = scale(X)
+    options = {"learning_rate": "adaptive", "eta0": 0.1, "tol": 1e-5, "n_iter_no_change": 20, "random_state": 0}
+    options |= {"optimizer": optimizer, "batch_size": batch_size, "solver": solver}
+    model, lasso = OrtSGDRegressor(Lasso(5.0), **options).fit(X, y), Lasso(5.0, tol=1e-12).fit(X, y)
+    objective, expected = (((m.predict(X) - y) ** 2).mean() / 2 + 5 * abs(m.coef_).sum() for m in (model, lasso))
+    assert objective == pytest.approx(expected, rel=2e-5)
+    np.testing.assert_array_equal(model.coef_ == 0, lasso.coef_ == 0)
+
+
+@pytest.mark.parametrize("optimizer", ["momentum", "nesterov"])
+@pytest.mark.parametrize("alpha", [1.5, 12.0, 1e3])
+def test_a_strong_l2_term_keeps_its_balance_with_momentum_when_the_rate_falls(optimizer, alpha):
+    X, y = load_diabetes(return_X_y=True)
+    X, y = scale(X), scale(y)
+    options = {"learning_rate": "adaptive", "eta0": 0.1, "tol": 1e-5, "n_iter_no_change": 10, "max_iter": 2000}
+    model = OrtSGDRegressor(alpha=alpha, optimizer=optimizer, batch_size=len(y), **options).fit(X, y)
+    ridge = Ridge(alpha * len(y)).fit(X, y)
+    np.testing.assert_allclose(model.coef_, ridge.coef_, atol=5e-3 * abs(ridge.coef_).max())
+    # No epoch is worse than the one before: a fall did not make a jump.
+    assert np.max(np.diff(model.loss_curve_[10:])) < 1e-4 * model.loss_
+
+
 def test_a_stream_selects_too():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(8000, 30))

@@ -4,17 +4,23 @@ import numpy as np
 
 __all__ = ["ImplicitL2"]
 
-_STIFF = """\
-stiff (weights, gradient, eta, strengths, reach) => (remaining, divisor) {
+_REMAINING = """\
+remaining (weights, gradient, eta, strengths, reach, largest_rate) => (remaining, stiff_strengths) {
     one = Constant <value = float {1}> ()
     zero = Constant <value = float {0}> ()
-    ratio = Mul (reach, eta)
+    rate = Max (eta, largest_rate)
+    ratio = Mul (reach, rate)
     is_stiff = Greater (ratio, one)
     stiff_strengths = Where (is_stiff, strengths, zero)
     stiff_gradient = Mul (stiff_strengths, weights)
     remaining = Sub (gradient, stiff_gradient)
-    stiff_ratio = Where (is_stiff, ratio, zero)
-    divisor = Add (stiff_ratio, one)
+}"""
+_SHRUNK = """\
+shrunk (weights, length, stiff_strengths) => (shrunk) {
+    one = Constant <value = float {1}> ()
+    ratio = Mul (stiff_strengths, length)
+    divisor = Add (ratio, one)
+    shrunk = Div (weights, divisor)
 }"""
 
 
@@ -22,18 +28,18 @@ class ImplicitL2:
     r"""
     A rule whose l2 term is taken at the weight after the step, where the step would overshoot zero.
 
-    The gradient that it gets, :math:`g + b w`, has the l2 term of strength b. While :math:`length \cdot b \le 1`,
-    this is the rule inside: with `SGD`
+    The gradient that it gets, :math:`g + b w`, has the l2 term of strength b. While :math:`gain \cdot \eta \cdot b \le
+    1`, with the largest learning rate :math:`\eta` of the training, this is the rule inside: with `SGD`
 
     .. math:: w \leftarrow w - \eta (g + b w)
 
-    For larger steps, the term is taken out of the gradient, and solved for the weight after the step
+    Otherwise, the term is taken out of the gradient, and solved for the weight after the step
 
     .. math:: w \leftarrow \frac{rule(w, g, \eta)}{1 + length \cdot b}
 
-    Both rest where :math:`g + b w = 0`; the explicit step alone diverges from :math:`length \cdot b = 2` on. Each
-    weight has its own strength, and where the learning rate falls its steps become explicit. With momentum,
-    :math:`length = \eta / (1 - \mu)`.
+    Both rest where :math:`g + b w = 0`, whatever the learning rates; the explicit step alone diverges from :math:`gain
+    \cdot \eta \cdot b = 2` on. Each weight has its own strength. With momentum, a weight keeps its kind of steps where
+    the learning rate falls, since a velocity holds either all of the gradient or what is left of it.
 
     Parameters
     ----------
@@ -41,7 +47,9 @@ class ImplicitL2:
     strengths : ndarray of shape (n_weights,)
         b, not negative.
     gain : float
-        length / eta, see `Optimizer.step_length`.
+        The limit of length / eta, see `Optimizer.step_length`.
+    largest_rate : float, default=0.0
+        A learning rate that counts as one of the training, before it comes.
 
     Examples
     --------
@@ -56,35 +64,39 @@ class ImplicitL2:
     array([0.4  , 0.125])
     """
 
-    def __init__(self, rule, strengths: np.ndarray, gain: float):
+    def __init__(self, rule, strengths: np.ndarray, gain: float, largest_rate: float = 0.0):
         self._rule, self._strengths, self._gain = rule, strengths, float(gain)
+        self._largest_rate = float(largest_rate)
         self.step_length, self.result = rule.step_length, rule.result
 
     def start(self, n_coefficients, n_others, dtype):
         """Return the state before the first update: that of the rule inside."""
         self._reach = self._strengths * self._gain
-        self._ratio, self._remaining = (np.empty(n_coefficients + n_others, dtype) for _ in range(2))
+        self._stiff, self._remaining = (np.empty(n_coefficients + n_others, dtype) for _ in range(2))
         return self._rule.start(n_coefficients, n_others, dtype)
 
     def update(self, weights, gradient, eta, state, scratch):
         """Make one update in place."""
-        np.multiply(self._reach, eta, out=self._ratio)
-        is_stiff = self._ratio > 1
+        np.multiply(self._reach, max(eta, self._largest_rate), out=scratch)
+        is_stiff = scratch > 1
         if not is_stiff.any():
             return self._rule.update(weights, gradient, eta, state, scratch)
-        np.multiply(self._strengths, weights, out=scratch)
-        np.multiply(scratch, is_stiff, out=scratch)
+        np.multiply(self._strengths, is_stiff, out=self._stiff)
+        np.multiply(self._stiff, weights, out=scratch)
         np.subtract(gradient, scratch, out=self._remaining)
         self._rule.update(weights, self._remaining, eta, state, scratch)
-        np.add(self._ratio, 1, out=self._ratio)
-        np.divide(weights, self._ratio, out=weights, where=is_stiff)
+        np.multiply(self._stiff, self._rule.step_length(eta, state), out=scratch)
+        np.add(scratch, 1, out=scratch)
+        np.divide(weights, scratch, out=weights)
 
     def add_nodes(self, fragment, names):
         """Add the nodes of one update."""
         fragment.constant("skort_l2_reach", self._strengths * self._gain)
         fragment.constant("skort_l2_strengths", self._strengths)
-        inputs = [*(names[name] for name in ("weights", "gradient", "eta")), "skort_l2_strengths", "skort_l2_reach"]
-        fragment.call(_STIFF, inputs, ["skort_l2_remaining", "skort_l2_divisor"])
+        fragment.constant("skort_l2_rate", np.asarray(self._largest_rate, self._strengths.dtype))
+        parameters = ["skort_l2_strengths", "skort_l2_reach", "skort_l2_rate"]
+        inputs = [*(names[name] for name in ("weights", "gradient", "eta")), *parameters]
+        fragment.call(_REMAINING, inputs, ["skort_l2_remaining", "skort_l2_stiff"])
         results = self._rule.add_nodes(fragment, {**names, "gradient": "skort_l2_remaining"})
-        fragment.node("Div", [results["weights"], "skort_l2_divisor"], ["skort_l2_shrunk"])
+        fragment.call(_SHRUNK, [results["weights"], results["length"], "skort_l2_stiff"], ["skort_l2_shrunk"])
         return results | {"weights": "skort_l2_shrunk"}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skort.descent.optimizers import SGD, Adam, Momentum
+from skort.descent.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.descent.update import Terms, Update
 
 
@@ -73,6 +73,16 @@ def test_float32_keeps_the_digits_of_a_weight_that_pays_much_and_moves_little():
 def test_a_weight_without_strength_is_left_alone(rng):
     gradients = rng.normal(size=50)
     np.testing.assert_allclose(run(SGD(), gradients, 0.0, n_steps=10), -0.1 * np.cumsum(gradients), atol=1e-14)
+
+
+@pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.9), Nesterov(0.75)], ids=repr)
+@pytest.mark.parametrize("start, gradient", [(2.0, -0.3), (-2.0, 0.3), (0.0, 0.2999), (0.0, -0.1)])
+def test_a_weight_at_its_balance_stays_there_when_the_learning_rate_falls(optimizer, start, gradient):
+    rule, weights = Update(optimizer).rule(Terms(l1=np.array([0.3]), n_steps=7)), np.array([start])
+    state = rule.start(1, 0, weights.dtype)
+    for eta in np.repeat([0.1, 0.02, 0.3, 1e-4], 40):
+        rule.update(weights, np.array([gradient]), eta, state, np.empty(1))
+        assert weights[0] == (pytest.approx(start, rel=1e-12) if start else 0)
 
 
 def test_what_is_owed_falls_with_the_length_of_the_steps():

@@ -38,13 +38,25 @@ def test_a_weight_rests_where_gradient_and_penalty_balance(optimizer, b):
 def test_the_length_of_a_step_with_momentum_decides():
     # 0.125 / (1 - 0.75) * 4 = 2: by momentum the step is implicit, by SGD it is not.
     rule, state = rule_and_state(Momentum(0.75), 4.0)
-    weights, velocity = np.array([2.0]), 0.0
+    weights, velocity, length = np.array([2.0]), 0.0, 0.0
     for g in (3.0, -1.0):
         velocity = 0.75 * velocity - 0.125 * g
-        expected = (weights[0] + velocity) / (1 + 2)
+        length = 0.75 * length + 0.125
+        expected = (weights[0] + velocity) / (1 + length * 4)
         rule.update(weights, g + 4 * weights, 0.125, state, np.empty(1))
         assert weights[0] == pytest.approx(expected, rel=1e-13)
         assert state["velocity"][0] == pytest.approx(velocity, rel=1e-13)
+
+
+@pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.9), Nesterov(0.75)], ids=repr)
+@pytest.mark.parametrize("b", [9.0, 15.0, 500.0])
+def test_a_weight_at_rest_stays_there_when_the_learning_rate_falls(optimizer, b):
+    # At the last rate an explicit step is short enough, too.
+    rule, state = rule_and_state(optimizer, b, largest_rate=0.1)
+    weights = np.array([-3 / b])
+    for eta in np.repeat([0.1, 0.02, 1e-4], 40):
+        rule.update(weights, 3.0 + b * weights, eta, state, np.empty(1))
+        assert weights[0] == pytest.approx(-3 / b, rel=1e-12)
 
 
 def test_only_what_is_left_of_the_gradient_is_clipped():
