@@ -100,6 +100,7 @@ def save_progress(progress: Progress, path: str | os.PathLike) -> None:
         "random_state": progress.random_state,
         "history": progress.rows(),
         "rate_scale": progress.rate_scale,
+        "row_norm": progress.row_norm,
     }
     unfinished = path.with_name(path.name + ".tmp")
     with unfinished.open("wb") as file:

@@ -75,6 +75,11 @@ class Progress:
         """Return the progress before the first update, with the present state of a random generator."""
         return cls(None, 0, 0, False, random_state.get_state(legacy=False), History(), 0, (), **others)
 
+    @property
+    def is_rate_auto(self) -> bool:
+        """Whether the learning rate comes from the data: then every row of X' has a one, and a norm."""
+        return self.row_norm > 0
+
     def generator(self) -> np.random.RandomState:
         """Return a new random generator in the state `random_state`."""
         return generator_of(self.random_state)

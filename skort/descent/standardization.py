@@ -6,7 +6,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-__all__ = ["Standardization", "largest_norm", "moments", "robust_moments", "smoothness", "usable_scale"]
+__all__ = [
+    "Standardization",
+    "largest_norm",
+    "moments",
+    "relative_weights",
+    "robust_moments",
+    "smoothness",
+    "usable_scale",
+]
 
 # Statistics of more values than this are those of evenly spaced blocks of rows.
 _MANY_VALUES, _N_BLOCKS = 2**22, 256
@@ -51,14 +59,17 @@ class Standardization:
     target_scale: float
     is_offset: bool = False
 
-    def with_new_scales(self, X: Any, target: np.ndarray, sample_weight: np.ndarray | None) -> "Standardization":
+    def with_new_scales(
+        self, X: Any, target: np.ndarray | None, sample_weight: np.ndarray | None
+    ) -> "Standardization":
         """
         Return the standardization after more rows: a column that had no spread gets a scale; itself without any.
 
         Parameters
         ----------
         X : ndarray or CSR matrix of shape (n_samples, n_features)
-        target : ndarray of shape (n_samples, n_outputs)
+        target : ndarray of shape (n_samples, n_outputs) or None
+            None: its scale stays, as that of a loss with a log link, which is a mean.
         sample_weight : ndarray of shape (n_samples,) or None
         """
         changed: dict[str, Any] = {}
@@ -66,7 +77,7 @@ class Standardization:
             distance = np.where(self.scale == 1.0, _distance(X, self.mean, sample_weight), self.scale)
             scale = usable_scale(distance, X.dtype)
             changed |= {} if np.array_equal(scale, self.scale) else {"scale": scale}
-        if self.target_mean is not None and self.target_mean.any() and self.target_scale == 1.0:
+        if target is not None and self.target_mean is not None and self.target_scale == 1.0:
             distance = _distance(target, self.target_mean, sample_weight)
             target_scale = float(usable_scale(np.sqrt(np.mean(np.square(distance))), target.dtype))
             changed |= {"target_scale": target_scale} if target_scale != 1.0 else {}
@@ -220,7 +231,7 @@ def smoothness(X: Any, sample_weight: np.ndarray | None, batch_size: int, used: 
     ----------
     .. [1] Gower, R. M. et al., SGD: general analysis and improved rates, ICML 2019, arXiv:1901.09401, proposition 3.8.
     """
-    shares = None if sample_weight is None else sample_weight / sample_weight[sample_weight > 0].mean()
+    shares = relative_weights(sample_weight)
     n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
     b = min(batch_size, n)
     largest = _largest_eigenvalue(_some_rows(X, shares, used))
@@ -228,6 +239,11 @@ def smoothness(X: Any, sample_weight: np.ndarray | None, batch_size: int, used: 
         return largest
     norm = largest_norm(X, shares, used) if b < n else 0.0
     return (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
+
+
+def relative_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
+    """Return sample weights relative to the mean of those that are not zero; None for None."""
+    return None if sample_weight is None else sample_weight / sample_weight[sample_weight > 0].mean()
 
 
 def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization | None) -> float:

@@ -297,7 +297,8 @@ class Training:
         self.batches.random_state = progress.generator()
         self._knows(progress.random_state)
         self.history = progress.rows()
-        self._rate_scale = progress.rate_scale
+        if progress.is_rate_auto == (self._row_norm > 0):
+            self._rate_scale = progress.rate_scale
         self.n_restarts = _last(self.history.get("restarts"))
         self._best = progress.best
         self._last_epoch = progress

@@ -7,7 +7,7 @@ import numpy as np
 
 from skort.descent.optimizers import Adam
 from skort.descent.progress import Progress
-from skort.descent.standardization import largest_norm, smoothness
+from skort.descent.standardization import largest_norm, relative_weights, smoothness
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.settings import Settings
 from skort.estimators.variables import Variables, rescaled_state, standardization_of
@@ -53,7 +53,6 @@ def begin(
     ValueError
         For `standardize=True` and a model or X that does not allow it.
     """
-    X, _, sample_weight = data
     standardization = None
     if settings.standardize:
         standardization = standardization_of(score_graph, settings.loss, settings.penalty, data)
@@ -70,12 +69,8 @@ def begin(
     variables = settings.variables(score_graph, standardization)
     if is_drawn:
         score_graph = score_graph.with_weights(variables.model_weights(initial))
-    rate_scale, row_norm = 1.0, 0.0
-    if settings.is_rate_auto:
-        rate_scale = _rate(settings, variables, score_graph, X, sample_weight)
-        row_norm = largest_norm(X, sample_weight, standardization)
-    progress = Progress.start(random_state, standardization=standardization, rate_scale=rate_scale, row_norm=row_norm)
-    return progress, score_graph
+    rates = _first_rates(settings, variables, score_graph, data)
+    return Progress.start(random_state, standardization=standardization, **rates), score_graph
 
 
 def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tuple) -> Progress:
@@ -101,13 +96,17 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
     used = progress.standardization
     if used is not None:
         _check_loss(settings.loss, score_graph.n_outputs, used)
-        renewed = used.with_new_scales(X, target, sample_weight)
+        has_link = settings.loss.inverse_link_function(score_graph.n_outputs) is not None
+        renewed = used.with_new_scales(X, None if has_link else target, sample_weight)
         if renewed is not used:
             before, after = (settings.variables(score_graph, each) for each in (used, renewed))
             solver = progress.solver and rescaled_state(progress.solver, fitted.trained_weights, before, after)
             progress = dataclasses.replace(progress, standardization=renewed, solver=solver)
+    if settings.is_rate_auto != progress.is_rate_auto:
+        variables = settings.variables(score_graph, progress.standardization)
+        return dataclasses.replace(progress, **_first_rates(settings, variables, score_graph, data))
     if settings.is_rate_auto:
-        row_norm = largest_norm(X, sample_weight, progress.standardization)
+        row_norm = largest_norm(X, relative_weights(sample_weight), progress.standardization)
         if row_norm > progress.row_norm:
             factor = progress.row_norm / row_norm if progress.row_norm else 1.0
             progress = dataclasses.replace(progress, rate_scale=progress.rate_scale * factor, row_norm=row_norm)
@@ -123,6 +122,17 @@ def _check_loss(loss, n_outputs, used):
             f"loss={loss!r} does not suit the standardized y of earlier calls. Call fit, or use standardize=False from "
             "the first call on."
         )
+
+
+def _first_rates(settings: Settings, variables: Variables, score_graph, data) -> dict[str, float]:
+    """Return the `rate_scale` and the `row_norm` of a progress to begin with; a user's own rates stay as they are."""
+    if not settings.is_rate_auto:
+        return {"rate_scale": 1.0, "row_norm": 0.0}
+    X, _, sample_weight = data
+    return {
+        "rate_scale": _rate(settings, variables, score_graph, X, sample_weight),
+        "row_norm": largest_norm(X, relative_weights(sample_weight), variables.standardization),
+    }
 
 
 def _rate(settings: Settings, variables: Variables, score_graph, X, sample_weight) -> float:

@@ -320,7 +320,8 @@ def standardization_of(
     mean = scale = None
     is_offset = False
     if first is not None:
-        mean, scale = _columns(X, sample_weight, centre=is_free and first.intercept is not None)
+        mean, deviation = _columns(X, sample_weight, centre=is_free and first.intercept is not None)
+        scale = usable_scale(deviation, X.dtype)
         mean = mean.astype(score_graph.dtype).astype(np.float64)
         is_offset = bool(np.any(np.abs(mean) > _FAR * scale))
     last = last_layer(score_graph)
@@ -336,20 +337,18 @@ def standardization_of(
 def _columns(columns, sample_weight, *, centre):
     """Return the means and standard deviations of columns, or zeros and the roots of the mean squares."""
     mean, deviation = moments(columns, sample_weight)
-    if not centre:
-        mean, deviation = np.zeros_like(mean), np.hypot(mean, deviation)
-    return mean, usable_scale(deviation, columns.dtype)
+    return (mean, deviation) if centre else (np.zeros_like(mean), np.hypot(mean, deviation))
 
 
 def _of_target(loss, target, sample_weight, *, centre):
     """Return the mean and the scale of y; None and one where there is none."""
+    if loss.inverse_link_function(target.shape[1]) is not None:
+        # The logarithm of the mean goes into the intercept.
+        total = float(np.mean(_columns(target, sample_weight, centre=centre)[0]))
+        return (np.zeros(target.shape[1]), total) if total > 0 else (None, 1.0)
     if loss.is_robust and centre:
         # Outliers, which such a loss is made for, would make everything else small.
-        mean, scale = robust_moments(target, sample_weight)
-        return mean, float(usable_scale(np.sqrt(np.mean(np.square(scale))), target.dtype))
-    mean, scale = _columns(target, sample_weight, centre=centre)
-    if loss.inverse_link_function(target.shape[1]) is None:
-        return mean, float(np.sqrt(np.mean(np.square(scale))))
-    # The logarithm of the mean goes into the intercept.
-    total = float(np.mean(mean))
-    return (np.zeros_like(mean), total) if total > 0 else (None, 1.0)
+        mean, deviation = robust_moments(target, sample_weight)
+    else:
+        mean, deviation = _columns(target, sample_weight, centre=centre)
+    return mean, float(usable_scale(np.sqrt(np.mean(np.square(deviation))), target.dtype))

@@ -37,7 +37,7 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best, standardiza
     solver = {"weights": np.array([1.5, 2.5], np.float32), "n_updates": np.array([7])}
     history = History(objective=[3.0, math.nan, np.float32(0.1)], score=[1, 2, 3])
     table = {"history": history, "n_epochs": 3, "columns": ("objective", "score")}
-    variables = {"standardization": standardization, "rate_scale": 0.1}
+    variables = {"standardization": standardization, "rate_scale": 0.1, "row_norm": 5.0}
     progress = Progress(solver, 7, 2, True, random_state.get_state(legacy=False), best=best, **table, **variables)
     save_progress(progress, tmp_path / "state")
     back = load_progress(tmp_path / "state")
@@ -47,7 +47,7 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best, standardiza
             np.testing.assert_array_equal(arrays[name], array)
             assert arrays[name].dtype == array.dtype
     assert (back.n_updates, back.n_falls, back.stopped) == (7, 2, True)
-    assert (back.standardization, back.rate_scale) == (standardization, 0.1)
+    assert (back.standardization, back.rate_scale, back.row_norm) == (standardization, 0.1, 5.0)
     np.testing.assert_array_equal(back.history["objective"], history["objective"])
     other = np.random.RandomState(getattr(np.random, generator)(4))
     other.set_state(back.random_state)
@@ -124,6 +124,16 @@ def test_partial_fit_goes_on_from_a_checkpoint_once(tmp_path):
     model.partial_fit(X, Y).partial_fit(X, Y)
     whole = short(OrtSGDRegressor).fit(X, Y)
     assert model.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
+
+
+@pytest.mark.parametrize("before, after", [("auto", 0.01), (0.01, "auto")])
+def test_a_resumed_training_has_the_learning_rate_that_is_given(before, after, tmp_path):
+    options = {"learning_rate": "constant", "tol": None, "random_state": 0}
+    path = tmp_path / "progress.npz"
+    OrtSGDRegressor(eta0=before, max_iter=2, callbacks=[Checkpoint(path)], **options).fit(X, Y)
+    expected = OrtSGDRegressor(eta0=after, max_iter=1, **options).fit(X, Y)
+    resumed = OrtSGDRegressor(eta0=after, max_iter=3, callbacks=[Checkpoint(resume_from=path)], **options).fit(X, Y)
+    assert resumed.history_["eta"][2:] == expected.history_["eta"]
 
 
 def test_files_that_are_no_checkpoint_are_named(tmp_path):

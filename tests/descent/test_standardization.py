@@ -98,6 +98,13 @@ def test_a_column_gets_a_scale_when_it_varies_for_the_first_time():
     np.testing.assert_array_equal(renewed.mean, used.mean)
 
 
+def test_a_target_of_zeros_gets_a_scale_when_it_varies_for_the_first_time():
+    used, X = Standardization(None, None, np.zeros(2), 1.0), np.zeros((2, 1))
+    assert used.with_new_scales(X, np.zeros((2, 2)), None) is used
+    assert used.with_new_scales(X, np.array([[3.0, 4.0], [-3.0, -4.0]]), None).target_scale == pytest.approx(12.5**0.5)
+    assert used.with_new_scales(X, None, None) is used
+
+
 def test_equal_means_equal_numbers():
     def make(scale=2.0, mean=None):
         return Standardization(mean, np.array([scale]), np.array([0.0]), 1.0)

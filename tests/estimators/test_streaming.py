@@ -125,6 +125,15 @@ def test_the_weights_of_a_call_are_relative_to_its_mean():
     np.testing.assert_array_equal(first.coef_, second.coef_)
 
 
+def test_the_rate_of_a_later_call_does_not_depend_on_the_unit_of_its_weights():
+    X, y = data()
+    first, second = (short(OrtSGDRegressor, eta0="auto").partial_fit(X, y) for _ in range(2))
+    first.partial_fit(X, y, sample_weight=np.ones(80))
+    second.partial_fit(X, y, sample_weight=np.full(80, 64.0))
+    assert first.history_["eta"] == second.history_["eta"]
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+
+
 def test_a_solver_is_made_once_for_chunks_of_one_size(solver, monkeypatch):
     made = []
     make = SOLVERS[solver].__init__
@@ -215,6 +224,14 @@ def test_a_learning_rate_falls_anew_in_every_call():
         rates.clear()
         model.partial_fit(X, y)
     np.testing.assert_allclose(rates[-1], 1 / 5**3)
+
+
+def test_a_learning_rate_that_is_given_later_is_the_one_that_is_used():
+    X, y = data()
+    auto, given = (short(OrtSGDRegressor, eta0=eta0, learning_rate="constant") for eta0 in ("auto", 0.01))
+    from_data = auto.partial_fit(X, y).history_["eta"][0]
+    assert auto.set_params(eta0=0.01).partial_fit(X, y).history_["eta"] == [from_data, 0.01]
+    assert given.partial_fit(X, y).set_params(eta0="auto").partial_fit(X, y).history_["eta"] == [0.01, from_data]
 
 
 def test_parameters_count_from_the_next_call_on():

@@ -213,6 +213,22 @@ def test_a_stream_that_begins_with_one_row_learns(rng):
     assert (model.standardization_.scale != 1).all()
 
 
+def test_a_stream_that_begins_with_zeros_of_y_learns(rng):
+    X = rng.normal(size=(300, 3))
+    y = 1e6 * (X @ [1, 2, 3])
+    model = OrtSGDRegressor(loss="absolute_error", eta0="auto", random_state=0).partial_fit(X, np.zeros(300))
+    for _ in range(100):
+        model.partial_fit(X, y)
+    assert model.score(X, y) > 0.5
+
+
+def test_an_output_without_spread_says_nothing_about_the_scale_of_y(rng):
+    X = rng.normal(size=(100, 3))
+    y = np.column_stack([X @ [1, 2, 3] * 1e-6, np.full(100, 7.0)])
+    used = OrtSGDRegressor(eta0=0.1, tol=None, max_iter=1).fit(X, y).standardization_
+    np.testing.assert_allclose(used.target_scale, y[:, 0].std() / 2**0.5, rtol=1e-5)
+
+
 def test_a_stream_takes_no_loss_that_its_y_does_not_suit(data):
     X, y, _ = data
     model = OrtSGDRegressor(random_state=0).partial_fit(X, y)
