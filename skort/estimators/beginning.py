@@ -124,7 +124,7 @@ def _check_loss(loss, n_outputs, used):
         )
 
 
-def _first_rates(settings: Settings, variables: Variables, score_graph, data) -> dict[str, float]:
+def _first_rates(settings: Settings, variables: Variables, score_graph, data) -> dict[str, Any]:
     """Return the `rate_scale` and the `row_norm` of a progress to begin with; a user's own rates stay as they are."""
     if not settings.is_rate_auto:
         return {"rate_scale": 1.0, "row_norm": 0.0}
