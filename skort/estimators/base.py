@@ -154,7 +154,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
         progress, score_graph = begin(settings, draft._fitted.score_graph, data, generator, is_drawn=is_drawn)
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
         variables = settings.variables(score_graph, progress.standardization)
-        batches = settings.batches(rows, variables.target(encoded.target), weights, generator)
+        batches = settings.batches(variables, rows, encoded.target, weights, generator)
         # The rows of one call say nothing about those of a stream.
         n_batches = None if one_epoch else batches.n_batches
         stream = Stream.begin(settings, draft._fitted, batches.batch_size, progress, n_batches)
@@ -205,7 +205,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, BaseEstimator):
             variables = settings.variables(draft._fitted.score_graph, progress.standardization)
         else:
             variables = stream.variables
-        batches = settings.batches(rows, variables.target(encoded.target), weights, generator)
+        batches = settings.batches(variables, rows, encoded.target, weights, generator)
         if stream is None or not stream.goes_on(settings, batches.batch_size):
             stream = Stream.begin(settings, draft._fitted, batches.batch_size, progress)
         # A training that fails keeps no solver.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
@@ -70,6 +70,7 @@ class Settings:
     standardize : bool or "auto"
     dtype : str
         "float32" or "float64".
+    is_classifier : bool
     class_weight : ndarray of shape (n_classes,) or None, default=None
         What the rows of each class count in the column of their class, where each is trained against the rest.
     """
@@ -88,6 +89,7 @@ class Settings:
     shuffle: bool
     standardize: bool | str
     dtype: str
+    is_classifier: bool
     class_weight: np.ndarray | None = None
 
     @classmethod
@@ -136,6 +138,7 @@ class Settings:
             shuffle=estimator.shuffle,
             standardize=estimator.standardize,
             dtype=estimator.dtype,
+            is_classifier=is_classifier(estimator),
         )
 
     def renewed(self, estimator) -> "Settings":
@@ -168,26 +171,28 @@ class Settings:
         loss = self.loss if self.class_weight is None else ClassWeighted(self.loss, self.class_weight)
         return Variables.of(score_graph, loss, self.penalty, standardization)
 
-    def batches(self, X, target, sample_weight, random_state: np.random.RandomState) -> Batches:
+    def batches(self, variables: Variables, X, target, sample_weight, random_state: np.random.RandomState) -> Batches:
         """
         Return the rows of a training as batches; `random_state` draws their order.
 
         Parameters
         ----------
+        variables : Variables
+            Of the training.
         X : ndarray or CSR matrix of shape (n_samples, n_features)
         target : ndarray of shape (n_samples, n_outputs)
-            In the variables of the training.
+            Of the model.
         sample_weight : ndarray of shape (n_samples,) or None
         random_state : numpy.random.RandomState
         """
         return Batches(
             X,
-            target,
+            variables.target(target),
             sample_weight,
             batch_size=self.batch_size,
             shuffle=self.shuffle,
             random_state=random_state,
-            sample_weight_scale=self.loss.weight_scale(target.shape[1]),
+            sample_weight_scale=variables.sample_weight_scale(target.shape[1]),
         )
 
     def problem(
