@@ -55,7 +55,9 @@ def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:
         TARGET: score + np.array([[scale], [-scale]]),
         SAMPLE_WEIGHT: np.full((2, 1), objective.sample_weight_scale / 2),
     }
-    unit = 2 * float(model.run(LOSS, {name: array.astype(np.float32) for name, array in inputs.items()}))
+    with np.errstate(over="ignore"):
+        inputs = {name: array.astype(np.float32) for name, array in inputs.items()}
+    unit = 2 * float(model.run(LOSS, inputs))
     return unit if _USABLE[0] <= unit <= _USABLE[1] else 1.0
 
 

@@ -46,6 +46,10 @@ def test_it_is_twice_the_mean_loss_one_standard_deviation_off(loss, expected, n_
     assert loss_unit(loss, np.full(n_outputs, 50.0), 3.0) == pytest.approx(expected, rel=1e-5)
 
 
+def test_targets_beyond_float32_have_none():
+    assert loss_unit(body("loss = Abs (residual)"), np.array([1e300]), 1e299) == 1.0
+
+
 def test_only_a_loss_of_scores_in_units_of_y_needs_it():
     assert is_of_y(Loss(ROW), 2) and is_of_y(Hinge(), 1)
     assert not is_of_y(SquaredError(), 1) and not is_of_y(PoissonLoss(), 1)
