@@ -9,6 +9,7 @@ from skort.descent.optimizers import Adam
 from skort.descent.progress import Progress
 from skort.descent.standardization import largest_norm, relative_weights, smoothness
 from skort.estimators.fitted_model import FittedModel
+from skort.estimators.loss_unit import is_of_y
 from skort.estimators.settings import Settings
 from skort.estimators.variables import Variables, rescaled_state, standardization_of
 
@@ -55,7 +56,8 @@ def begin(
     """
     standardization = None
     if settings.standardize:
-        standardization = standardization_of(score_graph, settings.loss, settings.penalty, data)
+        loss, penalty, is_classifier = settings.loss, settings.penalty, settings.is_classifier
+        standardization = standardization_of(score_graph, loss, penalty, data, is_classifier=is_classifier)
         if settings.standardize is True and (standardization is None or standardization.scale is None):
             raise ValueError(
                 "standardize=True needs a dense X that goes straight into a trained product of the model, so that the "
@@ -115,6 +117,8 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
 
 def _check_loss(loss, n_outputs, used):
     if used.target_mean is None:
+        return
+    if is_of_y(loss, n_outputs):
         return
     has_link = hasattr(loss, "in_units") and loss.inverse_link_function(n_outputs) is not None
     if not hasattr(loss, "in_units") or (has_link and used.target_mean.any()):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
@@ -73,6 +73,7 @@ class Settings:
     standardize : bool or "auto"
     dtype : str
         "float32" or "float64".
+    is_classifier : bool
     class_weight : ndarray of shape (n_classes,) or None, default=None
         What the rows of each class count in the column of their class, where each is trained against the rest.
     """
@@ -91,6 +92,7 @@ class Settings:
     shuffle: bool
     standardize: bool | str
     dtype: str
+    is_classifier: bool
     class_weight: np.ndarray | None = None
 
     @classmethod
@@ -140,6 +142,7 @@ class Settings:
             shuffle=estimator.shuffle,
             standardize=estimator.standardize,
             dtype=estimator.dtype,
+            is_classifier=is_classifier(estimator),
         )
 
     def renewed(self, estimator) -> "Settings":
@@ -212,7 +215,7 @@ class Settings:
             batch_size=self.batch_size,
             shuffle=self.shuffle,
             random_state=random_state,
-            sample_weight_scale=self.loss.weight_scale(target.shape[1]) * variables.in_units.weight,
+            sample_weight_scale=variables.sample_weight_scale(target.shape[1]),
         )
 
     def problem(
