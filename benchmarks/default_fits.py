@@ -127,7 +127,8 @@ def _is_useless(model, X, y, shares):
     if not is_classifier(model):
         predicted = model.predict(X)
         return not (np.isfinite(predicted).all() and model.score(X, y) >= USELESS_R2)
-    probabilities = model.predict_proba(X)
+    # A softmax in float32 may round up to 1 + 1e-7, which log_loss refuses.
+    probabilities = np.minimum(model.predict_proba(X), 1.0)
     if not np.isfinite(probabilities).all():
         return True
     labels = np.arange(len(shares))

@@ -75,7 +75,9 @@ def outcome(name, model):
         pipeline = make_pipeline(StandardScaler(), model)
         trained = cls(pipeline, solver=solver, max_iter=20, tol=None, random_state=0).fit(X, y)
         start = time.perf_counter()
-        problem = trained._settings.problem(trained._fitted, 200, device=CPU)
+        settings, fitted = trained._settings, trained._fitted
+        variables = settings.variables(fitted.score_graph, trained.standardization_)
+        problem = settings.problem(fitted, variables, 200)
         solver_class(solver, CPU)(problem)
         result.milliseconds.append(1e3 * (time.perf_counter() - start))
         # The last output of the ONNX model: probabilities where the loss has them, otherwise labels.

@@ -10,13 +10,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LinearRegression
-from sklearn.preprocessing import scale
 
 from skort import OrtSGDRegressor
 from skort.schedules import Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
 
-X, y = load_diabetes(return_X_y=True)
-X, y = scale(X), scale(y)
+X, y = load_diabetes(return_X_y=True, scaled=False)
 n_epochs, batch_size = 60, 10
 n_updates = n_epochs * -(-len(X) // batch_size)
 
@@ -55,7 +53,7 @@ figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, schedule in schedules.items():
     model = OrtSGDRegressor(
         penalty=None, learning_rate=schedule, batch_size=batch_size, max_iter=n_epochs, random_state=0,
-        tol=1e-4 if name == "Adaptive" else None, n_iter_no_change=3,
+        tol=1e-4 if name == "Adaptive" else None,
     ).fit(X, y)  # fmt: skip
     excess[name] = 0.5 * np.mean((model.predict(X) - y) ** 2) / best - 1
     curve = np.array(model.loss_curve_) / best - 1

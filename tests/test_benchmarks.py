@@ -43,20 +43,112 @@ def test_all_contenders_make_the_same_updates(benchmarks, make, options, momentu
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             losses[name] = problem.loss(train()(problem.X))
-    if problem.is_linear:
+    if problem.is_own_way:
         # scikit-learn's trains in its own way.
         assert losses.pop("scikit-learn") > 0
     assert losses == pytest.approx(dict.fromkeys(losses, losses["numpy"]), rel=1e-5)
 
 
-def test_a_time_at_a_worse_loss_does_not_count(benchmarks):
-    race = benchmarks("cases").Race("case", "fit", 1, {}, None, {"peer": {"graph": 2.0, "agent": 4.0}})
-    milliseconds = {"agent": [1.0, 1.0, 9.0], "graph": [1.0], "peer": [3.0]}
-    report = benchmarks("report")
-    lines = report.race_table(report.Outcome(race, milliseconds, {"agent": 0.5, "graph": 0.6, "peer": 0.5}))
-    *_, agent, graph, _ = lines[-1].split("|")
-    assert agent.strip() == "3.00 (>= 4: MISSED)"
+def _outcome(benchmarks, name="case", threads="One thread", n_steps=None, losses=(), **milliseconds):
+    return benchmarks("races").Outcome(name, "fit", 1, n_steps, threads, milliseconds, dict(losses))
+
+
+def test_a_time_at_a_worse_loss_does_not_count(benchmarks, monkeypatch):
+    goals, losses = benchmarks("goals"), {"agent": 0.5, "graph": 0.6, "peer": 0.5}
+    monkeypatch.setitem(goals.RATIOS["One thread"], "case", {"peer": {"graph": 2.0, "agent": 4.0}})
+    outcome = _outcome(benchmarks, losses=losses, agent=[1.0, 1.0, 9.0], graph=[1.0], peer=[3.0])
+    *_, agent, graph, _ = benchmarks("report").race_table(outcome)[-1].split("|")
+    assert agent.strip() == "3.00"
     assert graph.strip() == "3.00, at a worse loss"
+    assert list(goals.race_goals(outcome)) == [
+        ("case, graph: 3.00 times as fast as peer, at a worse loss, at least 2.00", False),
+        ("case, agent: 3.00 times as fast as peer, at least 4.00", False),
+    ]
+    monkeypatch.setitem(goals.RATIOS["One thread"], "case", {"peer": {"agent": 3.0}})
+    assert [reached for _, reached in goals.race_goals(outcome)] == [True]
+
+
+def test_goals_of_times_and_of_the_compilation_of_jax(benchmarks, monkeypatch):
+    goals = benchmarks("goals")
+    monkeypatch.setitem(goals.MILLISECONDS, "case", {"graph": 2.0})
+    monkeypatch.setitem(goals.MICROSECONDS, "case", {"graph": 3.0})
+    times = {"graph": [2.5], "JAX": [0.5], "JAX, compiling": [30.5]}
+    outcome = _outcome(benchmarks, n_steps=1000, **times)
+    # 2.5 us a step; 20,000 of them take 50 ms, and JAX's 10 ms and 30 ms of compilation.
+    assert outcome.microseconds("graph") == 2.5 and outcome.compilation == 30
+    assert list(goals.race_goals(outcome)) == [
+        ("case, graph: 2.50 ms, at most 2", False),
+        ("case, graph: 2.5 us / step, at most 3", True),
+        ("case, graph: 20000 steps in 50 ms, at most JAX's 40, compiling", False),
+    ]
+    *_, even, _ = benchmarks("report").compilation_table([outcome])[-1].split("|")
+    # 30 ms over 2 us.
+    assert even.strip() == "15,000 steps"
+    faster = _outcome(benchmarks, n_steps=1000, **times | {"graph": [0.4]})
+    assert "never" in benchmarks("report").compilation_table([faster])[-1]
+
+
+def test_a_page_is_made_from_the_file_of_results_and_has_no_goals(benchmarks, tmp_path, capsys):
+    results, main = benchmarks("results"), benchmarks("__main__").main
+    name = "MLP 10-20-1, batches of 10"
+    times = {"graph": [2.0, 2.123456789], "scikit-learn": [8.0, 8.0], "JAX": [1.0, 1.0], "JAX, compiling": [9.0, 9.0]}
+    race = _outcome(benchmarks, name, n_steps=500, losses=dict.fromkeys(times, 0.5), **times)
+    profile = benchmarks("step_profile").StepProfile(name, 4.0, 3.0, 2.0, 29, 10.0, 16.0, 2.0)
+    figures = [benchmarks("figures").Figure("import", "", "ms", [60.0], 50)]
+    growth = benchmarks("figures").Growth([1000, 10_000], {"graph": [50.0, 60.0]})
+    measured = results.Results(["- a machine"], 2, [race], [profile], figures, growth)
+    results.save(measured, tmp_path / "results.json")
+    loaded = results.load(tmp_path / "results.json")
+    assert loaded.races[0].milliseconds["graph"] == [2.0, 2.1235]
+    assert (loaded.profiles, loaded.figures, loaded.growth) == ([profile], figures, growth)
+    # 8 / 1 is missed by JAX, 60 ms by the import.
+    assert main(["--measured", str(tmp_path / "results.json"), "--output", str(tmp_path), "--goals"]) == 1
+    assert "goal MISSED: import : 60 ms, at most 50" in capsys.readouterr().out
+    page = (tmp_path / "RESULTS.md").read_text()
+    assert "| MLP 10-20-1, batches of 10 | 2.1 ms / fit | 3.88         | 0.49 | 4.37           |" in page
+    assert "| 4.0       | 3.0 (29 nodes) | 2.0      | 10      | 2.0             | 8.0            | 1.0   |" in page
+    assert "MISSED" not in page and "reached" not in page and "<=" not in page
+
+
+def test_the_names_of_goals_and_of_the_chart_are_those_of_cases(benchmarks):
+    cases, goals = benchmarks("cases"), benchmarks("goals")
+    names = {case.name for case in [*cases.CASES, *cases.PREDICTIONS, *cases.OTHERS]}
+    for given in (*goals.RATIOS.values(), goals.MILLISECONDS, goals.MICROSECONDS, benchmarks("report").SUMMARY):
+        assert given.keys() <= names
+    assert len(benchmarks("report").SUMMARY) == 6
+
+
+@pytest.mark.parametrize("hidden", [(), (3,)])
+def test_searches_have_the_same_parameters_on_both_sides(benchmarks, hidden):
+    ours, theirs = benchmarks("small_fits").models(hidden, 7, 50)
+    ours, theirs = ours.get_params(), theirs.get_params()
+    eta = theirs["learning_rate_init"] if hidden else theirs["eta0"]
+    for of in (ours, theirs):
+        assert (of["max_iter"], of["alpha"], of["learning_rate"]) == (7, 1e-4, "constant")
+    assert (ours["eta0"], ours["standardize"], ours["tol"]) == (eta, False, None)
+    if hidden:
+        assert (ours["batch_size"], ours["estimator__hidden_layer_sizes"]) == (50, (3,))
+        assert (theirs["batch_size"], theirs["hidden_layer_sizes"], theirs["solver"]) == (50, (3,), "sgd")
+
+
+def test_scikit_learn_makes_the_same_steps_of_one_row(benchmarks):
+    problems = benchmarks("problems")
+    problem = problems.classification(20, 3, batch_size=1, n_epochs=2, eta=0.1)
+    theirs = benchmarks("contenders").scikit_learn_model(problem).get_params()
+    assert (problem.is_own_way, problem.n_steps) == (False, 40)
+    assert (theirs["learning_rate"], theirs["eta0"], theirs["max_iter"], theirs["tol"]) == ("constant", 0.1, 2, None)
+
+
+def test_some_races_are_run_and_nothing_is_written(benchmarks, capsys, monkeypatch):
+    # A Python that has no JAX.
+    monkeypatch.setenv("JAX_PYTHON", "false")
+    main = benchmarks("__main__")
+    monkeypatch.setattr(main, "HERE", None)
+    assert main.main(["--quick", "--repeats", "1", "--only", "fit of 100 x 5, linear"]) == 0
+    printed = capsys.readouterr().out
+    assert "### fit of 100 x 5, linear, one epoch" in printed and "### MLP" not in printed
+    assert "| graph " in printed and "| scikit-learn " in printed
+    assert "- Left out, as it is not installed: JAX" in printed
 
 
 def test_the_products_of_a_step_are_those_of_its_gradient(benchmarks):

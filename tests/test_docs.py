@@ -8,7 +8,9 @@ import pytest
 PAGES = Path(__file__).parent.parent / "docs"
 
 
-@pytest.mark.parametrize("page", ["pipelines_and_fine_tuning.rst", "stopping_and_streaming.rst"])
+@pytest.mark.parametrize(
+    "page", ["pipelines_and_fine_tuning.rst", "scales_and_learning_rate.rst", "stopping_and_streaming.rst"]
+)
 def test_examples_run(page):
     pytest.importorskip("pandas")
     failures, attempts = doctest.testfile(str(PAGES / page), module_relative=False)

@@ -32,14 +32,18 @@ OTHERS = [estimator for estimator in COMBINATIONS if estimator not in FIRST]
 
 
 def expected_failures(estimator):
+    kinds = ["dense", "sparse"]
     if isinstance(estimator.estimator, Pipeline):
+        # A dense X is standardized once more, with its sample weights: least squares end at the same weights.
+        if estimator.dtype == "float64" and isinstance(estimator, OrtSGDRegressor):
+            kinds = ["sparse"]
         reason = "a Pipeline gives no sample_weight to StandardScaler, in scikit-learn as here"
     elif estimator.dtype == "float32":
         reason = "compares predictions at a relative 1e-7, less than one float32 rounding; passes with dtype='float64'"
     else:
         return {}
     # scikit-learn 1.6 gives sparse data to pipelines that say they take none.
-    return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
+    return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in kinds}
 
 
 # The checks fit random labels and tiny data, on which max_iter may well end the training.

@@ -170,7 +170,7 @@ class EarlyStopping(BaseEstimator):
     def __init__(
         self,
         monitor: str = "validation_score",
-        patience: int = 5,
+        patience: int | float = 5,
         tol: float | None = 0.0,
         restore_best: bool = True,
         greater_is_better: bool | None = None,

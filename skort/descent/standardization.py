@@ -59,9 +59,7 @@ class Standardization:
     target_scale: float
     is_offset: bool = False
 
-    def with_new_scales(
-        self, X: Any, target: np.ndarray | None, sample_weight: np.ndarray | None
-    ) -> "Standardization":
+    def with_new_scales(self, X: Any, target: np.ndarray | None, sample_weight: np.ndarray | None) -> "Standardization":
         """
         Return the standardization after more rows: a column that had no spread gets a scale; itself without any.
 

@@ -66,6 +66,14 @@ class Update:
         """How fast coefficients shrink beside the optimizer's update: the parameter of `Adam`."""
         return float(self.optimizer.weight_decay) if isinstance(self.optimizer, Adam) else 0.0
 
+    @property
+    def memory(self) -> float:
+        """About how many updates a gradient counts in: one without momentum, and where it is not known."""
+        optimizer = self.optimizer
+        if isinstance(optimizer, Adam):
+            return 1 / max(1 - float(optimizer.beta_1), 1e-3)
+        return min(float(getattr(optimizer, "gain", 1.0)), 1e3)
+
     def rule(self, terms: Terms = _NO_TERMS, innermost: Rule | None = None) -> Rule:
         """
         Return the optimizer and its transforms as one rule: decay, clip, optimize, the penalty's terms, average.

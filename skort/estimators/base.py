@@ -154,12 +154,14 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         progress, score_graph = begin(settings, draft._fitted.score_graph, data, generator, is_drawn=is_drawn)
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
         variables = settings.variables(score_graph, progress.standardization)
-        batches = settings.batches(rows, variables.target(encoded.target), weights, generator)
+        batches = settings.batches(variables, data, generator)
         # The rows of one call say nothing about those of a stream.
         n_batches = None if one_epoch else batches.n_batches
         stream = Stream.begin(settings, draft._fitted, batches.batch_size, progress, n_batches)
         unit = variables.in_units.unit
-        callbacks = [*callback_list(self, scoring, unit=unit, one_epoch=one_epoch), *theirs]
+        is_linear = score_graph.linear_weights() is not None
+        patience = settings.patience(self.n_iter_no_change, batches.n_batches, is_linear=is_linear)
+        callbacks = [*callback_list(self, scoring, unit=unit, patience=patience, one_epoch=one_epoch), *theirs]
         try:
             outcome = draft._train(stream, batches, callbacks, one_epoch=one_epoch)
         except DivergedError as error:
@@ -205,7 +207,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
             variables = settings.variables(draft._fitted.score_graph, progress.standardization)
         else:
             variables = stream.variables
-        batches = settings.batches(rows, variables.target(encoded.target), weights, generator)
+        batches = settings.batches(variables, data, generator)
         if stream is None or not stream.goes_on(settings, batches.batch_size):
             stream = Stream.begin(settings, draft._fitted, batches.batch_size, progress)
         # A training that fails keeps no solver.

@@ -9,6 +9,7 @@ from skort.descent.optimizers import Adam
 from skort.descent.progress import Progress
 from skort.descent.standardization import largest_norm, relative_weights, smoothness
 from skort.estimators.fitted_model import FittedModel
+from skort.estimators.loss_unit import is_of_y
 from skort.estimators.settings import Settings
 from skort.estimators.variables import Variables, rescaled_state, standardization_of
 
@@ -55,7 +56,8 @@ def begin(
     """
     standardization = None
     if settings.standardize:
-        standardization = standardization_of(score_graph, settings.loss, settings.penalty, data)
+        loss, penalty, is_classifier = settings.loss, settings.penalty, settings.is_classifier
+        standardization = standardization_of(score_graph, loss, penalty, data, is_classifier=is_classifier)
         if settings.standardize is True and (standardization is None or standardization.scale is None):
             raise ValueError(
                 "standardize=True needs a dense X that goes straight into a trained product of the model, so that the "
@@ -112,6 +114,8 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
 def _check_loss(loss, n_outputs, used):
     if used.target_mean is None:
         return
+    if is_of_y(loss, n_outputs):
+        return
     has_link = hasattr(loss, "in_units") and loss.inverse_link_function(n_outputs) is not None
     if not hasattr(loss, "in_units") or (has_link and used.target_mean.any()):
         raise ValueError(
@@ -120,7 +124,7 @@ def _check_loss(loss, n_outputs, used):
         )
 
 
-def _first_rates(settings: Settings, variables: Variables, score_graph, data) -> dict[str, float]:
+def _first_rates(settings: Settings, variables: Variables, score_graph, data) -> dict[str, Any]:
     """Return the `rate_scale` and the `row_norm` of a progress to begin with; a user's own rates stay as they are."""
     if not settings.is_rate_auto:
         return {"rate_scale": 1.0, "row_norm": 0.0}
@@ -160,4 +164,12 @@ def _rate(settings: Settings, variables: Variables, score_graph, X, sample_weigh
     # A loss without a bound is taken for one whose second derivative is one.
     curvature = getattr(loss, "curvature", lambda n: None)(n_outputs) or 1.0
     curvature *= loss.weight_scale(n_outputs)
-    return 1.0 / (gain * curvature * smoothness(X, sample_weight, settings.batch_size, variables.standardization))
+    curvature *= smoothness(X, sample_weight, settings.batch_size, variables.standardization)
+    return 1.0 / (gain * (curvature + _of_penalty(variables.penalty, score_graph.coefficients, curvature)))
+
+
+def _of_penalty(penalty, names, most):
+    """Return the largest second derivative of a penalty that is not above `most`: stiffer steps are implicit."""
+    strengths = {} if penalty is None else penalty.strengths(names)
+    l2 = np.concatenate([np.zeros(1), *(np.ravel(strength.l2) for strength in strengths.values())])
+    return float(np.max(l2[l2 <= most]))

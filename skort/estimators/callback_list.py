@@ -9,7 +9,12 @@ __all__ = ["callback_list"]
 
 
 def callback_list(
-    estimator: Any, scoring: EpochScoring | None = None, *, unit: float = 1.0, one_epoch: bool = False
+    estimator: Any,
+    scoring: EpochScoring | None = None,
+    *,
+    unit: float = 1.0,
+    patience: int | float = 1,
+    one_epoch: bool = False,
 ) -> list[Any]:
     """
     Return the callbacks of a training, in their order.
@@ -21,6 +26,8 @@ def callback_list(
         The callback that scores the validation set.
     unit : float, default=1.0
         What `tol` of the objective is in.
+    patience : int or inf, default=1
+        See `EarlyStopping`.
     one_epoch : bool, default=False
         Whether this is the training of a `partial_fit`: nothing stops it, and no bar shows it.
     """
@@ -30,7 +37,7 @@ def callback_list(
     early = estimator.early_stopping
     stopping = EarlyStopping(
         VALIDATION_SCORE if early else "objective",
-        patience=estimator.n_iter_no_change,
+        patience=patience,
         tol=estimator.tol if early or estimator.tol is None else estimator.tol * unit,
         restore_best=early,
     )

@@ -51,9 +51,10 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     ----------
     estimator : estimator or onnx.ModelProto, default=None
         The model to train: any linear classifier or neural network of scikit-learn, or a `Pipeline` that ends in one.
-        None: `LogisticRegression()` with an l2 penalty of 1e-4. Its architecture and its objective are used
-        (`fit_intercept`, `hidden_layer_sizes`, `C`, `alpha`, ...), not its own training parameters, such as `max_iter`:
-        a warning names those that are not at their defaults. The estimator itself is not changed. The steps of a
+        None: `LogisticRegression()` with an l2 penalty of 1e-4, of the weights of standardised columns. Its
+        architecture and its objective are used (`fit_intercept`, `hidden_layer_sizes`, `C`, `alpha`, ...), not its own
+        training parameters, such as `max_iter`: a warning names those that are not at their defaults. The estimator
+        itself is not changed. The steps of a
         pipeline before the model are cloned, fitted once on all rows, and part of the exported model; they get X as it
         is, and no `sample_weight`, as in scikit-learn's own pipelines. `FrozenEstimator(fitted)`: a fitted model or
         pipeline, whose weights are the initial ones and whose steps are not fitted again. It may be of another type,
@@ -117,10 +118,11 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     max_iter : int, default=1000
         Largest number of epochs.
     tol : float or None, default=1e-4
-        Training ends where the loss of an epoch was above the best loss minus `tol` for `n_iter_no_change` epochs in a
-        row (learning rate "adaptive": where it can no longer fall). None: after `max_iter` epochs.
+        Training ends where the objective of an epoch was above the best one minus `tol` for `n_iter_no_change` epochs
+        in a row (learning rate "adaptive": where it can no longer fall). None: after `max_iter` epochs.
     n_iter_no_change : int or inf, default=3
-        See `tol`. `numpy.inf`: `tol` ends no training.
+        See `tol`. `numpy.inf`: `tol` ends no training. With `eta0="auto"` a linear model has at least as many epochs as
+        30 updates take, and momentum twice the updates that a gradient counts in.
     early_stopping : bool, default=False
         Whether the score of a validation set takes the place of the loss, and the weights of its best epoch are
         restored. It is `X_val`, `y_val` of `fit`, or a random part of the rows, of each class the same.
@@ -165,8 +167,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     warm_start : bool, default=False
         Whether `fit` begins with the weights of the last fit. All else begins anew.
     callbacks : list or None, default=None
-        Objects with some of the methods `on_train_begin`, `on_batch_end`, `on_epoch_end` and `on_train_end`, called in
-        their order with the training (`skort.callbacks.Training`); `skort.callbacks` brings some.
+        Objects with some of the methods of `skort.callbacks.Callback`, such as `on_epoch_end`, called in their order
+        with the training (`skort.callbacks.Training`); `skort.callbacks` brings some.
     verbose : int, default=0
         1: a tqdm bar over epochs with the objective, in a terminal or a notebook. 2: a line an epoch.
 
@@ -198,7 +200,12 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         The largest of them.
     history_ : dict of str to list
         Of each epoch: "loss" (without the penalty), "objective", "eta" and "gradient_norm" (of its last update),
-        "seconds", "validation_score", and what callbacks add. `pandas.DataFrame(history_)` is a table.
+        "seconds", "validation_score", "restarts" where there were some, and what callbacks add.
+        `pandas.DataFrame(history_)` is a table.
+    eta0_ : float
+        Learning rate of the first update, after any restart.
+    standardization_ : Standardization or None
+        What the training subtracted from X and y (`mean`, `target_mean`) and divided them by (`scale`, `target_scale`).
     n_iter_ : int
         Number of epochs, those of `partial_fit` included.
     t_ : int
@@ -216,21 +223,18 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
 
     Notes
     -----
-    The loss is that of `sklearn.linear_model.LogisticRegression` (user guide 1.1.11). The penalty is that of
-    `SGDClassifier`, whatever the size of the batch (`MLPClassifier` divides it by the number of rows in the batch).
-
-    Row i of a batch of m rows counts :math:`s_i / (\bar s m)`, with :math:`\bar s` the mean weight of all rows: the
-    gradient of a random batch is on average that of J, with `batch_size=1` too. (`MLPClassifier` divides each batch
-    by its own weight, which blurs the weights in small batches: `benchmarks/sample_weight.py`.)
+    The loss is that of `sklearn.linear_model.LogisticRegression` (user guide 1.1.11), the penalty that of
+    `SGDClassifier`, whatever the size of the batch. Row i of a batch of m rows counts :math:`s_i / (\bar s m)`, with
+    :math:`\bar s` the mean weight of all rows: the gradient of a random batch is on average that of J, with
+    `batch_size=1` too. The pages "How it works" and "Scales of the data and the learning rate" say how scikit-learn's
+    differ, and what `standardize` and `eta0` do.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
     >>> from skort import OrtSGDClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), OrtSGDClassifier(random_state=0)).fit(X, y)
+    >>> model = OrtSGDClassifier(random_state=0).fit(X, y)
     >>> round(model.score(X, y), 2)
     0.99
     """
@@ -282,11 +286,9 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         verbose: int = 0,
     ):
         self.estimator = estimator
-        self.solver, self.loss = solver, loss
-        self.epsilon = epsilon
+        self.solver, self.loss, self.epsilon = solver, loss, epsilon
         self.penalty, self.alpha, self.l1_ratio, self.n_total = penalty, alpha, l1_ratio, n_total
-        self.optimizer = optimizer
-        self.max_grad_norm = max_grad_norm
+        self.optimizer, self.max_grad_norm = optimizer, max_grad_norm
         self.learning_rate, self.eta0, self.power_t = learning_rate, eta0, power_t
         self.batch_size, self.max_iter = batch_size, max_iter
         self.tol, self.n_iter_no_change = tol, n_iter_no_change
@@ -350,7 +352,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         Warns
         -----
         ConvergenceWarning
-            Where `max_iter` ended the training before `tol` did.
+            Where `max_iter` ended the training before `tol` did, and where it ended no better than it began.
         UserWarning
             Where a step of a pipeline cannot be part of an ONNX model: then everything works but the export, which
             raises the same message. Where a step gives other values as ONNX than in scikit-learn. Where a

@@ -48,9 +48,10 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
     ----------
     estimator : estimator or onnx.ModelProto, default=None
         The model to train: any linear regressor or neural network of scikit-learn, or a `Pipeline` that ends in one.
-        None: `LinearRegression()` with an l2 penalty of 1e-4. Its architecture and its objective are used
-        (`fit_intercept`, `hidden_layer_sizes`, `C`, `alpha`, ...), not its own training parameters, such as `max_iter`:
-        a warning names those that are not at their defaults. The estimator itself is not changed. The steps of a
+        None: `LinearRegression()` with an l2 penalty of 1e-4, of the weights of standardised columns. Its
+        architecture and its objective are used (`fit_intercept`, `hidden_layer_sizes`, `C`, `alpha`, ...), not its own
+        training parameters, such as `max_iter`: a warning names those that are not at their defaults. The estimator
+        itself is not changed. The steps of a
         pipeline before the model are cloned, fitted once on all rows, and part of the exported model; they get X as it
         is, and no `sample_weight`, as in scikit-learn's own pipelines. `FrozenEstimator(fitted)`: a fitted model or
         pipeline, whose weights are the initial ones and whose steps are not fitted again. It may be of another type,
@@ -114,10 +115,12 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
     max_iter : int, default=1000
         Largest number of epochs.
     tol : float or None, default=1e-4
-        Training ends where the loss of an epoch was above the best loss minus `tol` for `n_iter_no_change` epochs in a
-        row (learning rate "adaptive": where it can no longer fall). None: after `max_iter` epochs.
+        Training ends where the objective of an epoch was above the best one minus `tol` for `n_iter_no_change` epochs
+        in a row (learning rate "adaptive": where it can no longer fall). It is in units of the objective of the
+        standardised y, with `early_stopping` of the score. None: after `max_iter` epochs.
     n_iter_no_change : int or inf, default=3
-        See `tol`. `numpy.inf`: `tol` ends no training.
+        See `tol`. `numpy.inf`: `tol` ends no training. With `eta0="auto"` a linear model has at least as many epochs as
+        30 updates take, and momentum twice the updates that a gradient counts in.
     early_stopping : bool, default=False
         Whether the score of a validation set takes the place of the loss, and the weights of its best epoch are
         restored. It is `X_val`, `y_val` of `fit`, or a random part of the rows, which is not trained on.
@@ -157,8 +160,8 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
     warm_start : bool, default=False
         Whether `fit` begins with the weights of the last fit. All else begins anew.
     callbacks : list or None, default=None
-        Objects with some of the methods `on_train_begin`, `on_batch_end`, `on_epoch_end` and `on_train_end`, called in
-        their order with the training (`skort.callbacks.Training`); `skort.callbacks` brings some.
+        Objects with some of the methods of `skort.callbacks.Callback`, such as `on_epoch_end`, called in their order
+        with the training (`skort.callbacks.Training`); `skort.callbacks` brings some.
     verbose : int, default=0
         1: a tqdm bar over epochs with the objective, in a terminal or a notebook. 2: a line an epoch.
 
@@ -190,7 +193,12 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
         The largest of them.
     history_ : dict of str to list
         Of each epoch: "loss" (without the penalty), "objective", "eta" and "gradient_norm" (of its last update),
-        "seconds", "validation_score", and what callbacks add. `pandas.DataFrame(history_)` is a table.
+        "seconds", "validation_score", "restarts" where there were some, and what callbacks add.
+        `pandas.DataFrame(history_)` is a table.
+    eta0_ : float
+        Learning rate of the first update, after any restart.
+    standardization_ : Standardization or None
+        What the training subtracted from X and y (`mean`, `target_mean`) and divided them by (`scale`, `target_scale`).
     n_iter_ : int
         Number of epochs, those of `partial_fit` included.
     t_ : int
@@ -208,22 +216,17 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
 
     Notes
     -----
-    The loss is scikit-learn's (`sklearn.linear_model.SGDRegressor`, user guide 1.5.8), the penalty too, whatever the
-    size of the batch (`MLPRegressor` divides it by the number of rows in the batch).
-
-    Row i of a batch of m rows counts :math:`s_i / (\bar s m)`, with :math:`\bar s` the mean weight of all rows: the
-    gradient of a random batch is on average that of J, with `batch_size=1` too. (`MLPRegressor` divides each batch
-    by its own weight, which blurs the weights in small batches: `benchmarks/sample_weight.py`.)
+    Loss and penalty are scikit-learn's (`sklearn.linear_model.SGDRegressor`, user guide 1.5.8), whatever the size of
+    the batch. Row i of a batch of m rows counts :math:`s_i / (\bar s m)`, with :math:`\bar s` the mean weight of all
+    rows: the gradient of a random batch is on average that of J, with `batch_size=1` too. The pages "How it works" and
+    "Scales of the data and the learning rate" say how scikit-learn's differ, and what `standardize` and `eta0` do.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
     >>> from skort import OrtSGDRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), OrtSGDRegressor(random_state=0)).fit(X, y)
+    >>> X, y = load_diabetes(return_X_y=True, scaled=False)
+    >>> model = OrtSGDRegressor(random_state=0).fit(X, y)
     >>> round(model.score(X, y), 2)
     0.51
     """
@@ -276,11 +279,9 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
     ):
         self.estimator = estimator
         self.solver, self.loss = solver, loss
-        self.epsilon = epsilon
-        self.quantile = quantile
+        self.epsilon, self.quantile = epsilon, quantile
         self.penalty, self.alpha, self.l1_ratio, self.n_total = penalty, alpha, l1_ratio, n_total
-        self.optimizer = optimizer
-        self.max_grad_norm = max_grad_norm
+        self.optimizer, self.max_grad_norm = optimizer, max_grad_norm
         self.learning_rate, self.eta0, self.power_t = learning_rate, eta0, power_t
         self.batch_size, self.max_iter = batch_size, max_iter
         self.tol, self.n_iter_no_change = tol, n_iter_no_change
@@ -341,7 +342,7 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
         Warns
         -----
         ConvergenceWarning
-            Where `max_iter` ended the training before `tol` did.
+            Where `max_iter` ended the training before `tol` did, and where it ended no better than it began.
         UserWarning
             Where a step of a pipeline cannot be part of an ONNX model: then everything works but the export, which
             raises the same message. Where a step gives other values as ONNX than in scikit-learn. Where a

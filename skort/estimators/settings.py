@@ -3,11 +3,12 @@
 import dataclasses
 import functools
 import inspect
+import math
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
@@ -36,6 +37,8 @@ __all__ = ["Settings", "resolved", "snapshot"]
 
 # Those of the constructor that say nothing about the steps.
 _NO_SETTINGS = ("estimator", "trainable", "callbacks")
+# Without an improvement in so many updates, a linear model ends, or its learning rate falls: see `benchmarks.defaults`.
+_LINEAR_UPDATES = 30
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,6 +73,7 @@ class Settings:
     standardize : bool or "auto"
     dtype : str
         "float32" or "float64".
+    is_classifier : bool
     class_weight : ndarray of shape (n_classes,) or None, default=None
         What the rows of each class count in the column of their class, where each is trained against the rest.
     """
@@ -88,6 +92,7 @@ class Settings:
     shuffle: bool
     standardize: bool | str
     dtype: str
+    is_classifier: bool
     class_weight: np.ndarray | None = None
 
     @classmethod
@@ -137,6 +142,7 @@ class Settings:
             shuffle=estimator.shuffle,
             standardize=estimator.standardize,
             dtype=estimator.dtype,
+            is_classifier=is_classifier(estimator),
         )
 
     def renewed(self, estimator) -> "Settings":
@@ -160,6 +166,26 @@ class Settings:
             raise ValueError(f'A multi-label y needs loss="log_loss", got {self.given["loss"]!r}.')
         return dataclasses.replace(self, loss=MultiLabelLogLoss())
 
+    def patience(self, n_iter_no_change: int | float, n_batches: int, *, is_linear: bool) -> int | float:
+        """
+        Return how many epochs without improvement end a training, or let its learning rate fall.
+
+        At a learning rate from the data they are at least so many that the objective can improve: of a linear model as
+        many as 30 updates take, and with momentum twice the updates that a gradient counts in, as fewer may be part of
+        one oscillation.
+
+        Parameters
+        ----------
+        n_iter_no_change : int or inf
+        n_batches : int
+            Of an epoch.
+        is_linear : bool
+        """
+        if not self.is_rate_auto:
+            return n_iter_no_change
+        n_updates = max(2 * self.update.memory, _LINEAR_UPDATES if is_linear else 1)
+        return max(n_iter_no_change, math.ceil(n_updates / n_batches))
+
     def hold(self, estimator) -> bool:
         """Return whether an estimator has the parameters, to their last part, that these settings were made from."""
         return self.given == _given(estimator)
@@ -169,26 +195,27 @@ class Settings:
         loss = self.loss if self.class_weight is None else ClassWeighted(self.loss, self.class_weight)
         return Variables.of(score_graph, loss, self.penalty, standardization)
 
-    def batches(self, X, target, sample_weight, random_state: np.random.RandomState) -> Batches:
+    def batches(self, variables: Variables, data: tuple, random_state: np.random.RandomState) -> Batches:
         """
         Return the rows of a training as batches; `random_state` draws their order.
 
         Parameters
         ----------
-        X : ndarray or CSR matrix of shape (n_samples, n_features)
-        target : ndarray of shape (n_samples, n_outputs)
-            In the variables of the training.
-        sample_weight : ndarray of shape (n_samples,) or None
+        variables : Variables
+            Of the training.
+        data : tuple
+            X, the target and the sample weights, or None, in the units of the model.
         random_state : numpy.random.RandomState
         """
+        X, target, sample_weight = data
         return Batches(
             X,
-            target,
+            variables.target(target),
             sample_weight,
             batch_size=self.batch_size,
             shuffle=self.shuffle,
             random_state=random_state,
-            sample_weight_scale=self.loss.weight_scale(target.shape[1]),
+            sample_weight_scale=variables.sample_weight_scale(target.shape[1]),
         )
 
     def problem(

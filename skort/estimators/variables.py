@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from skort.descent.standardization import Standardization, moments, robust_moments, usable_scale
+from skort.estimators.loss_unit import is_of_y, loss_unit
 from skort.objective.base import InUnits, ScoreLoss
 from skort.objective.penalties import Penalty, rescaled
 
@@ -38,7 +39,9 @@ class _Weights:
     def multiply(self, name, factor):
         """Multiply a weight, if there is one."""
         if name in self:
-            self._changed[name] = self.exact(name) * factor
+            # A weight that is nearly zero may become zero.
+            with np.errstate(under="ignore"):
+                self._changed[name] = self.exact(name) * factor
 
     def add(self, name, values):
         """Add to a vector, if there is one."""
@@ -47,7 +50,8 @@ class _Weights:
 
     def arrays(self):
         """Return all weights, each in its own dtype."""
-        return self._weights | {n: w.astype(self._weights[n].dtype) for n, w in self._changed.items()}
+        with np.errstate(under="ignore"):
+            return self._weights | {n: w.astype(self._weights[n].dtype) for n, w in self._changed.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +107,15 @@ class _Score:
     shift : ndarray of shape (n_outputs,)
     loss_weights : tuple of str
         The weights of the loss, which are in units of y.
+    is_of_y : bool
+        Whether the loss gets the score and the target of the model, since it is not known in other units.
     """
 
     layer: "Layer"
     scale: float
     shift: np.ndarray
     loss_weights: tuple[str, ...]
+    is_of_y: bool
 
     @property
     def scaled(self):
@@ -181,7 +188,12 @@ class Variables:
         if used is None:
             return cls(None, InUnits(loss, 1.0), penalty)
         inputs, score = _inputs(score_graph, used), _score(score_graph, loss, used)
-        in_units = InUnits(loss, 1.0) if score is None else loss.in_units(used.target_scale)  # type: ignore[attr-defined]
+        in_units = InUnits(loss, 1.0)
+        if score is not None and score.is_of_y:
+            unit = loss_unit(loss, score.shift, score.scale)
+            in_units = InUnits(loss, unit, weight=1 / unit)
+        elif score is not None:
+            in_units = loss.in_units(used.target_scale)  # type: ignore[attr-defined]
         variables = cls(used, in_units, penalty, inputs, score)
         return replace(variables, penalty=rescaled(penalty, variables.factors(), in_units.unit))
 
@@ -207,21 +219,27 @@ class Variables:
     def target(self, target: np.ndarray) -> np.ndarray:
         """Return the targets of the training."""
         used = self.standardization
-        if self.score is None or used is None or used.target_mean is None:
+        if self.score is None or self.score.is_of_y or used is None or used.target_mean is None:
             return target
         return ((target.astype(np.float64) - used.target_mean) / used.target_scale).astype(target.dtype)
 
+    def sample_weight_scale(self, n_outputs: int) -> float:
+        """Return what the sample weights of a batch sum to."""
+        return self.loss.weight_scale(n_outputs) * self.in_units.weight
+
     def graph(self, score_graph: "ScoreGraph") -> "ScoreGraph":
         """Return the model as a score graph of the training's weights."""
-        if self.inputs is None and self.score is None:
+        inputs, score = self.inputs, self.score
+        if inputs is None and score is None:
             return score_graph
-        from skort.graphs.standardized import standardized_graph
+        from skort.graphs.standardized import rescaled_score, standardized_graph
 
         score_graph = score_graph.with_weights(self.training_weights(score_graph.trained_arrays))
-        inputs = self.inputs
-        if inputs is None:
-            return score_graph
-        return standardized_graph(score_graph, inputs.layer, inputs.mean, inputs.scale)
+        if inputs is not None:
+            score_graph = standardized_graph(score_graph, inputs.layer, inputs.mean, inputs.scale)
+        if score is not None and score.is_of_y:
+            score_graph = rescaled_score(score_graph, score.shift, score.scale)
+        return score_graph
 
     def model_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the weights of the model, from those of the training."""
@@ -257,9 +275,10 @@ def _score(score_graph, loss, used):
     layer = None if used.target_mean is None else last_layer(score_graph)
     if layer is None:
         return None
-    if loss.inverse_link_function(score_graph.n_outputs) is None:
-        return _Score(layer, used.target_scale, used.target_mean, loss.weight_names)
-    return _Score(layer, 1.0, np.full(score_graph.n_outputs, np.log(used.target_scale)), loss.weight_names)
+    n_outputs, names = score_graph.n_outputs, loss.weight_names
+    if loss.inverse_link_function(n_outputs) is None:
+        return _Score(layer, used.target_scale, used.target_mean, names, is_of_y(loss, n_outputs))
+    return _Score(layer, 1.0, np.full(n_outputs, np.log(used.target_scale)), names, False)
 
 
 def rescaled_state(
@@ -290,6 +309,8 @@ def standardization_of(
     loss: ScoreLoss,
     penalty: Penalty | None,
     data: tuple[Any, np.ndarray, np.ndarray | None],
+    *,
+    is_classifier: bool,
 ) -> Standardization | None:
     """
     Return the standardization of X and y, as far as the weights of a model can take it back.
@@ -302,6 +323,8 @@ def standardization_of(
     data : tuple
         X, the target and the sample weights, or None. A sparse X is left as it is: the values of its columns have one
         scale as a rule, and rare ones would get large weights.
+    is_classifier : bool
+        The target of a classifier is left as it is.
 
     Returns
     -------
@@ -323,7 +346,8 @@ def standardization_of(
         is_offset = bool(np.any(np.abs(mean) > _FAR * scale))
     last = last_layer(score_graph)
     target_mean, target_scale = None, 1.0
-    if last is not None and hasattr(loss, "in_units"):
+    has_units = not is_classifier and (hasattr(loss, "in_units") or is_of_y(loss, score_graph.n_outputs))
+    if last is not None and has_units:
         centre = is_free and last.intercept is not None
         target_mean, target_scale = _of_target(loss, target, sample_weight, centre=centre)
     if scale is None and target_mean is None:
@@ -343,7 +367,7 @@ def _of_target(loss, target, sample_weight, *, centre):
         # The logarithm of the mean goes into the intercept.
         total = float(np.mean(_columns(target, sample_weight, centre=centre)[0]))
         return (np.zeros(target.shape[1]), total) if total > 0 else (None, 1.0)
-    if loss.is_robust and centre:
+    if getattr(loss, "is_robust", False) and centre:
         # Outliers, which such a loss is made for, would make everything else small.
         mean, deviation = robust_moments(target, sample_weight)
     else:

@@ -10,11 +10,21 @@ from onnx import helper
 from skort.graphs.score_graph import ScoreGraph
 from skort.onnx_text import onnx_dtype
 
-__all__ = ["OFFSET", "Layer", "centred", "first_layer", "last_layer", "standardized_graph", "uncentred_arrays"]
+__all__ = [
+    "OFFSET",
+    "Layer",
+    "centred",
+    "first_layer",
+    "last_layer",
+    "rescaled_score",
+    "standardized_graph",
+    "uncentred_arrays",
+]
 
 #: The weight that `centred` adds.
 OFFSET = "X_offset"
 _MEAN, _INVERSE_SCALE = "skort_X_mean", "skort_X_inverse_scale"
+_TARGET_MEAN, _TARGET_SCALE = "skort_y_mean", "skort_y_scale"
 
 
 @dataclass(frozen=True)
@@ -171,6 +181,42 @@ def _standardized_structure(serialized: bytes, layer: Layer, dtype: np.dtype) ->
     others = list(graph.node)
     del graph.node[:]
     graph.node.extend(nodes + others)
+    return structure
+
+
+def rescaled_score(score_graph: ScoreGraph, mean: np.ndarray, scale: float) -> ScoreGraph:
+    r"""
+    Return a score graph that gives :math:`scale \cdot score + mean`.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+    mean : ndarray of shape (n_outputs,)
+    scale : float
+
+    Returns
+    -------
+    rescaled : ScoreGraph
+        With the same names of weights, and the mean and the scale as weights that are not trained.
+    """
+    dtype = np.dtype(score_graph.dtype)
+    arrays = {_TARGET_SCALE: np.array([scale], dtype), _TARGET_MEAN: mean.astype(dtype)}
+    structure = _rescaled_structure(score_graph.structure.SerializeToString(), len(mean), dtype)
+    return ScoreGraph(structure, {**score_graph.arrays, **arrays}, score_graph.trained)
+
+
+@functools.lru_cache(maxsize=8)
+def _rescaled_structure(serialized: bytes, n_outputs: int, dtype: np.dtype) -> onnx.ModelProto:
+    structure = onnx.ModelProto.FromString(serialized)
+    graph = structure.graph
+    score, single, scaled = graph.output[0].name, "skort_standardized_score", "skort_scaled_score"
+    for node in graph.node:
+        node.input[:] = [single if name == score else name for name in node.input]
+        node.output[:] = [single if name == score else name for name in node.output]
+    graph.node.append(helper.make_node("Mul", [single, _TARGET_SCALE], [scaled]))
+    graph.node.append(helper.make_node("Add", [scaled, _TARGET_MEAN], [score]))
+    for name, size in ((_TARGET_SCALE, 1), (_TARGET_MEAN, n_outputs)):
+        graph.input.append(helper.make_tensor_value_info(name, onnx_dtype(dtype), [size]))
     return structure
 
 

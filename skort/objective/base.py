@@ -19,7 +19,7 @@ class InUnits(NamedTuple):
     r"""
     A loss of scores and targets in another unit.
 
-    .. math:: loss(y, s) = unit \cdot loss'(y', s') + offset
+    .. math:: loss(y, s) = unit \cdot weight \cdot loss'(y', s') + offset
 
     with :math:`y'` and :math:`s'` as `RegressionLoss.in_units` says.
 
@@ -30,11 +30,14 @@ class InUnits(NamedTuple):
     unit : float
     offset : float, default=0.0
         The mean over rows whose :math:`y'` has the mean one.
+    weight : float, default=1.0
+        What the sample weights of the training are multiplied by: the unit is divided by it.
     """
 
     loss: "ScoreLoss"
     unit: float
     offset: float = 0.0
+    weight: float = 1.0
 
 
 class ScoreLoss(Protocol):

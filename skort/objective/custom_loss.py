@@ -26,8 +26,8 @@ class Loss(Component):
         of a classifier is 0 or 1 for two classes, which have one score, and one-hot for more. The result has the same
         shape, and its columns are averaged, or the shape (n_samples, 1). Training multiplies it by the sample weights
         and sums it. A function ``(score, target, weight) => (loss)`` multiplies by `weight` itself: these are the
-        normalised sample weights, of shape (n_samples, 1), divided by the number of columns. They are zero for rows
-        that only fill up a short batch. Operators are those of opset 17. Write constants as
+        normalised sample weights, of shape (n_samples, 1), divided by the number of columns and by the unit below. They
+        are zero for rows that only fill up a short batch. Operators are those of opset 17. Write constants as
         ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
     gradient : str or onnx.FunctionProto, default=None
         The derivative of `value` by the score, a function of the same inputs with a result of the shape of `score`.
@@ -36,6 +36,17 @@ class Loss(Component):
     inverse_link : str or onnx.FunctionProto, default=None
         What a regressor predicts: ``(score) => (prediction)``, of the same shape. None: the score. A classifier with a
         custom loss predicts labels, and no probabilities.
+
+    Notes
+    -----
+    `value` gets score and target in units of y, also where a regressor standardizes y, with mean m and standard
+    deviation s, while it is trained. Without an inverse link, the training then has the score
+    :math:`score' = (score - m) / s`, and divides the loss by a unit, so that steps are as long as for other losses:
+
+    .. math:: unit = loss(m + s, m) + loss(m - s, m)
+
+    with the target first, or 1 where this is not positive and finite: :math:`s^2` for half the squared error. With an
+    inverse link, y and score stay as they are.
 
     Examples
     --------

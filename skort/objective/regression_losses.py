@@ -181,6 +181,17 @@ huber_gradient (score, target) => (gradient) {
     def __init__(self, epsilon: float = 0.1):
         self.epsilon = epsilon
 
+    def in_units(self, scale: float) -> InUnits:
+        """
+        Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`.
+
+        Where nearly all residuals are beyond `epsilon`, its weight makes the loss one of absolute residuals, whose
+        gradient does not vanish.
+        """
+        epsilon = min(self.epsilon / scale, _LARGEST)
+        slope = max(min(1.0, epsilon), 1e-30)
+        return InUnits(Huber(epsilon), scale**2 * slope, weight=1 / slope)
+
     def curvature(self, n_outputs: int) -> float:
         """Return the largest second derivative by the score."""
         return 1.0
@@ -380,7 +391,10 @@ elastic_gradient (score, target) => (gradient) {
 
     def in_units(self, scale: float) -> InUnits:
         """Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`."""
-        return InUnits(ElasticLoss(min(self.l1_weight / scale, _LARGEST), self.l2_weight), scale**2)
+        l1_weight = min(self.l1_weight / scale, _LARGEST)
+        # The larger term has the weight one.
+        largest = max(l1_weight, self.l2_weight) or 1.0
+        return InUnits(ElasticLoss(l1_weight / largest, self.l2_weight / largest), scale**2 * largest)
 
     def curvature(self, n_outputs: int) -> float | None:
         """Return the largest second derivative by the score, but at the kink."""

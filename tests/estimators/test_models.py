@@ -54,7 +54,8 @@ def test_regressors(model_class, solver):
     y = regression_targets(model_class)
     estimator = OrtSGDRegressor(model_class(), solver=solver, max_iter=20, tol=None, random_state=0).fit(X, y)
     prediction = estimator.predict(X)
-    np.testing.assert_allclose(served(estimator, X).reshape(prediction.shape), prediction, rtol=1e-6)
+    # Of small models, the weights are inputs here and constants there: products are rounded otherwise.
+    np.testing.assert_allclose(served(estimator, X).reshape(prediction.shape), prediction, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(estimator.to_sklearn().predict(X), prediction, rtol=1e-5, atol=1e-5)
     assert type(estimator.to_sklearn()) is model_class
     if model_class is not MLPRegressor:

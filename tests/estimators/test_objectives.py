@@ -367,7 +367,6 @@ def test_grid_search_over_a_parameter_of_the_loss():
 def test_squared_error_of_ones_own_is_squared_error(solver, loss, n_outputs, rng):
     X, y = data(OrtSGDRegressor, n_outputs)
     sample_weight = rng.uniform(0.5, 2, len(X))
-    # A loss of one's own has no form in units of y.
     options = {"solver": solver, "batch_size": 15, "max_iter": 10, "tol": None, "random_state": 0, **STEPS}
     ours = OrtSGDRegressor(loss=loss, **options).fit(X, y, sample_weight=sample_weight)
     theirs = OrtSGDRegressor(loss=SquaredError(), **options).fit(X, y, sample_weight=sample_weight)
@@ -400,7 +399,7 @@ def log_cosh():
 def test_the_documented_log_cosh_and_its_gradient_are_finite_everywhere(solver, log_cosh):
     residual = np.array([[0.0, 1e-3, 0.5, 3.0, 88.0, 89.0, 346.0, 1e4]])
     y = np.hstack([residual, -residual])
-    options = {"loss": log_cosh, "penalty": None, "eta0": y.size, "max_iter": 1, "tol": None}
+    options = {"loss": log_cosh, "penalty": None, **STEPS, "eta0": y.size, "max_iter": 1, "tol": None}
     model = OrtSGDRegressor(solver=solver, **options).fit([[0.0]], y)
     # log(cosh(r)), and one step by the gradient of the mean over outputs.
     assert model.loss_ == pytest.approx(np.mean(np.logaddexp(y, -y) - np.log(2)), rel=1e-6)

@@ -81,6 +81,13 @@ def test_the_limit_is_ridge_regression(n_outputs, standardize):
     assert model.predict(X).shape == y.shape
 
 
+def test_weights_that_are_nearly_zero_may_become_zero():
+    X, y = problem()
+    with np.errstate(under="raise"):
+        model = OrtSGDRegressor(max_iter=2, tol=None).fit(X * [1, 1e30, 1, 1], 1e-20 * y)
+    assert np.isfinite(model.coef_).all() and model.coef_[1] == 0 != model.coef_[0]
+
+
 def test_without_intercept(solver):
     X, y = problem()
     model = OrtSGDRegressor(LinearRegression(fit_intercept=False), solver=solver, penalty=None, tol=0.0, eta0=0.3)

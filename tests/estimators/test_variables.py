@@ -24,6 +24,23 @@ from skort.objective import ElasticPenalty
 N, P = 200, 4
 SCALES, SHIFTS = np.array([1e-3, 1, 50, 1e4]), np.array([1e-3, 0, -100, 2e7])
 ONE_STEP = {"max_iter": 1, "tol": None, "learning_rate": "constant", "batch_size": N, "dtype": "float64"}
+SQUARE = """\
+square (score, target) => (loss) {
+    half = Constant <value = float {0.5}> ()
+    residual = Sub (score, target)
+    square = Mul (residual, residual)
+    loss = Mul (half, square)
+}"""
+SQUARE_GRADIENT = "slope (score, target) => (gradient) { gradient = Sub (score, target) }"
+WEIGHTED_SQUARE = """\
+weighted (score, target, weight) => (loss) {
+    half = Constant <value = float {0.5}> ()
+    residual = Sub (score, target)
+    square = Mul (residual, residual)
+    halved = Mul (half, square)
+    loss = Mul (halved, weight)
+}"""
+ABSOLUTE = "absolute (score, target) => (loss) { residual = Sub (score, target)  loss = Abs (residual) }"
 NETWORK = {"hidden_layer_sizes": (6,), "activation": "tanh"}
 
 
@@ -51,6 +68,8 @@ REGRESSIONS = {
     "without intercept": {"estimator": Ridge(fit_intercept=False)},
     "liblinear": {"estimator": LinearSVR(C=0.1)},
     "network": {"estimator": MLPRegressor(**NETWORK, alpha=0.3)},
+    "custom": {"loss": objective.Loss(SQUARE), "penalty": "l1", "alpha": 2.0},
+    "custom, weighted": {"loss": objective.Loss(WEIGHTED_SQUARE), "penalty": "l2", "alpha": 0.1},
     "concomitant": {"estimator": HuberRegressor(alpha=0.01)},
 }
 
@@ -99,6 +118,55 @@ def test_a_step_is_that_of_standardized_data(n_outputs, data, solver):
     np.testing.assert_allclose(np.ravel(model.intercept_), target_mean - mean @ expected, atol=2e-3 * target_scale)
     assert model.standardization_.is_offset
     np.testing.assert_allclose(model.predict(X).reshape(N, -1), Z @ step * target_scale + target_mean, rtol=1e-5)
+
+
+OWN = {
+    "derived": objective.Loss(SQUARE),
+    "closed form": objective.Loss(SQUARE, gradient=SQUARE_GRADIENT),
+    "weighted": objective.Loss(WEIGHTED_SQUARE),
+}
+STEPS = {"learning_rate": "constant", "tol": None, "batch_size": 15, "max_iter": 10, "random_state": 0}
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_a_squared_error_of_ones_own_makes_the_steps_of_squared_error(name, n_outputs, solver, rng):
+    X, weights = rng.normal(size=(N, P)) * [0.3, 1, 5, 20] + [3, 0, -5, 100], rng.uniform(0.5, 3, size=N)
+    y = 300 * ((X - [3, 0, -5, 100]) @ rng.normal(size=(P, n_outputs)) / 10) + 5000
+    options = {**STEPS, "eta0": 0.05, "penalty": "l1", "alpha": 30.0, "solver": solver}
+    ours, theirs = (
+        OrtSGDRegressor(loss=loss, **options).fit(X, y, sample_weight=weights) for loss in (OWN[name], "squared_error")
+    )
+    assert ours.standardization_ == theirs.standardization_
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-5, atol=1e-5 * abs(theirs.coef_).max())
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-5)
+    for column in ("objective", "loss"):
+        np.testing.assert_allclose(ours.history_[column], theirs.history_[column], rtol=1e-5)
+
+
+def test_an_absolute_error_of_ones_own_makes_half_the_steps_of_absolute_error(data, solver):
+    X, y, weights = data
+    options = {**STEPS, "penalty": None, "solver": solver}
+    ours = OrtSGDRegressor(loss=objective.Loss(ABSOLUTE), eta0=0.02, **options).fit(X, y, weights)
+    theirs = OrtSGDRegressor(loss="absolute_error", eta0=0.01, **options).fit(X, y, weights)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-5)
+    np.testing.assert_allclose(ours.history_["loss"], theirs.history_["loss"], rtol=1e-5)
+    assert ours.history_["loss"][0] > 100
+
+
+def test_a_custom_loss_leaves_the_labels_of_a_classifier(rng):
+    X = rng.normal(size=(N, P)) * SCALES
+    model = OrtSGDClassifier(loss=objective.Loss(SQUARE), **STEPS, eta0=0.01).fit(X, X[:, 1] > 0)
+    assert model.standardization_.target_mean is None
+
+
+def test_a_stream_goes_on_with_a_custom_loss(data):
+    X, y, _ = data
+    models = [OrtSGDRegressor(**STEPS, eta0=0.01).partial_fit(X, y) for _ in range(2)]
+    models[0].set_params(loss=objective.Loss(SQUARE))
+    for model in models:
+        model.partial_fit(X, y)
+    np.testing.assert_allclose(models[0].predict(X), models[1].predict(X), rtol=1e-5)
 
 
 OPTIMA = [

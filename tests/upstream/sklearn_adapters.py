@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 import skort
 from skort.optimizers import Adam, Momentum, Nesterov
+from skort.schedules import Adaptive
 
 __all__ = ["MLPClassifier", "MLPRegressor", "SGDClassifier", "SGDOneClassSVM", "SGDRegressor"]
 
@@ -32,6 +33,11 @@ def parameters_of(original):
     return __init__
 
 
+def adaptive(eta0):
+    """Return the schedule that ends at the first rate of 1e-6 or less, as in scikit-learn."""
+    return Adaptive(eta0, max_falls=max(0, math.ceil(math.log(eta0 / 1e-6, 5))))
+
+
 class Adapter(BaseEstimator):
     """
     A skort estimator behind the parameters of a scikit-learn class.
@@ -46,7 +52,9 @@ class Adapter(BaseEstimator):
         """Return the skort estimator with the parameters of this one: the fitted one, where there is one."""
         # scikit-learn trains float32 in float32, all else in float64.
         dtype = "float32" if getattr(X, "dtype", None) == np.float32 else "float64"
-        parameters = {"dtype": dtype, **self._skort_parameters(np.shape(X)[0])}
+        parameters = {"dtype": dtype, "standardize": False, **self._skort_parameters(np.shape(X)[0])}
+        if parameters["learning_rate"] == "adaptive":
+            parameters["learning_rate"] = adaptive(parameters["eta0"])
         return self._skort_class(**parameters) if self._skort is None else self._skort.set_params(**parameters)
 
     def _of_skort(self, name):

@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
 from skort.descent.batches import Batches
-from skort.descent.optimizers import OPTIMIZERS, SGD, Adam
+from skort.descent.optimizers import OPTIMIZERS, SGD, Adam, Nesterov
 from skort.descent.update import Update
 from skort.descent.windows import WindowShape
 from skort.graphs.initial import initial_score_graph
@@ -63,6 +63,7 @@ def epochs(solver, data, n_epochs=3):
 
 OPTIONS = [
     *({"optimizer": cls(), "penalty": penalty} for cls in OPTIMIZERS.values() for penalty in (None, L2(0.1), L1(0.01))),
+    {"optimizer": Nesterov(), "penalty": L2(50.0)},
     {"optimizer": Adam(weight_decay=0.1)},
     {"max_grad_norm": 0.05},
     {"average": True},
