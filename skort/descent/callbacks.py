@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, Options
@@ -293,8 +294,15 @@ class EpochScoring(BaseEstimator):
             raise ValueError(f"scoring={self.scoring!r} cannot score this model: {error}") from error
 
     def on_epoch_end(self, training: Training) -> None:
-        """Add the score to the history."""
-        training.history.record(self.name, self._score(training))
+        """Add the score to the history; NaN where a training that diverges predicts no finite numbers."""
+        try:
+            score = self._score(training)
+        except ValueError:
+            model = training.model
+            if np.isfinite(getattr(model, "decision_function", model.predict)(self._X)).all():
+                raise
+            score = math.nan
+        training.history.record(self.name, score)
 
     def on_train_end(self, training: Training) -> None:
         """Release the data."""

@@ -16,7 +16,7 @@ from skort.component import Component
 from skort.descent.callbacks import check_callbacks
 from skort.descent.loop import DivergedError
 from skort.descent.optimizers import OPTIMIZERS
-from skort.descent.schedules import SCHEDULES
+from skort.descent.schedules import SCHEDULES, rate
 from skort.estimators.beginning import begin, go_on
 from skort.estimators.callback_list import callback_list
 from skort.estimators.ending import explained, report
@@ -165,7 +165,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         try:
             outcome = draft._train(stream, batches, callbacks, one_epoch=one_epoch)
         except DivergedError as error:
-            raise explained(error, progress, data) from None
+            raise explained(self, error, progress, data) from None
         self._take_over(draft)
         if not inner.is_fitted:
             warn_of_other_terms(self, inner.model, own)
@@ -215,7 +215,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         try:
             outcome = draft._train(stream, batches, callback_list(self, one_epoch=True), one_epoch=True)
         except DivergedError as error:
-            raise explained(error, progress, data) from None
+            raise explained(self, error, progress, data) from None
         self._take_over(draft)
         report(self, outcome, data, one_epoch=True)
         return self
@@ -357,6 +357,9 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         self.solver_ = stream.solver_name
         if outcome.first_eta is not None:
             self.eta0_ = outcome.first_eta
+        elif not hasattr(self, "eta0_"):
+            # A training that was resumed makes no first update.
+            self.eta0_ = progress.rate_scale * rate(stream.settings.schedule, 1)
         self._progress, self._settings = progress, stream.settings
         self._batch_size, self._n_batches = batches.batch_size, stream.problem.n_batches
         self._stream = Transient()

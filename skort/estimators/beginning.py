@@ -79,7 +79,8 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
     """
     Return the progress from which a `partial_fit` goes on: columns that vary for the first time get a scale.
 
-    The learning rate falls where rows are larger than any before, as it depends on their norms.
+    A learning rate from the data falls where rows are larger than any before, as it depends on their norms; but for
+    `Adam`, whose steps do not grow with them.
 
     Parameters
     ----------
@@ -95,24 +96,19 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
         For a loss that the standardized y of earlier calls does not suit.
     """
     (X, target, sample_weight), score_graph = data, fitted.score_graph
-    used = progress.standardization
+    used, solver = progress.standardization, progress.solver
+    renewed = used
     if used is not None:
         _check_loss(settings.loss, score_graph.n_outputs, used)
         has_link = settings.loss.inverse_link_function(score_graph.n_outputs) is not None
         renewed = used.with_new_scales(X, None if has_link else target, sample_weight)
-        if renewed is not used:
-            before, after = (settings.variables(score_graph, each) for each in (used, renewed))
-            solver = progress.solver and rescaled_state(progress.solver, fitted.trained_weights, before, after)
-            progress = dataclasses.replace(progress, standardization=renewed, solver=solver)
-    if settings.is_rate_auto != progress.is_rate_auto:
-        variables = settings.variables(score_graph, progress.standardization)
-        return dataclasses.replace(progress, **_first_rates(settings, variables, score_graph, data))
-    if settings.is_rate_auto:
-        row_norm = largest_norm(X, relative_weights(sample_weight), progress.standardization)
-        if row_norm > progress.row_norm:
-            factor = progress.row_norm / row_norm if progress.row_norm else 1.0
-            progress = dataclasses.replace(progress, rate_scale=progress.rate_scale * factor, row_norm=row_norm)
-    return progress
+    # Drawn weights are those of columns of scale one, and act on no row so far of a column without spread.
+    is_drawn = fitted.inner.draws_weights and fitted.linear_weights() is None
+    if renewed is not used and solver is not None and not is_drawn:
+        before, after = (settings.variables(score_graph, each) for each in (used, renewed))
+        solver = rescaled_state(solver, fitted.trained_weights, before, after)
+    rates = _next_rates(settings, score_graph, renewed, data, progress)
+    return dataclasses.replace(progress, standardization=renewed, solver=solver, **rates)
 
 
 def _check_loss(loss, n_outputs, used):
@@ -137,6 +133,22 @@ def _first_rates(settings: Settings, variables: Variables, score_graph, data) ->
         "rate_scale": _rate(settings, variables, score_graph, X, sample_weight),
         "row_norm": largest_norm(X, relative_weights(sample_weight), variables.standardization),
     }
+
+
+def _next_rates(settings, score_graph, used, data, progress) -> dict[str, float]:
+    """Return the `rate_scale` and the `row_norm` that a progress goes on with, after more rows."""
+    if not (settings.is_rate_auto and progress.is_rate_auto):
+        return _first_rates(settings, settings.variables(score_graph, used), score_graph, data)
+    rate_scale, row_norm = progress.rate_scale, progress.row_norm
+    if used is not progress.standardization:
+        # The rows so far had no norm in the columns that have got a scale.
+        first = _first_rates(settings, settings.variables(score_graph, used), score_graph, data)
+        return {"rate_scale": min(rate_scale, first["rate_scale"]), "row_norm": max(row_norm, first["row_norm"])}
+    if isinstance(settings.update.optimizer, Adam):
+        return {"rate_scale": rate_scale, "row_norm": row_norm}
+    X, _, sample_weight = data
+    largest = max(row_norm, largest_norm(X, relative_weights(sample_weight), used))
+    return {"rate_scale": rate_scale * row_norm / largest, "row_norm": largest}
 
 
 def _rate(settings: Settings, variables: Variables, score_graph, X, sample_weight) -> float:

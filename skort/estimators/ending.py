@@ -42,7 +42,7 @@ def report(estimator: Any, outcome: Outcome, data: tuple[Any, np.ndarray, Any], 
         warn_user(
             f"The training ended no better than it began: its objective is {estimator.loss_:.4g}, above that of the "
             f"initial weights, at a learning rate of {estimator.eta0_:.3g} in the first update."
-            f"{_cure(outcome.progress, data)}",
+            f"{_cure(estimator, outcome.progress, data)}",
             ConvergenceWarning,
         )
     elif not (outcome.progress.stopped or estimator.tol is None or one_epoch):
@@ -53,19 +53,22 @@ def report(estimator: Any, outcome: Outcome, data: tuple[Any, np.ndarray, Any], 
         )
 
 
-def explained(error: DivergedError, progress: Progress, data: tuple[Any, np.ndarray, Any]) -> DivergedError:
+def explained(
+    estimator: Any, error: DivergedError, progress: Progress, data: tuple[Any, np.ndarray, Any]
+) -> DivergedError:
     """
     Return the error of a training that diverged with what may have caused it.
 
     Parameters
     ----------
+    estimator : BaseOrtSGD
     error : DivergedError
     progress : Progress
         Before the training.
     data : tuple
         As for `report`.
     """
-    return DivergedError(f"{error}{_cure(progress, data)}")
+    return DivergedError(f"{error}{_cure(estimator, progress, data)}")
 
 
 def _last_epochs(progress):
@@ -83,7 +86,7 @@ def _last_epochs(progress):
     )
 
 
-def _cure(progress, data):
+def _cure(estimator, progress, data):
     """Return what in the data is a likely cause, with its figures, and what to do about it."""
     X, target, sample_weight = data
     used, causes = progress.standardization, []
@@ -103,5 +106,7 @@ def _cure(progress, data):
         largest = float(np.max(np.abs(target)))
         if largest > _DIFFERENT:
             causes.append(f"y has values of up to {largest:.3g}.")
-    advice = 'Use standardize="auto", or StandardScaler, or lower eta0.' if causes else "Lower eta0."
+    # Where "auto" left X and y as they are, the model does not allow it to change them.
+    ours = 'standardize="auto", or ' if estimator.standardize is False else ""
+    advice = f"Use {ours}StandardScaler, or lower eta0." if causes else "Lower eta0."
     return " " + " ".join([*causes, advice])

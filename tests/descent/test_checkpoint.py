@@ -115,6 +115,7 @@ def test_a_checkpoint_of_a_finished_training_trains_no_more(options, n_iter, tmp
     assert again.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
     assert again.history_ == whole.history_
     assert again.n_iter_ == n_iter
+    assert again.eta0_ == whole.eta0_
 
 
 def test_partial_fit_goes_on_from_a_checkpoint_once(tmp_path):

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import joblib
 import numpy as np
 import onnx
+import onnx.parser
 import pandas as pd
 import pytest
 import sklearn
@@ -230,6 +231,16 @@ def test_divergence_names_the_epoch_and_leaves_the_estimator_as_it_was(solver, f
     model.set_params(standardize="auto")
     model.set_params(eta0=0.01, max_iter=5)
     assert state(model) == before
+
+
+def test_divergence_advises_nothing_that_is_there_already():
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        twice (float[N, 1] X) => (float[N, 1] score) <float[1, 1] coef = {0}> { score = Gemm <alpha = 2.0> (X, coef) }
+    """)
+    X = np.arange(100.0)[:, None]
+    with pytest.raises(ValueError, match=r"y has values of up to 99\. Use StandardScaler, or lower eta0\.$"):
+        OrtSGDRegressor(model, eta0=1.0).fit(X, X[:, 0])
 
 
 def test_max_iter_warns_where_tol_was_not_reached(solver):

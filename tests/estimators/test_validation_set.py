@@ -151,6 +151,23 @@ def test_scores_that_are_no_numbers_leave_the_last_weights():
     assert_same_weights(scored, short(OrtSGDClassifier, **options).fit(X, y).weights_)
 
 
+def test_a_start_that_diverges_is_scored_nan_and_begins_again():
+    """Its weights are finite, its predictions are not."""
+    X = np.random.default_rng(0).normal(size=(300, 5)) * 1e3
+    network = MLPRegressor(hidden_layer_sizes=(20,))
+    scores = []
+
+    class Watching:
+        def on_epoch_end(self, training):
+            scores.append(training.history["validation_score"][-1])
+
+    options = {"eta0": "auto", "standardize": False, "early_stopping": True, "max_iter": 3, "tol": None}
+    model = OrtSGDRegressor(network, callbacks=[Watching()], random_state=0, **options)
+    with pytest.raises(ValueError, match=r"^Training diverged"):
+        model.fit(X, 2 * X.sum(axis=1))
+    assert any(math.isnan(score) for score in scores)
+
+
 def test_a_history_that_partial_fit_goes_on_with_is_a_table():
     X, y = data()
     model = short(OrtSGDClassifier, early_stopping=True).fit(X, y).set_params(early_stopping=False).partial_fit(X, y)

@@ -281,6 +281,25 @@ def test_a_stream_that_begins_with_one_row_learns(rng):
     assert (model.standardization_.scale != 1).all()
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_network_whose_stream_begins_with_one_row_learns(optimizer, rng):
+    X = rng.normal(size=(300, 5)) * [1, 10, 1e3, 0.01, 1] + [0, 5, 1e4, 0, 1]
+    y = 1e4 * np.sin(X[:, 0])
+    network = MLPRegressor(hidden_layer_sizes=(20,))
+    model = OrtSGDRegressor(network, optimizer=optimizer, eta0="auto", batch_size=32, random_state=0)
+    model.partial_fit(X[:1], y[:1])
+    for _ in range(150):
+        model.partial_fit(X, y)
+    assert model.score(X, y) > 0.8
+
+
+def test_the_rate_of_adam_does_not_fall_with_the_norm_of_rows(rng):
+    X = rng.normal(size=(50, 3))
+    model = OrtSGDRegressor(optimizer="adam", eta0="auto").partial_fit(X, X[:, 0])
+    model.partial_fit(1000 * X, X[:, 0])
+    assert model.history_["eta"][1] == model.history_["eta"][0] > 0
+
+
 def test_a_stream_that_begins_with_zeros_of_y_learns(rng):
     X = rng.normal(size=(300, 3))
     y = 1e6 * (X @ [1, 2, 3])
