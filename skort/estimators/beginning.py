@@ -135,7 +135,7 @@ def _first_rates(settings: Settings, variables: Variables, score_graph, data) ->
     }
 
 
-def _next_rates(settings, score_graph, used, data, progress) -> dict[str, float]:
+def _next_rates(settings, score_graph, used, data, progress) -> dict[str, Any]:
     """Return the `rate_scale` and the `row_norm` that a progress goes on with, after more rows."""
     if not (settings.is_rate_auto and progress.is_rate_auto):
         return _first_rates(settings, settings.variables(score_graph, used), score_graph, data)
