@@ -79,8 +79,8 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
     """
     Return the progress from which a `partial_fit` goes on: columns that vary for the first time get a scale.
 
-    A learning rate from the data falls where rows are larger than any before, as it depends on their norms; but for
-    `Adam`, whose steps do not grow with them.
+    Where rows are larger than any before, a learning rate from the data falls to what it would be for these rows alone;
+    that of a network, by their norms; that of an optimizer whose steps do not grow with them stays.
 
     Parameters
     ----------
@@ -139,16 +139,17 @@ def _next_rates(settings, score_graph, used, data, progress) -> dict[str, float]
     """Return the `rate_scale` and the `row_norm` that a progress goes on with, after more rows."""
     if not (settings.is_rate_auto and progress.is_rate_auto):
         return _first_rates(settings, settings.variables(score_graph, used), score_graph, data)
-    rate_scale, row_norm = progress.rate_scale, progress.row_norm
-    if used is not progress.standardization:
-        # The rows so far had no norm in the columns that have got a scale.
-        first = _first_rates(settings, settings.variables(score_graph, used), score_graph, data)
-        return {"rate_scale": min(rate_scale, first["rate_scale"]), "row_norm": max(row_norm, first["row_norm"])}
-    if isinstance(settings.update.optimizer, Adam):
-        return {"rate_scale": rate_scale, "row_norm": row_norm}
     X, _, sample_weight = data
-    largest = max(row_norm, largest_norm(X, relative_weights(sample_weight), used))
-    return {"rate_scale": rate_scale * row_norm / largest, "row_norm": largest}
+    rate_scale, is_new = progress.rate_scale, used is not progress.standardization
+    row_norm = max(progress.row_norm, largest_norm(X, relative_weights(sample_weight), used))
+    if row_norm == progress.row_norm and not is_new:
+        return {"rate_scale": rate_scale, "row_norm": row_norm}
+    # What a network begins with says nothing of its rows; those so far had no norm in the columns that are new.
+    if not is_new and settings.update.gain is not None and score_graph.linear_weights() is None:
+        rate_scale *= progress.row_norm / row_norm
+    variables = settings.variables(score_graph, used)
+    rate_scale = min(rate_scale, _rate(settings, variables, score_graph, X, sample_weight))
+    return {"rate_scale": rate_scale, "row_norm": row_norm}
 
 
 def _rate(settings: Settings, variables: Variables, score_graph, X, sample_weight) -> float:
