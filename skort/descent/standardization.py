@@ -108,7 +108,7 @@ def moments(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.nd
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_columns)
+    X : ndarray or CSR matrix of shape (n_samples, n_columns)
         Of more than 2^22 values, 256 evenly spaced blocks of rows stand for all.
     sample_weight : ndarray of shape (n_samples,) or None
         Rows of sample weight zero do not count. None: all rows count the same.
@@ -127,9 +127,10 @@ def moments(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.nd
     """
     total, sums, squares = 0.0, 0.0, 0.0
     # Sums of differences from a row keep their digits where the mean is large.
-    first = np.asarray(X[0 if sample_weight is None else int(np.argmax(sample_weight > 0))], np.float64)
+    at = 0 if sample_weight is None else int(np.argmax(sample_weight > 0))
+    first = _dense(X[at : at + 1])[0].astype(np.float64)
     for rows in _row_blocks(*X.shape):
-        block = np.subtract(X[rows], first, dtype=np.float64)
+        block = np.subtract(_dense(X[rows]), first, dtype=np.float64)
         if sample_weight is None:
             total += len(block)
             sums += block.sum(axis=0)
@@ -185,6 +186,11 @@ def usable_scale(deviation: Any, dtype: Any) -> np.ndarray:
     with np.errstate(over="ignore", divide="ignore"):
         usable = np.isfinite(np.asarray(1 / deviation).astype(dtype)) & np.isfinite(deviation)
     return np.where(usable, deviation, 1.0)
+
+
+def _dense(rows):
+    """Return rows as an array. A stream that began with arrays may go on with sparse rows."""
+    return rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
 
 
 def _distance(columns, mean, sample_weight):
@@ -277,13 +283,14 @@ def _some_rows(X, shares, used):
 
 def _standardized(X, used):
     """Return rows of X' with a column of ones."""
-    if scipy.sparse.issparse(X):
+    is_changed = used is not None and used.scale is not None
+    if scipy.sparse.issparse(X) and not is_changed:
         return scipy.sparse.hstack([X.astype(np.float64), np.ones((X.shape[0], 1))], format="csr")
-    ones = np.ones((len(X), X.shape[1] + 1))
-    if used is None or used.scale is None:
+    ones = np.ones((X.shape[0], X.shape[1] + 1))
+    if not is_changed:
         ones[:, :-1] = X
     else:
-        np.subtract(X, used.mean, out=ones[:, :-1])
+        np.subtract(_dense(X), used.mean, out=ones[:, :-1])
         ones[:, :-1] /= used.scale
     return ones
 

@@ -71,16 +71,17 @@ def begin(
     variables = settings.variables(score_graph, standardization)
     if is_drawn:
         score_graph = score_graph.with_weights(variables.model_weights(initial))
-    rates = _first_rates(settings, variables, score_graph, data)
-    return Progress.start(random_state, standardization=standardization, **rates), score_graph
+    rate_scale, row_norm = _first_rates(settings, variables, score_graph, data)
+    progress = Progress.start(random_state, standardization=standardization, rate_scale=rate_scale, row_norm=row_norm)
+    return progress, score_graph
 
 
 def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tuple) -> Progress:
     """
     Return the progress from which a `partial_fit` goes on: columns that vary for the first time get a scale.
 
-    A learning rate from the data falls where rows are larger than any before, as it depends on their norms; but for
-    `Adam`, whose steps do not grow with them.
+    Where rows are larger than any before, a learning rate from the data falls to what it would be for these rows alone;
+    that of a network, by their norms; that of an optimizer whose steps do not grow with them stays.
 
     Parameters
     ----------
@@ -107,8 +108,10 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
     if renewed is not used and solver is not None and not is_drawn:
         before, after = (settings.variables(score_graph, each) for each in (used, renewed))
         solver = rescaled_state(solver, fitted.trained_weights, before, after)
-    rates = _next_rates(settings, score_graph, renewed, data, progress)
-    return dataclasses.replace(progress, standardization=renewed, solver=solver, **rates)
+    rate_scale, row_norm = _next_rates(settings, score_graph, renewed, data, progress)
+    return dataclasses.replace(
+        progress, standardization=renewed, solver=solver, rate_scale=rate_scale, row_norm=row_norm
+    )
 
 
 def _check_loss(loss, n_outputs, used):
@@ -124,31 +127,29 @@ def _check_loss(loss, n_outputs, used):
         )
 
 
-def _first_rates(settings: Settings, variables: Variables, score_graph, data) -> dict[str, Any]:
+def _first_rates(settings: Settings, variables: Variables, score_graph, data) -> tuple[float, float]:
     """Return the `rate_scale` and the `row_norm` of a progress to begin with; a user's own rates stay as they are."""
     if not settings.is_rate_auto:
-        return {"rate_scale": 1.0, "row_norm": 0.0}
+        return 1.0, 0.0
     X, _, sample_weight = data
-    return {
-        "rate_scale": _rate(settings, variables, score_graph, X, sample_weight),
-        "row_norm": largest_norm(X, relative_weights(sample_weight), variables.standardization),
-    }
+    row_norm = largest_norm(X, relative_weights(sample_weight), variables.standardization)
+    return _rate(settings, variables, score_graph, X, sample_weight), row_norm
 
 
-def _next_rates(settings, score_graph, used, data, progress) -> dict[str, Any]:
+def _next_rates(settings, score_graph, used, data, progress) -> tuple[float, float]:
     """Return the `rate_scale` and the `row_norm` that a progress goes on with, after more rows."""
     if not (settings.is_rate_auto and progress.is_rate_auto):
         return _first_rates(settings, settings.variables(score_graph, used), score_graph, data)
-    rate_scale, row_norm = progress.rate_scale, progress.row_norm
-    if used is not progress.standardization:
-        # The rows so far had no norm in the columns that have got a scale.
-        first = _first_rates(settings, settings.variables(score_graph, used), score_graph, data)
-        return {"rate_scale": min(rate_scale, first["rate_scale"]), "row_norm": max(row_norm, first["row_norm"])}
-    if isinstance(settings.update.optimizer, Adam):
-        return {"rate_scale": rate_scale, "row_norm": row_norm}
     X, _, sample_weight = data
-    largest = max(row_norm, largest_norm(X, relative_weights(sample_weight), used))
-    return {"rate_scale": rate_scale * row_norm / largest, "row_norm": largest}
+    rate_scale, is_new = progress.rate_scale, used is not progress.standardization
+    row_norm = max(progress.row_norm, largest_norm(X, relative_weights(sample_weight), used))
+    if row_norm == progress.row_norm and not is_new:
+        return rate_scale, row_norm
+    # What a network begins with says nothing of its rows; those so far had no norm in the columns that are new.
+    if not is_new and settings.update.gain is not None and score_graph.linear_weights() is None:
+        rate_scale *= progress.row_norm / row_norm
+    variables = settings.variables(score_graph, used)
+    return min(rate_scale, _rate(settings, variables, score_graph, X, sample_weight)), row_norm
 
 
 def _rate(settings: Settings, variables: Variables, score_graph, X, sample_weight) -> float:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import (
@@ -307,6 +308,25 @@ def test_a_stream_that_begins_with_zeros_of_y_learns(rng):
     for _ in range(100):
         model.partial_fit(X, y)
     assert model.score(X, y) > 0.5
+
+
+def test_a_stream_whose_rows_move_far_away_does_not_diverge(rng):
+    X = rng.normal(size=(300, 5))
+    y = X @ [1, 2, 3, 4, 5]
+    model = OrtSGDRegressor(eta0="auto", learning_rate="constant", random_state=0).partial_fit(X, y)
+    losses = [model.partial_fit(X + 1000, y).loss_ for _ in range(100)]
+    assert losses[-1] < losses[1] < losses[0]
+
+
+def test_sparse_rows_go_on_where_a_stream_began_with_arrays(rng):
+    X = np.column_stack([rng.normal(size=(50, 3)) * [1, 10, 1e3] + [0, 5, 1e4], np.ones(50)])
+    y = X[:, 0]
+    dense, sparse = (OrtSGDRegressor(eta0="auto", random_state=0).partial_fit(X, y) for _ in range(2))
+    X[:, 3] = y
+    dense.partial_fit(X, y)
+    sparse.partial_fit(scipy.sparse.csr_matrix(X), y)
+    assert sparse.history_["eta"] == dense.history_["eta"]
+    np.testing.assert_array_equal(sparse.coef_, dense.coef_)
 
 
 def test_an_output_without_spread_says_nothing_about_the_scale_of_y(rng):
