@@ -287,8 +287,9 @@ class Training:
         assert progress.solver is not None  # It has an epoch.
         if progress.standardization != self._standardization:
             raise ValueError(
-                "The checkpoint is that of a training on other data, or with another value of standardize: the means "
-                "and scales of its columns are others."
+                "The checkpoint is that of a training on other rows, or with another value of standardize: the means "
+                "and scales of its columns are others. With early_stopping, give random_state, so that the same rows "
+                "are held out."
             )
         self.solver.restore(progress.solver)
         self.n_updates = progress.n_updates

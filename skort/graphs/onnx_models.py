@@ -6,7 +6,7 @@ import onnx.checker
 import onnx.compose
 import onnx.inliner
 import onnx.version_converter
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from skort.exceptions import NotTrainableError
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
@@ -70,6 +70,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     _end_at(graph, score)
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     graph = model.graph
+    _without_idle_ends(graph)
     n_columns = _n_columns(graph.output[0])
     if spec.is_classifier and spec.n_outputs == 1 and n_columns == 2:
         model = _with_one_score(model, _SECOND if probability == "Sigmoid" else _DIFFERENCE, spec.dtype)
@@ -87,6 +88,30 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     _check_runs(model, spec)
     score_graph = ScoreGraph.of(model)
     return score_graph.training_only(score_graph.trained.coefficients + score_graph.trained.intercepts)
+
+
+def _without_idle_ends(graph):
+    """
+    Drop a cast of X to its own type, and a reshape of the score to its own shape, in place.
+
+    skl2onnx writes both. Without them, the layers that X goes into and that gives the score are seen.
+    """
+    X = graph.input[0]
+    for cast in [node for node in graph.node if node.op_type == "Cast" and node.input[0] == X.name]:
+        if cast.attribute[0].i == X.type.tensor_type.elem_type:
+            graph.node.remove(cast)
+            for node in graph.node:
+                node.input[:] = [X.name if name == cast.output[0] else name for name in node.input]
+    last = next(node for node in graph.node if graph.output[0].name in node.output)
+    if last.op_type != "Reshape":
+        return
+    infos = {info.name: info for info in graph.value_info}
+    shapes = {i.name: numpy_helper.to_array(i).tolist() for i in graph.initializer if i.name == last.input[1]}
+    info = infos.get(last.input[0])
+    n_columns = None if info is None or len(info.type.tensor_type.shape.dim) != 2 else _n_columns(info)
+    if n_columns is not None and shapes.get(last.input[1]) in ([-1, n_columns], [0, n_columns]):
+        graph.node.remove(last)
+        graph.output[0].CopyFrom(info)
 
 
 def _plain(model):

@@ -149,7 +149,7 @@ def test_files_that_are_no_checkpoint_are_named(tmp_path):
         short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=tmp_path / "missing")]).fit(X, Y)
 
 
-@pytest.mark.parametrize("standardize, message", [(False, "state does not fit"), ("auto", "training on other data")])
+@pytest.mark.parametrize("standardize, message", [(False, "state does not fit"), ("auto", "training on other rows")])
 def test_a_checkpoint_of_another_model_is_refused(tmp_path, standardize, message):
     path = tmp_path / "training.npz"
     short(OrtSGDRegressor, callbacks=[Checkpoint(path)], standardize=standardize).fit(X, Y)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from skl2onnx import to_onnx
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import (
@@ -370,3 +371,17 @@ def test_the_default_penalty_does_not_depend_on_units(data):
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     ridge = Ridge(alpha=0.3 * N).fit(Z, y)
     np.testing.assert_allclose(model.coef_ * X.std(axis=0), ridge.coef_, atol=0.02 * y.std())
+
+
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"])
+def test_models_that_skl2onnx_writes_are_standardized(inner, data):
+    """It puts a cast in front of the first product, and a reshape behind the last."""
+    X, y, _ = data
+    X = ((X - SHIFTS) / SCALES + 2).astype(np.float32)
+    fitted = inner.fit(X[:40], y[:40] / 300)
+    onnx_model = to_onnx(fitted, X[:1], black_op={"LinearRegressor"})
+    model = OrtSGDRegressor(onnx_model, random_state=0).fit(X, y)
+    assert model.standardization_.scale is not None
+    assert model.standardization_.target_mean is not None
+    assert model.score(X, y) > 0.9
