@@ -74,7 +74,11 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), Options(Real, {math.inf})],
+        "n_iter_no_change": [
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+            Options(Real, {math.inf}),
+        ],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "scoring": [str, callable, None],

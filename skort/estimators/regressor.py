@@ -118,9 +118,9 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
         Training ends where the objective of an epoch was above the best one minus `tol` for `n_iter_no_change` epochs
         in a row (learning rate "adaptive": where it can no longer fall). It is in units of the objective of the
         standardised y, with `early_stopping` of the score. None: after `max_iter` epochs.
-    n_iter_no_change : int or inf, default=3
-        See `tol`. `numpy.inf`: `tol` ends no training. With `eta0="auto"` a linear model has at least as many epochs as
-        30 updates take, and momentum twice the updates that a gradient counts in.
+    n_iter_no_change : int, inf or "auto", default="auto"
+        See `tol`. "auto": 3, but of a linear model as many epochs as 30 updates take, and with momentum as many as
+        twice the updates that a gradient counts in. `numpy.inf`: `tol` ends no training.
     early_stopping : bool, default=False
         Whether the score of a validation set takes the place of the loss, and the weights of its best epoch are
         restored. It is `X_val`, `y_val` of `fit`, or a random part of the rows, which is not trained on.
@@ -261,7 +261,7 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
         batch_size: int | Auto = "auto",
         max_iter: int = 1000,
         tol: float | None = 1e-4,
-        n_iter_no_change: int | float = 3,
+        n_iter_no_change: int | float | Auto = "auto",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         scoring: str | Callable | None = None,

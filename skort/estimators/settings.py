@@ -37,8 +37,8 @@ __all__ = ["Settings", "resolved", "snapshot"]
 
 # Those of the constructor that say nothing about the steps.
 _NO_SETTINGS = ("estimator", "trainable", "callbacks")
-# Without an improvement in so many updates, a linear model ends, or its learning rate falls: see `benchmarks.defaults`.
-_LINEAR_UPDATES = 30
+# Without an improvement in so many updates of a linear model, and epochs, the rate falls: see `benchmarks.defaults`.
+_LINEAR_UPDATES, _LEAST_EPOCHS = 30, 3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -166,25 +166,24 @@ class Settings:
             raise ValueError(f'A multi-label y needs loss="log_loss", got {self.given["loss"]!r}.')
         return dataclasses.replace(self, loss=MultiLabelLogLoss())
 
-    def patience(self, n_iter_no_change: int | float, n_batches: int, *, is_linear: bool) -> int | float:
+    def patience(self, n_iter_no_change: int | float | str, n_batches: int, *, is_linear: bool) -> int | float:
         """
         Return how many epochs without improvement end a training, or let its learning rate fall.
 
-        At a learning rate from the data they are at least so many that the objective can improve: of a linear model as
-        many as 30 updates take, and with momentum twice the updates that a gradient counts in, as fewer may be part of
-        one oscillation.
-
         Parameters
         ----------
-        n_iter_no_change : int or inf
+        n_iter_no_change : int, inf or "auto"
+            "auto": so many that the objective can improve, but three at least: of a linear model as many as 30 updates
+            take, and with momentum twice the updates that a gradient counts in, as fewer may be part of one
+            oscillation.
         n_batches : int
             Of an epoch.
         is_linear : bool
         """
-        if not self.is_rate_auto:
+        if not isinstance(n_iter_no_change, str):
             return n_iter_no_change
         n_updates = max(2 * self.update.memory, _LINEAR_UPDATES if is_linear else 1)
-        return max(n_iter_no_change, math.ceil(n_updates / n_batches))
+        return max(_LEAST_EPOCHS, math.ceil(n_updates / n_batches))
 
     def hold(self, estimator) -> bool:
         """Return whether an estimator has the parameters, to their last part, that these settings were made from."""

@@ -112,12 +112,15 @@ multinomial_log_loss_gradient (score, target) => (gradient) {
 
     def inverse_link_function(self, n_outputs: int) -> str:
         """Return sigmoid or softmax, `(score) => (probabilities)`."""
+        # ONNX Runtime's sigmoid of a large score is one rounding above one.
         if n_outputs == 1:
             return """\
 sigmoid (score) => (probabilities) {
     minus_score = Neg (score)
     scores = Concat <axis = 1> (minus_score, score)
-    probabilities = Sigmoid (scores)
+    rounded = Sigmoid (scores)
+    one = Constant <value = float {1}> ()
+    probabilities = Min (rounded, one)
 }"""
         return """\
 softmax (score) => (probabilities) {
@@ -196,7 +199,9 @@ class MultiLabelLogLoss(ClassificationLoss):
     >>> from skort.objective.classification_losses import MultiLabelLogLoss
     >>> print(MultiLabelLogLoss().inverse_link_function(3))
     sigmoid_of_each (score) => (probabilities) {
-        probabilities = Sigmoid (score)
+        rounded = Sigmoid (score)
+        one = Constant <value = float {1}> ()
+        probabilities = Min (rounded, one)
     }
     """
 
@@ -216,7 +221,9 @@ class MultiLabelLogLoss(ClassificationLoss):
         """Return the sigmoid of each score, `(score) => (probabilities)`."""
         return """\
 sigmoid_of_each (score) => (probabilities) {
-    probabilities = Sigmoid (score)
+    rounded = Sigmoid (score)
+    one = Constant <value = float {1}> ()
+    probabilities = Min (rounded, one)
 }"""
 
 

@@ -175,3 +175,15 @@ def test_bad_class_weights_are_named(class_weight, message):
     X = np.random.default_rng(0).normal(size=(20, 3))
     with pytest.raises(ValueError, match=message):
         OrtSGDClassifier(class_weight=class_weight).fit(X, np.arange(20) % 2)
+
+
+@pytest.mark.parametrize("labels", [1, 2], ids=["one label", "several labels"])
+def test_no_probability_is_above_one(labels):
+    score = np.linspace(-40, 40, 20_001, dtype=np.float32)[:, None]
+    y = np.tile(score > 0, labels).astype(int)
+    inner = MLPClassifier((2,), activation="identity") if labels > 1 else None
+    model = OrtSGDClassifier(inner, max_iter=1, tol=None).fit(score, y if labels > 1 else y.ravel())
+    weights = {name: np.ones_like(weight) for name, weight in model._fitted.score_graph.trained_arrays.items()}
+    model._keep_model(model._fitted.with_weights(weights))
+    assert model.predict_proba(score).max() == 1
+    assert model.predict_proba(score).min() >= 0
