@@ -42,6 +42,10 @@ class Standardization:
         Of all outputs.
     is_offset : bool, default=False
         Whether the fitted model subtracts the mean from X itself, because a mean is many times the standard deviation.
+    is_flat : ndarray of bool of shape (n_features,) or None, default=None
+        Which columns have had no spread so far, so that their scale is one. None: all have had some.
+    is_target_flat : bool, default=False
+        Whether y has had no spread so far, so that its scale is one.
 
     Examples
     --------
@@ -58,6 +62,8 @@ class Standardization:
     target_mean: np.ndarray | None
     target_scale: float
     is_offset: bool = False
+    is_flat: np.ndarray | None = None
+    is_target_flat: bool = False
 
     def with_new_scales(self, X: Any, target: np.ndarray | None, sample_weight: np.ndarray | None) -> "Standardization":
         """
@@ -71,14 +77,18 @@ class Standardization:
         sample_weight : ndarray of shape (n_samples,) or None
         """
         changed: dict[str, Any] = {}
-        if self.scale is not None and self.mean is not None and (self.scale == 1.0).any():
-            distance = np.where(self.scale == 1.0, _distance(X, self.mean, sample_weight), self.scale)
-            scale = usable_scale(distance, X.dtype)
-            changed |= {} if np.array_equal(scale, self.scale) else {"scale": scale}
-        if target is not None and self.target_mean is not None and self.target_scale == 1.0:
-            distance = _distance(target, self.target_mean, sample_weight)
-            target_scale = float(usable_scale(np.sqrt(np.mean(np.square(distance))), target.dtype))
-            changed |= {"target_scale": target_scale} if target_scale != 1.0 else {}
+        if self.is_flat is not None and self.mean is not None and self.scale is not None:
+            distance = np.where(self.is_flat, _distance(X, self.mean, sample_weight), self.scale)
+            still_flat = distance == 0
+            if not np.array_equal(still_flat, self.is_flat):
+                changed |= {
+                    "scale": usable_scale(distance, X.dtype),
+                    "is_flat": still_flat if still_flat.any() else None,
+                }
+        if target is not None and self.target_mean is not None and self.is_target_flat:
+            distance = np.sqrt(np.mean(np.square(_distance(target, self.target_mean, sample_weight))))
+            if distance > 0:
+                changed |= {"target_scale": float(usable_scale(distance, target.dtype)), "is_target_flat": False}
         return replace(self, **changed) if changed else self
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -91,7 +101,9 @@ class Standardization:
         if not arrays:
             return None
         mean, scale, target_mean = (arrays.get(name) for name in ("mean", "scale", "target_mean"))
-        return cls(mean, scale, target_mean, float(arrays["target_scale"]), bool(arrays["is_offset"]))
+        target_scale, is_offset = float(arrays["target_scale"]), bool(arrays["is_offset"])
+        is_flat, is_target_flat = arrays.get("is_flat"), bool(arrays["is_target_flat"])
+        return cls(mean, scale, target_mean, target_scale, is_offset, is_flat, is_target_flat)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Standardization):

@@ -337,22 +337,24 @@ def standardization_of(
     # Where the intercepts have a penalty, it is that of the intercepts of X itself.
     is_free = getattr(penalty, "intercepts", None) is None
     first = None if scipy.sparse.issparse(X) else first_layer(score_graph)
-    mean = scale = None
-    is_offset = False
+    mean = scale = is_flat = None
+    is_offset = is_target_flat = False
     if first is not None:
         mean, deviation = _columns(X, sample_weight, centre=is_free and first.intercept is not None)
         scale = usable_scale(deviation, X.dtype)
         mean = mean.astype(score_graph.dtype).astype(np.float64)
         is_offset = bool(np.any(np.abs(mean) > _FAR * scale))
+        is_flat = deviation == 0 if np.any(deviation == 0) else None
     last = last_layer(score_graph)
     target_mean, target_scale = None, 1.0
     has_units = not is_classifier and (hasattr(loss, "in_units") or is_of_y(loss, score_graph.n_outputs))
     if last is not None and has_units:
         centre = is_free and last.intercept is not None
-        target_mean, target_scale = _of_target(loss, target, sample_weight, centre=centre)
+        target_mean, deviation = _of_target(loss, target, sample_weight, centre=centre)
+        target_scale, is_target_flat = float(usable_scale(deviation, target.dtype)), bool(deviation == 0)
     if scale is None and target_mean is None:
         return None
-    return Standardization(mean, scale, target_mean, target_scale, is_offset)
+    return Standardization(mean, scale, target_mean, target_scale, is_offset, is_flat, is_target_flat)
 
 
 def _columns(columns, sample_weight, *, centre):
@@ -362,7 +364,7 @@ def _columns(columns, sample_weight, *, centre):
 
 
 def _of_target(loss, target, sample_weight, *, centre):
-    """Return the mean and the scale of y; None and one where there is none."""
+    """Return the mean of y and its standard deviation, or what takes its place; None and one where there is none."""
     if loss.inverse_link_function(target.shape[1]) is not None:
         # The logarithm of the mean goes into the intercept.
         total = float(np.mean(_columns(target, sample_weight, centre=centre)[0]))
@@ -372,4 +374,4 @@ def _of_target(loss, target, sample_weight, *, centre):
         mean, deviation = robust_moments(target, sample_weight)
     else:
         mean, deviation = _columns(target, sample_weight, centre=centre)
-    return mean, float(usable_scale(np.sqrt(np.mean(np.square(deviation))), target.dtype))
+    return mean, np.sqrt(np.mean(np.square(deviation)))

@@ -89,7 +89,8 @@ def test_one_row_and_rows_of_zeros_have_a_finite_smoothness():
 
 
 def test_a_column_gets_a_scale_when_it_varies_for_the_first_time():
-    used = Standardization(np.array([5.0, 1.0]), np.array([1.0, 2.0]), np.array([7.0]), 1.0)
+    means, is_flat = np.array([5.0, 1.0]), np.array([True, False])
+    used = Standardization(means, np.array([1.0, 2.0]), np.array([7.0]), 1.0, is_flat=is_flat, is_target_flat=True)
     target = np.array([[7.0], [7.0]])
     assert used.with_new_scales(np.array([[5.0, 9.0], [5.0, 9.0]]), target, None) is used
     renewed = used.with_new_scales(np.array([[8.0, 9.0], [2.0, 9.0]]), target + 4, None)
@@ -99,10 +100,16 @@ def test_a_column_gets_a_scale_when_it_varies_for_the_first_time():
 
 
 def test_a_target_of_zeros_gets_a_scale_when_it_varies_for_the_first_time():
-    used, X = Standardization(None, None, np.zeros(2), 1.0), np.zeros((2, 1))
+    used, X = Standardization(None, None, np.zeros(2), 1.0, is_target_flat=True), np.zeros((2, 1))
     assert used.with_new_scales(X, np.zeros((2, 2)), None) is used
     assert used.with_new_scales(X, np.array([[3.0, 4.0], [-3.0, -4.0]]), None).target_scale == pytest.approx(12.5**0.5)
     assert used.with_new_scales(X, None, None) is used
+
+
+def test_a_column_whose_deviation_is_one_keeps_its_scale():
+    used = Standardization(np.zeros(1), np.ones(1), np.zeros(1), 1.0)
+    rows = np.array([[9.0], [-9.0]])
+    assert used.with_new_scales(rows, rows, None) is used
 
 
 def test_equal_means_equal_numbers():

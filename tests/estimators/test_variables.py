@@ -273,6 +273,15 @@ def test_a_stream_keeps_its_first_statistics(data):
     np.testing.assert_allclose(first.target_mean, y[:50].mean(), rtol=1e-6)
 
 
+def test_a_stream_of_columns_whose_deviation_is_one_keeps_its_first_statistics():
+    X = np.array([[1.0, 5.0], [-1.0, 5.0]])
+    model = OrtSGDRegressor(eta0=0.1, dtype="float64").partial_fit(X, X[:, 0])
+    first = model.standardization_
+    np.testing.assert_array_equal(first.is_flat, [False, True])
+    assert (first.scale, first.target_scale) == (pytest.approx([1, 1]), 1.0)
+    assert model.partial_fit(3 * X[:, [0, 0]] * [1, 0] + [0, 5], X[:, 0]).standardization_ is first
+
+
 def test_a_stream_that_begins_with_one_row_learns(rng):
     model = OrtSGDRegressor(LinearRegression(), random_state=0, dtype="float64", average=True)
     for i in range(400):
