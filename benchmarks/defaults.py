@@ -137,7 +137,8 @@ def summarise(kind, splits, name):
     -------
     summary : dict of str to number
         "epochs" is the median, "seconds" the sum, "time" the ratio of the sums over fits of many rows to those with the
-        defaults of 0.1; None where there is none, and for scikit-learn's, whose fits may be of another run.
+        defaults of 0.1, where neither diverged; None where there is none, and for scikit-learn's, whose fits may be of
+        another run.
     """
     fits, old = [split[name] for split in splits.values()], [split[OLD] for split in splits.values()]
     by = differences(kind, splits, name).values()
@@ -146,7 +147,8 @@ def summarise(kind, splits, name):
     many = [
         (fit.seconds, other.seconds)
         for fit, other in zip(fits, old, strict=True)
-        if fit.n_rows >= MANY_ROWS and not is_peer
+        # A fit that diverges ends early: its time says nothing.
+        if fit.n_rows >= MANY_ROWS and not (is_peer or fit.diverged or other.diverged)
     ]
     losses, wins = sum(d < -TOLERANCE or math.isnan(d) for d in by), sum(d > TOLERANCE for d in by)
     return {
