@@ -12,6 +12,7 @@ __all__ = [
     "moments",
     "relative_weights",
     "robust_moments",
+    "root_mean_norm",
     "smoothness",
     "usable_scale",
 ]
@@ -193,6 +194,26 @@ def robust_moments(columns: np.ndarray, sample_weight: np.ndarray | None) -> tup
     return quartiles[1], np.where(spread > 0, spread, moments(columns, sample_weight)[1])
 
 
+def root_mean_norm(X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None) -> float:
+    """
+    Return the root of the weighted mean of the squared norms of rows.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, n_features)
+    sample_weight : ndarray of shape (n_samples,) or None
+        None: all rows count the same.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from skort.descent.standardization import root_mean_norm
+    >>> round(root_mean_norm(scipy.sparse.csr_matrix([[3.0, 4.0], [0.0, 1.0]]), None) ** 2, 6)
+    13.0
+    """
+    return float(np.sqrt(np.average(_squared_norms(X.astype(np.float64)), weights=sample_weight)))
+
+
 def usable_scale(deviation: Any, dtype: Any) -> np.ndarray:
     """Return standard deviations to divide by: one for none, and where the inverse would overflow."""
     with np.errstate(over="ignore", divide="ignore"):
@@ -296,8 +317,9 @@ def _some_rows(X, shares, used):
 def _standardized(X, used):
     """Return rows of X' with a column of ones."""
     is_changed = used is not None and used.scale is not None
-    if scipy.sparse.issparse(X) and not is_changed:
-        return scipy.sparse.hstack([X.astype(np.float64), np.ones((X.shape[0], 1))], format="csr")
+    if scipy.sparse.issparse(X) and not (is_changed and used.mean.any()):
+        rows = X.multiply(1 / used.scale[None]) if is_changed else X.astype(np.float64)
+        return scipy.sparse.hstack([rows, np.ones((X.shape[0], 1))], format="csr")
     ones = np.ones((X.shape[0], X.shape[1] + 1))
     if not is_changed:
         ones[:, :-1] = X

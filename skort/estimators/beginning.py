@@ -60,7 +60,7 @@ def begin(
         standardization = standardization_of(score_graph, loss, penalty, data, is_classifier=is_classifier)
         if settings.standardize is True and (standardization is None or standardization.scale is None):
             raise ValueError(
-                "standardize=True needs a dense X that goes straight into a trained product of the model, so that the "
+                "standardize=True needs an X that goes straight into a trained product of the model, so that the "
                 'weights can take it back. Use standardize="auto" or False.'
             )
     initial = score_graph.trained_arrays

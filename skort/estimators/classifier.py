@@ -142,8 +142,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         Whether the training works on columns of X, and on a y of regression, with mean zero and standard deviation one.
         This is a change of variables: the objective and all that the fitted estimator shows are in the units of X and
         y, as `standardization_` took them. It makes the training fast, and `eta0` and `tol` independent of the units.
-        "auto": wherever the trained weights can take it back; not for a sparse X. True: an error where X cannot be
-        standardized. False: the steps are those of X and y as they are.
+        "auto": wherever the trained weights can take it back; a sparse X is divided by one number. True: an error where
+        X cannot be standardized. False: the steps are those of X and y as they are.
     trainable : str, list of str or None, default=None
         Names of the weights to train, or patterns with `*`, `?` and `[...]`; all others stay as they are, bit for bit.
         `weights_` shows the names, also those of the steps of a pipeline, such as "standardscaler/offset". None: the

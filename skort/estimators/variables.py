@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
-from skort.descent.standardization import Standardization, moments, robust_moments, usable_scale
+from skort.descent.standardization import Standardization, moments, robust_moments, root_mean_norm, usable_scale
 from skort.estimators.loss_unit import is_of_y, loss_unit
 from skort.objective.base import InUnits, ScoreLoss
 from skort.objective.penalties import Penalty, rescaled
@@ -321,8 +321,8 @@ def standardization_of(
     loss : ScoreLoss
     penalty : Penalty or None
     data : tuple
-        X, the target and the sample weights, or None. A sparse X is left as it is: the values of its columns have one
-        scale as a rule, and rare ones would get large weights.
+        X, the target and the sample weights, or None. A sparse X is divided by one number, so that the mean squared
+        norm of its rows is one: columns of mean zero would not be sparse, and rare ones would get large weights.
     is_classifier : bool
         The target of a classifier is left as it is.
 
@@ -336,10 +336,12 @@ def standardization_of(
     X, target, sample_weight = data
     # Where the intercepts have a penalty, it is that of the intercepts of X itself.
     is_free = getattr(penalty, "intercepts", None) is None
-    first = None if scipy.sparse.issparse(X) else first_layer(score_graph)
+    first = first_layer(score_graph)
     mean = scale = is_flat = None
     is_offset = is_target_flat = False
-    if first is not None:
+    if first is not None and scipy.sparse.issparse(X):
+        mean, scale = np.zeros(X.shape[1]), np.full(X.shape[1], usable_scale(root_mean_norm(X, sample_weight), X.dtype))
+    elif first is not None:
         mean, deviation = _columns(X, sample_weight, centre=is_free and first.intercept is not None)
         scale = usable_scale(deviation, X.dtype)
         mean = mean.astype(score_graph.dtype).astype(np.float64)

@@ -142,7 +142,7 @@ def standardized_graph(score_graph: ScoreGraph, layer: Layer, mean: np.ndarray, 
     layer : Layer
         Its `first_layer`.
     mean, scale : ndarray of shape (n_features,)
-        The mean is not used where the layer has no intercept.
+        The mean is not used where it is zero, or the layer has no intercept.
 
     Returns
     -------
@@ -151,6 +151,8 @@ def standardized_graph(score_graph: ScoreGraph, layer: Layer, mean: np.ndarray, 
     """
     dtype, by_input = score_graph.dtype, (1, -1) if layer.transposed else (-1, 1)
     arrays = {_INVERSE_SCALE: (1 / scale).astype(dtype).reshape(by_input)}
+    if not mean.any():
+        layer = replace(layer, intercept=None)
     if layer.intercept is not None:
         arrays[_MEAN] = mean.astype(dtype)[None]
     structure = _standardized_structure(score_graph.structure.SerializeToString(), layer, np.dtype(dtype))

@@ -356,18 +356,28 @@ def test_a_stream_takes_no_loss_that_its_y_does_not_suit(data):
 
 
 def test_x_that_cannot_be_standardized_is_refused_or_left_as_it_is(data):
-    import scipy.sparse
-
     X, y, _ = data
-    X = scipy.sparse.csr_matrix(X / SCALES)
-    with pytest.raises(ValueError, match="standardize=True needs a dense X"):
-        OrtSGDRegressor(standardize=True).fit(X, y)
-    used = OrtSGDRegressor(max_iter=5, tol=None).fit(X, y).standardization_
-    assert used.scale is None
-    np.testing.assert_allclose(used.target_mean, y.mean(), rtol=1e-6)
+    options = {"trainable": "*s1", "max_iter": 5, "tol": None}
+    with pytest.raises(ValueError, match="standardize=True needs an X that goes straight into a trained product"):
+        OrtSGDClassifier(MLPClassifier(**NETWORK), **options, standardize=True).fit(X, y > 5000)
+    classifier = OrtSGDClassifier(MLPClassifier(**NETWORK), **options)
+    assert classifier.fit(X, y > 5000).standardization_ is None
     assert OrtSGDRegressor(standardize=False, max_iter=5, tol=None).fit(X, y).standardization_ is None
-    classifier = OrtSGDClassifier(MLPClassifier(**NETWORK), trainable="*s1", max_iter=5, tol=None)
-    assert classifier.fit(X.toarray(), y > 5000).standardization_ is None
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_a_sparse_x_is_divided_by_the_root_of_its_mean_squared_norm(unit, solver):
+    X = unit * scipy.sparse.random(300, 30, 0.2, format="csr", random_state=0)
+    y = X @ np.linspace(-1, 1, 30) / unit
+    options = {"eta0": 0.3, "learning_rate": "constant", "max_iter": 20, "tol": None, "random_state": 0}
+    model = OrtSGDRegressor(Ridge(alpha=0.0), solver=solver, **options).fit(X, y)
+    norm = np.sqrt(X.multiply(X).sum(axis=1).mean())
+    np.testing.assert_allclose(model.standardization_.scale, norm, rtol=1e-6)
+    np.testing.assert_array_equal(model.standardization_.mean, 0)
+    plain = OrtSGDRegressor(Ridge(alpha=0.0), solver=solver, standardize=False, **options)
+    expected = plain.fit(X / norm, (y - y.mean()) / y.std())
+    np.testing.assert_allclose(model.predict(X), expected.predict(X / norm) * y.std() + y.mean(), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(model.coef_, expected.coef_ / norm * y.std(), rtol=1e-3, atol=1e-4 / unit)
 
 
 def test_the_default_penalty_does_not_depend_on_units(data):
