@@ -90,7 +90,9 @@ def test_weights_that_are_nearly_zero_may_become_zero():
 
 def test_without_intercept(solver):
     X, y = problem()
-    model = OrtSGDRegressor(LinearRegression(fit_intercept=False), solver=solver, penalty=None, tol=0.0, eta0=0.3)
+    model = OrtSGDRegressor(
+        LinearRegression(fit_intercept=False), solver=solver, penalty=None, tol=0.0, eta0=0.3, random_state=0
+    )
     model.fit(X, y)
     np.testing.assert_allclose(model.coef_, LinearRegression(fit_intercept=False).fit(X, y).coef_, rtol=1e-3)
     np.testing.assert_array_equal(model.intercept_, [0])
