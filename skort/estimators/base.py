@@ -147,13 +147,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         loss_weights = settings.loss.initial_weights(encoded.target, weights, inner.fitted_model)
         draft._inside = self._what_is_inside()
         draft._keep_model(fitted.with_loss_weights(loss_weights))
-        is_drawn = inner.draws_weights
-        if self.warm_start and hasattr(self, "_fitted"):
-            draft._keep_model(draft._fitted.going_on_from(self._fitted))
-            is_drawn = False
-        if any(values is not None for values in init):
-            draft._keep_model(draft._fitted.starting_at(*init))
-            is_drawn = False
+        is_drawn = not self._gives_weights(draft, init) and inner.draws_weights
         data = rows, encoded.target, weights
         progress, score_graph = begin(settings, draft._fitted.score_graph, data, generator, is_drawn=is_drawn)
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
@@ -166,10 +160,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         is_linear = score_graph.linear_weights() is not None
         patience = settings.patience(self.n_iter_no_change, batches.n_batches, is_linear=is_linear)
         callbacks = [*callback_list(self, scoring, unit=unit, patience=patience, one_epoch=one_epoch), *theirs]
-        try:
-            outcome = draft._train(stream, batches, callbacks, one_epoch=one_epoch)
-        except DivergedError as error:
-            raise explained(self, error, progress, data) from None
+        outcome = draft._train(stream, batches, callbacks, data, one_epoch=one_epoch)
         self._take_over(draft)
         if not inner.is_fitted:
             warn_of_other_terms(self, inner.model, own)
@@ -216,13 +207,19 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
             stream = Stream.begin(settings, draft._fitted, batches.batch_size, progress)
         # A training that fails keeps no solver.
         self._stream.take()
-        try:
-            outcome = draft._train(stream, batches, callback_list(self, one_epoch=True), one_epoch=True)
-        except DivergedError as error:
-            raise explained(self, error, progress, data) from None
+        outcome = draft._train(stream, batches, callback_list(self, one_epoch=True), data, one_epoch=True)
         self._take_over(draft)
         report(self, outcome, data, one_epoch=True)
         return self
+
+    def _gives_weights(self, draft, init):
+        """Give a draft the first weights of the last fit, or of the user; return whether there are any."""
+        goes_on, is_given = self.warm_start and hasattr(self, "_fitted"), any(values is not None for values in init)
+        if goes_on:
+            draft._keep_model(draft._fitted.going_on_from(self._fitted))
+        if is_given:
+            draft._keep_model(draft._fitted.starting_at(*init))
+        return goes_on or is_given
 
     def _inner_model(self):
         """Return what is inside, checked; the model of skort's own needs no check."""
@@ -344,13 +341,16 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         model._keep_model(fitted)
         return model
 
-    def _train(self, stream, batches, callbacks, *, one_epoch):
+    def _train(self, stream, batches, callbacks, data, *, one_epoch):
         """Train, and keep the weights, what a training goes on from, and the attributes that tell of it."""
         from skort.runtime.transient import Transient
 
         view = Preview(self._fitted, self._prepared, self._with_model)
         max_iter = None if one_epoch else self.max_iter
-        outcome = stream.train(batches, max_iter=max_iter, callbacks=callbacks, view=view)
+        try:
+            outcome = stream.train(batches, max_iter=max_iter, callbacks=callbacks, view=view)
+        except DivergedError as error:
+            raise explained(self, error, stream.progress, data) from None
         progress = outcome.progress
         self._keep_model(self._fitted.with_weights(outcome.weights))
         new_losses = progress.history["objective"][stream.progress.n_epochs :]

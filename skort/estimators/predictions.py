@@ -7,7 +7,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skort.estimators.base import BaseOrtSGD, loss_before_fit
-from skort.objective.classification_losses import LogLoss
+from skort.objective.log_losses import LogLoss
 
 __all__ = ["ClassifierPredictions", "RegressorPredictions"]
 

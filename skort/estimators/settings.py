@@ -24,7 +24,7 @@ from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty
 from skort.estimators.variables import Variables
 from skort.objective.base import ScoreLoss
 from skort.objective.class_weighted import ClassWeighted
-from skort.objective.classification_losses import LogLoss, MultiLabelLogLoss
+from skort.objective.log_losses import LogLoss, MultiLabelLogLoss
 from skort.objective.penalties import Penalty
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import scipy.sparse
 from skort.descent.standardization import Standardization, moments, robust_moments, root_mean_norm, usable_scale
 from skort.estimators.loss_unit import is_of_y, loss_unit
 from skort.objective.base import InUnits, ScoreLoss
-from skort.objective.penalties import Penalty, rescaled
+from skort.objective.penalties import Penalty
+from skort.objective.rescaled_penalty import rescaled
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph

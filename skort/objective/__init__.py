@@ -1,13 +1,6 @@
 """What is minimised: losses and penalties, each one ONNX text and its formula."""
 
-from skort.objective.classification_losses import (
-    Hinge,
-    LogLoss,
-    ModifiedHuber,
-    OneVsRestLogLoss,
-    PerceptronLoss,
-    SquaredHinge,
-)
+from skort.objective.classification_losses import Hinge, ModifiedHuber, PerceptronLoss, SquaredHinge
 from skort.objective.concomitant_huber import ConcomitantHuber
 from skort.objective.custom_loss import Loss
 from skort.objective.label_losses import (
@@ -17,6 +10,7 @@ from skort.objective.label_losses import (
     LabelSquaredError,
 )
 from skort.objective.log_link_losses import GammaLoss, PoissonLoss, TweedieLoss
+from skort.objective.log_losses import LogLoss, OneVsRestLogLoss
 from skort.objective.penalties import L1, L2, ElasticPenalty
 from skort.objective.regression_losses import (
     AbsoluteError,

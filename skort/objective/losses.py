@@ -1,7 +1,7 @@
 """The losses by name: the values of the estimators' parameter `loss`."""
 
 from skort.objective.base import TextLoss
-from skort.objective.classification_losses import Hinge, LogLoss, ModifiedHuber, PerceptronLoss, SquaredHinge
+from skort.objective.classification_losses import Hinge, ModifiedHuber, PerceptronLoss, SquaredHinge
 from skort.objective.label_losses import (
     LabelEpsilonInsensitive,
     LabelHuber,
@@ -9,6 +9,7 @@ from skort.objective.label_losses import (
     LabelSquaredError,
 )
 from skort.objective.log_link_losses import GammaLoss, PoissonLoss
+from skort.objective.log_losses import LogLoss
 from skort.objective.regression_losses import (
     AbsoluteError,
     EpsilonInsensitive,

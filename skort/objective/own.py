@@ -19,10 +19,11 @@ from sklearn.base import BaseEstimator
 from sklearn.base import is_classifier as is_sklearn_classifier
 
 from skort.objective.base import ScoreLoss
-from skort.objective.classification_losses import Hinge, LogLoss, OneVsRestLogLoss
+from skort.objective.classification_losses import Hinge
 from skort.objective.concomitant_huber import ConcomitantHuber
 from skort.objective.label_losses import LabelSquaredError
 from skort.objective.log_link_losses import GammaLoss, PoissonLoss, TweedieLoss
+from skort.objective.log_losses import LogLoss, OneVsRestLogLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.penalties import Strength
 from skort.objective.regression_losses import Quantile, SquaredError

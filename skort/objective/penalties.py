@@ -30,7 +30,6 @@ __all__ = [
     "l2_text",
     "l2_vector_text",
     "no_such_weight",
-    "rescaled",
     "soft_threshold",
     "soft_threshold_text",
 ]
@@ -206,29 +205,6 @@ class UnitFreeL2(L2):
     """
 
 
-class RescaledPenalty:
-    """What `rescaled` returns."""
-
-    def __init__(self, penalty: Penalty, factors: dict[str, float | np.ndarray], unit: float):
-        self._penalty, self._factors, self._unit = penalty, factors, unit
-
-    def strengths(self, names):
-        """Return the strengths of the weights `names` that have a penalty, by name."""
-        return self._rescaled(checked_strengths(self._penalty, names))
-
-    def intercept_strengths(self, names):
-        """Return the same for intercepts."""
-        of_intercepts = getattr(self._penalty, "intercept_strengths", None)
-        return {} if of_intercepts is None else self._rescaled(of_intercepts(names))
-
-    def _rescaled(self, strengths):
-        factors, unit = self._factors, self._unit
-        return {
-            name: Strength(l1 * (factors.get(name, 1.0) / unit), l2 * (factors.get(name, 1.0) ** 2 / unit))
-            for name, (l1, l2) in strengths.items()
-        }
-
-
 def checked_strengths(penalty: Penalty, names: tuple[str, ...]) -> dict[str, Strength]:
     """
     Return the strengths of the weights `names` that have a penalty, by name.
@@ -248,33 +224,6 @@ def checked_strengths(penalty: Penalty, names: tuple[str, ...]) -> dict[str, Str
         if name not in names:
             raise no_such_weight(type(penalty).__name__, name, names)
     return strengths
-
-
-def rescaled(penalty: Penalty | None, factors: dict[str, float | np.ndarray], unit: float) -> Penalty | None:
-    r"""
-    Return a penalty of weights :math:`w = factor \cdot v` as one of v, in an objective that is divided by a unit.
-
-    .. math:: \frac{a |w|}{unit} = \frac{a \, factor}{unit} |v|, \qquad
-        \frac{b}{2} \frac{w^2}{unit} = \frac{b \, factor^2}{unit} \frac{v^2}{2}
-
-    Parameters
-    ----------
-    penalty : Penalty or None
-        Of w. `UnitFreeL2` is of v already.
-    factors : dict of str to float or ndarray
-        Positive, by the names of weights; one where there is none.
-    unit : float
-
-    Examples
-    --------
-    >>> from skort.objective import L2
-    >>> from skort.objective.penalties import rescaled
-    >>> rescaled(L2(alpha=0.5), {"coef": 10.0}, 4.0).strengths(("coef",))
-    {'coef': Strength(l1=0.0, l2=12.5)}
-    """
-    if penalty is None or isinstance(penalty, UnitFreeL2):
-        return penalty
-    return RescaledPenalty(penalty, factors, unit)
 
 
 def _strengths(alpha, l1_ratio, names):

@@ -185,8 +185,7 @@ huber_gradient (score, target) => (gradient) {
         """
         Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`.
 
-        Where nearly all residuals are beyond `epsilon`, its weight makes the loss one of absolute residuals, whose
-        gradient does not vanish.
+        Where `epsilon` is small, its weight makes it a loss of absolute residuals, whose gradient does not vanish.
         """
         epsilon = min(self.epsilon / scale, _LARGEST)
         slope = max(min(1.0, epsilon), 1e-30)
