@@ -11,6 +11,8 @@ from skort.graphs.score_graph import ScoreGraph
 from skort.onnx_text import onnx_dtype
 
 __all__ = [
+    "INVERSE_SCALE",
+    "MEAN",
     "OFFSET",
     "Layer",
     "centred",
@@ -23,7 +25,7 @@ __all__ = [
 
 #: The weight that `centred` adds.
 OFFSET = "X_offset"
-_MEAN, _INVERSE_SCALE = "skort_X_mean", "skort_X_inverse_scale"
+MEAN, INVERSE_SCALE = "skort_X_mean", "skort_X_inverse_scale"
 _TARGET_MEAN, _TARGET_SCALE = "skort_y_mean", "skort_y_scale"
 
 
@@ -150,11 +152,11 @@ def standardized_graph(score_graph: ScoreGraph, layer: Layer, mean: np.ndarray, 
         With the same names of weights, and the mean and the inverse scale as weights that are not trained.
     """
     dtype, by_input = score_graph.dtype, (1, -1) if layer.transposed else (-1, 1)
-    arrays = {_INVERSE_SCALE: (1 / scale).astype(dtype).reshape(by_input)}
+    arrays = {INVERSE_SCALE: (1 / scale).astype(dtype).reshape(by_input)}
     if not mean.any():
         layer = replace(layer, intercept=None)
     if layer.intercept is not None:
-        arrays[_MEAN] = mean.astype(dtype)[None]
+        arrays[MEAN] = mean.astype(dtype)[None]
     structure = _standardized_structure(score_graph.structure.SerializeToString(), layer, np.dtype(dtype))
     return ScoreGraph(structure, {**score_graph.arrays, **arrays}, score_graph.trained)
 
@@ -168,12 +170,12 @@ def _standardized_structure(serialized: bytes, layer: Layer, dtype: np.dtype) ->
     n_features = sizes[layer.coefficient][1 if layer.transposed else 0]
     renamed = {layer.coefficient: "skort_X_coefficient"}
     shape = [1, n_features] if layer.transposed else [n_features, 1]
-    graph.input.append(helper.make_tensor_value_info(_INVERSE_SCALE, element_type, shape))
-    nodes = [helper.make_node("Mul", [layer.coefficient, _INVERSE_SCALE], [renamed[layer.coefficient]])]
+    graph.input.append(helper.make_tensor_value_info(INVERSE_SCALE, element_type, shape))
+    nodes = [helper.make_node("Mul", [layer.coefficient, INVERSE_SCALE], [renamed[layer.coefficient]])]
     if layer.intercept is not None:
         renamed[layer.intercept] = "skort_X_intercept"
-        graph.input.append(helper.make_tensor_value_info(_MEAN, element_type, [1, n_features]))
-        product = [_MEAN, renamed[layer.coefficient]], ["skort_X_shift"]
+        graph.input.append(helper.make_tensor_value_info(MEAN, element_type, [1, n_features]))
+        product = [MEAN, renamed[layer.coefficient]], ["skort_X_shift"]
         nodes += [
             helper.make_node("Gemm", *product, transB=1) if layer.transposed else helper.make_node("MatMul", *product),
             helper.make_node("Sub", [layer.intercept, "skort_X_shift"], [renamed[layer.intercept]]),

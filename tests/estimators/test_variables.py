@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from onnx import numpy_helper
 from skl2onnx import to_onnx
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -20,7 +21,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, objective
 from skort.callbacks import EpochScoring
-from skort.graphs.standardized import uncentred_arrays
+from skort.graphs.standardized import INVERSE_SCALE, MEAN, uncentred_arrays
 from skort.objective import ElasticPenalty
 
 N, P = 200, 4
@@ -404,3 +405,19 @@ def test_models_that_skl2onnx_writes_are_standardized(inner, data):
     assert model.standardization_.scale is not None
     assert model.standardization_.target_mean is not None
     assert model.score(X, y) > 0.9
+
+
+def test_the_step_says_how_its_weights_are_folded(data):
+    X, y, _ = data
+    X = (X - SHIFTS) / SCALES + 2
+    model = OrtSGDRegressor(Ridge(), solver="graph", max_iter=20, tol=None, random_state=0).fit(X, y)
+    step, start = (model.training_graphs()[name] for name in ("step", "start"))
+    constants = {i.name: numpy_helper.to_array(i) for i in step.graph.initializer}
+    assert MEAN in step.doc_string
+    assert INVERSE_SCALE in step.doc_string
+    (weights,) = (numpy_helper.to_array(i) for i in start.graph.initializer if "weights" in i.name)
+    V, c, used = weights[:P, None], weights[P:], model.standardization_
+    W = V * constants[INVERSE_SCALE]
+    np.testing.assert_allclose(W.ravel() * used.target_scale, model.coef_, rtol=1e-5)
+    intercept = (c - constants[MEAN] @ W) * used.target_scale + used.target_mean
+    np.testing.assert_allclose(intercept.ravel(), model.intercept_, rtol=1e-5)

@@ -7,6 +7,7 @@ from onnx import helper, numpy_helper
 from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.score_graph import set_batch_size
+from skort.graphs.standardized import INVERSE_SCALE, MEAN
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import l1_text, l2_vector_text
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined, read_names
@@ -31,6 +32,14 @@ ETA = "skort_learning_rate"
 GRADIENT = "skort_weights_gradient"
 WEIGHTS = "skort_weights"
 _LOSS_GRADIENT = "skort_loss_gradient"
+_DOCUMENTATION = f"""\
+One step of a training by skort. Inputs of the next step are the outputs with "_next" behind their names.
+
+A graph with the constant {INVERSE_SCALE} trains the weights V and c of standardized columns of X: the first layer has
+the weights W = V * {INVERSE_SCALE} and, with the constant {MEAN}, c - {MEAN} W. A regressor's target is then
+(y - target_mean) / target_scale, with the numbers of `standardization_`, and its score is that of the model minus
+target_mean, divided by target_scale.
+"""
 
 
 def state_name(name):
@@ -73,7 +82,9 @@ def step_graph(problem, memory):
     initializers = [i for i in model.graph.initializer if i.name not in weights]
     initializers += [numpy_helper.from_array(a, state_name(n)) for n, a in memory.items() if n not in changed]
     states = states_of(problem, memory, changed)
-    return _needed(_step_model(fragment, problem, model, states, infos(states), initializers))
+    step = _needed(_step_model(fragment, problem, model, states, infos(states), initializers))
+    step.doc_string = _DOCUMENTATION
+    return step
 
 
 def shared_step_graph(problem, states, parameters, add_loss, add_update):
