@@ -193,8 +193,8 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
         The largest of them.
     history_ : dict of str to list
         Of each epoch: "loss" (without the penalty), "objective", "eta" and "gradient_norm" (of its last update; the
-        gradient is that by the weights of the training, of standardized columns), "seconds", "validation_score", "restarts" where there were some, and what callbacks add.
-        `pandas.DataFrame(history_)` is a table.
+        gradient is that by the weights of the training, of standardized columns), "seconds", "validation_score",
+        "restarts" where there were some, and what callbacks add. `pandas.DataFrame(history_)` is a table.
     eta0_ : float
         Learning rate of the first update, after any restart.
     standardization_ : Standardization or None
