@@ -149,13 +149,14 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         draft._keep_model(fitted.with_loss_weights(loss_weights))
         is_drawn = not self._gives_weights(draft, init) and inner.draws_weights
         data = rows, encoded.target, weights
-        progress, score_graph = begin(settings, draft._fitted.score_graph, data, generator, is_drawn=is_drawn)
+        progress, score_graph, variables = begin(
+            settings, draft._fitted.score_graph, data, generator, is_drawn=is_drawn
+        )
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
-        variables = settings.variables(score_graph, progress.standardization)
         batches = settings.batches(variables, data, generator)
         # The rows of one call say nothing about those of a stream.
         n_batches = None if one_epoch else batches.n_batches
-        stream = Stream.begin(settings, draft._fitted, batches.batch_size, progress, n_batches)
+        stream = Stream.begin(settings, draft._fitted, variables, batches.batch_size, progress, n_batches)
         unit = variables.in_units.unit
         is_linear = score_graph.linear_weights() is not None
         patience = settings.patience(self.n_iter_no_change, batches.n_batches, is_linear=is_linear)
@@ -204,7 +205,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
             variables = stream.variables
         batches = settings.batches(variables, data, generator)
         if stream is None or not stream.goes_on(settings, batches.batch_size):
-            stream = Stream.begin(settings, draft._fitted, batches.batch_size, progress)
+            stream = Stream.begin(settings, draft._fitted, variables, batches.batch_size, progress)
         # A training that fails keeps no solver.
         self._stream.take()
         outcome = draft._train(stream, batches, callback_list(self, one_epoch=True), data, one_epoch=True)

@@ -26,9 +26,9 @@ def begin(
     random_state: np.random.RandomState,
     *,
     is_drawn: bool,
-) -> tuple[Progress, Any]:
+) -> tuple[Progress, Any, Variables]:
     """
-    Return the progress before the first update, and the model at its initial weights.
+    Return the progress before the first update, the model at its initial weights, and the variables of the training.
 
     Parameters
     ----------
@@ -48,6 +48,7 @@ def begin(
     progress : Progress
     score_graph : ScoreGraph
         Its weights are those of X and y themselves.
+    variables : Variables
 
     Raises
     ------
@@ -73,7 +74,7 @@ def begin(
         score_graph = score_graph.with_weights(variables.model_weights(initial))
     rate_scale, row_norm = _first_rates(settings, variables, score_graph, data)
     progress = Progress.start(random_state, standardization=standardization, rate_scale=rate_scale, row_norm=row_norm)
-    return progress, score_graph
+    return progress, score_graph, variables
 
 
 def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tuple) -> Progress:

@@ -54,6 +54,7 @@ class Stream:
         cls,
         settings: Settings,
         fitted: FittedModel,
+        variables: Variables,
         batch_size: int,
         progress: Progress,
         n_batches: int | None = None,
@@ -61,7 +62,6 @@ class Stream:
         """Return a solver that goes on from a model and a progress; an epoch has `n_batches`, where this is known."""
         from skort.solvers import choose, solver_class
 
-        variables = settings.variables(fitted.score_graph, progress.standardization)
         problem = settings.problem(fitted, variables, batch_size, progress.rate_scale, n_batches)
         name = choose(settings.solvers, problem)
         solver = solver_class(name, settings.device)(problem)
