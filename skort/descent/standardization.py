@@ -8,11 +8,11 @@ import scipy.sparse
 
 __all__ = [
     "Standardization",
+    "common_scale",
     "largest_norm",
     "moments",
     "relative_weights",
     "robust_moments",
-    "root_mean_norm",
     "smoothness",
     "usable_scale",
 ]
@@ -194,26 +194,6 @@ def robust_moments(columns: np.ndarray, sample_weight: np.ndarray | None) -> tup
     return quartiles[1], np.where(spread > 0, spread, moments(columns, sample_weight)[1])
 
 
-def root_mean_norm(X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None) -> float:
-    """
-    Return the root of the weighted mean of the squared norms of rows.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, n_features)
-    sample_weight : ndarray of shape (n_samples,) or None
-        None: all rows count the same.
-
-    Examples
-    --------
-    >>> import scipy.sparse
-    >>> from skort.descent.standardization import root_mean_norm
-    >>> round(root_mean_norm(scipy.sparse.csr_matrix([[3.0, 4.0], [0.0, 1.0]]), None) ** 2, 6)
-    13.0
-    """
-    return float(np.sqrt(np.average(_squared_norms(X.astype(np.float64)), weights=sample_weight)))
-
-
 def usable_scale(deviation: Any, dtype: Any) -> np.ndarray:
     """Return standard deviations to divide by: one for none, and where the inverse would overflow."""
     with np.errstate(over="ignore", divide="ignore"):
@@ -270,12 +250,42 @@ def smoothness(X: Any, sample_weight: np.ndarray | None, batch_size: int, used: 
     """
     shares = relative_weights(sample_weight)
     n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
+    norm = largest_norm(X, shares, used) if batch_size < n else 0.0
+    return _expected(_largest_eigenvalue(_some_rows(X, shares, used)), norm, n, batch_size)
+
+
+def common_scale(X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None, batch_size: int) -> float:
+    """
+    Return the number by which a sparse X is divided, so that its smoothness without a column of ones is one.
+
+    Where the values of X are small, as those of text, the column of ones would be nearly all of the smoothness, and the
+    learning rate too small for all others.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, n_features)
+    sample_weight : ndarray of shape (n_samples,) or None
+    batch_size : int
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from skort.descent.standardization import common_scale
+    >>> common_scale(scipy.sparse.csr_matrix([[3.0, 0.0], [0.0, 4.0]]), None, batch_size=1)
+    4.0
+    """
+    shares = relative_weights(sample_weight)
+    n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
+    norms = _squared_norms(X.astype(np.float64))
+    norm = float(np.max(norms if shares is None else norms * shares))
+    largest = _largest_eigenvalue(_some_rows(X, shares, None)[:, :-1])
+    return float(np.sqrt(_expected(largest, norm, n, batch_size)))
+
+
+def _expected(largest, norm, n, batch_size):
+    """Return the expected smoothness of n rows with a largest eigenvalue and a largest squared norm."""
     b = min(batch_size, n)
-    largest = _largest_eigenvalue(_some_rows(X, shares, used))
-    if n == 1:
-        return largest
-    norm = largest_norm(X, shares, used) if b < n else 0.0
-    return (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
+    return largest if n == 1 else (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
 
 
 def relative_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:

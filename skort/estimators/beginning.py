@@ -57,8 +57,8 @@ def begin(
     """
     standardization = None
     if settings.standardize:
-        loss, penalty, is_classifier = settings.loss, settings.penalty, settings.is_classifier
-        standardization = standardization_of(score_graph, loss, penalty, data, is_classifier=is_classifier)
+        terms = settings.loss, settings.penalty, data, settings.batch_size
+        standardization = standardization_of(score_graph, *terms, is_classifier=settings.is_classifier)
         if settings.standardize is True and (standardization is None or standardization.scale is None):
             raise ValueError(
                 "standardize=True needs an X that goes straight into a trained product of the model, so that the "

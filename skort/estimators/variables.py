@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
-from skort.descent.standardization import Standardization, moments, robust_moments, root_mean_norm, usable_scale
+from skort.descent.standardization import Standardization, common_scale, moments, robust_moments, usable_scale
 from skort.estimators.loss_unit import is_of_y, loss_unit
 from skort.objective.base import InUnits, ScoreLoss
 from skort.objective.penalties import Penalty
@@ -310,6 +310,7 @@ def standardization_of(
     loss: ScoreLoss,
     penalty: Penalty | None,
     data: tuple[Any, np.ndarray, np.ndarray | None],
+    batch_size: int,
     *,
     is_classifier: bool,
 ) -> Standardization | None:
@@ -322,8 +323,9 @@ def standardization_of(
     loss : ScoreLoss
     penalty : Penalty or None
     data : tuple
-        X, the target and the sample weights, or None. A sparse X is divided by one number, so that the mean squared
-        norm of its rows is one: columns of mean zero would not be sparse, and rare ones would get large weights.
+        X, the target and the sample weights, or None. A sparse X is divided by one number, see `common_scale`: columns
+        of mean zero would not be sparse, and rare ones would get large weights.
+    batch_size : int
     is_classifier : bool
         The target of a classifier is left as it is.
 
@@ -341,7 +343,8 @@ def standardization_of(
     mean = scale = is_flat = None
     is_offset = is_target_flat = False
     if first is not None and scipy.sparse.issparse(X):
-        mean, scale = np.zeros(X.shape[1]), np.full(X.shape[1], usable_scale(root_mean_norm(X, sample_weight), X.dtype))
+        scale = usable_scale(common_scale(X, sample_weight, batch_size), X.dtype)
+        mean, scale = np.zeros(X.shape[1]), np.full(X.shape[1], scale)
     elif first is not None:
         mean, deviation = _columns(X, sample_weight, centre=is_free and first.intercept is not None)
         scale = usable_scale(deviation, X.dtype)
