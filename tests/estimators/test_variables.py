@@ -401,7 +401,7 @@ def test_models_that_skl2onnx_writes_are_standardized(inner, data):
     X, y, _ = data
     X = ((X - SHIFTS) / SCALES + 2).astype(np.float32)
     fitted = inner.fit(X[:40], y[:40] / 300)
-    onnx_model = to_onnx(fitted, X[:1], black_op={"LinearRegressor"})
+    onnx_model = to_onnx(fitted, X[:1], target_opset=17, black_op={"LinearRegressor"})
     model = OrtSGDRegressor(onnx_model, random_state=0).fit(X, y)
     assert model.standardization_.scale is not None
     assert model.standardization_.target_mean is not None
