@@ -46,15 +46,26 @@ def expected_failures(estimator):
     return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in kinds}
 
 
+def run(check, estimator):
+    """Run a check; one that may fail by its reason above does not have to: whether roundings are equal is chance."""
+    reason = expected_failures(estimator).get(check.func.__name__)
+    try:
+        check(estimator)
+    except AssertionError:
+        if reason is None:
+            raise
+        pytest.xfail(reason)
+
+
 # The checks fit random labels and tiny data, on which max_iter may well end the training.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(FIRST, expected_failed_checks=expected_failures)
+@parametrize_with_checks(FIRST)
 def test_sklearn_check(estimator, check):
-    check(estimator)
+    run(check, estimator)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(OTHERS, expected_failed_checks=expected_failures)
+@parametrize_with_checks(OTHERS)
 def test_sklearn_check_of_other_combinations(estimator, check):
-    check(estimator)
+    run(check, estimator)
