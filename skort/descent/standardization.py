@@ -223,7 +223,14 @@ def _row_blocks(n_rows, n_columns):
     return [slice(start, start + length) for start in starts]
 
 
-def smoothness(X: Any, sample_weight: np.ndarray | None, batch_size: int, used: Standardization | None) -> float:
+def smoothness(
+    X: Any,
+    sample_weight: np.ndarray | None,
+    batch_size: int,
+    used: Standardization | None,
+    norm: float | None = None,
+    ones: float = 1.0,
+) -> float:
     r"""
     Return how fast the gradient of a linear model's mean loss changes along a step on one batch.
 
@@ -243,6 +250,10 @@ def smoothness(X: Any, sample_weight: np.ndarray | None, batch_size: int, used: 
         b.
     used : Standardization or None
         Makes :math:`X'` of X.
+    norm : float or None, default=None
+        The largest squared norm, where it is known: that of `largest_norm` with `relative_weights`.
+    ones : float, default=1.0
+        What the column of ones is multiplied by.
 
     References
     ----------
@@ -250,8 +261,12 @@ def smoothness(X: Any, sample_weight: np.ndarray | None, batch_size: int, used: 
     """
     shares = relative_weights(sample_weight)
     n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
-    norm = largest_norm(X, shares, used) if batch_size < n else 0.0
-    return _expected(_largest_eigenvalue(_some_rows(X, shares, used)), norm, n, batch_size)
+    b = min(batch_size, n)
+    largest = _largest_eigenvalue(_some_rows(X, shares, used, ones))
+    if b == n:
+        return largest
+    norm = largest_norm(X, shares, used, ones) if norm is None else norm
+    return (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
 
 
 def common_scale(X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None, batch_size: int) -> float:
@@ -274,18 +289,7 @@ def common_scale(X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None, b
     >>> common_scale(scipy.sparse.csr_matrix([[3.0, 0.0], [0.0, 4.0]]), None, batch_size=1)
     4.0
     """
-    shares = relative_weights(sample_weight)
-    n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
-    norms = _squared_norms(X.astype(np.float64))
-    norm = float(np.max(norms if shares is None else norms * shares))
-    largest = _largest_eigenvalue(_some_rows(X, shares, None)[:, :-1])
-    return float(np.sqrt(_expected(largest, norm, n, batch_size)))
-
-
-def _expected(largest, norm, n, batch_size):
-    """Return the expected smoothness of n rows with a largest eigenvalue and a largest squared norm."""
-    b = min(batch_size, n)
-    return largest if n == 1 else (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
+    return float(np.sqrt(smoothness(X, sample_weight, batch_size, None, ones=0.0)))
 
 
 def relative_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
@@ -293,7 +297,7 @@ def relative_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
     return None if sample_weight is None else sample_weight / sample_weight[sample_weight > 0].mean()
 
 
-def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization | None) -> float:
+def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0) -> float:
     """
     Return the largest squared norm of a row of X' with a column of ones.
 
@@ -302,41 +306,41 @@ def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     sample_weight : ndarray of shape (n_samples,) or None
         What the squared norms are multiplied by. None: nothing.
-    used : Standardization or None
+    used, ones
         As for `smoothness`.
     """
     norm = 0.0
     for rows in _row_blocks(*X.shape):
-        norms = _squared_norms(_standardized(X[rows], used))
+        norms = _squared_norms(_standardized(X[rows], used, ones))
         norm = max(norm, float(np.max(norms if sample_weight is None else norms * sample_weight[rows])))
     return norm
 
 
-def _some_rows(X, shares, used):
+def _some_rows(X, shares, used, ones):
     """Return at most 2,000 standardized rows, each times the root of what it counts."""
     rows = np.arange(X.shape[0]) if shares is None else np.flatnonzero(shares)
     if len(rows) > 2000:
         rows = rows[np.linspace(0, len(rows) - 1, 2000).astype(int)]
-    some = _standardized(X if len(rows) == X.shape[0] else X[rows], used)
+    some = _standardized(X if len(rows) == X.shape[0] else X[rows], used, ones)
     if shares is None:
         return some
     roots = np.sqrt(shares[rows])[:, None]
     return some.multiply(roots).tocsr() if scipy.sparse.issparse(some) else some * roots
 
 
-def _standardized(X, used):
-    """Return rows of X' with a column of ones."""
+def _standardized(X, used, ones):
+    """Return rows of X' with a column of the number `ones`."""
     is_changed = used is not None and used.scale is not None
     if scipy.sparse.issparse(X) and not (is_changed and used.mean.any()):
         rows = X.multiply(1 / used.scale[None]) if is_changed else X.astype(np.float64)
-        return scipy.sparse.hstack([rows, np.ones((X.shape[0], 1))], format="csr")
-    ones = np.ones((X.shape[0], X.shape[1] + 1))
+        return scipy.sparse.hstack([rows, np.full((X.shape[0], 1), ones)], format="csr")
+    rows = np.full((X.shape[0], X.shape[1] + 1), ones)
     if not is_changed:
-        ones[:, :-1] = X
+        rows[:, :-1] = X
     else:
-        np.subtract(_dense(X), used.mean, out=ones[:, :-1])
-        ones[:, :-1] /= used.scale
-    return ones
+        np.subtract(_dense(X), used.mean, out=rows[:, :-1])
+        rows[:, :-1] /= used.scale
+    return rows
 
 
 def _squared_norms(rows):

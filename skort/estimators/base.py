@@ -158,8 +158,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         n_batches = None if one_epoch else batches.n_batches
         stream = Stream.begin(settings, draft._fitted, variables, batches.batch_size, progress, n_batches)
         unit = variables.in_units.unit
-        is_linear = score_graph.linear_weights() is not None
-        patience = settings.patience(self.n_iter_no_change, batches.n_batches, is_linear=is_linear)
+        patience = settings.patience(self.n_iter_no_change, batches.n_batches, is_linear=score_graph.is_linear)
         callbacks = [*callback_list(self, scoring, unit=unit, patience=patience, one_epoch=one_epoch), *theirs]
         outcome = draft._train(stream, batches, callbacks, data, one_epoch=one_epoch)
         self._take_over(draft)

@@ -9,7 +9,7 @@ from skort.descent.optimizers import Adam
 from skort.descent.progress import Progress
 from skort.descent.standardization import largest_norm, relative_weights, smoothness
 from skort.estimators.fitted_model import FittedModel
-from skort.estimators.loss_unit import is_of_y
+from skort.estimators.loss_unit import has_units
 from skort.estimators.settings import Settings
 from skort.estimators.variables import Variables, rescaled_state, standardization_of
 
@@ -101,11 +101,11 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
     used, solver = progress.standardization, progress.solver
     renewed = used
     if used is not None:
-        _check_loss(settings.loss, score_graph.n_outputs, used)
         has_link = settings.loss.inverse_link_function(score_graph.n_outputs) is not None
+        _check_loss(settings.loss, score_graph.n_outputs, used, has_link=has_link)
         renewed = used.with_new_scales(X, None if has_link else target, sample_weight)
     # Drawn weights are those of columns of scale one, and act on no row so far of a column without spread.
-    is_drawn = fitted.inner.draws_weights and fitted.linear_weights() is None
+    is_drawn = fitted.inner.draws_weights and not score_graph.is_linear
     if renewed is not used and solver is not None and not is_drawn:
         before, after = (settings.variables(score_graph, each) for each in (used, renewed))
         solver = rescaled_state(solver, fitted.trained_weights, before, after)
@@ -115,13 +115,10 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
     )
 
 
-def _check_loss(loss, n_outputs, used):
+def _check_loss(loss, n_outputs, used, *, has_link):
     if used.target_mean is None:
         return
-    if is_of_y(loss, n_outputs):
-        return
-    has_link = hasattr(loss, "in_units") and loss.inverse_link_function(n_outputs) is not None
-    if not hasattr(loss, "in_units") or (has_link and used.target_mean.any()):
+    if not has_units(loss, n_outputs) or (has_link and used.target_mean.any()):
         raise ValueError(
             f"loss={loss!r} does not suit the standardized y of earlier calls. Call fit, or use standardize=False from "
             "the first call on."
@@ -134,7 +131,7 @@ def _first_rates(settings: Settings, variables: Variables, score_graph, data) ->
         return 1.0, 0.0
     X, _, sample_weight = data
     row_norm = largest_norm(X, relative_weights(sample_weight), variables.standardization)
-    return _rate(settings, variables, score_graph, X, sample_weight), row_norm
+    return _rate(settings, variables, score_graph, data, row_norm), row_norm
 
 
 def _next_rates(settings, score_graph, used, data, progress) -> tuple[float, float]:
@@ -143,20 +140,21 @@ def _next_rates(settings, score_graph, used, data, progress) -> tuple[float, flo
         return _first_rates(settings, settings.variables(score_graph, used), score_graph, data)
     X, _, sample_weight = data
     rate_scale, is_new = progress.rate_scale, used is not progress.standardization
-    row_norm = max(progress.row_norm, largest_norm(X, relative_weights(sample_weight), used))
+    norm = largest_norm(X, relative_weights(sample_weight), used)
+    row_norm = max(progress.row_norm, norm)
     if row_norm == progress.row_norm and not is_new:
         return rate_scale, row_norm
     # What a network begins with says nothing of its rows; those so far had no norm in the columns that are new.
-    if not is_new and settings.update.gain is not None and score_graph.linear_weights() is None:
+    if not is_new and settings.update.gain is not None and not score_graph.is_linear:
         rate_scale *= progress.row_norm / row_norm
     variables = settings.variables(score_graph, used)
-    return min(rate_scale, _rate(settings, variables, score_graph, X, sample_weight)), row_norm
+    return min(rate_scale, _rate(settings, variables, score_graph, data, norm)), row_norm
 
 
-def _rate(settings: Settings, variables: Variables, score_graph, X, sample_weight) -> float:
-    """Return the learning rate to begin with."""
+def _rate(settings: Settings, variables: Variables, score_graph, data, norm) -> float:
+    """Return the learning rate to begin with, for rows of a largest squared norm."""
     optimizer, gain = settings.update.optimizer, settings.update.gain
-    is_linear = score_graph.linear_weights() is not None
+    is_linear = score_graph.is_linear
     if gain is None:
         # Steps of Adam have the length of its rate.
         return (_ADAM if is_linear else _ADAM_NETWORK) if isinstance(optimizer, Adam) else _OTHER
@@ -166,7 +164,8 @@ def _rate(settings: Settings, variables: Variables, score_graph, X, sample_weigh
     # A loss without a bound is taken for one whose second derivative is one.
     curvature = getattr(loss, "curvature", lambda n: None)(n_outputs) or 1.0
     curvature *= loss.weight_scale(n_outputs)
-    curvature *= smoothness(X, sample_weight, settings.batch_size, variables.standardization)
+    X, _, sample_weight = data
+    curvature *= smoothness(X, sample_weight, settings.batch_size, variables.standardization, norm)
     return 1.0 / (gain * (curvature + _of_penalty(variables.penalty, score_graph.coefficients, curvature)))
 
 

@@ -29,7 +29,7 @@ def _may_be_linear(estimator):
     """Return True unless the fitted model, or a neural network inside that is not fitted yet, is not linear."""
     fitted = vars(estimator).get("_fitted")
     is_network = hasattr(model_inside(estimator.estimator), "hidden_layer_sizes")
-    if is_network if fitted is None else fitted.linear_weights() is None:
+    if is_network if fitted is None else not fitted.score_graph.is_linear:
         raise AttributeError("There is no coef_: the model is not linear.")
     return True
 

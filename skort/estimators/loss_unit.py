@@ -4,7 +4,7 @@ import numpy as np
 
 from skort.objective.base import ScoreLoss
 
-__all__ = ["is_of_y", "loss_unit"]
+__all__ = ["has_units", "is_of_y", "loss_unit"]
 
 # Sample weights are divided by it in float32.
 _USABLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
@@ -13,6 +13,11 @@ _USABLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 def is_of_y(loss: ScoreLoss, n_outputs: int) -> bool:
     """Return whether a regressor's loss is only known in the units of y, which are those of its score."""
     return not (hasattr(loss, "in_units") or loss.weight_names) and loss.inverse_link_function(n_outputs) is None
+
+
+def has_units(loss: ScoreLoss, n_outputs: int) -> bool:
+    """Return whether a regressor's loss can be minimised with a standardized y."""
+    return hasattr(loss, "in_units") or is_of_y(loss, n_outputs)
 
 
 def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from skort.descent.standardization import Standardization, common_scale, moments, robust_moments, usable_scale
-from skort.estimators.loss_unit import is_of_y, loss_unit
+from skort.estimators.loss_unit import has_units, is_of_y, loss_unit
 from skort.objective.base import InUnits, ScoreLoss
 from skort.objective.penalties import Penalty
 from skort.objective.rescaled_penalty import rescaled
@@ -353,8 +353,7 @@ def standardization_of(
         is_flat = deviation == 0 if np.any(deviation == 0) else None
     last = last_layer(score_graph)
     target_mean, target_scale = None, 1.0
-    has_units = not is_classifier and (hasattr(loss, "in_units") or is_of_y(loss, score_graph.n_outputs))
-    if last is not None and has_units:
+    if last is not None and not is_classifier and has_units(loss, score_graph.n_outputs):
         centre = is_free and last.intercept is not None
         target_mean, deviation = _of_target(loss, target, sample_weight, centre=centre)
         target_scale, is_target_flat = float(usable_scale(deviation, target.dtype)), bool(deviation == 0)

@@ -211,6 +211,12 @@ class ScoreGraph:
         n_coefficients = sum(self.arrays[name].size for name in self.coefficients)
         return n_coefficients, sum(self.arrays[name].size for name in self.trainable) - n_coefficients
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether the score is that of one layer, but for an exponential of it."""
+        nodes = [node.op_type for node in self.structure.graph.node if node.op_type != "Exp"]
+        return nodes in (["MatMul"], ["MatMul", "Add"], ["Sub", "MatMul", "Add"])
+
     def linear_weights(self) -> tuple[np.ndarray, np.ndarray] | None:
         """
         Return copies of the weights of a linear model, in scikit-learn's shapes.
@@ -222,8 +228,7 @@ class ScoreGraph:
         """
         from skort.graphs.standardized import uncentred_arrays
 
-        nodes = [node.op_type for node in self.structure.graph.node if node.op_type != "Exp"]
-        if nodes not in (["MatMul"], ["MatMul", "Add"], ["Sub", "MatMul", "Add"]):
+        if not self.is_linear:
             return None
         coef, *intercept = uncentred_arrays(self).values()
         return coef.T.copy(), intercept[0].flatten() if intercept else np.zeros(self.n_outputs, self.dtype)

@@ -27,14 +27,8 @@ from skort.objective import ElasticPenalty
 N, P = 200, 4
 SCALES, SHIFTS = np.array([1e-3, 1, 50, 1e4]), np.array([1e-3, 0, -100, 2e7])
 ONE_STEP = {"max_iter": 1, "tol": None, "learning_rate": "constant", "batch_size": N, "dtype": "float64"}
-SQUARE = """\
-square (score, target) => (loss) {
-    half = Constant <value = float {0.5}> ()
-    residual = Sub (score, target)
-    square = Mul (residual, residual)
-    loss = Mul (half, square)
-}"""
-SQUARE_GRADIENT = "slope (score, target) => (gradient) { gradient = Sub (score, target) }"
+SQUARE = objective.SquaredError().value_function(1)
+SQUARE_GRADIENT = objective.SquaredError().gradient_function(1)
 WEIGHTED_SQUARE = """\
 weighted (score, target, weight) => (loss) {
     half = Constant <value = float {0.5}> ()
@@ -43,7 +37,7 @@ weighted (score, target, weight) => (loss) {
     halved = Mul (half, square)
     loss = Mul (halved, weight)
 }"""
-ABSOLUTE = "absolute (score, target) => (loss) { residual = Sub (score, target)  loss = Abs (residual) }"
+ABSOLUTE = objective.AbsoluteError().value_function(1)
 NETWORK = {"hidden_layer_sizes": (6,), "activation": "tanh"}
 
 
