@@ -187,6 +187,7 @@ def robust_moments(columns: np.ndarray, sample_weight: np.ndarray | None) -> tup
     orders = np.argsort(columns, axis=0)
     quartiles = np.empty((3, columns.shape[1]))
     for j, order in enumerate(orders.T):
+        order = order[weights[order] > 0]
         ordered = weights[order]
         shares = (np.cumsum(ordered) - 0.5 * ordered) / ordered.sum()
         quartiles[:, j] = np.interp([0.25, 0.5, 0.75], shares, columns[order, j].astype(np.float64))
