@@ -20,6 +20,7 @@ from skort.descent.schedules import SCHEDULES, rate
 from skort.estimators.beginning import begin, go_on
 from skort.estimators.callback_list import callback_list
 from skort.estimators.ending import explained, report
+from skort.estimators.facts import RowFacts
 from skort.estimators.fitted_attributes import FittedAttributes
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import predicting_device
@@ -150,7 +151,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         is_drawn = not self._gives_weights(draft, init) and inner.draws_weights
         data = rows, encoded.target, weights
         progress, score_graph, variables = begin(
-            settings, draft._fitted.score_graph, data, generator, is_drawn=is_drawn
+            settings, draft._fitted.score_graph, RowFacts(*data), generator, is_drawn=is_drawn
         )
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
         batches = settings.batches(variables, data, generator)
