@@ -154,6 +154,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
             settings, draft._fitted.score_graph, RowFacts(*data), generator, is_drawn=is_drawn
         )
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
+        settings = settings.starting_at(score_graph)
         batches = settings.batches(variables, data, generator)
         # The rows of one call say nothing about those of a stream.
         n_batches = None if one_epoch else batches.n_batches
@@ -192,6 +193,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         settings = settings.for_target(encoded)
         settings.loss.check_target(encoded.target)
         draft._keep_model(self._fitted.for_stream(settings.loss, encoded))
+        settings = settings.starting_at(draft._fitted.score_graph)
         rows = draft._fitted.preprocessing.transform(rows)
         data = rows, encoded.target, weights
         progress = go_on(settings, draft._fitted, self._progress, data)

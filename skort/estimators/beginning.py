@@ -95,7 +95,7 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
     Raises
     ------
     ValueError
-        For a loss that the standardized y of earlier calls does not suit.
+        For a loss that the standardized y of earlier calls does not suit, and a penalty that their means do not suit.
     """
     (X, target, sample_weight), score_graph = data, fitted.score_graph
     used, solver = progress.standardization, progress.solver
@@ -103,6 +103,7 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
     if used is not None:
         has_link = settings.loss.inverse_link_function(score_graph.n_outputs) is not None
         _check_loss(settings.loss, score_graph.n_outputs, used, has_link=has_link)
+        _check_penalty(settings.penalty, used, has_link=has_link)
         renewed = used.with_new_scales(X, None if has_link else target, sample_weight)
     # Drawn weights are those of columns of scale one, and act on no row so far of a column without spread.
     is_drawn = fitted.inner.draws_weights and not score_graph.is_linear
@@ -122,6 +123,16 @@ def _check_loss(loss, n_outputs, used, *, has_link):
         raise ValueError(
             f"loss={loss!r} does not suit the standardized y of earlier calls. Call fit, or use standardize=False from "
             "the first call on."
+        )
+
+
+def _check_penalty(penalty, used, *, has_link):
+    means = [mean for mean in (used.mean, used.target_mean) if mean is not None]
+    is_centred = any(np.any(mean) for mean in means) or (has_link and used.target_mean is not None)
+    if is_centred and getattr(penalty, "intercepts", None) is not None:
+        raise ValueError(
+            f"penalty={type(penalty).__name__} is of intercepts, too, but earlier calls subtracted the means of X or "
+            "y. Call fit, or use standardize=False from the first call on."
         )
 
 
