@@ -59,8 +59,8 @@ class DaskFit(BaseOrtSGD):
     They bring `_local`, the class of the estimator for data in memory, whose parameters and methods they have.
     """
 
-    device = "cpu"
-    n_total = None
+    device: str = "cpu"
+    n_total: int | None = None
     client: Client | None
     n_groups: int | None
     _local: type[BaseOrtSGD]
@@ -111,11 +111,6 @@ class DaskFit(BaseOrtSGD):
     def _n_scores(self):
         check_is_fitted(self)
         return self._fitted.score_graph.n_outputs
-
-    def _n_classes(self):
-        """Return the number of columns of probabilities."""
-        check_is_fitted(self)
-        return len(self._fitted.classes)
 
     def _columns(self):
         """Return the shape of the prediction of a row."""

@@ -7,6 +7,7 @@ import numpy as np
 from distributed import Client
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from skort.dask.base import DASK_CONSTRAINTS, DaskFit, dask_parameters
 from skort.dask.parts import is_collection
@@ -243,7 +244,7 @@ class OrtSGDClassifier(DaskFit, local.OrtSGDClassifier):
         -------
         probabilities : dask Array, or ndarray, of shape (n_samples, n_classes)
         """
-        return predicted(self.to_local(), "predict_proba", X, (self._n_classes(),))
+        return self._class_columns("predict_proba", X)
 
     @available_if(gives_probabilities)
     def predict_log_proba(self, X):
@@ -258,4 +259,9 @@ class OrtSGDClassifier(DaskFit, local.OrtSGDClassifier):
         -------
         log_probabilities : dask Array, or ndarray, of shape (n_samples, n_classes)
         """
-        return predicted(self.to_local(), "predict_log_proba", X, (self._n_classes(),))
+        return self._class_columns("predict_log_proba", X)
+
+    def _class_columns(self, method, X):
+        """Return predictions of one column a class."""
+        check_is_fitted(self)
+        return predicted(self.to_local(), method, X, (len(self.classes_),))

@@ -17,7 +17,7 @@ __all__ = ["Cluster", "tree"]
 # Seconds between two looks at whether there are workers.
 _TICK = 2.0
 # Seconds without any worker, or without a scheduler, after which a wait ends: the option `skort.no-worker-timeout`.
-_NO_WORKER = 60.0
+_NO_WORKER = 300.0
 # So many results are merged by one task.
 _FAN_IN = 8
 
@@ -46,11 +46,17 @@ class Cluster:
 
     def submit(self, function: Callable, *arguments: Any) -> Future:
         """Return the future of a call; arguments may be futures, and lists of them."""
+        self._check_open()
         key = self.key(function.__name__.strip("_"))
         return self.client.submit(function, *arguments, key=key, pure=False)
 
+    def _check_open(self):
+        if self.client.status in ("closing", "closed"):
+            raise ClusterError("The client is closed, or its cluster: make new ones and fit again.")
+
     def computed(self, delayed: Sequence[Any]) -> list[Future]:
         """Return the futures of delayed values."""
+        self._check_open()
         return self.client.compute(list(delayed))
 
     def each(self, function: Callable, futures: Sequence[Future], *arguments: Any) -> list[Future]:
@@ -111,7 +117,7 @@ class _Watch:
     def look(self):
         """Look whether somebody is there."""
         is_running = self._client.status == "running"
-        if is_running and self._client.scheduler_info()["workers"]:
+        if is_running and self._has_workers():
             self._last_seen = time.monotonic()
         elif time.monotonic() - self._last_seen > self._patience:
             missing = "cluster has no worker" if is_running else "client has no scheduler"
@@ -119,6 +125,13 @@ class _Watch:
                 f"The {missing}, for {self._patience:.0f} seconds by now. Start some and fit again; the option "
                 '"skort.no-worker-timeout" of dask.config says how long to wait.'
             )
+
+    def _has_workers(self):
+        try:
+            return bool(self._client.scheduler_info(n_workers=1)["workers"])
+        except OSError:
+            # The scheduler does not answer.
+            return False
 
 
 def tree(submit: Callable, merge: Callable[[list], Any], items: Sequence[Any]) -> Any:

@@ -126,14 +126,15 @@ def gather(estimator: Any, cluster: Cluster, data: tuple, validation: tuple, ran
     TypeError, ValueError
         As `delayed_parts` and `survey` do.
     """
-    given = [each is not None for each in validation]
+    X_val, y_val = validation
+    given = [X_val is not None, y_val is not None]
     if any(given) and not all(given):
         there, missing = ("X_val", "y_val") if given[0] else ("y_val", "X_val")
         raise ValueError(f"{there} was given without {missing}: a validation set needs both.")
     parts, validation_parts = cluster.computed(delayed_parts(*data)), None
     surveyed = parts
     if all(given):
-        validation_parts = cluster.computed(delayed_parts(*validation, names=("X_val", "y_val")))
+        validation_parts = cluster.computed(delayed_parts(X_val, y_val, None, ("X_val", "y_val")))
     elif estimator.early_stopping:
         seed = int(random_state.randint(2**32, dtype=np.uint32))
         fraction = estimator.validation_fraction

@@ -46,7 +46,7 @@ class Preparation:
         weights = np.ones(part.n_rows)
         if part.sample_weight is not None:
             weights = np.array(part.sample_weight, dtype=np.float64)
-        if self.by_class is not None:
+        if self.by_class is not None and self.fitted.classes is not None:
             weights *= self.by_class[np.searchsorted(self.fitted.classes, encoded.y)]
         rows = Rows(X, encoded.target, weights)
         return rows if weights.all() else rows.taken(np.flatnonzero(weights))

@@ -79,7 +79,7 @@ class Rounds:
 
     def _objective_of_some_rows(self):
         batches, solver, state = self._some_rows, self._solver, self._solver.state()
-        batch, n_filled = solver.batch, len(solver.batch.target)
+        batch, n_filled = solver.batch, len(solver.batch)
         numbers = np.resize(np.arange(batches.n_rows), n_filled)
         batch.begin(batches.data)
         for fill in batch.fillers(batches.data):

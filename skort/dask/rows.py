@@ -38,7 +38,8 @@ class Rows(NamedTuple):
 
     def taken(self, numbers: np.ndarray) -> "Rows":
         """Return the rows of some numbers."""
-        return Rows(*(None if values is None else values[numbers] for values in self))
+        weights = self.sample_weight
+        return Rows(self.X[numbers], self.target[numbers], None if weights is None else weights[numbers])
 
     @classmethod
     def concatenated(cls, parts: "Sequence[Rows]") -> "Rows":
