@@ -108,6 +108,12 @@ def _without_idle_ends(graph):
 def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a checked copy without functions, in skort's opset and IR version."""
     opset = next((o.version for o in model.opset_import if o.domain == ""), None)
+    outside = [i.name for i in model.graph.initializer if i.data_location == TensorProto.EXTERNAL]
+    if outside:
+        raise NotTrainableError(
+            f"estimator: the values of {', '.join(outside)} are in a file beside the ONNX model. Read both with "
+            "onnx.load(path), or call onnx.external_data_helper.load_external_data_for_model(model, folder)."
+        )
     try:
         onnx.checker.check_model(model)
         plain = onnx.inliner.inline_local_functions(model)
@@ -116,6 +122,8 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
             plain = onnx.version_converter.convert_version(plain, OPSET)
     except Exception as error:  # the checker and the converter raise errors of many kinds
         reason = str(error).strip().splitlines()[0]
+        if opset == OPSET:
+            raise NotTrainableError(f"estimator: the ONNX model is not valid: {reason}") from error
         raise NotTrainableError(
             f"estimator: the ONNX model of opset {opset} cannot be read as opset {OPSET}, which all supported runtimes "
             f"know: {reason} Export it with target_opset={OPSET}."

@@ -84,8 +84,25 @@ class AgentSolver(BaseSolver):
     def step(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
         objective = self._agent.run()
-        self._rule.update(self._flat, self._gradient, eta, self._memory, self._scratch)
+        self.update(eta)
         self._add(share, objective, self._loss())
+
+    def forward(self) -> float:
+        """Return the objective of the batch, and keep what `backward` needs."""
+        return self._agent.forward()
+
+    def backward(self) -> dict[str, np.ndarray]:
+        """
+        Return the gradient of the objective without its l1 term by each weight, after `forward`.
+
+        The arrays are those that `update` reads and the next call overwrites.
+        """
+        self._agent.backward()
+        return views(self._gradient, self._initial)
+
+    def update(self, eta: float) -> None:
+        """Change the weights by the last gradient with learning rate `eta`."""
+        self._rule.update(self._flat, self._gradient, eta, self._memory, self._scratch)
 
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
