@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from skort.version import __version__
 
 if TYPE_CHECKING:
-    from skort import callbacks, exceptions, objective, optimizers, schedules
+    from skort import callbacks, exceptions, objective, onnx_models, optimizers, schedules
     from skort.estimators.classifier import OrtSGDClassifier
     from skort.estimators.regressor import OrtSGDRegressor
     from skort.step import Step
@@ -19,6 +19,7 @@ __all__ = [
     "callbacks",
     "exceptions",
     "objective",
+    "onnx_models",
     "optimizers",
     "schedules",
 ]

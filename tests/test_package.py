@@ -71,6 +71,7 @@ FACES = {
     "callbacks": ["Callback", "Checkpoint", "EarlyStopping", "EpochScoring", "ProgressBar", "Training"],
     "exceptions": ["NotExportableError", "NotTrainableError", "RuntimeNotAvailableError"],
     "objective": ["ElasticLoss", "ElasticPenalty", "Huber", "Loss", "SquaredError"],
+    "onnx_models": ["Weight", "find_weights", "objective_graph", "with_weights"],
     "optimizers": ["SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"],
     "schedules": ["Adaptive", "Constant", "Cosine", "InvScaling", "Optimal", "Schedule", "Warmup"],
 }

@@ -15,7 +15,7 @@ from skort.graphs.heads import Head, find_head, rows_like, runner
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype, read_names
 
-__all__ = ["onnx_score_graph"]
+__all__ = ["constants_to_initializers", "onnx_score_graph", "plain_model"]
 
 # Results of an ONNX model may have so many values for each row.
 MAX_VALUES = 2**27
@@ -48,11 +48,11 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     ValueError
         Where the model takes another number of features than the data have.
     """
-    model = _plain(model)
+    model = plain_model(model)
     graph = model.graph
     X = _the_input(graph, spec)
     score = _the_output(graph)
-    _constants_to_initializers(graph)
+    constants_to_initializers(graph)
     _without_dropout(graph)
     _end_at(graph, score)
     X.CopyFrom(helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features]))
@@ -105,7 +105,7 @@ def _without_idle_ends(graph):
         graph.output[0].CopyFrom(info)
 
 
-def _plain(model):
+def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a checked copy without functions, in skort's opset and IR version."""
     opset = next((o.version for o in model.opset_import if o.domain == ""), None)
     outside = [i.name for i in model.graph.initializer if i.data_location == TensorProto.EXTERNAL]
@@ -168,7 +168,7 @@ def _the_output(graph):
     return floats[0]
 
 
-def _constants_to_initializers(graph):
+def constants_to_initializers(graph: onnx.GraphProto) -> None:
     """Turn constants of floats into initializers, which may be weights, in place."""
     for node in [node for node in graph.node if node.op_type == "Constant"]:
         (attribute,) = node.attribute
