@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from skort.descent.filled import fill
 from skort.descent.progress import Progress
-from skort.estimators.arrays import as_array
 from skort.estimators.classifier import OrtSGDClassifier
+from skort.estimators.dlpack import as_array
 from skort.estimators.regressor import OrtSGDRegressor
 from skort.estimators.rows import blocks
 from skort.estimators.stream import Stream

@@ -55,7 +55,8 @@ def encoder_without_data(
         )
     update = dataclasses.replace(settings.update, largest_rate=None)
     settings = dataclasses.replace(settings, update=update, standardize=False)
-    return RowEncoder.of(draft, fitted, settings), generator
+    class_weight = chosen_class_weight(draft, settings.own, one_epoch=True)
+    return RowEncoder(draft, fitted, settings, class_weight), generator
 
 
 def _of_fitted(estimator):
