@@ -190,7 +190,7 @@ class Step:
             self.objective = solver.forward()
             self._is_forward, self._is_backward = True, False
             return self.objective
-        rows = self._encoder.estimator._prepared(as_array(X, "X"))
+        rows = self._encoder.estimator._prepared(self._encoder.fitted, as_array(X, "X"))
         graph = self._encoder.fitted.score_graph
         self._scorer.weights = {**graph.arrays, **self._encoder.fitted.without_loss_weights(self.weights())}
         parts = [self._scorer.run(graph.score_name, {graph.input_name: part}) for part in blocks(rows)]

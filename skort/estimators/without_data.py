@@ -54,7 +54,7 @@ def encoder_without_data(
             "step. Transform X and y yourself, and give the model alone."
         )
     update = dataclasses.replace(settings.update, largest_rate=None)
-    settings = dataclasses.replace(settings, update=update, standardize=False)
+    settings = dataclasses.replace(settings, update=update, standardize=False).starting_at(fitted.score_graph)
     class_weight = chosen_class_weight(draft, settings.own, one_epoch=True)
     return RowEncoder(draft, fitted, settings, class_weight), generator
 
