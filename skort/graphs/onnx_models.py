@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from skort.exceptions import NotTrainableError
 from skort.graphs.heads import Head, find_head, rows_like, runner
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
+from skort.graphs.training_mode import in_training_mode
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype, read_names
 
 __all__ = ["constants_to_initializers", "onnx_score_graph", "plain_model"]
@@ -53,7 +54,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     X = _the_input(graph, spec)
     score = _the_output(graph)
     constants_to_initializers(graph)
-    _without_dropout(graph)
+    in_training_mode(model)
     _end_at(graph, score)
     X.CopyFrom(helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features]))
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
@@ -176,13 +177,6 @@ def constants_to_initializers(graph: onnx.GraphProto) -> None:
             graph.initializer.append(attribute.t)
             graph.initializer[-1].name = node.output[0]
             graph.node.remove(node)
-
-
-def _without_dropout(graph):
-    """Replace `Dropout`, which does nothing in a prediction, by `Identity`, in place."""
-    for node in graph.node:
-        if node.op_type == "Dropout":
-            node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output[:1], name=node.name))
 
 
 def _end_at(graph, output):
