@@ -13,7 +13,7 @@ from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype, read_names
 from skort.runtime.inference import InferenceModel
 
-__all__ = ["onnx_score_graph"]
+__all__ = ["onnx_score_graph", "spec_of"]
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 _PROBABILITIES = ("Sigmoid", "Softmax", "LogSoftmax")
@@ -88,6 +88,28 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     _check_runs(model, spec)
     score_graph = ScoreGraph.of(model)
     return score_graph.training_only(score_graph.trained.coefficients + score_graph.trained.intercepts)
+
+
+def spec_of(model: onnx.ModelProto) -> ScoreSpec:
+    """
+    Return what an ONNX model says of itself: its own numbers of columns and its type of numbers.
+
+    Raises
+    ------
+    NotTrainableError
+        Where the model does not say them, and as `onnx_score_graph` does.
+    """
+    graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    initializers = {i.name for i in graph.initializer}
+    X = next((i for i in graph.input if i.name not in initializers), onnx.ValueInfoProto())
+    outputs = {output.name: output for output in graph.output}
+    widths = [_n_columns(info) for info in (X, outputs[_the_output(graph)])]
+    if X.type.tensor_type.elem_type not in _FLOATS or None in widths:
+        raise NotTrainableError(
+            "model: the ONNX model has to say the numbers of columns of one input and one output of floats; its inputs "
+            f"are {[_described(i) for i in graph.input]}, its outputs {[_described(o) for o in graph.output]}."
+        )
+    return ScoreSpec(widths[0], widths[1], helper.tensor_dtype_to_np_dtype(X.type.tensor_type.elem_type))
 
 
 def _without_idle_ends(graph):
