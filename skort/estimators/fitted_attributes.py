@@ -5,7 +5,7 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -49,6 +49,7 @@ class FittedAttributes:
     _n_batches: int | None
     _stream: Transient
     _keep_model: Callable[[FittedModel], None]
+    _with_model: Callable[[FittedModel], Any]
     solver_: str
     coef_: "np.ndarray | scipy.sparse.csr_matrix"
 
@@ -252,6 +253,42 @@ class FittedAttributes:
         """
         check_is_fitted(self)
         return self._fitted.to_sklearn(getattr(self, "feature_names_in_", None))
+
+    def with_weights(self, weights: Mapping[str, ArrayLike]) -> "FittedAttributes":
+        """
+        Return a copy that predicts with other weights, and goes on from them in `partial_fit` and `warm_start`.
+
+        Parameters
+        ----------
+        weights : dict of str to array-like
+            Some of the weights of the model, by their names and with their shapes in `weights_`.
+
+        Returns
+        -------
+        model : estimator
+            Fitted. What it tells of its training is that of this one.
+
+        Raises
+        ------
+        ValueError
+            Where the model has no weight of such a name and shape. Those of steps before the model are not taken.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LinearRegression
+        >>> from skort import OrtSGDRegressor
+        >>> model = OrtSGDRegressor(LinearRegression()).fit([[0], [1], [2]], [0, 1, 2])
+        >>> model.with_weights({"coef": [[5]], "intercept": [1]}).predict([[0], [1]])
+        array([1., 6.])
+        """
+        check_is_fitted(self)
+        dtype = self._fitted.score_graph.dtype
+        fitted = self._fitted.with_weights({name: np.array(values, dtype) for name, values in weights.items()})
+        model = self._with_model(fitted)
+        # A training without a state of the solver begins at the weights of the model.
+        model._progress = dataclasses.replace(self._progress, solver=None, best=None)
+        model._stream = Transient()
+        return model
 
     def training_graphs(self) -> dict[str, "onnx.ModelProto"]:
         """
