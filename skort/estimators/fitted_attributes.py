@@ -4,7 +4,8 @@ import copy
 import dataclasses
 import os
 import pathlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skort.descent.progress import Progress
 from skort.descent.standardization import Standardization
+from skort.estimators.exchange import fitted_problem
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.nesting import model_inside
 from skort.estimators.settings import Settings
@@ -42,6 +44,8 @@ class FittedAttributes:
     _settings: Settings
     _batch_size: int
     _n_batches: int | None
+    _stream: Any
+    _keep_model: Callable[[FittedModel], None]
     solver_: str
     coef_: "np.ndarray | scipy.sparse.csr_matrix"
 
@@ -189,6 +193,21 @@ class FittedAttributes:
         check_is_fitted(self)
         return self._fitted.to_sklearn(getattr(self, "feature_names_in_", None))
 
+    def _with_model(self, fitted):
+        """Return a copy that has another model."""
+        model = copy.copy(self)
+        model._keep_model(fitted)
+        return model
+
+    def _going_on_at(self, weights):
+        """Return a copy at other trained weights, by name; its optimizer remembers no step."""
+        from skort.runtime.transient import Transient
+
+        model = self._with_model(self._fitted.with_weights(weights))
+        model._progress = dataclasses.replace(self._progress, solver=None, best=None)
+        model._stream = Transient()
+        return model
+
     def training_graphs(self) -> dict[str, "onnx.ModelProto"]:
         """
         Return every ONNX graph that training used.
@@ -214,8 +233,4 @@ class FittedAttributes:
         from skort.runtime.device import CPU
         from skort.solvers import solver_class
 
-        check_is_fitted(self)
-        settings, graph, progress = self._settings, self._fitted.score_graph, self._progress
-        variables = settings.variables(graph, progress.standardization)
-        problem = settings.problem(self._fitted, variables, self._batch_size, progress.rate_scale, self._n_batches)
-        return solver_class(self.solver_, CPU)(dataclasses.replace(problem, device=CPU)).training_graphs()
+        return solver_class(self.solver_, CPU)(fitted_problem(self)[1]).training_graphs()

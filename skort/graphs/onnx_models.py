@@ -13,7 +13,7 @@ from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype, read_names
 from skort.runtime.inference import InferenceModel
 
-__all__ = ["onnx_score_graph"]
+__all__ = ["onnx_score_graph", "plain_model"]
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 _PROBABILITIES = ("Sigmoid", "Softmax", "LogSoftmax")
@@ -58,7 +58,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     ValueError
         Where the model takes another number of features than the data have.
     """
-    model = _plain(model)
+    model = plain_model(model)
     graph = model.graph
     X = _the_input(graph, spec)
     score = _the_output(graph)
@@ -114,7 +114,7 @@ def _without_idle_ends(graph):
         graph.output[0].CopyFrom(info)
 
 
-def _plain(model):
+def plain_model(model):
     """Return a checked copy without functions, in skort's opset and IR version."""
     opset = next((o.version for o in model.opset_import if o.domain == ""), None)
     try:
