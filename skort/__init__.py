@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from skort import callbacks, exceptions, objective, optimizers, schedules
     from skort.estimators.classifier import OrtSGDClassifier
     from skort.estimators.regressor import OrtSGDRegressor
+    from skort.step import Step
 
 __all__ = [
     "OrtSGDClassifier",
     "OrtSGDRegressor",
+    "Step",
     "__version__",
     "callbacks",
     "exceptions",
@@ -21,13 +23,17 @@ __all__ = [
     "schedules",
 ]
 
-_ESTIMATORS = {"OrtSGDClassifier": "skort.estimators.classifier", "OrtSGDRegressor": "skort.estimators.regressor"}
+_CLASSES = {
+    "OrtSGDClassifier": "skort.estimators.classifier",
+    "OrtSGDRegressor": "skort.estimators.regressor",
+    "Step": "skort.step",
+}
 
 
 def __getattr__(name):
     """Import a name when it is first asked for: `import skort` alone imports no other package."""
-    if name in _ESTIMATORS:
-        return getattr(importlib.import_module(_ESTIMATORS[name]), name)
+    if name in _CLASSES:
+        return getattr(importlib.import_module(_CLASSES[name]), name)
     if name in __all__:
         return importlib.import_module(f"skort.{name}")
     raise AttributeError(f"module 'skort' has no attribute {name!r}")

@@ -12,6 +12,7 @@ PAGES = Path(__file__).parent.parent / "docs"
     "page",
     [
         "on_device.rst",
+        "own_loops.rst",
         "pipelines_and_fine_tuning.rst",
         "scales_and_learning_rate.rst",
         "stopping_and_streaming.rst",

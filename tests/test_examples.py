@@ -25,6 +25,15 @@ def test_linear_regression_reaches_the_least_squares_solution():
         assert model.loss_curve_[-1] < 1e-5 * model.loss_curve_[0]
 
 
+def test_own_loop_reaches_the_least_squares_solution_on_each_solver():
+    names = runpy.run_path(str(EXAMPLES / "own_loop.py"))
+    assert list(names["losses"]) == available_solvers()
+    for losses in names["losses"].values():
+        assert losses[-1] < 1e-5 * losses[0]
+    for step in names["steps"].values():
+        np.testing.assert_allclose(step.weights()["coef"].ravel(), names["reference"].coef_, atol=0.01)
+
+
 @pytest.mark.slow
 def test_quickstart_serves_the_same_predictions():
     run = subprocess.run(

@@ -1,6 +1,5 @@
 """The four files of a training on a device."""
 
-import contextlib
 import os
 import pathlib
 
@@ -8,7 +7,7 @@ import onnx
 
 from skort.runtime.checkpoint_file import CheckpointFile, read_checkpoint
 
-__all__ = ["CHECKPOINT", "EVAL", "OPTIMIZER", "TRAINING", "artifact", "checkpoint_at", "model_at", "replace_files"]
+__all__ = ["CHECKPOINT", "EVAL", "OPTIMIZER", "TRAINING", "artifact", "checkpoint_at", "model_at"]
 
 TRAINING, EVAL, OPTIMIZER = "training_model.onnx", "eval_model.onnx", "optimizer_model.onnx"
 CHECKPOINT = "checkpoint"
@@ -60,31 +59,3 @@ def model_at(path: pathlib.Path) -> onnx.ModelProto:
         return onnx.load(path)
     except Exception as error:  # of protobuf, which is no ValueError
         raise ValueError(f"{str(path)!r} is no ONNX model, or is damaged.") from error
-
-
-def replace_files(contents: dict[pathlib.Path, bytes]) -> None:
-    """
-    Write files beside those that are there, and rename all of them at the end: none is half written.
-
-    Parameters
-    ----------
-    contents : dict of Path to bytes
-
-    Raises
-    ------
-    OSError
-        Where a file cannot be written: those that were there are as before.
-    """
-    unfinished = {path: path.with_name(f"{path.name}.tmp") for path in contents}
-    try:
-        for path, content in contents.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished[path].write_bytes(content)
-        for path, temporary in unfinished.items():
-            temporary.replace(path)
-    except OSError as error:
-        raise type(error)(f"{str(next(iter(contents)).parent)!r} cannot be written: {error}") from error
-    finally:
-        for temporary in unfinished.values():
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)

@@ -15,9 +15,9 @@ from skort.artifacts.files import (
     artifact,
     checkpoint_at,
     model_at,
-    replace_files,
 )
 from skort.artifacts.saved import PREDICTIONS
+from skort.files import write_file
 from skort.runtime.checkpoint_file import VERSIONS
 from skort.runtime.installed import load
 from skort.runtime.module import ModuleSession
@@ -174,7 +174,7 @@ class OnDeviceTraining:
         with tempfile.TemporaryDirectory(prefix="skort-") as folder:
             temporary = pathlib.Path(folder, "file")
             write(temporary)
-            replace_files({pathlib.Path(path): temporary.read_bytes()})
+            write_file(path, temporary.read_bytes())
 
     def _checked(self, arrays, *, n_rows_matter):
         """Return arrays as the model takes them."""

@@ -10,11 +10,12 @@ import onnx
 import onnx.compose
 from onnx import helper
 
-from skort.artifacts.files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING, replace_files
+from skort.artifacts.files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING
 from skort.artifacts.sources import Source, estimator_source, model_source
 from skort.descent.optimizers import SGD, Adam
 from skort.estimators.base import BaseOrtSGD
 from skort.exceptions import RuntimeNotAvailableError
+from skort.files import write_files
 from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, write_checkpoint
 from skort.solvers.module.models import eval_model, optimizer_model, training_model
 
@@ -140,7 +141,8 @@ def save_training_artifacts(
     }
     if update is not None:
         contents[OPTIMIZER] = optimizer_model(*update).SerializeToString()
-    replace_files({pathlib.Path(folder, f"{prefix}{name}"): content for name, content in contents.items()})
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    write_files({pathlib.Path(folder, f"{prefix}{name}"): content for name, content in contents.items()})
 
 
 def _training_model(source, batch_size):

@@ -84,7 +84,7 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
     variables, problem = fitted_problem(estimator)
     objective, graph = problem.objective, problem.score_graph
     _check_float32(objective.dtype)
-    if any(np.any(strength.l1) for strength in objective.strengths.values()):
+    if objective.with_term("l1"):
         raise ValueError(
             f"penalty={estimator.penalty!r} has an l1 term, which the optimizers of on-device training do not know. "
             'Use penalty="l2" or None.'
@@ -116,7 +116,7 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
         terms=(term,),
         outputs=(LOSS, *additional),
         inputs=tuple(inputs),
-        strengths=objective.strengths,
+        penalized=objective,
         before=before,
         after=after,
     )

@@ -20,6 +20,7 @@ from skort.descent.schedules import SCHEDULES, rate
 from skort.estimators.beginning import begin, go_on
 from skort.estimators.callback_list import callback_list
 from skort.estimators.ending import explained, report
+from skort.estimators.facts import RowFacts
 from skort.estimators.fitted_attributes import FittedAttributes
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import predicting_device
@@ -150,9 +151,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         is_drawn = not self._gives_weights(draft, init) and inner.draws_weights
         data = rows, encoded.target, weights
         progress, score_graph, variables = begin(
-            settings, draft._fitted.score_graph, data, generator, is_drawn=is_drawn
+            settings, draft._fitted.score_graph, RowFacts(*data), generator, is_drawn=is_drawn
         )
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
+        settings = settings.starting_at(score_graph)
         batches = settings.batches(variables, data, generator)
         # The rows of one call say nothing about those of a stream.
         n_batches = None if one_epoch else batches.n_batches
@@ -191,6 +193,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         settings = settings.for_target(encoded)
         settings.loss.check_target(encoded.target)
         draft._keep_model(self._fitted.for_stream(settings.loss, encoded))
+        settings = settings.starting_at(draft._fitted.score_graph)
         rows = draft._fitted.preprocessing.transform(rows)
         data = rows, encoded.target, weights
         progress = go_on(settings, draft._fitted, self._progress, data)
@@ -263,10 +266,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
 
     def _take_over(self, draft):
         """Forget an earlier fit, and take what a draft has learned."""
-        for name in self._left_by_fit():
-            delattr(self, name)
-        for name in draft._left_by_fit():
-            setattr(self, name, getattr(draft, name))
+        left = set(self._left_by_fit())
+        kept = {name: value for name, value in vars(self).items() if name not in left}
+        # One assignment: a thread that predicts meanwhile sees the earlier fit or this one.
+        self.__dict__ = kept | {name: getattr(draft, name) for name in draft._left_by_fit()}
         self._register()
 
     def _validate(self, X, y, *, has_steps, reset=True):
@@ -286,10 +289,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         check_consistent_length(X, y)
         return X, y
 
-    def _prepared(self, X):
-        """Return X as the model takes it: validated, and after the steps before the model."""
-        preprocessing = self._fitted.preprocessing
-        if self._fitted.has_steps:
+    def _prepared(self, fitted, X):
+        """Return X as a model takes it: validated, and after the steps before the model."""
+        preprocessing = fitted.preprocessing
+        if fitted.has_steps:
             return preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
         rows = plain_rows(self, X, preprocessing.dtype)
         return validate_data(self, X, reset=False, dtype=preprocessing.dtype, **_ROWS) if rows is None else rows
@@ -339,7 +342,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         """Train, and keep the weights, what a training goes on from, and the attributes that tell of it."""
         from skort.runtime.transient import Transient
 
-        view = Preview(self._fitted, self._prepared, self._with_model)
+        view = Preview(self._fitted, functools.partial(self._prepared, self._fitted), self._with_model)
         max_iter = None if one_epoch else self.max_iter
         try:
             outcome = stream.train(batches, max_iter=max_iter, callbacks=callbacks, view=view)
@@ -365,12 +368,16 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
             self._stream.put(stream.at(progress, batches.random_state))
         return outcome
 
-    def _run(self, output, X):
-        """Return a result of the deployable model."""
+    def _model(self):
+        """Return the fitted model. A prediction asks once, as another thread may fit the estimator meanwhile."""
         if not hasattr(self, "_fitted"):
             check_is_fitted(self)
-        X = self._prepared(X)
-        return self._fitted.run(output, X, predicting_device(self, X.shape[0]))
+        return self._fitted
+
+    def _run(self, fitted, output, X):
+        """Return a result of the deployable model."""
+        X = self._prepared(fitted, X)
+        return fitted.run(output, X, predicting_device(self, X.shape[0]))
 
 
 def loss_before_fit(estimator):

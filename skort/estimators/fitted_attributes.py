@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import os
-import pathlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from skort.estimators.fitted_model import FittedModel
 from skort.estimators.nesting import model_inside
 from skort.estimators.settings import Settings
 from skort.estimators.validation_set import VALIDATION_SCORE
+from skort.files import write_file
 
 if TYPE_CHECKING:
     import onnx
@@ -161,7 +161,7 @@ class FittedAttributes:
 
     def save_onnx(self, path: str | os.PathLike) -> None:
         """
-        Write the fitted model to an ONNX file.
+        Write the fitted model to an ONNX file; an existing file is replaced when the new one is whole.
 
         Parameters
         ----------
@@ -171,8 +171,10 @@ class FittedAttributes:
         ------
         NotExportableError
             Where a step of the pipeline cannot be part of an ONNX model; a `ValueError`.
+        OSError
+            Where the file cannot be written; an old one is as it was.
         """
-        pathlib.Path(path).write_bytes(self.onnx_.SerializeToString())
+        write_file(path, self.onnx_.SerializeToString())
 
     def to_sklearn(self) -> BaseEstimator:
         """

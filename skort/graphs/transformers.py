@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.compose
-import scipy.sparse
 from numpy.typing import DTypeLike
 from onnx import helper
 from sklearn.compose import ColumnTransformer
@@ -17,27 +16,19 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from skort.exceptions import NotExportableError
+from skort.graphs.comparison import UnlikeError, largest_difference
 from skort.graphs.conversion import to_onnx
-from skort.graphs.raw_inputs import RawInput, feeds, raw_inputs
+from skort.graphs.raw_inputs import RawInput, raw_inputs
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.onnx_text import onnx_dtype
-from skort.runtime.inference import InferenceModel
 from skort.user_warning import warn_user
 
-__all__ = ["Obstacle", "StepGraphs", "sample", "trainable_steps", "transformer_graph"]
+__all__ = ["Obstacle", "StepGraphs", "trainable_steps", "transformer_graph"]
 
-# Number of rows on which ONNX is compared with scikit-learn.
-_SAMPLE = 100
 # A larger difference between both, in standard deviations of a column, is more than rounding.
 _TOLERANCE = 1e-3
 # Where in its C++ sources an error of ONNX Runtime arose.
 _PLACE = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : |\S+\.(?:cc|h):\d+ .*?\)(?:::\S+| const)* ")
-
-
-def sample(X: Any) -> Any:
-    """Return a copy of some rows of X, evenly spaced, to check a conversion on."""
-    n_samples = _num_samples(X)
-    return _safe_indexing(X, np.arange(0, n_samples, -(-n_samples // _SAMPLE)))
 
 
 def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.ModelProto:
@@ -166,7 +157,9 @@ def _step_graph(name: str, step: Any, dtype: DTypeLike) -> ScoreGraph | Obstacle
 
 
 def _described(error: Exception) -> str:
-    """Return the type and the first line of an error, as a sentence."""
+    """Return the type and the first line of an error, as a sentence without its end; or a reason as it is."""
+    if isinstance(error, (NotExportableError, UnlikeError)):
+        return str(error).rstrip(".")
     reason = _PLACE.sub("", (str(error) or "no reason given").splitlines()[0]).strip().rstrip(".")
     return f"{type(error).__name__}: {reason}"
 
@@ -203,24 +196,17 @@ def _convert(transformers: Pipeline, X: Any, dtype: DTypeLike) -> tuple[onnx.Mod
     """Return the model, and its largest difference from scikit-learn in standard deviations of a column."""
     # Transformers with copy=False change the rows, so they get a copy.
     expected = transformers.transform(_safe_indexing(X, np.arange(_num_samples(X))))
-    expected = np.asarray(expected.toarray() if scipy.sparse.issparse(expected) else expected, dtype=np.float64)
     # skl2onnx and the runtime raise errors of many kinds for what they cannot convert or run.
     try:
         inputs = raw_inputs(X)
         with np.errstate(over="ignore"):
             model = _joined_columns(transformers, inputs, dtype)
+            if len(model.graph.output) > 1:
+                raise UnlikeError("its conversion gives something else than its transform.")
             _cast_output(model, dtype)
-            values = InferenceModel(model).run(model.graph.output[0].name, feeds(X, inputs, dtype))
+            return model, largest_difference(expected, model, X, inputs, dtype)
     except Exception as error:
         raise _ConversionError(f"{_described(error)}.") from error
-    if len(model.graph.output) > 1 or values.shape != expected.shape:
-        raise _ConversionError("its conversion gives something else than its transform.")
-    if not np.isfinite(values[np.isfinite(expected)]).all():
-        raise _ConversionError("its conversion gives infinities or NaN.")
-    deviation = np.nanstd(expected, axis=0)
-    # A column that hardly varies holds nothing but rounding errors.
-    scale = np.where(deviation > 1e-3 * deviation.max(), deviation, deviation.max() or np.nanmax(np.abs(expected)) or 1)
-    return model, np.max(np.abs(values - expected) / scale)
 
 
 def _joined_columns(transformers, inputs, dtype):

@@ -3,6 +3,7 @@
 from skort.objective.classification_losses import Hinge, ModifiedHuber, PerceptronLoss, SquaredHinge
 from skort.objective.concomitant_huber import ConcomitantHuber
 from skort.objective.custom_loss import Loss
+from skort.objective.custom_penalty import Penalty
 from skort.objective.label_losses import (
     LabelEpsilonInsensitive,
     LabelHuber,
@@ -41,6 +42,7 @@ __all__ = [
     "Loss",
     "ModifiedHuber",
     "OneVsRestLogLoss",
+    "Penalty",
     "PerceptronLoss",
     "PoissonLoss",
     "Quantile",

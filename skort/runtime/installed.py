@@ -5,6 +5,7 @@ import functools
 import importlib
 import importlib.metadata
 import logging
+import re
 import sys
 import warnings
 from typing import Any, Literal
@@ -74,6 +75,8 @@ def load() -> Any:
     except ImportError as error:
         advice = mixed or "Install it: pip install onnxruntime."
         raise RuntimeNotAvailableError(f"onnxruntime cannot be imported ({error}). {advice}") from error
+    if not hasattr(onnxruntime, "InferenceSession"):
+        raise RuntimeNotAvailableError(f"onnxruntime has lost files of its own. {mixed or _cure_of_loss()}")
     if mixed:
         warnings.warn(mixed, RuntimeWarning, stacklevel=2)
     return onnxruntime
@@ -137,15 +140,37 @@ def _mixed():
     )
 
 
+def _cure_of_loss():
+    """Return the advice where the folder of onnxruntime is there without its files."""
+    wanted = " ".join(f"{name}=={version}" for name, version in installed_distributions().items()) or "onnxruntime"
+    return (
+        "Another distribution of it was installed over it and uninstalled. Mend it with: pip install --force-reinstall "
+        f"--no-deps {wanted}"
+    )
+
+
 def _needs_numpy_1():
     """Return a message about a numpy too new for onnxruntime-training, with the cure; None if it is not."""
     found = installed_distributions()
     if list(found) != ["onnxruntime-training"] or np.__version__.startswith("1."):
         return None
+    packages = " ".join(["'numpy<2'", *_numpy_2_only()])
     return (
         f"onnxruntime-training {found['onnxruntime-training']} was built for numpy 1, and numpy {np.__version__} is "
-        "installed, perhaps by a package installed after skort. Mend it with: pip install 'numpy<2', and install other "
-        "packages together with skort, so that pip takes versions of them that agree."
+        "installed, perhaps by a package installed after skort. Mend it with one command, so that pip takes versions "
+        f"of all packages that agree: pip install {packages}"
+    )
+
+
+def _numpy_2_only():
+    """Return the names of the installed distributions that need numpy 2."""
+    return sorted(
+        {
+            distribution.metadata["Name"]
+            for distribution in importlib.metadata.distributions()
+            for requirement in distribution.requires or ()
+            if "extra ==" not in requirement and re.match(r"numpy\b[^;]*>=\s*2", requirement)
+        }
     )
 
 

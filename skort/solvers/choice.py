@@ -106,5 +106,5 @@ def _check_model(name, problem):
     source, *others = objective.loss_key
     text = with_parameters(source)[0] if isinstance(source, str) else source
     has_gradient = objective.loss.gradient_function(objective.n_outputs) is not None
-    key = name, problem.structure, text, *others, has_gradient
+    key = name, problem.structure, text, *others, has_gradient, objective.custom_key
     _CHECKED.get(key, lambda: SOLVERS[name].check_model(problem))

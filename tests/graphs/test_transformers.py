@@ -15,15 +15,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, MinMaxScaler, Normalizer, StandardScaler
 
-from skort.graphs.transformers import Obstacle, sample, trainable_steps, transformer_graph
-
-
-@pytest.mark.parametrize("n, rows", [(1, [0]), (100, range(100)), (101, range(0, 101, 2)), (1000, range(0, 1000, 10))])
-def test_a_sample_is_a_copy_of_rows_from_end_to_end(n, rows):
-    X = np.arange(n)[:, None]
-    np.testing.assert_array_equal(sample(X).ravel(), rows)
-    sample(X)[...] = -1
-    assert X.min() == 0
+from skort.graphs.transformers import Obstacle, trainable_steps, transformer_graph
 
 
 def fitted(*steps, X, y=None):

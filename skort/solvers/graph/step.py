@@ -13,6 +13,7 @@ from skort.objective.penalties import l1_text, l2_vector_text
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined, read_names
 from skort.solvers.flat_weights import flat
 from skort.solvers.loss_gradient import ruled_score_gradient, score_gradient
+from skort.solvers.penalty_gradient import add_custom_gradients, custom_gradient_name
 
 __all__ = [
     "ETA",
@@ -130,7 +131,7 @@ def states_of(problem, memory, changed):
 
 
 def add_loss(writer, problem):
-    """Add the loss, and its gradient by the score."""
+    """Add the loss, its gradient by the score, and those of an own penalty by the weights."""
     objective, score = problem.objective, problem.score_graph.score_name
     objective.add_loss(writer, score, LOSS)
     if objective.loss.gradient_function(objective.n_outputs) is None:
@@ -140,11 +141,12 @@ def add_loss(writer, problem):
         writer.call_as_is(gradient, inputs, [SCORE_GRADIENT, *by_weights.values()])
     else:
         objective.add_score_gradient(writer, score)
+    add_custom_gradients(writer, objective, problem.weights)
 
 
 def add_update(writer, problem, rule, memory):
     """Add penalty and update; return the names of what the update changes of the memory."""
-    _add_penalty(writer, problem.terms)
+    _add_penalty(writer, problem.objective.add_custom_value(writer, LOSS), problem.terms)
     names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
     results = rule.add_nodes(writer, names)
     for name in results.keys() & names.keys():
@@ -164,9 +166,13 @@ def _step_model(fragment, problem, model, states, inputs, initializers):
 
 
 def _add_gradient(fragment, problem, graph):
-    """Add the gradient of the loss by all weights, as one vector, from that by the score."""
+    """Add the gradient of the loss, and of an own penalty, by all weights, as one vector, from that by the score."""
     gradients = add_gradients(fragment, graph, SCORE_GRADIENT, problem.score_graph.trainable)
     gradients |= problem.objective.weight_gradients
+    for name in problem.objective.custom_terms:
+        total = f"skort_{name}_gradient"
+        fragment.node("Add", [gradients[name], custom_gradient_name(name)], [total])
+        gradients[name] = total
     result = GRADIENT if problem.terms.l2 is None else _LOSS_GRADIENT
     fragment.call(_packed(problem.weights), [gradients[name] for name in problem.weights], [result])
 
@@ -207,9 +213,9 @@ packed ({", ".join(f"gradient{i}" for i in range(len(weights)))}) => (gradient) 
 }}"""
 
 
-def _add_penalty(writer, terms):
-    """Add the objective, and its gradient from that of the loss, but for that of the l1 term."""
-    value, l1, l2 = LOSS, terms.l1, terms.l2
+def _add_penalty(writer, value, terms):
+    """Add the objective to the scalar `value`, and its gradient from that of `value`, but for that of the l1 term."""
+    l1, l2 = terms.l1, terms.l2
     if l1 is not None:
         writer.constant("skort_l1", l1)
         writer.call(l1_text(by_element=True), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])

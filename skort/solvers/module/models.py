@@ -12,10 +12,10 @@ from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.objective.nodes import LOSS, OBJECTIVE
-from skort.objective.penalties import l1_text, l2_gradient_text, l2_text
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
 from skort.runtime.module import gradient_model
 from skort.solvers.module.plan import Plan
+from skort.solvers.penalty_gradient import add_custom_gradients
 
 __all__ = ["check_plan", "eval_model", "optimizer_model", "training_model"]
 
@@ -210,30 +210,26 @@ def _with_rows(value, batch_size):
 
 def _add_penalty(fragment, plan):
     """Add the penalty to the loss: the result is the objective."""
-    value = LOSS
-    for name, strength in plan.strengths.items():
-        for norm, text in (("l2", l2_text), ("l1", l1_text)):
-            factor = np.asarray(getattr(strength, norm), np.float32)
-            if factor.any():
-                term = f"skort_{name}_{norm}"
-                fragment.constant(f"{term}_strength", factor)
-                fragment.call(text(by_element=factor.ndim > 0), [name, f"{term}_strength"], [f"{term}_penalty"])
-                fragment.node("Add", [value, f"{term}_penalty"], [f"{term}_sum"])
-                value = f"{term}_sum"
-    fragment.node("Identity", [value], [OBJECTIVE])
+    if plan.penalized is None:
+        fragment.node("Identity", [LOSS], [OBJECTIVE])
+    else:
+        plan.penalized.add_penalty(fragment)
 
 
 def _with_penalty(fragment, plan, gradients):
-    """Return the names of the gradients to which those of the l2 terms are added."""
-    changed = {}
-    for name, strength in plan.strengths.items():
-        if name in gradients and np.any(strength.l2):
-            term = f"skort_{name}_data"
-            fragment.constant(f"{term}_strength", np.asarray(strength.l2, np.float32))
-            fragment.call(l2_gradient_text(), [name, f"{term}_strength"], [f"{term}_penalty_gradient"])
-            changed[name] = f"{term}_gradient"
-            fragment.node("Add", [gradients[name], f"{term}_penalty_gradient"], [changed[name]])
-    return gradients | changed
+    """Return the names of the gradients to which those of the penalty are added, but for those of an l1 term."""
+    if plan.penalized is None:
+        return gradients
+    parts = [
+        plan.penalized.add_l2_gradients(fragment),
+        add_custom_gradients(fragment, plan.penalized, {**plan.trainable, **plan.frozen}),
+    ]
+    for i, by_weight in enumerate(parts):
+        for name in by_weight.keys() & gradients.keys():
+            total = f"skort_{name}_gradient/{i}"
+            fragment.node("Add", [gradients[name], by_weight[name]], [total])
+            gradients = gradients | {name: total}
+    return gradients
 
 
 def _surrogate_model(plan, value):

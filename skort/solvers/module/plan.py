@@ -1,14 +1,13 @@
 """What is to be trained through the on-device API: a graph, its parameters and its losses."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
 from onnx import helper
 
 from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
-from skort.objective.penalties import Strength
 from skort.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined
 
 __all__ = ["Plan", "Term", "nothing"]
@@ -107,8 +106,8 @@ class Plan:
     inputs : tuple of onnx.ValueInfoProto, default=()
         What the user gives beside the inputs of the structure, such as targets. The first dimension is that of the
         rows.
-    strengths : dict of str to Strength, default={}
-        The penalty, by the names of parameters.
+    penalized : Objective or None, default=None
+        Its penalty counts, its loss does not.
     before : callable, default=nothing
         Adds the nodes that make targets and sample weights of the inputs to a `Fragment`.
     after : callable, default=nothing
@@ -121,7 +120,7 @@ class Plan:
     terms: tuple[Term, ...]
     outputs: tuple[str, ...]
     inputs: tuple[onnx.ValueInfoProto, ...] = ()
-    strengths: dict[str, Strength] = field(default_factory=dict)
+    penalized: Objective | None = None
     before: Callable[[Fragment], None] = nothing
     after: Callable[[Fragment], None] = nothing
 
