@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 from numbers import Integral
 from typing import Any
 
@@ -106,7 +107,7 @@ class DaskFit(BaseOrtSGD):
 
     def view(self) -> Preview:
         """Return what shows this estimator with other weights."""
-        return Preview(self._fitted, self._prepared, self._with_model)
+        return Preview(self._fitted, functools.partial(self._prepared, self._fitted), self._with_model)
 
     def _n_scores(self):
         check_is_fitted(self)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skort.descent.progress import Progress
 from skort.descent.standardization import Standardization
+from skort.estimators.exchange import fitted_problem
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.given_weights import checked_weights, original_model
 from skort.estimators.nesting import model_inside
@@ -49,7 +50,6 @@ class FittedAttributes:
     _n_batches: int | None
     _stream: Transient
     _keep_model: Callable[[FittedModel], None]
-    _with_model: Callable[[FittedModel], Any]
     solver_: str
     coef_: "np.ndarray | scipy.sparse.csr_matrix"
 
@@ -282,12 +282,12 @@ class FittedAttributes:
         array([1., 6.])
         """
         check_is_fitted(self)
-        dtype = self._fitted.score_graph.dtype
-        fitted = self._fitted.with_weights({name: np.array(values, dtype) for name, values in weights.items()})
-        model = self._with_model(fitted)
-        # A training without a state of the solver begins at the weights of the model.
-        model._progress = dataclasses.replace(self._progress, solver=None, best=None)
-        model._stream = Transient()
+        return copy.copy(self).set_weights(weights)
+
+    def _with_model(self, fitted: FittedModel) -> Any:
+        """Return a copy that has another model."""
+        model = copy.copy(self)
+        model._keep_model(fitted)
         return model
 
     def training_graphs(self) -> dict[str, "onnx.ModelProto"]:
@@ -315,11 +315,7 @@ class FittedAttributes:
         from skort.runtime.device import CPU
         from skort.solvers import solver_class
 
-        check_is_fitted(self)
-        settings, graph, progress = self._settings, self._fitted.score_graph, self._progress
-        variables = settings.variables(graph, progress.standardization)
-        problem = settings.problem(self._fitted, variables, self._batch_size, progress.rate_scale, self._n_batches)
-        return solver_class(self.solver_, CPU)(dataclasses.replace(problem, device=CPU)).training_graphs()
+        return solver_class(self.solver_, CPU)(fitted_problem(self)[1]).training_graphs()
 
     def save_training_graphs(self, folder: str | os.PathLike) -> list[pathlib.Path]:
         """
