@@ -110,6 +110,20 @@ def test_streaming_goes_on_after_a_pickle(capsys):
     assert names["model"].n_iter_ == 100
 
 
+def test_plot_text_is_as_good_as_scikit_learn_and_serves_texts():
+    pytest.importorskip("matplotlib").use("agg")
+    names = runpy.run_path(str(EXAMPLES / "plot_text.py"))
+    accuracies, model, texts = names["accuracies"], names["model"], names["test"]
+    assert len(names["train"]) > 3000
+    best = max(accuracy for name, accuracy in accuracies.items() if "Ort" not in name)
+    for name in ("LogisticRegression", "MLPClassifier"):
+        assert accuracies[f"OrtSGDClassifier, {name}"] > best - 0.02
+    assert names["answers"].tolist() == model.predict(names["questions"]).tolist()
+    assert model.score(texts, names["y_test"]) > best - 0.02
+    (probabilities,) = names["session"].run(["probabilities"], {"X": texts[:, None]})
+    np.testing.assert_allclose(probabilities, model.predict_proba(texts), atol=1e-5)
+
+
 def test_train_without_skort_reaches_the_same_weights():
     names = runpy.run_path(str(EXAMPLES / "train_without_skort.py"))
     np.testing.assert_array_equal(names["outside"], names["weights"])

@@ -1,5 +1,6 @@
 """The fitted steps before a model: they transform X, and have a graph or a reason why they have none."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -89,21 +90,24 @@ def as_rows(X):
     ValueError
         For a single row of numbers.
     """
-    if hasattr(X, "columns"):
+    # What is wrong with a single text is said by the steps.
+    if hasattr(X, "columns") or isinstance(X, str):
         return X
     if scipy.sparse.issparse(X):
         return X.tocsr()
+    if isinstance(X, Iterator):
+        X = list(X)
     rows = np.asarray(X, dtype=object if _begins_with_text(X) else None)
     if rows.dtype.kind == "U" and not hasattr(X, "dtype"):
         # A list of numbers and text, which numpy made text of.
         rows = np.asarray(X, dtype=object)
-    if rows.ndim == 1 and rows.dtype.kind in "biuf":
+    if rows.ndim == 1 and rows.size and rows.dtype.kind in "biuf":
         check_array(rows)
     return rows
 
 
 def _begins_with_text(X):
-    """Whether X is a list with text in its first row; numpy would make all texts as long as the longest."""
+    """Return whether X is a list with text in its first row: numpy would make all texts as long as the longest."""
     first = X[0] if isinstance(X, (list, tuple)) and X else None
     return isinstance(first, str) or (isinstance(first, (list, tuple)) and any(isinstance(v, str) for v in first))
 
