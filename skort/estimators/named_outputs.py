@@ -101,9 +101,14 @@ class OutputsByName:
 
     def _validate(self, X, y, *, has_steps, reset=True):
         self._outputs = None
-        if isinstance(self.loss, dict):
-            self._outputs = NamedOutputs.of(model_inside(self.estimator), tuple(self.loss), y)
+        self._widths(y)
         return super()._validate(X, _columns(self.loss, y), has_steps=has_steps, reset=reset)  # type: ignore[misc]
+
+    def _widths(self, y):
+        """Return the numbers of columns of the outputs that have a loss, found once; or None."""
+        if self._outputs is None and isinstance(self.loss, dict):
+            self._outputs = NamedOutputs.of(model_inside(self.estimator), tuple(self.loss), y)
+        return None if self._outputs is None else self._outputs.widths
 
     def _with_model(self, fitted):
         """Return a copy that has another model, and predicts columns, as scorers need them."""

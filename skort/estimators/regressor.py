@@ -389,8 +389,7 @@ class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
             target = y.reshape(len(y), -1).astype(self.dtype)
         if not np.isfinite(target).all():
             raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
-        outputs = None if self._outputs is None else self._outputs.widths
-        return EncodedTarget(y, target, None, single_output=y.ndim == 1, outputs=outputs)
+        return EncodedTarget(y, target, None, single_output=y.ndim == 1, outputs=self._widths(y))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

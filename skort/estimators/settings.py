@@ -263,7 +263,7 @@ class Settings:
             n_outputs,
             graph.dtype,
             names.intercepts,
-            self.start or {},
+            self.starting_at(fitted.score_graph).start or {},
         )
         loss_weights = variables.training_weights(fitted.loss_weights)
         largest = self.update.largest_rate

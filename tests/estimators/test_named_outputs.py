@@ -10,7 +10,7 @@ from onnx import numpy_helper
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_score
 
-from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort import OrtSGDClassifier, OrtSGDRegressor, Step
 from skort.exceptions import NotTrainableError
 from skort.objective import AbsoluteError, ConcomitantHuber, Hinge, Huber, Loss, PoissonLoss, SquaredError, WeightedSum
 
@@ -222,3 +222,11 @@ def test_bad_columns_and_estimators_are_named(model, data):
         OrtSGDRegressor(model, **OPTIONS).fit(X, columns(y))
     with pytest.raises(ValueError, match="The 'loss' parameter of OrtSGDClassifier"):
         OrtSGDClassifier(model, loss=LOSSES, **OPTIONS).fit(X, y["price"] > 0)
+
+
+def test_an_explicit_step_takes_columns(solver, model, data, run_onnx):
+    X, y = data
+    step = Step(model, loss=LOSSES, solver=solver, batch_size=40, n_outputs=4)
+    assert step.step(X, columns(y), 0.1) == pytest.approx(total_loss(run_onnx(model, X=X), y), rel=1e-5)
+    with pytest.raises(ValueError, match="y has 1 columns, but the outputs have 4"):
+        Step(model, loss=LOSSES, solver=solver)
