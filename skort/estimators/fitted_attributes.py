@@ -5,7 +5,7 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skort.descent.progress import Progress
 from skort.descent.standardization import Standardization
+from skort.estimators.exchange import fitted_problem
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.given_weights import checked_weights, original_model
 from skort.estimators.nesting import model_inside
@@ -255,6 +256,42 @@ class FittedAttributes:
         check_is_fitted(self)
         return self._fitted.to_sklearn(getattr(self, "feature_names_in_", None))
 
+    def with_weights(self, weights: Mapping[str, ArrayLike]) -> "FittedAttributes":
+        """
+        Return a copy that predicts with other weights, and goes on from them in `partial_fit` and `warm_start`.
+
+        Parameters
+        ----------
+        weights : dict of str to array-like
+            Some of the weights of the model, by their names and with their shapes in `weights_`.
+
+        Returns
+        -------
+        model : estimator
+            Fitted. What it tells of its training is that of this one.
+
+        Raises
+        ------
+        ValueError
+            Where the model has no weight of such a name and shape. Those of steps before the model are not taken.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LinearRegression
+        >>> from skort import OrtSGDRegressor
+        >>> model = OrtSGDRegressor(LinearRegression()).fit([[0], [1], [2]], [0, 1, 2])
+        >>> model.with_weights({"coef": [[5]], "intercept": [1]}).predict([[0], [1]])
+        array([1., 6.])
+        """
+        check_is_fitted(self)
+        return copy.copy(self).set_weights(weights)
+
+    def _with_model(self, fitted: FittedModel) -> Any:
+        """Return a copy that has another model."""
+        model = copy.copy(self)
+        model._keep_model(fitted)
+        return model
+
     def training_graphs(self) -> dict[str, "onnx.ModelProto"]:
         """
         Return every ONNX graph that training used.
@@ -280,11 +317,7 @@ class FittedAttributes:
         from skort.runtime.device import CPU
         from skort.solvers import solver_class
 
-        check_is_fitted(self)
-        settings, graph, progress = self._settings, self._fitted.score_graph, self._progress
-        variables = settings.variables(graph, progress.standardization)
-        problem = settings.problem(self._fitted, variables, self._batch_size, progress.rate_scale, self._n_batches)
-        return solver_class(self.solver_, CPU)(dataclasses.replace(problem, device=CPU)).training_graphs()
+        return solver_class(self.solver_, CPU)(fitted_problem(self)[1]).training_graphs()
 
     def save_training_graphs(self, folder: str | os.PathLike) -> list[pathlib.Path]:
         """
