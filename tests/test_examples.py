@@ -85,6 +85,18 @@ def test_fine_tune_beats_both_the_old_model_and_a_new_one():
     np.testing.assert_array_equal(first_layer, names["fitted"][-1].coefs_[0].astype(np.float32))
 
 
+def test_a_pull_is_better_than_both_models_and_a_group_lasso_finds_the_features():
+    pytest.importorskip("matplotlib").use("agg")
+    names = runpy.run_path(str(EXAMPLES / "plot_own_penalties.py"))
+    errors = names["errors"]
+    assert min(errors) < 0.7 * min(names["old"], names["new"])
+    assert min(errors) < errors[0] and min(errors) < errors[-1]
+    # At one strength, the four features that matter are left, in the order of their size.
+    norms = names["norms"][5]
+    assert norms[4:].max() < 0.05 < norms[:4].min()
+    assert all(np.diff(names["norms"][:, 0]) < 0)
+
+
 def test_columns_serves_what_the_estimator_predicts():
     pandas = pytest.importorskip("pandas")
     names = runpy.run_path(str(EXAMPLES / "columns.py"))

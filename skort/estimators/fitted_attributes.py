@@ -50,6 +50,7 @@ class FittedAttributes:
     _n_batches: int | None
     _stream: Transient
     _keep_model: Callable[[FittedModel], None]
+    _take_over: Callable[["FittedAttributes"], None]
     solver_: str
     coef_: "np.ndarray | scipy.sparse.csr_matrix"
 
@@ -176,10 +177,11 @@ class FittedAttributes:
         array([11.])
         """
         check_is_fitted(self)
-        fitted = self._fitted.with_weights(checked_weights(self._fitted, weights))
-        self._keep_model(fitted)
-        self._progress = dataclasses.replace(self._progress, solver=None, best=None)
-        self._stream = Transient()
+        draft = copy.copy(self)
+        draft._keep_model(self._fitted.with_weights(checked_weights(self._fitted, weights)))
+        draft._progress = dataclasses.replace(self._progress, solver=None, best=None)
+        draft._stream = Transient()
+        self._take_over(draft)
         return self
 
     def to_onnx(self, target_opset: int | None = None, *, original: bool = False) -> "onnx.ModelProto":

@@ -37,6 +37,8 @@ class ScoreSpec:
     own_link : bool, default=True
         Whether the score includes the exponential with which some regressors predict. False for a loss that takes the
         logarithm of the prediction as its score.
+    outputs : tuple of str, default=()
+        Names of the outputs of an ONNX model whose columns, side by side, are the score. Empty: of its only one.
     """
 
     n_features: int
@@ -44,6 +46,7 @@ class ScoreSpec:
     dtype: DTypeLike
     is_classifier: bool = False
     own_link: bool = True
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
