@@ -3,8 +3,8 @@ The clock of a schedule: updates or epochs
 ==========================================
 
 A linear regression on 100 rows, in batches of ten for ten epochs, with :math:`\eta = \eta_0 / t^{0.25}`: does it reach
-a loss of :math:`10^{-7}`, or stop at 0.1? Both: it depends on what t counts. In scikit-learn and in skort t is the number
-of the update. Some loops lower the rate once an epoch, and in ten epochs it hardly falls.
+a loss of :math:`10^{-7}`, or stop at 0.1? Both: it depends on what t counts. In scikit-learn and in skort t is the
+number of the update. Some loops lower the rate once an epoch, and in ten epochs it hardly falls.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ The pieces of a step: numpy and ONNX Runtime
 ============================================
 
 A gradient step is a model, a loss, their gradients and an update of the weights. Each of them can be a small ONNX
-graph, which ONNX Runtime runs beside the model. How long such a piece takes, by its size, says how a step should be made.
-`python -m benchmarks.updates` prints a table of all optimizers.
+graph, which ONNX Runtime runs beside the model. How long such a piece takes, by its size, says how a step should be
+made. `python -m benchmarks.updates` prints a table of all optimizers.
 """
 
 import timeit
