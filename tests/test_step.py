@@ -1,5 +1,8 @@
 """Steps in the user's own loop: against the estimators' own, formulas and finite differences."""
 
+import copy
+import pickle
+
 import numpy as np
 import onnx.parser
 import pytest
@@ -304,6 +307,27 @@ def test_arrays_with_dlpack_are_read_where_they_are():
     np.testing.assert_array_equal(theirs.forward(Shared(X)), ours.forward(X))
 
 
+def test_a_whole_batch_is_read_where_it_is(solver):
+    X, y = rows(20)
+    step = Step(LinearRegression(), n_features=3, batch_size=10, solver=solver)
+    same = Step(LinearRegression(), n_features=3, batch_size=10, solver=solver)
+    fixed = X[:10].copy()
+    fixed.flags.writeable = False
+    # Whole batches, a short one, of another dtype or order, and of arrays that nobody else holds.
+    for part in (fixed, X[10:], X[:4], X[10:].astype(float), np.asfortranarray(X[:10]), X[:10] * 1):
+        losses = [each.step(given, y[: len(part)], 0.1) for each, given in ((step, part), (same, part.tolist()))]
+        assert losses[0] == losses[1]
+        identical(step.weights(), same.weights())
+    if solver == "agent":
+        # What is read is the memory of the caller, also after the call.
+        mine = X[:10].copy()
+        objective = step.forward(mine, y[:10], training=True)
+        mine[...] = 0
+        (gradient, _) = step.backward().values()
+        np.testing.assert_array_equal(gradient, 0)
+        assert objective > 0
+
+
 def test_tensors_of_torch():
     torch = pytest.importorskip("torch")
     X, y = rows()
@@ -369,6 +393,12 @@ def test_an_unknown_label_is_named():
 def test_what_a_step_needs_is_asked_for(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy])
+def test_a_copy_is_refused_in_words(copied):
+    with pytest.raises(TypeError, match=r"Keep state\(\)"):
+        copied(Step(LinearRegression(), n_features=3))
 
 
 def test_steps_before_a_fitted_model_are_refused():
