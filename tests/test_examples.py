@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.runtime.installed import training_api
 from skort.solvers import available_solvers
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -147,6 +148,18 @@ def test_train_in_javascript_reaches_the_same_weights():
         pytest.skip("needs node, and onnxruntime-web in NODE_PATH")
     names = runpy.run_path(str(EXAMPLES / "train_in_javascript.py"))
     np.testing.assert_allclose(names["outside"]["weights"], names["weights"], atol=1e-5)
+
+
+def test_on_device_learns_the_users_digits():
+    matplotlib = pytest.importorskip("matplotlib")
+    if "Module" not in training_api():
+        pytest.skip("this runtime is no build for training")
+    matplotlib.use("Agg")
+    names = runpy.run_path(str(EXAMPLES / "on_device.py"))
+    assert names["losses"][-1] < 0.1 * names["losses"][0]
+    assert names["after"] > 0.8 > names["before"] + 0.1
+    np.testing.assert_array_equal(names["labels"], names["trained"].predict(names["unseen"]))
+    np.testing.assert_allclose(names["probabilities"], names["trained"].predict_proba(names["unseen"]), atol=1e-5)
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)

@@ -340,12 +340,6 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
         for name, value in fitted.loss_attributes().items():
             setattr(self, name, value)
 
-    def _with_model(self, fitted):
-        """Return a copy that has another model."""
-        model = copy.copy(self)
-        model._keep_model(fitted)
-        return model
-
     def _train(self, stream, batches, callbacks, data, *, one_epoch):
         """Train, and keep the weights, what a training goes on from, and the attributes that tell of it."""
         from skort.runtime.transient import Transient

@@ -158,6 +158,10 @@ class Objective:
     def add_value(self, fragment, score):
         """Add the nodes that compute the scalars `LOSS`, `SMOOTH` and `OBJECTIVE` from the result named `score`."""
         self.add_loss(fragment, score, LOSS)
+        self.add_penalty(fragment)
+
+    def add_penalty(self, fragment):
+        """Add the nodes that compute the scalars `SMOOTH` and `OBJECTIVE` from the scalar `LOSS`."""
         with_custom = self.add_custom_value(fragment, LOSS)
         for norm, text, before, after in (("l2", l2_text, with_custom, SMOOTH), ("l1", l1_text, SMOOTH, OBJECTIVE)):
             value = before

@@ -16,6 +16,7 @@ from skort.exceptions import RuntimeNotAvailableError
 
 __all__ = ["installed_distributions", "load", "require", "training_api", "why_missing"]
 
+ApiName = Literal["TrainingAgent", "TrainingSession", "GradientGraphBuilder", "Module"]
 # All of these install the same import package, `onnxruntime`.
 DISTRIBUTIONS = (
     "onnxruntime",
@@ -35,6 +36,9 @@ _PACKAGES = {
     ),
     "TrainingSession": "onnxruntime-training 1.16.2 and 1.16.3 (Linux x86-64, Python 3.10 and 3.11)",
 }
+# They come with TrainingAgent: the builds for training have all of them.
+_ON_DEVICE = ("GradientGraphBuilder", "Module")
+_PACKAGES |= dict.fromkeys(_ON_DEVICE, _PACKAGES["TrainingAgent"])
 
 
 @functools.cache
@@ -78,13 +82,13 @@ def load() -> Any:
     return onnxruntime
 
 
-def require(name: Literal["TrainingAgent", "TrainingSession"]) -> Any:
+def require(name: ApiName) -> Any:
     """
     Return a class of ONNX Runtime's training API.
 
     Parameters
     ----------
-    name : {"TrainingAgent", "TrainingSession"}
+    name : {"TrainingAgent", "TrainingSession", "GradientGraphBuilder", "Module"}
 
     Raises
     ------
@@ -97,7 +101,7 @@ def require(name: Literal["TrainingAgent", "TrainingSession"]) -> Any:
     return api[name]
 
 
-def why_missing(name: Literal["TrainingAgent", "TrainingSession"]) -> str:
+def why_missing(name: ApiName) -> str:
     """Return a message about a missing class of the training API: what is installed, and which packages have it."""
     found = ", ".join(f"{k} {v}" for k, v in installed_distributions().items()) or "no package of ONNX Runtime"
     python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
@@ -111,8 +115,9 @@ def training_api() -> dict[str, Any]:
     from onnxruntime.capi import _pybind_state
 
     api = {}
-    if hasattr(_pybind_state, "TrainingAgent"):
-        api["TrainingAgent"] = _pybind_state.TrainingAgent
+    for name in ("TrainingAgent", *_ON_DEVICE):
+        if hasattr(_pybind_state, name):
+            api[name] = getattr(_pybind_state, name)
     if hasattr(_pybind_state, "TrainingSession"):
         # The C++ class alone is not enough: its Python half was removed from the wheels first.
         with contextlib.suppress(ImportError):
