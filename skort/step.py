@@ -118,7 +118,7 @@ class Step:
 
     def __reduce__(self):
         raise TypeError(
-            "A Step holds a session of ONNX Runtime, which cannot be copied. Keep state(), and restore it in a new Step."
+            "A Step holds a session of ONNX Runtime, which is not copied. Keep state(), and restore it in a new Step."
         )
 
     def step(self, X: ArrayLike, y: ArrayLike, eta: float, sample_weight: ArrayLike | None = None, *, score=False):

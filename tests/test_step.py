@@ -14,8 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
+from skort.estimators import settings
 from skort.estimators.dlpack import as_array
 from skort.objective import L2
+from skort.runtime.device import CPU, Device
 from skort.solvers import available_solvers
 
 SOLVERS = available_solvers()
@@ -405,3 +407,18 @@ def test_steps_before_a_fitted_model_are_refused():
     fitted = OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression()), eta0=0.1, tol=1e-4).fit(*rows())
     with pytest.raises(ValueError, match="steps before the model"):
         Step(fitted)
+
+
+def test_steps_and_batches_on_a_device_with_memory_of_its_own(monkeypatch):
+    X, y = rows()
+    batches = [(X[i : i + SIZE], y[i : i + SIZE]) for i in range(0, 25, SIZE)]
+    results = []
+    for device in (CPU, Device(is_remote=True)):
+        # Here its memory is that of the CPU.
+        monkeypatch.setattr(settings, "training_device", lambda estimator, device=device: device)
+        estimator = OrtSGDRegressor(**PLAIN, penalty=None, solver="graph")
+        step = loop(Step(estimator, n_features=3), X, y, np.linspace(0.5, 2, 25))
+        loss = step.step(X[:4], y[:4], 0.0)
+        results.append([step.weights()["coef"], loss, estimator.fit_batches(batches).weights_["coef"]])
+    for ours, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
