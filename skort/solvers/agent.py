@@ -104,6 +104,10 @@ class AgentSolver(BaseSolver):
         """Change the weights by the last gradient with learning rate `eta`."""
         self._rule.update(self._flat, self._gradient, eta, self._memory, self._scratch)
 
+    def read(self, X):
+        """Let the next steps read the rows of X where they are; None: those of `batch`."""
+        self._agent.replace(self._problem.score_graph.input_name, self.batch.X if X is None else X)
+
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
         return norm(self._gradient)

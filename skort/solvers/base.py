@@ -108,6 +108,9 @@ class Solver(Stepper, Protocol):
     def check_model(cls, problem: Problem) -> None:
         """Raise a NotTrainableError where an operator of the model or of its loss has no gradient here."""
 
+    def read(self, X: np.ndarray | None) -> None:
+        """Let the next steps read the rows of X where they are; None: those of `batch`, as at first."""
+
     def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """Return every ONNX graph that a step runs, by name."""
 
@@ -151,6 +154,17 @@ class BaseSolver(abc.ABC):
     @abc.abstractmethod
     def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """Return every ONNX graph that a step runs, by name."""
+
+    @abc.abstractmethod
+    def read(self, X: np.ndarray | None) -> None:
+        """
+        Let the next steps read the rows of X where they are; None: those of `batch`, as at first.
+
+        Parameters
+        ----------
+        X : ndarray of shape (batch_size, n_features) or None
+            C-contiguous, of the dtype of the training.
+        """
 
     @classmethod
     def check_model(cls, problem: Problem) -> None:
