@@ -272,3 +272,13 @@ def test_all_contenders_are_fitted_on_the_same_split(benchmarks, name, family):
     # What is standardised within a pipeline cannot depend on the units of X.
     in_other_units = module.fit_all(table._replace(X=table.X * 1024), family, 0, [module.OURS])
     assert in_other_units[module.OURS].score == fits[module.OURS].score
+
+
+def test_torch_module_runs_both_alike(benchmarks):
+    torch = pytest.importorskip("torch", reason="needs torch")
+    torch_module = benchmarks("torch_module")
+    times = torch_module.times((3, 4, 1, 5), torch_module.TURN)
+    assert {name: len(taken) for name, taken in times["forward_backward"].items()} == {"torch": 50, "OnnxModule": 50}
+    layers = torch_module.layers(3, 4, 1)
+    X = torch.ones(5, 3)
+    assert {name: layer(X).shape for name, layer in layers.items()} == dict.fromkeys(layers, (5, 1))
