@@ -110,7 +110,7 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
         fragment.node("Add", ["skort_in_units", "skort_offset"], [LOSS])
 
     plan = Plan(
-        structure=_with_loss_weights(score_graph.structure, problem.loss_weights),
+        structure=score_graph.structure,
         trainable={name: array for name, array in arrays.items() if name in names},
         frozen={name: array for name, array in arrays.items() if name not in names},
         terms=(term,),
@@ -123,7 +123,7 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
     _check_results(additional, plan.structure.graph)
     exported = estimator._fitted.with_score_graph(score_graph).onnx
     predictions = tuple(output.name for output in exported.graph.output)
-    structure = _with_loss_weights(_with_parameter_inputs(exported, score_graph.arrays), problem.loss_weights)
+    structure = _with_parameter_inputs(exported, score_graph.arrays)
     return Source(plan, replace(plan, structure=structure), predictions, estimator._fitted.preprocessing.exported())
 
 
@@ -272,13 +272,6 @@ def _with_parameter_inputs(model, arrays):
     structure.graph.input.extend(i for i in model.graph.input if i.name not in constants)
     structure.graph.input.extend(infos(arrays))
     return structure
-
-
-def _with_loss_weights(structure, arrays):
-    copied = onnx.ModelProto()
-    copied.CopyFrom(structure)
-    copied.graph.input.extend(infos(arrays))
-    return copied
 
 
 def _add_target(fragment: Fragment, variables: Variables, n_outputs: int) -> None:
