@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from skort.version import __version__
 
 if TYPE_CHECKING:
-    from skort import callbacks, exceptions, objective, optimizers, schedules
+    from skort import callbacks, exceptions, gradients, objective, onnx_models, optimizers, schedules
     from skort.estimators.classifier import OrtSGDClassifier
     from skort.estimators.regressor import OrtSGDRegressor
     from skort.step import Step
@@ -18,7 +18,9 @@ __all__ = [
     "__version__",
     "callbacks",
     "exceptions",
+    "gradients",
     "objective",
+    "onnx_models",
     "optimizers",
     "schedules",
 ]

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from skort.descent.filled import fill
 from skort.descent.progress import Progress
-from skort.estimators.arrays import as_array
 from skort.estimators.classifier import OrtSGDClassifier
+from skort.estimators.dlpack import as_array
 from skort.estimators.regressor import OrtSGDRegressor
 from skort.estimators.rows import blocks
 from skort.estimators.stream import Stream
@@ -190,7 +190,7 @@ class Step:
             self.objective = solver.forward()
             self._is_forward, self._is_backward = True, False
             return self.objective
-        rows = self._encoder.estimator._prepared(as_array(X, "X"))
+        rows = self._encoder.estimator._prepared(self._encoder.fitted, as_array(X, "X"))
         graph = self._encoder.fitted.score_graph
         self._scorer.weights = {**graph.arrays, **self._encoder.fitted.without_loss_weights(self.weights())}
         parts = [self._scorer.run(graph.score_name, {graph.input_name: part}) for part in blocks(rows)]

@@ -70,7 +70,9 @@ print(sorted({heavy} & set(sys.modules)))
 FACES = {
     "callbacks": ["Callback", "Checkpoint", "EarlyStopping", "EpochScoring", "ProgressBar", "Training"],
     "exceptions": ["NotExportableError", "NotTrainableError", "RuntimeNotAvailableError"],
+    "gradients": ["ForwardBackward", "GradientGraphs", "Gradients", "gradient_graphs", "initial_model"],
     "objective": ["ElasticLoss", "ElasticPenalty", "Huber", "Loss", "SquaredError"],
+    "onnx_models": ["Weight", "find_weights", "objective_graph", "with_weights"],
     "optimizers": ["SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"],
     "schedules": ["Adaptive", "Constant", "Cosine", "InvScaling", "Optimal", "Schedule", "Warmup"],
 }

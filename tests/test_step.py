@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
-from skort.estimators.arrays import as_array
+from skort.estimators.dlpack import as_array
 from skort.objective import L2
 from skort.solvers import available_solvers
 

@@ -61,4 +61,4 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
                 "from those of the estimator."
             )
     weights = {name: given[name].astype(array.dtype) for name, array in problem.weights.items()}
-    return estimator._going_on_at(variables.model_weights(weights))
+    return estimator.with_weights(variables.model_weights(weights))

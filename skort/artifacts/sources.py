@@ -21,6 +21,7 @@ from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import OBJECTIVE, Objective
 from skort.onnx_text import Fragment, infos
 from skort.solvers.module.plan import Plan, Term
+from skort.solvers.module.solver import check_dropout
 
 __all__ = ["LOSS", "TARGET", "Source", "estimator_source", "model_source"]
 
@@ -78,12 +79,15 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
 
     Raises
     ------
+    NotTrainableError
+        For a Dropout in training mode.
     ValueError
         For an estimator in float64, a penalty with an l1 term, and unknown names.
     """
     variables, problem = fitted_problem(estimator)
     objective, graph = problem.objective, problem.score_graph
     _check_float32(objective.dtype)
+    check_dropout(graph)
     if objective.with_term("l1"):
         raise ValueError(
             f"penalty={estimator.penalty!r} has an l1 term, which the optimizers of on-device training do not know. "

@@ -21,6 +21,7 @@ from skort.estimators.beginning import begin, go_on
 from skort.estimators.callback_list import callback_list
 from skort.estimators.ending import explained, report
 from skort.estimators.facts import RowFacts
+from skort.estimators.fit_batches import BatchesMixin
 from skort.estimators.fitted_attributes import FittedAttributes
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import predicting_device
@@ -28,10 +29,11 @@ from skort.estimators.hints import hint
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.names import SolverName
 from skort.estimators.nesting import input_tags, model_inside, steps_to_fit
-from skort.estimators.own_terms import TrainingSize, chosen_class_weight, chosen_loss, warn_of_other_terms
+from skort.estimators.own_terms import chosen_class_weight, chosen_loss, warn_of_other_terms
 from skort.estimators.preprocessing import as_rows
 from skort.estimators.preview import Preview
 from skort.estimators.random_state import advance, own_generator
+from skort.estimators.row_encoder import RowEncoder
 from skort.estimators.rows import is_plain, plain_rows
 from skort.estimators.sample_weight import validated_sample_weight
 from skort.estimators.settings import Settings, snapshot
@@ -46,7 +48,7 @@ __all__ = ["BaseOrtSGD", "can_partial_fit", "loss_before_fit"]
 _ROWS = {"order": "C", "accept_sparse": "csr"}
 
 
-class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
+class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component):
     """
     Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
 
@@ -123,7 +125,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
 
         register(type(self))  # type: ignore[arg-type]  # classes are hashable
 
-    def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
+    def _fit_to(self, given, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
+        X, y, sample_weight = given.X, given.y, given.sample_weight
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
         inner = self._inner_model()
         own = self._own_objective(None if self.estimator is None else inner.model)
@@ -134,15 +137,15 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         target_transform = inner.fit_target(y)
         encoded = target_transform.applied(draft._encode(y, inner.known_classes(classes)))
         inner.check_labels(multi_label=encoded.multi_label)
-        class_weight = chosen_class_weight(self, own, one_epoch=one_epoch)
+        class_weight = given.class_weight(chosen_class_weight(self, own, one_epoch=one_epoch), encoded)
         weights, encoded = draft._weighted(sample_weight, rows, encoded, class_weight)
         generator = own_generator(self.random_state)
         scoring = given_scoring(X_val, y_val, self.scoring)
         if scoring is None and self.early_stopping:
             held_out, weights = hold_out(self, encoded.y, weights, generator)
             scoring = held_out_scoring(X, encoded.y, sample_weight, held_out, self.scoring)
-        size = TrainingSize.of(encoded.target, weights, self.batch_size)
-        settings = Settings.of(self, own, size).for_target(encoded)
+        size = given.size(self.batch_size, encoded, weights, class_weight)
+        settings = given.settings(Settings.of(self, own, size)).for_target(encoded)
         settings.loss.check_target(encoded.target)
         fitted, rows = draft._convert(inner, rows, encoded, target_transform, settings, generator)
         loss_weights = settings.loss.initial_weights(encoded.target, weights, inner.fitted_model)
@@ -150,12 +153,11 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         draft._keep_model(fitted.with_loss_weights(loss_weights))
         is_drawn = not self._gives_weights(draft, init) and inner.draws_weights
         data = rows, encoded.target, weights
-        progress, score_graph, variables = begin(
-            settings, draft._fitted.score_graph, RowFacts(*data), generator, is_drawn=is_drawn
-        )
+        initial = draft._fitted.score_graph
+        progress, score_graph, variables = begin(settings, initial, RowFacts(*data), generator, is_drawn=is_drawn)
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
         settings = settings.starting_at(score_graph)
-        batches = settings.batches(variables, data, generator)
+        batches = given.batches(RowEncoder(draft, draft._fitted, settings, class_weight), variables, data, generator)
         # The rows of one call say nothing about those of a stream.
         n_batches = None if one_epoch else batches.n_batches
         stream = Stream.begin(settings, draft._fitted, variables, batches.batch_size, progress, n_batches)

@@ -8,10 +8,10 @@ from sklearn.utils.metaestimators import available_if
 from skort.estimators.base import BaseOrtSGD, loss_before_fit
 from skort.objective.log_losses import LogLoss
 
-__all__ = ["ClassifierPredictions", "RegressorPredictions"]
+__all__ = ["ClassifierPredictions", "RegressorPredictions", "gives_probabilities"]
 
 
-def _gives_probabilities(classifier):
+def gives_probabilities(classifier):
     """Return True if the loss (after a fit, that of the fit) gives probabilities; otherwise raise AttributeError."""
     loss = classifier._fitted.loss if hasattr(classifier, "_fitted") else loss_before_fit(classifier)
     if "classifier" not in getattr(loss, "estimator_types", ()) or loss.inverse_link_function(1) is None:
@@ -88,7 +88,7 @@ class ClassifierPredictions(BaseOrtSGD):
 
         return self._run(fitted, SCORE, X).astype(np.float64)
 
-    @available_if(_gives_probabilities)
+    @available_if(gives_probabilities)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """
         Return the probabilities of the classes, with the losses "log_loss" and "modified_huber" only.
@@ -107,7 +107,7 @@ class ClassifierPredictions(BaseOrtSGD):
 
         return self._run(self._model(), PROBABILITIES, X)
 
-    @available_if(_gives_probabilities)
+    @available_if(gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
         """
         Return the logarithms of the probabilities of the classes, with the losses that have `predict_proba`.

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from skort.estimators.arrays import as_array
+from skort.estimators.dlpack import as_array
 from skort.estimators.fitted_model import FittedModel
-from skort.estimators.own_terms import chosen_class_weight
 from skort.estimators.sample_weight import ClassWeight
 from skort.estimators.settings import Settings
 
@@ -28,17 +27,13 @@ class RowEncoder:
     settings : Settings
         Its loss says which targets there may be.
     class_weight : ClassWeight or None
+        That does not depend on all rows.
     """
 
     estimator: Any
     fitted: FittedModel
     settings: Settings
     class_weight: ClassWeight | None
-
-    @classmethod
-    def of(cls, estimator: Any, fitted: FittedModel, settings: Settings) -> "RowEncoder":
-        """Return the encoder with the class weights of an estimator; they must not depend on all rows."""
-        return cls(estimator, fitted, settings, chosen_class_weight(estimator, settings.own, one_epoch=True))
 
     def __call__(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """

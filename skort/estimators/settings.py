@@ -248,11 +248,12 @@ class Settings:
         n_batches : int or None, default=None
             See `Problem`.
         """
+        from skort.graphs.training_mode import masked
         from skort.objective.nodes import Objective
         from skort.solvers.base import Problem
 
         names, n_outputs = fitted.score_graph.trained, fitted.score_graph.n_outputs
-        graph = variables.graph(fitted.score_graph)
+        graph = masked(variables.graph(fitted.score_graph), batch_size)
         objective = Objective(
             variables.loss,
             variables.penalty,

@@ -54,8 +54,9 @@ def encoder_without_data(
             "step. Transform X and y yourself, and give the model alone."
         )
     update = dataclasses.replace(settings.update, largest_rate=None)
-    settings = dataclasses.replace(settings, update=update, standardize=False)
-    return RowEncoder.of(draft, fitted, settings), generator
+    settings = dataclasses.replace(settings, update=update, standardize=False).starting_at(fitted.score_graph)
+    class_weight = chosen_class_weight(draft, settings.own, one_epoch=True)
+    return RowEncoder(draft, fitted, settings, class_weight), generator
 
 
 def _of_fitted(estimator):

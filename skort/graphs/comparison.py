@@ -1,5 +1,6 @@
 """How far converted steps are from scikit-learn's, on some rows of X, of which no large part is made dense."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,29 @@ from sklearn.utils.validation import _num_samples
 from skort.graphs.raw_inputs import RawInput, feeds, text_columns
 from skort.runtime.inference import InferenceModel
 
-__all__ = ["UnlikeError", "largest_difference", "sample"]
+__all__ = ["Difference", "UnlikeError", "largest_difference", "sample"]
 
 # Number of rows on which ONNX is compared with scikit-learn, and of further ones for characters that those may lack.
 _SAMPLE = 100
 # The largest number of values that are dense at once.
-_BLOCK = 2**20
+_BLOCK = 2**18
+
+
+@dataclass(frozen=True)
+class Difference:
+    """
+    How far a conversion is from scikit-learn.
+
+    Parameters
+    ----------
+    size : float
+        In standard deviations of the column.
+    column : int
+        Where it is largest.
+    """
+
+    size: float
+    column: int
 
 
 class UnlikeError(ValueError):
@@ -58,9 +76,9 @@ def _rows_of_new_characters(X):
 
 def largest_difference(
     expected: Any, model: onnx.ModelProto, X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike
-) -> float:
+) -> Difference:
     """
-    Return how far what transformers give and what their ONNX gives are apart, in standard deviations of a column.
+    Return how far what transformers give and what their ONNX gives are apart.
 
     Parameters
     ----------
@@ -81,7 +99,7 @@ def largest_difference(
     """
     is_sparse = scipy.sparse.issparse(expected)
     expected = expected.tocsr().astype(np.float64) if is_sparse else np.asarray(expected, dtype=np.float64)
-    scale, inference, largest = _scales(expected), InferenceModel(model), 0.0
+    scale, inference, largest = _scales(expected), InferenceModel(model), Difference(0.0, 0)
     width = max(1, *expected.shape[1:], sum(i.width for i in inputs))
     n_rows = max(1, _BLOCK // width)
     for start in range(0, expected.shape[0], n_rows):
@@ -94,7 +112,10 @@ def largest_difference(
         if not np.isfinite(values[finite]).all():
             raise UnlikeError("its conversion gives infinities or NaN.")
         difference = np.subtract(values, part, where=finite, out=np.zeros_like(part))
-        largest = max(largest, float(np.max(np.abs(difference) / scale, initial=0.0)))
+        sizes = np.max(np.abs(difference) / scale, axis=0, initial=0.0)
+        column = int(sizes.argmax())
+        if sizes[column] > largest.size:
+            largest = Difference(float(sizes[column]), column)
     return largest
 
 

@@ -51,7 +51,7 @@ def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onn
         For a transformer of text that has no ONNX. skl2onnx raises errors of many kinds for other estimators.
     """
     element_type = onnx_dtype(dtype)
-    number = {TensorProto.FLOAT: FloatTensorType, TensorProto.DOUBLE: DoubleTensorType}[element_type]
+    number = DoubleTensorType if element_type == TensorProto.DOUBLE else FloatTensorType
     model = skl2onnx.convert_sklearn(
         _convertible(estimator),
         initial_types=[(i.name, (StringTensorType if i.is_text else number)([None, i.width])) for i in inputs],

@@ -8,7 +8,6 @@ small by the table of tokens, which holds them in the ways in which they are wri
 
 import functools
 import string
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -239,7 +238,8 @@ def _spaces():
 
 
 def _all_characters():
-    return map(chr, range(sys.maxunicode + 1))
+    # None beyond is a space or has a small letter.
+    return map(chr, range(0x20000))
 
 
 def _without(nodes, codes, dropped):

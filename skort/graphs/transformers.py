@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from skort.exceptions import NotExportableError
-from skort.graphs.comparison import UnlikeError, largest_difference
+from skort.graphs.comparison import Difference, UnlikeError, largest_difference
 from skort.graphs.conversion import to_onnx
 from skort.graphs.raw_inputs import RawInput, raw_inputs
 from skort.graphs.score_graph import ScoreGraph, find_weights
@@ -57,7 +57,7 @@ def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.
     Warns
     -----
     UserWarning
-        Where the conversion gives other values than scikit-learn. The warning names the step.
+        Where the conversion gives other values than scikit-learn. The warning names the step and the feature.
     """
     steps = [name for name, _ in transformers.steps]
     cure = "put the step in a Pipeline before this estimator."
@@ -69,15 +69,8 @@ def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.
             f"estimator: the step {name!r} cannot be part of an ONNX model in {dtype}: {reason} For an ONNX model of "
             f"the rest, {cure}"
         ) from error
-    if difference > _TOLERANCE:
-        beginnings = ((name, transformers[: i + 1]) for i, name in enumerate(steps[:-1]))
-        differing = (name for name, beginning in beginnings if _convert(beginning, X, dtype)[1] > _TOLERANCE)
-        name = next(differing, steps[-1])
-        warn_user(
-            f"estimator: the step {name!r} gives other values as ONNX in {dtype} than in scikit-learn, by up to "
-            f"{difference:.2g} standard deviations of a feature: so will the exported model from this estimator. "
-            f"""{"" if str(dtype) == "float64" else 'Use dtype="float64", or '}{cure}""",
-        )
+    if difference.size > _TOLERANCE:
+        _warn_of_difference(transformers, difference, X, dtype, cure)
     return model
 
 
@@ -192,8 +185,33 @@ def _failures(transformers, X, dtype):
             yield name, error
 
 
-def _convert(transformers: Pipeline, X: Any, dtype: DTypeLike) -> tuple[onnx.ModelProto, float]:
-    """Return the model, and its largest difference from scikit-learn in standard deviations of a column."""
+def _warn_of_difference(transformers, difference, X, dtype, cure):
+    """Name the first step that gives other values, and the feature where they differ most."""
+    name, part = transformers.steps[-1][0], transformers
+    for i, (earlier, _) in enumerate(transformers.steps[:-1]):
+        of_beginning = _convert(transformers[: i + 1], X, dtype)[1]
+        if of_beginning.size > _TOLERANCE:
+            name, part, difference = earlier, transformers[: i + 1], of_beginning
+            break
+    has_text = any(i.is_text for i in raw_inputs(X))
+    warn_user(
+        f"estimator: the step {name!r} gives other values as ONNX in {dtype} than in scikit-learn, by up to "
+        f"{difference.size:.2g} standard deviations of a feature{_feature(part, difference.column)}: so will the "
+        "exported model from this estimator. "
+        f"""{"" if str(dtype) == "float64" or has_text else 'Use dtype="float64", or '}{cure}""",
+    )
+
+
+def _feature(transformers, column):
+    """Return the name of a column that transformers give, where they know it."""
+    try:
+        return f" ({str(transformers.get_feature_names_out()[column])!r})"
+    except (AttributeError, ValueError):
+        return ""
+
+
+def _convert(transformers: Pipeline, X: Any, dtype: DTypeLike) -> tuple[onnx.ModelProto, Difference]:
+    """Return the model, and its largest difference from scikit-learn."""
     # Transformers with copy=False change the rows, so they get a copy.
     expected = transformers.transform(_safe_indexing(X, np.arange(_num_samples(X))))
     # skl2onnx and the runtime raise errors of many kinds for what they cannot convert or run.

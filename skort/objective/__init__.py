@@ -22,6 +22,7 @@ from skort.objective.regression_losses import (
     SquaredEpsilonInsensitive,
     SquaredError,
 )
+from skort.objective.weighted_sum import WeightedSum
 
 __all__ = [
     "L1",
@@ -50,4 +51,5 @@ __all__ = [
     "SquaredError",
     "SquaredHinge",
     "TweedieLoss",
+    "WeightedSum",
 ]

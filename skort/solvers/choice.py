@@ -1,6 +1,8 @@
 """Which solver trains: the one that was asked for, or the fastest that can."""
 
 import contextlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,13 +12,14 @@ from skort.program import with_parameters
 from skort.runtime.device import CPU, Device
 from skort.runtime.kept import Kept
 from skort.solvers.agent import AgentSolver
-from skort.solvers.base import BaseSolver, Problem
+from skort.solvers.base import BaseSolver, Problem, Solver
+from skort.solvers.dropout import DropoutSolver
 from skort.solvers.graph.device_solver import DeviceGraphSolver
 from skort.solvers.graph.solver import GraphSolver
 from skort.solvers.module.solver import ModuleSolver
 from skort.solvers.session import SessionSolver
 
-__all__ = ["ON_REQUEST", "SOLVERS", "choose", "solver_class", "usable"]
+__all__ = ["ON_REQUEST", "SOLVERS", "choose", "make_solver", "solver_class", "usable"]
 
 #: The solvers that "auto" chooses from: the fastest first, by `python -m benchmarks`.
 SOLVERS: dict[str, type[BaseSolver]] = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
@@ -64,6 +67,23 @@ def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -
 def solver_class(name: str, device: Device) -> type[BaseSolver]:
     """Return the class of a solver on a device."""
     return DeviceGraphSolver if device.is_remote else {**SOLVERS, **ON_REQUEST}[name]
+
+
+def make_solver(name: str, problem: Problem, random_state: Callable[[], np.random.RandomState]) -> Solver:
+    """
+    Return a solver of a problem by its name.
+
+    Parameters
+    ----------
+    name : {"graph", "agent", "session", "module"}
+    problem : Problem
+    random_state : callable
+        Returns a generator, which is asked for the seed of masks where the problem has a Dropout.
+    """
+    solver: Any = solver_class(name, problem.device)(problem)
+    if problem.score_graph.dropout:
+        solver = DropoutSolver(solver, problem, int(random_state().randint(2**32, dtype=np.uint32)))
+    return solver
 
 
 def _check_device(solver, device):

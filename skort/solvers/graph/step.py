@@ -1,12 +1,11 @@
 """The whole step as one ONNX graph of standard operators: forward, loss, backward, penalty, clipping, update."""
 
 import numpy as np
-import onnx
 from onnx import helper, numpy_helper
 
 from skort.graphs.gradient.applied import int64s
+from skort.graphs.gradient.forward_backward import add_model, needed
 from skort.graphs.gradient.reverse import add_gradients
-from skort.graphs.score_graph import set_batch_size
 from skort.graphs.standardized import INVERSE_SCALE, MEAN
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import l1_text, l2_vector_text
@@ -83,7 +82,7 @@ def step_graph(problem, memory):
     initializers = [i for i in model.graph.initializer if i.name not in weights]
     initializers += [numpy_helper.from_array(a, state_name(n)) for n, a in memory.items() if n not in changed]
     states = states_of(problem, memory, changed)
-    step = _needed(_step_model(fragment, problem, model, states, infos(states), initializers))
+    step = needed(_step_model(fragment, problem, model, states, infos(states), initializers))
     step.doc_string = _DOCUMENTATION
     return step
 
@@ -109,17 +108,15 @@ def shared_step_graph(problem, states, parameters, add_loss, add_update):
         As from `step_graph`, but that frozen weights and `parameters` are inputs, as are the parts of the vector of
         weights, by their names. It has only the inputs that it needs.
     """
-    fragment, model = Fragment(problem.objective.dtype), onnx.ModelProto()
-    model.CopyFrom(problem.score_graph.structure)
-    set_batch_size(model, problem.batch_size)
-    fragment.nodes.extend(model.graph.node)
+    fragment = Fragment(problem.objective.dtype)
+    model = add_model(fragment, problem.score_graph, problem.batch_size)
     add_loss(fragment)
     _add_gradient(fragment, problem, model.graph)
     add_update(fragment)
     inputs = [*infos(states), *model.graph.input[1:], *infos(problem.loss_weights), *infos(parameters)]
-    model = _needed(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
-    needed = {name for node in model.graph.node for name in read_names(node)}
-    given = [i for i in model.graph.input if i.name in needed]
+    model = needed(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
+    read = {name for node in model.graph.node for name in read_names(node)}
+    given = [i for i in model.graph.input if i.name in read]
     del model.graph.input[:]
     model.graph.input.extend(given)
     return model
@@ -228,18 +225,3 @@ def _add_penalty(writer, value, terms):
         writer.node("Add", [_LOSS_GRADIENT, "skort_l2_gradient"], [GRADIENT])
         value = "skort_l2_objective"
     writer.node("Identity", [value], [OBJECTIVE])
-
-
-def _needed(model):
-    """Return a copy with only those nodes that the outputs are computed from."""
-    needed, nodes = {output.name for output in model.graph.output}, []
-    for node in reversed(model.graph.node):
-        if not needed.isdisjoint(node.output):
-            needed.update(read_names(node))
-            nodes.append(node)
-    copied = onnx.ModelProto()
-    copied.CopyFrom(model)
-    del copied.graph.node[:], copied.graph.initializer[:]
-    copied.graph.node.extend(reversed(nodes))
-    copied.graph.initializer.extend(i for i in model.graph.initializer if i.name in needed)
-    return copied

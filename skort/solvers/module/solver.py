@@ -9,8 +9,9 @@ import numpy as np
 from skort.descent.batches import HostBatch
 from skort.descent.optimizers import SGD, Adam
 from skort.descent.transforms.clipping import norm
-from skort.exceptions import RuntimeNotAvailableError
+from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
 from skort.graphs.gradient.reverse import rule_gradient
+from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.runtime.checkpoint_file import CheckpointFile, read_checkpoint, version_here, write_checkpoint
 from skort.runtime.installed import training_api, why_missing
@@ -20,7 +21,7 @@ from skort.solvers.flat_weights import flat, views
 from skort.solvers.module.models import optimizer_model, training_model
 from skort.solvers.module.plan import Plan, Term
 
-__all__ = ["ModuleSolver"]
+__all__ = ["ModuleSolver", "check_dropout"]
 
 _TRAINING, _OPTIMIZER, _CHECKPOINT = "training_model.onnx", "optimizer_model.onnx", "checkpoint"
 _OPTIMIZERS: dict[type, str] = {SGD: "SGD", Adam: "AdamW"}
@@ -46,7 +47,7 @@ class ModuleSolver(BaseSolver):
     RuntimeNotAvailableError
         Where the installed ONNX Runtime is no build for training.
     NotTrainableError
-        Where the model, or a loss that brings no gradient, has an operator without a rule.
+        Where the model, or a loss that brings no gradient, has an operator without a rule, and for a Dropout.
     """
 
     name = "module"
@@ -77,6 +78,7 @@ class ModuleSolver(BaseSolver):
 
     def __init__(self, problem: Problem):
         super().__init__(problem)
+        check_dropout(problem.score_graph)
         _check_penalty(problem)
         graph, dtype = problem.score_graph, problem.objective.dtype
         self._problem = problem
@@ -142,6 +144,15 @@ class ModuleSolver(BaseSolver):
             )
         self._has_step = False
         self._inputs = self._session.bound([self.batch.X, self.batch.target, self.batch.sample_weight])
+
+
+def check_dropout(score_graph: ScoreGraph) -> None:
+    """Raise an error where masks are to be drawn for every step."""
+    if score_graph.dropout:
+        raise NotTrainableError(
+            "estimator: the ONNX model has a Dropout in training mode, whose masks on-device training does not draw. "
+            "Export the model in evaluation mode."
+        )
 
 
 def _plan(problem):

@@ -29,7 +29,7 @@ def as_array(value: Any, name: str) -> Any:
 
     Examples
     --------
-    >>> from skort.estimators.arrays import as_array
+    >>> from skort.estimators.dlpack import as_array
     >>> as_array([[1.0, 2.0]], "X")
     array([[1., 2.]])
     """
