@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
 from skort.graphs.conversion import rename_input
-from skort.onnx_text import import_each_domain_once
+from skort.onnx_text import import_each_domain_once, read_names
 
 __all__ = ["ScoreGraph", "ScoreSpec", "Weights", "find_weights", "joined", "set_batch_size"]
 
@@ -333,7 +333,7 @@ def find_weights(graph: onnx.GraphProto) -> Weights:
     for node in graph.node:
         if node.op_type in ("Identity", "Transpose") and node.input[0] in constants:
             constants[node.output[0]] = constants[node.input[0]]
-        if reached.isdisjoint(node.input):
+        if reached.isdisjoint(read_names(node)):
             continue
         reached.update(node.output)
         product = node.op_type in _PRODUCTS
