@@ -305,8 +305,9 @@ class FittedAttributes:
             "_next". "start" gives the fitted weights and an empty memory for the first step. Solver "agent":
             "gradient", forward and backward of one batch, with the trained weights as inputs and their gradients as
             outputs. Solver "session": "objective", as given to TrainingSession, and "training", as it was run, with
-            the trained weights as initializers. The weights, targets and objectives of all of them are those of the
-            training: with `standardization_` s, `coef_` is s.target_scale / s.scale times those of a linear model.
+            the trained weights as initializers. Solver "module": "training" and "optimizer". The weights, targets and
+            objectives of all of them are those of the training: with `standardization_` s, `coef_` is s.target_scale /
+            s.scale times those of a linear model.
             With `standardize=False` they are those of X and y.
 
         Raises
