@@ -42,6 +42,7 @@ class FittedAttributes:
     _settings: Settings
     _batch_size: int
     _n_batches: int | None
+    _is_sparse: bool
     solver_: str
     coef_: "np.ndarray | scipy.sparse.csr_matrix"
 
@@ -201,8 +202,9 @@ class FittedAttributes:
             the objective and its gradient, and the weights and the memory for the next step, under the same names and
             "_next". "start" gives the fitted weights and an empty memory for the first step. Solver "agent":
             "gradient", forward and backward of one batch, with the trained weights as inputs and their gradients as
-            outputs. Solver "session": "objective", as given to TrainingSession, and "training", as it was run, with
-            the trained weights as initializers. The weights, targets and objectives of all of them are those of the
+            outputs; after a fit of sparse rows both have "gradient" alone, from the product of the rows and the first
+            coefficients on. Solver "session": "objective", as given to TrainingSession, and "training", as it was run,
+            with the trained weights as initializers. The weights, targets and objectives of all of them are those of the
             training: with `standardization_` s, `coef_` is s.target_scale / s.scale times those of a linear model.
             With `standardize=False` they are those of X and y.
 
@@ -217,5 +219,7 @@ class FittedAttributes:
         check_is_fitted(self)
         settings, graph, progress = self._settings, self._fitted.score_graph, self._progress
         variables = settings.variables(graph, progress.standardization)
-        problem = settings.problem(self._fitted, variables, self._batch_size, progress.rate_scale, self._n_batches)
-        return solver_class(self.solver_, CPU)(dataclasses.replace(problem, device=CPU)).training_graphs()
+        size, is_sparse = (self._batch_size, progress.rate_scale, self._n_batches), self._is_sparse
+        problem = settings.problem(self._fitted, variables, *size, is_sparse=is_sparse)
+        made_from = dataclasses.replace(problem, device=CPU)
+        return solver_class(self.solver_, CPU, is_sparse=is_sparse)(made_from).training_graphs()

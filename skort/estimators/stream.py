@@ -39,6 +39,8 @@ class Stream:
         What the solver is at. Where an estimator is at another one, the solver is not that of this estimator.
     random_state : numpy.random.RandomState or None, default=None
         The training's own generator, at the progress. None: it is to be made.
+    are_sparse : bool, default=False
+        Whether the batches were sparse.
     """
 
     settings: Settings
@@ -48,6 +50,7 @@ class Stream:
     solver: "Solver"
     progress: Progress
     random_state: np.random.RandomState | None = None
+    are_sparse: bool = False
 
     @classmethod
     def begin(
@@ -55,19 +58,24 @@ class Stream:
         settings: Settings,
         fitted: FittedModel,
         variables: Variables,
-        batch_size: int,
+        batches: Batches,
         progress: Progress,
         n_batches: int | None = None,
     ) -> "Stream":
         """Return a solver that goes on from a model and a progress; an epoch has `n_batches`, where this is known."""
         from skort.solvers import choose, solver_class
 
-        problem = settings.problem(fitted, variables, batch_size, progress.rate_scale, n_batches)
-        name = choose(settings.solvers, problem)
-        solver = solver_class(name, settings.device)(problem)
+        names = settings.sparse_solvers(fitted, variables) if batches.are_sparse else []
+        is_sparse = bool(names)
+        if not is_sparse:
+            names = settings.solvers
+        size = batches.batch_size, progress.rate_scale, n_batches
+        problem = settings.problem(fitted, variables, *size, is_sparse=is_sparse)
+        name = choose(names, problem)
+        solver = solver_class(name, settings.device, is_sparse=is_sparse)(problem)
         if progress.solver is not None:
             solver.restore(progress.solver)
-        return cls(settings, variables, problem, name, solver, progress)
+        return cls(settings, variables, problem, name, solver, progress, are_sparse=batches.are_sparse)
 
     def train(
         self, batches: Batches, *, max_iter: int | None, callbacks: Sequence[Callback], view: ModelView
@@ -100,9 +108,10 @@ class Stream:
         )
         return minimise(training)
 
-    def goes_on(self, settings: Settings, batch_size: int) -> bool:
+    def goes_on(self, settings: Settings, batches: Batches) -> bool:
         """Return whether the solver is right for more rows."""
-        return self.settings is settings and self.problem.batch_size == batch_size
+        is_same = self.problem.batch_size == batches.batch_size and self.are_sparse == batches.are_sparse
+        return self.settings is settings and is_same
 
     def from_there(self, progress: Progress) -> "Stream | None":
         """Return what goes on from a progress that differs in its learning rate alone; None where others differ."""

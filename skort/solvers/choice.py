@@ -14,11 +14,14 @@ from skort.solvers.base import BaseSolver, Problem
 from skort.solvers.graph.device_solver import DeviceGraphSolver
 from skort.solvers.graph.solver import GraphSolver
 from skort.solvers.session import SessionSolver
+from skort.solvers.sparse.sparse_solver import SparseAgentSolver, SparseGraphSolver
 
-__all__ = ["SOLVERS", "choose", "solver_class", "usable"]
+__all__ = ["SOLVERS", "SPARSE_SOLVERS", "choose", "solver_class", "usable"]
 
 #: The values of the estimators' parameter `solver`, beside "auto": the fastest first, by `python -m benchmarks`.
 SOLVERS: dict[str, type[BaseSolver]] = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
+#: Those of them that multiply sparse rows as they are.
+SPARSE_SOLVERS: dict[str, type[BaseSolver]] = {"graph": SparseGraphSolver, "agent": SparseAgentSolver}
 
 # "graph" copies all weights and gradients once a step, which "agent" does not.
 _MANY_WEIGHTS = 500_000
@@ -58,8 +61,10 @@ def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -
     return names or usable(next(iter(SOLVERS)), dtype, update, device)
 
 
-def solver_class(name: str, device: Device) -> type[BaseSolver]:
-    """Return the class of a solver on a device."""
+def solver_class(name: str, device: Device, *, is_sparse: bool = False) -> type[BaseSolver]:
+    """Return the class of a solver on a device, or of one that multiplies sparse rows as they are."""
+    if is_sparse:
+        return SPARSE_SOLVERS[name]
     return DeviceGraphSolver if device.is_remote else SOLVERS[name]
 
 
@@ -88,7 +93,7 @@ def choose(names: list[str], problem: Problem) -> str:
         Where none does: why the first one does not.
     """
     errors = []
-    if sum(problem.n_weights()) > _MANY_WEIGHTS:
+    if problem.row_factor is None and sum(problem.n_weights()) > _MANY_WEIGHTS:
         names = sorted(names, key=lambda name: name != "agent")
     for name in names:
         try:

@@ -21,6 +21,7 @@ __all__ = [
     "add_loss",
     "add_update",
     "next_name",
+    "read_inputs_only",
     "shared_step_graph",
     "start_graph",
     "state_name",
@@ -116,7 +117,12 @@ def shared_step_graph(problem, states, parameters, add_loss, add_update):
     _add_gradient(fragment, problem, model.graph)
     add_update(fragment)
     inputs = [*infos(states), *model.graph.input[1:], *infos(problem.loss_weights), *infos(parameters)]
-    model = _needed(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
+    return read_inputs_only(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
+
+
+def read_inputs_only(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy with only those nodes that the outputs are computed from, and only the inputs that they read."""
+    model = _needed(model)
     needed = {name for node in model.graph.node for name in read_names(node)}
     given = [i for i in model.graph.input if i.name in needed]
     del model.graph.input[:]
