@@ -44,7 +44,7 @@ class Step:
         "auto", here and below: as the estimator says. For other models it is as the estimators have it by default.
     penalty : str, Penalty or None, default="auto"
     optimizer : str or Optimizer, default="auto"
-    solver : {"auto", "graph", "agent", "session"}, default="auto"
+    solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
         The API of ONNX Runtime that makes the steps. With "agent", `forward`, `backward` and `update` are separate.
     batch_size : int or "auto", default="auto"
         The largest number of rows of a batch. "auto" is 200 for other models. Batches of fewer rows are filled up with

@@ -292,3 +292,13 @@ def test_the_pieces_of_a_step_are_the_same_in_numpy_and_in_onnx(benchmarks):
             step = 1e-3 * (1 if name == "update, adam" else np.abs(given["gradient"]))
             factor = 1.9 if name == "update, nesterov" else 1.0
             np.testing.assert_allclose(moved, np.broadcast_to(factor * step, moved.shape), rtol=1e-3)
+
+
+def test_torch_module_runs_both_alike(benchmarks):
+    torch = pytest.importorskip("torch", reason="needs torch")
+    torch_module = benchmarks("torch_module")
+    times = torch_module.times((3, 4, 1, 5), torch_module.TURN)
+    assert {name: len(taken) for name, taken in times["forward_backward"].items()} == {"torch": 50, "OnnxModule": 50}
+    layers = torch_module.layers(3, 4, 1)
+    X = torch.ones(5, 3)
+    assert {name: layer(X).shape for name, layer in layers.items()} == dict.fromkeys(layers, (5, 1))

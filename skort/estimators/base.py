@@ -59,7 +59,7 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
     """
 
     # What a fit leaves, besides the attributes that end with an underscore.
-    _fit_leaves = ("_fitted", "_progress", "_settings", "_batch_size", "_n_batches", "_inside", "_stream")
+    _fit_leaves = ("_fitted", "_progress", "_settings", "_batch_size", "_n_batches", "_inside", "_stream", "_outputs")
 
     _parameter_constraints = {
         # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
@@ -314,6 +314,7 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
             dtype=settings.dtype,
             is_classifier=encoded.classes is not None,
             own_link=settings.loss.inverse_link_function(n_outputs) is None,
+            outputs=tuple(encoded.outputs or ()),
         )
         y = target_transform.for_steps(encoded.y)
         preprocessing, X, score_graph = inner.fit(X, y, spec, random_state, self.trainable)

@@ -25,6 +25,7 @@ from skort.estimators.variables import Variables
 from skort.objective.base import ScoreLoss
 from skort.objective.class_weighted import ClassWeighted
 from skort.objective.log_losses import LogLoss, MultiLabelLogLoss
+from skort.objective.output_losses import OutputLosses
 from skort.objective.penalties import Penalty
 
 if TYPE_CHECKING:
@@ -167,6 +168,8 @@ class Settings:
         ValueError
             Where the loss is no loss of several labels.
         """
+        if isinstance(self.loss, OutputLosses) and self.loss.widths != encoded.outputs:
+            return dataclasses.replace(self, loss=self.loss.with_widths(encoded.outputs))
         if encoded.class_weight is not None and self.class_weight is None:
             return dataclasses.replace(self, class_weight=encoded.class_weight)
         if not encoded.multi_label or isinstance(self.loss, MultiLabelLogLoss):
@@ -261,7 +264,7 @@ class Settings:
             n_outputs,
             graph.dtype,
             names.intercepts,
-            self.start or {},
+            self.starting_at(fitted.score_graph).start or {},
         )
         loss_weights = variables.training_weights(fitted.loss_weights)
         largest = self.update.largest_rate

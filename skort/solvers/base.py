@@ -128,7 +128,7 @@ class BaseSolver(abc.ABC):
     """
 
     #: The value of the estimators' parameter `solver`.
-    name: ClassVar[Literal["graph", "agent", "session"]]
+    name: ClassVar[Literal["graph", "agent", "session", "module"]]
     #: What it differentiates of a graph, see `skort.graphs.differentiable.undifferentiable`.
     gradient: Gradient
     batch: Any

@@ -16,12 +16,15 @@ from skort.solvers.base import BaseSolver, Problem, Solver
 from skort.solvers.dropout import DropoutSolver
 from skort.solvers.graph.device_solver import DeviceGraphSolver
 from skort.solvers.graph.solver import GraphSolver
+from skort.solvers.module.solver import ModuleSolver
 from skort.solvers.session import SessionSolver
 
-__all__ = ["SOLVERS", "choose", "make_solver", "solver_class", "usable"]
+__all__ = ["ON_REQUEST", "SOLVERS", "choose", "make_solver", "solver_class", "usable"]
 
-#: The values of the estimators' parameter `solver`, beside "auto": the fastest first, by `python -m benchmarks`.
+#: The solvers that "auto" chooses from: the fastest first, by `python -m benchmarks`.
 SOLVERS: dict[str, type[BaseSolver]] = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
+#: Those that "auto" does not choose: others do the same, and more, in less time.
+ON_REQUEST: dict[str, type[BaseSolver]] = {"module": ModuleSolver}
 
 # "graph" copies all weights and gradients once a step, which "agent" does not.
 _MANY_WEIGHTS = 500_000
@@ -36,7 +39,7 @@ def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -
 
     Parameters
     ----------
-    solver : {"auto", "graph", "session", "agent"}
+    solver : {"auto", "graph", "agent", "session", "module"}
     dtype : dtype
         float32 or float64.
     update : Update
@@ -51,7 +54,7 @@ def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -
     """
     if solver != "auto":
         _check_device(solver, device)
-        SOLVERS[solver].check(dtype, update)
+        solver_class(solver, CPU).check(dtype, update)
         return [solver]
     names = []
     for name in SOLVERS:
@@ -63,7 +66,7 @@ def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -
 
 def solver_class(name: str, device: Device) -> type[BaseSolver]:
     """Return the class of a solver on a device."""
-    return DeviceGraphSolver if device.is_remote else SOLVERS[name]
+    return DeviceGraphSolver if device.is_remote else {**SOLVERS, **ON_REQUEST}[name]
 
 
 def make_solver(name: str, problem: Problem, random_state: Callable[[], np.random.RandomState]) -> Solver:
@@ -72,7 +75,7 @@ def make_solver(name: str, problem: Problem, random_state: Callable[[], np.rando
 
     Parameters
     ----------
-    name : {"graph", "session", "agent"}
+    name : {"graph", "agent", "session", "module"}
     problem : Problem
     random_state : callable
         Returns a generator, which is asked for the seed of masks where the problem has a Dropout.
@@ -127,4 +130,4 @@ def _check_model(name, problem):
     text = with_parameters(source)[0] if isinstance(source, str) else source
     has_gradient = objective.loss.gradient_function(objective.n_outputs) is not None
     key = name, problem.structure, text, *others, has_gradient, objective.custom_key
-    _CHECKED.get(key, lambda: SOLVERS[name].check_model(problem))
+    _CHECKED.get(key, lambda: solver_class(name, CPU).check_model(problem))
