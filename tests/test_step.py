@@ -19,6 +19,7 @@ from skort.estimators import settings
 from skort.estimators.dlpack import as_array
 from skort.objective import L2
 from skort.runtime.device import CPU, Device
+from skort.runtime.installed import training_api
 from skort.solvers import available_solvers
 
 SOLVERS = available_solvers()
@@ -456,3 +457,16 @@ def test_steps_and_batches_on_a_device_with_memory_of_its_own(monkeypatch):
         results.append([step.weights()["coef"], loss, estimator.fit_batches(batches).weights_["coef"]])
     for ours, theirs in zip(*results, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+@pytest.mark.skipif("Module" not in training_api(), reason="needs the on-device API")
+def test_the_on_device_api_makes_the_same_steps():
+    X, y = rows()
+    ours, theirs = (
+        Step(LinearRegression(), n_features=3, batch_size=SIZE, solver=name) for name in ("module", "graph")
+    )
+    for step in (ours, theirs):
+        loop(step, X, y, np.linspace(0.5, 2, 25))
+        step.step(X[:SIZE].tolist(), y[:SIZE], 0.1)
+    for name, array in ours.weights().items():
+        np.testing.assert_allclose(array, theirs.weights()[name], rtol=1e-5)
