@@ -14,7 +14,7 @@ from skort.runtime.values import borrow
 __all__ = ["BoundTrainingAgent", "agent_session", "gradient_graph"]
 
 
-def gradient_graph(model: bytes, trainable: Sequence[str]) -> bytes:
+def gradient_graph(model: bytes, trainable: Sequence[str], inputs: Sequence[str] = ()) -> bytes:
     """
     Return the graph that computes a model's output, yields it, and then computes the gradients of its weights.
 
@@ -24,6 +24,8 @@ def gradient_graph(model: bytes, trainable: Sequence[str]) -> bytes:
         A serialised model with one output and fixed shapes.
     trainable : list of str
         The initializers to differentiate by. They become inputs; the gradient by `w` is the output ``w_grad``.
+    inputs : list of str, default=()
+        The inputs to differentiate by, too.
 
     Returns
     -------
@@ -37,7 +39,7 @@ def gradient_graph(model: bytes, trainable: Sequence[str]) -> bytes:
     config.initializer_names = list(trainable)
     config.initializer_names_to_train = list(trainable)
     # Without the gradient by X a step has one matrix product less, and the graph can be made in float64 too.
-    config.input_names_require_grad = []
+    config.input_names_require_grad = list(inputs)
     config.build_gradient_graph = True
     builder = _pybind_state.OrtModuleGraphBuilder()
     builder.initialize(model, config)

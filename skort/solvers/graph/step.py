@@ -1,6 +1,7 @@
 """The whole step as one ONNX graph of standard operators: forward, loss, backward, penalty, clipping, update."""
 
 import numpy as np
+import onnx
 from onnx import helper, numpy_helper
 
 from skort.graphs.gradient.forward_backward import add_model, needed
@@ -21,6 +22,7 @@ __all__ = [
     "add_loss",
     "add_update",
     "next_name",
+    "read_inputs_only",
     "shared_step_graph",
     "start_graph",
     "state_name",
@@ -113,7 +115,12 @@ def shared_step_graph(problem, states, parameters, add_loss, add_update):
     _add_gradient(fragment, problem, model.graph)
     add_update(fragment)
     inputs = [*infos(states), *model.graph.input[1:], *infos(problem.loss_weights), *infos(parameters)]
-    model = needed(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
+    return read_inputs_only(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
+
+
+def read_inputs_only(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy with only those nodes that the outputs are computed from, and only the inputs that they read."""
+    model = needed(model)
     read = {name for node in model.graph.node for name in read_names(node)}
     given = [i for i in model.graph.input if i.name in read]
     del model.graph.input[:]
