@@ -34,7 +34,7 @@ from skort.estimators.preprocessing import as_rows
 from skort.estimators.preview import Preview
 from skort.estimators.random_state import advance, own_generator
 from skort.estimators.row_encoder import RowEncoder
-from skort.estimators.rows import is_plain, plain_rows
+from skort.estimators.rows import check_sparse, is_plain, plain_rows
 from skort.estimators.sample_weight import validated_sample_weight
 from skort.estimators.settings import Settings, snapshot
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
@@ -281,6 +281,7 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
 
     def _validate(self, X, y, *, has_steps, reset=True):
         """Return X and y as arrays; X as it is where steps before the model take it, which validate it themselves."""
+        check_sparse(X)
         if has_steps:
             X, y = validate_data(self, as_rows(X), y, reset=reset, skip_check_array=True)
             y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=self)
@@ -290,19 +291,27 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
             rows = plain_rows(self, X, self.dtype) if is_plain(y) else None
             if rows is None:
                 checks = ({"dtype": self.dtype, **_ROWS}, {"dtype": None, "ensure_2d": False})
-                X, y = validate_data(self, X, y, reset=reset, validate_separately=checks)
+                # The error that follows an overflow says enough.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    X, y = validate_data(self, X, y, reset=reset, validate_separately=checks)
             else:
                 X = rows
+        if not y.ndim:
+            raise ValueError("y should be an array of one or two dimensions, got a single value.")
         check_consistent_length(X, y)
         return X, y
 
     def _prepared(self, fitted, X):
         """Return X as a model takes it: validated, and after the steps before the model."""
+        check_sparse(X)
         preprocessing = fitted.preprocessing
         if fitted.has_steps:
             return preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
         rows = plain_rows(self, X, preprocessing.dtype)
-        return validate_data(self, X, reset=False, dtype=preprocessing.dtype, **_ROWS) if rows is None else rows
+        if rows is not None:
+            return rows
+        with np.errstate(over="ignore", invalid="ignore"):
+            return validate_data(self, X, reset=False, dtype=preprocessing.dtype, **_ROWS)
 
     def _weighted(self, sample_weight, X, encoded, class_weight):
         """Return what each row counts, or None where all count the same, and the target with its class weights."""

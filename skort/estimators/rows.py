@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
-__all__ = ["blocks", "is_plain", "plain_rows"]
+__all__ = ["blocks", "check_sparse", "is_plain", "plain_rows"]
 
 # The largest number of values that a model gets at once: a few MB.
 _BLOCK = 2**20
@@ -56,6 +56,29 @@ def is_plain(array: Any) -> bool:
         return False
     # The sum of squares is not finite if a number is not: squares cannot cancel. It raises no warning.
     return array.dtype.kind in "biuU" or (array.dtype.kind == "f" and math.isfinite(np.vdot(array, array)))
+
+
+def check_sparse(X: Any) -> None:
+    """
+    Raise an error where an index of a sparse matrix is outside of it: scipy would read memory that is not its own.
+
+    Parameters
+    ----------
+    X : object
+        Anything but a CSR or CSC matrix is passed over.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not scipy.sparse.issparse(X) or X.format not in ("csr", "csc"):
+        return
+    n_outer, n_inner = X.shape if X.format == "csr" else X.shape[::-1]
+    indices, ends = X.indices, X.indptr
+    is_sound = len(ends) == n_outer + 1 and ends[0] == 0 and ends[-1] <= min(len(indices), len(X.data))
+    is_sound = is_sound and bool((ends[1:] >= ends[:-1]).all())
+    if not is_sound or (len(indices) and not 0 <= indices.min() <= indices.max() < n_inner):
+        raise ValueError(f"X is a sparse matrix of shape {X.shape} with indices outside of it: it is damaged.")
 
 
 def blocks(X: Any) -> Iterator[np.ndarray]:
