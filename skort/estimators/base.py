@@ -31,7 +31,7 @@ from skort.estimators.own_terms import TrainingSize, chosen_class_weight, chosen
 from skort.estimators.preprocessing import as_rows
 from skort.estimators.preview import Preview
 from skort.estimators.random_state import advance, own_generator
-from skort.estimators.rows import is_plain, plain_rows
+from skort.estimators.rows import check_indices, is_plain, plain_rows
 from skort.estimators.sample_weight import validated_sample_weight
 from skort.estimators.settings import Settings, snapshot
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
@@ -271,6 +271,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
 
     def _validate(self, X, y, *, has_steps, reset=True):
         """Return X and y as arrays; X as it is where steps before the model take it, which validate it themselves."""
+        check_indices(X)
         if has_steps:
             X, y = validate_data(self, as_rows(X), y, reset=reset, skip_check_array=True)
             y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=self)
@@ -288,6 +289,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
 
     def _prepared(self, X):
         """Return X as the model takes it: validated, and after the steps before the model."""
+        check_indices(X)
         preprocessing = self._fitted.preprocessing
         if self._fitted.has_steps:
             return preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))

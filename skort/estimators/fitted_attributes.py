@@ -204,8 +204,8 @@ class FittedAttributes:
             "gradient", forward and backward of one batch, with the trained weights as inputs and their gradients as
             outputs; after a fit of sparse rows both have "gradient" alone, from the product of the rows and the first
             coefficients on. Solver "session": "objective", as given to TrainingSession, and "training", as it was run,
-            with the trained weights as initializers. The weights, targets and objectives of all of them are those of the
-            training: with `standardization_` s, `coef_` is s.target_scale / s.scale times those of a linear model.
+            with the trained weights as initializers. The weights, targets and objectives of all of them are those of
+            the training: with `standardization_` s, `coef_` is s.target_scale / s.scale times those of a linear model.
             With `standardize=False` they are those of X and y.
 
         Raises
