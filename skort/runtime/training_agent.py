@@ -101,23 +101,36 @@ class BoundTrainingAgent:
         memories = [memory] * len(returned), [memory] * len(output_names)
         self._agent = agent_class(self._session._sess, input_names, memories[0], output_names, memories[1], 0)
         self._vector, self._state = _pybind_state.OrtValueVector, _pybind_state.PartialGraphExecutionState
-        self._borrowed = [inputs, outputs, returned]
+        self._read, self._borrowed, self._input_names = dict(inputs), [outputs, returned], input_names
+        self._inputs = self._values(inputs[name] for name in input_names)
+        self._outputs = self._values(outputs[name] for name in output_names)
+        self._returned = self._values(returned)
 
-        def values(arrays):
-            vector = self._vector()
-            for array in arrays:
-                vector.push_back(borrow(array)._ortvalue)
-            return vector
+    def _values(self, arrays):
+        vector = self._vector()
+        for array in arrays:
+            vector.push_back(borrow(array)._ortvalue)
+        return vector
 
-        self._inputs = values(inputs[name] for name in input_names)
-        self._outputs = values(outputs[name] for name in output_names)
-        self._returned = values(returned)
+    def replace(self, name: str, array: np.ndarray) -> None:
+        """Let the next runs read another array as the input `name`: C-contiguous, of the same shape and dtype."""
+        if array is not self._read[name]:
+            self._read[name] = array
+            self._inputs = self._values(self._read[each] for each in self._input_names)
 
     def run(self) -> float:
         """Run forward and backward; return the yielded scalar."""
-        state, yielded = self._state(), self._vector()
-        self._agent.run_forward(self._inputs, yielded, state, None)
-        # Read before the backward run, which may reuse its memory.
-        value = float(yielded[0].numpy())
-        self._agent.run_backward(self._returned, self._outputs, state)
+        value = self.forward()
+        self.backward()
         return value
+
+    def forward(self) -> float:
+        """Run forward, and keep what the backward run needs; return the yielded scalar."""
+        self._running, yielded = self._state(), self._vector()
+        self._agent.run_forward(self._inputs, yielded, self._running, None)
+        # Read before the backward run, which may reuse its memory.
+        return float(yielded[0].numpy())
+
+    def backward(self) -> None:
+        """Write the outputs of the last forward run; once for each of them."""
+        self._agent.run_backward(self._returned, self._outputs, self._running)

@@ -232,3 +232,13 @@ def test_a_bad_index_is_an_error_that_names_x(form, name, value):
     for call in (model.predict, lambda rows: model.partial_fit(rows, labels(2))):
         with pytest.raises(ValueError, match=f"X: its {name}"):
             call(rows)
+
+
+@pytest.mark.skipif("session" not in available_solvers(), reason="this runtime has no TrainingSession")
+def test_solver_session_refuses_rows_of_very_many_columns():
+    wide = scipy.sparse.hstack([X, scipy.sparse.csr_matrix((N_ROWS, 2**21))], format="csr")
+    model = OrtSGDClassifier(solver="session", **OPTIONS)
+    with pytest.raises(ValueError, match=r'solver="session" makes the rows of a batch dense, here 25,177,824'):
+        model.fit(wide, labels(2))
+    model.set_params(batch_size=2).fit(X, labels(2))
+    assert model.solver_ == "session"
