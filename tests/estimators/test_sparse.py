@@ -1,6 +1,7 @@
 """Sparse X with many columns: what it trains and predicts is what the same values in an array do."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -242,3 +243,18 @@ def test_solver_session_refuses_rows_of_very_many_columns():
         model.fit(wide, labels(2))
     model.set_params(batch_size=2).fit(X, labels(2))
     assert model.solver_ == "session"
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "predict"])
+def test_memory_is_that_of_a_few_vectors_of_the_weights(method):
+    n_rows, n_columns = 4000, 2**20
+    columns = np.random.default_rng(0).integers(0, n_columns, 40 * n_rows).astype(np.int32)
+    indptr = np.arange(0, 40 * n_rows + 1, 40, dtype=np.int32)
+    wide = scipy.sparse.csr_matrix((np.ones(len(columns), np.float32), columns, indptr), (n_rows, n_columns))
+    y = (columns[::40] > n_columns // 2).astype(int)
+    model = OrtSGDClassifier(max_iter=2, tol=None, random_state=0, penalty="l2").fit(wide[:300], y[:300])
+    tracemalloc.start()
+    model.predict(wide) if method == "predict" else getattr(model, method)(wide, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < wide.data.nbytes + wide.indices.nbytes + 6 * 4 * n_columns + 20e6
