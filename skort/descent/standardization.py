@@ -200,7 +200,7 @@ def robust_moments(columns: np.ndarray, sample_weight: np.ndarray | None) -> tup
 def usable_scale(deviation: Any, dtype: Any) -> np.ndarray:
     """Return standard deviations to divide by: one for none, and where the inverse would overflow."""
     with np.errstate(over="ignore", divide="ignore"):
-        usable = np.isfinite(np.asarray(1 / deviation).astype(dtype)) & np.isfinite(deviation)
+        usable = np.isfinite(np.divide(1, deviation).astype(dtype)) & np.isfinite(deviation)
     return np.where(usable, deviation, 1.0)
 
 

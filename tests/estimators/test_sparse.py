@@ -216,6 +216,25 @@ def test_indices_may_be_long_unsorted_and_repeated(form):
     np.testing.assert_allclose(same.predict_proba(other), model.predict_proba(X), rtol=1e-5)
 
 
+def test_the_parts_of_x_may_be_memory_maps(tmp_path):
+    parts = []
+    for name in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{name}.npy", getattr(X, name))
+        parts.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    mapped = scipy.sparse.csr_matrix(tuple(parts), X.shape)
+    models = [OrtSGDClassifier(**OPTIONS).fit(rows, labels(2)) for rows in (mapped, X)]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    np.testing.assert_array_equal(models[0].predict_proba(mapped), models[1].predict_proba(X))
+
+
+def test_rows_without_values_train_the_intercept():
+    empty = scipy.sparse.csr_matrix((N_ROWS, N_COLUMNS), dtype=np.float32)
+    y = np.arange(N_ROWS) % 4 == 0
+    model = OrtSGDClassifier(penalty=None, eta0=1.0, max_iter=200, tol=None, random_state=0).fit(empty, y)
+    assert not model.coef_.any()
+    np.testing.assert_allclose(model.intercept_, np.log(1 / 3), rtol=1e-3)
+
+
 def broken(form, name, value):
     rows = getattr(scipy.sparse, form)(X, copy=True)
     getattr(rows, name)[-1] = value
