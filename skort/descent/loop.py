@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from skort.descent.callbacks import CallbackError, Hooks
 from skort.descent.progress import Progress
 from skort.descent.training import Training
 
-__all__ = ["DivergedError", "Outcome", "minimise"]
+__all__ = ["DivergedError", "Outcome", "minimise", "write_epoch"]
 
 # A loss that is so many times that of the first epoch, or 1, overflows in float32; float64 is to say the same.
 _FAR = 1e38
@@ -116,26 +117,43 @@ def _make_epochs(training, hooks):
 
 def _make_epoch(training, hooks, on_batch_end):
     """Make the updates of one epoch and add its row to the history."""
-    solver = training.solver
     begin = time.perf_counter()
     # A diverging training overflows: the error below reports it, numpy's warnings need not.
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         _make_steps(training, hooks, on_batch_end)
-        objective, loss = training.means()
-        if not math.isfinite(objective):
-            raise _diverged("loss became infinite or NaN", training)
-        first = next(iter(training.history.get("objective", ())), objective)
-        if objective > _FAR * max(abs(first), 1.0):
-            raise _diverged(f"loss grew from {first:.3g} to {objective:.3g}", training)
-        if not all(np.isfinite(w).all() for w in solver.weights().values()):
-            raise _diverged("weights became infinite or NaN", training)
-        gradient_norm = solver.gradient_norm()
+        write_epoch(training, lambda: time.perf_counter() - begin)
+
+
+def write_epoch(training: Training, seconds: Callable[[], float]) -> None:
+    """
+    Add the row of an epoch, whose updates are made, to the history.
+
+    Parameters
+    ----------
+    training : Training
+    seconds : callable
+        What the epoch took so far.
+
+    Raises
+    ------
+    DivergedError
+        If the mean objective of the epoch, or a weight at its end, is not finite.
+    """
+    objective, loss = training.means()
+    if not math.isfinite(objective):
+        raise _diverged("loss became infinite or NaN", training)
+    first = next(iter(training.history.get("objective", ())), objective)
+    if objective > _FAR * max(abs(first), 1.0):
+        raise _diverged(f"loss grew from {first:.3g} to {objective:.3g}", training)
+    if not all(np.isfinite(w).all() for w in training.solver.weights().values()):
+        raise _diverged("weights became infinite or NaN", training)
+    gradient_norm = training.solver.gradient_norm()
     training.history.next_epoch(
         loss=loss,
         objective=objective,
         eta=training.eta,
         gradient_norm=gradient_norm,
-        seconds=time.perf_counter() - begin,
+        seconds=seconds(),
         **({"restarts": training.n_restarts} if training.n_restarts else {}),
     )
 

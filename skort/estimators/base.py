@@ -17,7 +17,8 @@ from skort.descent.callbacks import check_callbacks
 from skort.descent.loop import DivergedError
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES, rate
-from skort.estimators.beginning import begin, go_on
+from skort.estimators.before_fit import check_same_model
+from skort.estimators.beginning import begin, chosen_standardization, go_on
 from skort.estimators.callback_list import callback_list
 from skort.estimators.ending import explained, report
 from skort.estimators.fitted_attributes import FittedAttributes
@@ -26,20 +27,22 @@ from skort.estimators.hardware import predicting_device
 from skort.estimators.hints import hint
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.names import SolverName
-from skort.estimators.nesting import input_tags, model_inside, steps_to_fit
-from skort.estimators.own_terms import TrainingSize, chosen_class_weight, chosen_loss, warn_of_other_terms
+from skort.estimators.nesting import input_tags
+from skort.estimators.own_terms import chosen_class_weight, warn_of_other_terms
 from skort.estimators.preprocessing import as_rows
 from skort.estimators.preview import Preview
 from skort.estimators.random_state import advance, own_generator
+from skort.estimators.reading import Reading
 from skort.estimators.rows import is_plain, plain_rows
 from skort.estimators.sample_weight import validated_sample_weight
-from skort.estimators.settings import Settings, snapshot
+from skort.estimators.settings import snapshot
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
 from skort.estimators.stream import Stream
+from skort.estimators.together import fitted_together
 from skort.estimators.validation_set import given_scoring, held_out_scoring, hold_out
 from skort.objective.penalties import PENALTIES
 
-__all__ = ["BaseOrtSGD", "can_partial_fit", "loss_before_fit"]
+__all__ = ["BaseOrtSGD"]
 
 # How X is validated where no steps before the model take it.
 _ROWS = {"order": "C", "accept_sparse": "csr"}
@@ -123,7 +126,38 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         register(type(self))  # type: ignore[arg-type]  # classes are hashable
 
     def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
+        if not one_epoch and all(given is None for given in (X_val, y_val, *init)):
+            made = fitted_together(self, X, y, sample_weight)
+            if made is not None:
+                return self._end_fit(made.draft, made.outcome, None, made.own)
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
+        draft, read = self._read(X, y, sample_weight, classes=classes, one_epoch=one_epoch)
+        inner, weights, encoded = read.inner, read.sample_weight, read.encoded
+        scoring = given_scoring(X_val, y_val, self.scoring)
+        if scoring is None and self.early_stopping:
+            held_out, weights = hold_out(self, encoded.y, weights, read.generator)
+            scoring = held_out_scoring(X, encoded.y, sample_weight, held_out, self.scoring)
+        settings = read.settings(self, weights)
+        rows = draft._begin_model(read, settings, weights)
+        is_drawn = not self._gives_weights(draft, init) and inner.draws_weights
+        data = rows, encoded.target, weights
+        standardization = chosen_standardization(settings, draft._fitted.score_graph, data)
+        progress, score_graph, variables = begin(
+            settings, draft._fitted.score_graph, data, read.generator, standardization, is_drawn=is_drawn
+        )
+        draft._keep_model(draft._fitted.with_score_graph(score_graph))
+        batches = settings.batches(variables, data, read.generator)
+        # The rows of one call say nothing about those of a stream.
+        n_batches = None if one_epoch else batches.n_batches
+        stream = Stream.begin(settings, draft._fitted, variables, batches.batch_size, progress, n_batches)
+        unit = variables.in_units.unit
+        patience = settings.patience(self.n_iter_no_change, batches.n_batches, is_linear=score_graph.is_linear)
+        callbacks = [*callback_list(self, scoring, unit=unit, patience=patience, one_epoch=one_epoch), *theirs]
+        outcome = draft._train(stream, batches, callbacks, data, one_epoch=one_epoch)
+        return self._end_fit(draft, outcome, data, read.own, one_epoch=one_epoch)
+
+    def _read(self, X, y, sample_weight, *, classes=None, one_epoch=False):
+        """Return a draft, and what a fit reads of its arguments and of the model inside."""
         inner = self._inner_model()
         own = self._own_objective(None if self.estimator is None else inner.model)
         check_callbacks(self.callbacks)
@@ -136,34 +170,24 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         class_weight = chosen_class_weight(self, own, one_epoch=one_epoch)
         weights, encoded = draft._weighted(sample_weight, rows, encoded, class_weight)
         generator = own_generator(self.random_state)
-        scoring = given_scoring(X_val, y_val, self.scoring)
-        if scoring is None and self.early_stopping:
-            held_out, weights = hold_out(self, encoded.y, weights, generator)
-            scoring = held_out_scoring(X, encoded.y, sample_weight, held_out, self.scoring)
-        size = TrainingSize.of(encoded.target, weights, self.batch_size)
-        settings = Settings.of(self, own, size).for_target(encoded)
-        settings.loss.check_target(encoded.target)
-        fitted, rows = draft._convert(inner, rows, encoded, target_transform, settings, generator)
-        loss_weights = settings.loss.initial_weights(encoded.target, weights, inner.fitted_model)
-        draft._inside = self._what_is_inside()
-        draft._keep_model(fitted.with_loss_weights(loss_weights))
-        is_drawn = not self._gives_weights(draft, init) and inner.draws_weights
-        data = rows, encoded.target, weights
-        progress, score_graph, variables = begin(
-            settings, draft._fitted.score_graph, data, generator, is_drawn=is_drawn
+        return draft, Reading(inner, own, rows, encoded, weights, target_transform, generator)
+
+    def _begin_model(self, read, settings, weights):
+        """Keep the model at its initial weights; return X as it is trained on."""
+        settings.loss.check_target(read.encoded.target)
+        fitted, rows = self._convert(
+            read.inner, read.rows, read.encoded, read.target_transform, settings, read.generator
         )
-        draft._keep_model(draft._fitted.with_score_graph(score_graph))
-        batches = settings.batches(variables, data, generator)
-        # The rows of one call say nothing about those of a stream.
-        n_batches = None if one_epoch else batches.n_batches
-        stream = Stream.begin(settings, draft._fitted, variables, batches.batch_size, progress, n_batches)
-        unit = variables.in_units.unit
-        patience = settings.patience(self.n_iter_no_change, batches.n_batches, is_linear=score_graph.is_linear)
-        callbacks = [*callback_list(self, scoring, unit=unit, patience=patience, one_epoch=one_epoch), *theirs]
-        outcome = draft._train(stream, batches, callbacks, data, one_epoch=one_epoch)
+        loss_weights = settings.loss.initial_weights(read.encoded.target, weights, read.inner.fitted_model)
+        self._inside = self._what_is_inside()
+        self._keep_model(fitted.with_loss_weights(loss_weights))
+        return rows
+
+    def _end_fit(self, draft, outcome, data, own, *, one_epoch=False):
+        """Take over what a draft has learned, and say how its training ended."""
         self._take_over(draft)
-        if not inner.is_fitted:
-            warn_of_other_terms(self, inner.model, own)
+        if not self._fitted.inner.is_fitted:
+            warn_of_other_terms(self, self._fitted.inner.model, own)
         advance(self.random_state, self._progress.random_state)
         report(self, outcome, data, one_epoch=one_epoch)
         return self
@@ -182,7 +206,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
             # scikit-learn validates them before the first call only.
             self._validate_params()
             settings = settings.renewed(self)
-        self._check_same_model()
+        check_same_model(self, self._inside, self._what_is_inside(), self._settings.dtype)
         draft = copy.copy(self)
         rows, y = draft._validate(X, y, has_steps=self._fitted.has_steps, reset=False)
         encoded = self._fitted.target_transform.applied(draft._encode(y, classes))
@@ -235,17 +259,6 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         from skort.objective.own import own_objective
 
         return own_objective(model, is_classifier=isinstance(self, ClassifierMixin))
-
-    def _check_same_model(self):
-        """Raise an error where the parameters that say what is trained are others than in earlier calls."""
-        for name, now in self._what_is_inside().items():
-            if now != self._inside[name]:
-                raise ValueError(
-                    f"{name} was changed since the last fit, and partial_fit goes on with the model of before. Call "
-                    "fit, or set it back."
-                )
-        if self.dtype != self._settings.dtype:
-            raise ValueError(f"dtype={self.dtype!r}, but earlier calls had dtype={self._settings.dtype!r}.")
 
     def _what_is_inside(self):
         return {"estimator": snapshot(self.estimator), "trainable": snapshot(self.trainable)}
@@ -343,16 +356,23 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
 
     def _train(self, stream, batches, callbacks, data, *, one_epoch):
         """Train, and keep the weights, what a training goes on from, and the attributes that tell of it."""
-        from skort.runtime.transient import Transient
-
         view = Preview(self._fitted, self._prepared, self._with_model)
         max_iter = None if one_epoch else self.max_iter
         try:
             outcome = stream.train(batches, max_iter=max_iter, callbacks=callbacks, view=view)
         except DivergedError as error:
             raise explained(self, error, stream.progress, data) from None
-        progress = outcome.progress
-        self._keep_model(self._fitted.with_weights(outcome.weights))
+        self._keep_outcome(self._fitted, stream, outcome)
+        if one_epoch:
+            self._stream.put(stream.at(outcome.progress, batches.random_state))
+        return outcome
+
+    def _keep_outcome(self, fitted, stream, outcome):
+        """Keep a model with trained weights, what a training goes on from, and the attributes that tell of it."""
+        from skort.runtime.transient import Transient
+
+        progress, self._stream = outcome.progress, Transient()
+        self._keep_model(fitted.with_weights(outcome.weights))
         new_losses = progress.history["objective"][stream.progress.n_epochs :]
         # As in MLPClassifier: where the score of a validation set decides, no loss is the best.
         so_far = getattr(self, "best_loss_", None)
@@ -365,11 +385,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
             # A training that was resumed makes no first update.
             self.eta0_ = progress.rate_scale * rate(stream.settings.schedule, 1)
         self._progress, self._settings = progress, stream.settings
-        self._batch_size, self._n_batches = batches.batch_size, stream.problem.n_batches
-        self._stream = Transient()
-        if one_epoch:
-            self._stream.put(stream.at(progress, batches.random_state))
-        return outcome
+        self._batch_size, self._n_batches = stream.problem.batch_size, stream.problem.n_batches
 
     def _run(self, output, X):
         """Return a result of the deployable model."""
@@ -377,22 +393,3 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
             check_is_fitted(self)
         X = self._prepared(X)
         return self._fitted.run(output, X, predicting_device(self, X.shape[0]))
-
-
-def loss_before_fit(estimator):
-    """Return the loss that a fit would have, or None where its parameters are not as they must be."""
-    try:
-        own = estimator._own_objective(None if estimator.estimator is None else model_inside(estimator.estimator))
-        return chosen_loss(estimator, own, estimator._losses, estimator._default_loss)
-    except (ValueError, KeyError):  # fit raises it
-        return None
-
-
-def can_partial_fit(estimator):
-    """Raise an AttributeError where steps before the model need a fit."""
-    for name in steps_to_fit(estimator.estimator):
-        raise AttributeError(
-            f"partial_fit does not fit the step {name!r} before the model. Fit it on rows that stand for all, and "
-            "put FrozenEstimator(fitted_step) in its place."
-        )
-    return True

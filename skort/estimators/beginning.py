@@ -7,16 +7,47 @@ import numpy as np
 
 from skort.descent.optimizers import Adam
 from skort.descent.progress import Progress
-from skort.descent.standardization import largest_norm, relative_weights, smoothness
+from skort.descent.standardization import Standardization, largest_norm, relative_weights, smoothness
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.loss_unit import has_units
 from skort.estimators.settings import Settings
 from skort.estimators.variables import Variables, rescaled_state, standardization_of
 
-__all__ = ["begin", "go_on"]
+__all__ = ["begin", "chosen_standardization", "go_on"]
 
 # First learning rates: of networks, and of optimizers whose steps do not grow with the gradient.
 _NETWORK, _ADAM, _ADAM_NETWORK, _OTHER = 0.2, 0.01, 0.001, 0.01
+
+
+def chosen_standardization(
+    settings: Settings, score_graph: Any, data: tuple[Any, np.ndarray, np.ndarray | None]
+) -> Standardization | None:
+    """
+    Return the standardization that a training begins with, or None.
+
+    Parameters
+    ----------
+    settings : Settings
+    score_graph : ScoreGraph
+        The model.
+    data : tuple
+        X, the target and the sample weights, or None, of the training.
+
+    Raises
+    ------
+    ValueError
+        For `standardize=True` and a model or X that does not allow it.
+    """
+    if not settings.standardize:
+        return None
+    terms = settings.loss, settings.penalty, data, settings.batch_size
+    standardization = standardization_of(score_graph, *terms, is_classifier=settings.is_classifier)
+    if settings.standardize is True and (standardization is None or standardization.scale is None):
+        raise ValueError(
+            "standardize=True needs an X that goes straight into a trained product of the model, so that the "
+            'weights can take it back. Use standardize="auto" or False.'
+        )
+    return standardization
 
 
 def begin(
@@ -24,6 +55,7 @@ def begin(
     score_graph: Any,
     data: tuple[Any, np.ndarray, np.ndarray | None],
     random_state: np.random.RandomState,
+    standardization: Standardization | None,
     *,
     is_drawn: bool,
 ) -> tuple[Progress, Any, Variables]:
@@ -39,6 +71,8 @@ def begin(
         X, the target and the sample weights, or None, of the training.
     random_state : numpy.random.RandomState
         The training's own generator.
+    standardization : Standardization or None
+        As from `chosen_standardization`.
     is_drawn : bool
         Whether the weights of the model were drawn, for columns of mean zero and standard deviation one. Otherwise they
         are those of X and y themselves.
@@ -49,21 +83,7 @@ def begin(
     score_graph : ScoreGraph
         Its weights are those of X and y themselves.
     variables : Variables
-
-    Raises
-    ------
-    ValueError
-        For `standardize=True` and a model or X that does not allow it.
     """
-    standardization = None
-    if settings.standardize:
-        terms = settings.loss, settings.penalty, data, settings.batch_size
-        standardization = standardization_of(score_graph, *terms, is_classifier=settings.is_classifier)
-        if settings.standardize is True and (standardization is None or standardization.scale is None):
-            raise ValueError(
-                "standardize=True needs an X that goes straight into a trained product of the model, so that the "
-                'weights can take it back. Use standardize="auto" or False.'
-            )
     initial = score_graph.trained_arrays
     if standardization is not None and standardization.mean is not None and standardization.is_offset:
         from skort.graphs.standardized import centred

@@ -6,7 +6,8 @@ from scipy.special import log_expit, log_softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skort.estimators.base import BaseOrtSGD, loss_before_fit
+from skort.estimators.base import BaseOrtSGD
+from skort.estimators.before_fit import loss_before_fit
 from skort.objective.log_losses import LogLoss
 
 __all__ = ["ClassifierPredictions", "RegressorPredictions"]

@@ -19,7 +19,10 @@ __all__ = [
     "GRADIENT",
     "WEIGHTS",
     "add_loss",
+    "add_rule",
+    "add_score_gradient",
     "add_update",
+    "needed",
     "next_name",
     "shared_step_graph",
     "start_graph",
@@ -82,7 +85,7 @@ def step_graph(problem, memory):
     initializers = [i for i in model.graph.initializer if i.name not in weights]
     initializers += [numpy_helper.from_array(a, state_name(n)) for n, a in memory.items() if n not in changed]
     states = states_of(problem, memory, changed)
-    step = _needed(_step_model(fragment, problem, model, states, infos(states), initializers))
+    step = needed(_step_model(fragment, problem, model, states, infos(states), initializers))
     step.doc_string = _DOCUMENTATION
     return step
 
@@ -116,9 +119,9 @@ def shared_step_graph(problem, states, parameters, add_loss, add_update):
     _add_gradient(fragment, problem, model.graph)
     add_update(fragment)
     inputs = [*infos(states), *model.graph.input[1:], *infos(problem.loss_weights), *infos(parameters)]
-    model = _needed(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
-    needed = {name for node in model.graph.node for name in read_names(node)}
-    given = [i for i in model.graph.input if i.name in needed]
+    model = needed(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
+    read = {name for node in model.graph.node for name in read_names(node)}
+    given = [i for i in model.graph.input if i.name in read]
     del model.graph.input[:]
     model.graph.input.extend(given)
     return model
@@ -131,8 +134,13 @@ def states_of(problem, memory, changed):
 
 def add_loss(writer, problem):
     """Add the loss, and its gradient by the score."""
+    problem.objective.add_loss(writer, problem.score_graph.score_name, LOSS)
+    add_score_gradient(writer, problem)
+
+
+def add_score_gradient(writer, problem):
+    """Add the gradient of the loss by the score."""
     objective, score = problem.objective, problem.score_graph.score_name
-    objective.add_loss(writer, score, LOSS)
     if objective.loss.gradient_function(objective.n_outputs) is None:
         gradient = score_gradient(ruled_score_gradient, objective, problem.batch_size)
         by_weights = objective.weight_gradients
@@ -145,6 +153,11 @@ def add_loss(writer, problem):
 def add_update(writer, problem, rule, memory):
     """Add penalty and update; return the names of what the update changes of the memory."""
     _add_penalty(writer, problem.terms)
+    return add_rule(writer, rule, memory)
+
+
+def add_rule(writer, rule, memory):
+    """Add the update alone; return the names of what it changes of the memory."""
     names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
     results = rule.add_nodes(writer, names)
     for name in results.keys() & names.keys():
@@ -224,16 +237,16 @@ def _add_penalty(writer, terms):
     writer.node("Identity", [value], [OBJECTIVE])
 
 
-def _needed(model):
+def needed(model):
     """Return a copy with only those nodes that the outputs are computed from."""
-    needed, nodes = {output.name for output in model.graph.output}, []
+    names, nodes = {output.name for output in model.graph.output}, []
     for node in reversed(model.graph.node):
-        if not needed.isdisjoint(node.output):
-            needed.update(read_names(node))
+        if not names.isdisjoint(node.output):
+            names.update(read_names(node))
             nodes.append(node)
     copied = onnx.ModelProto()
     copied.CopyFrom(model)
     del copied.graph.node[:], copied.graph.initializer[:]
     copied.graph.node.extend(reversed(nodes))
-    copied.graph.initializer.extend(i for i in model.graph.initializer if i.name in needed)
+    copied.graph.initializer.extend(i for i in model.graph.initializer if i.name in names)
     return copied
