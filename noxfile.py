@@ -81,6 +81,14 @@ def tests_plain_runtime(session):
     session.run("python", "examples/quickstart.py")
 
 
+@nox.session(python=["3.11", "3.13"])
+def tests_torch(session):
+    """Models as layers of torch."""
+    session.install(".[test,torch]")
+    session.run("pytest", "-n", "auto", "tests/test_torch.py", "tests/test_gradients.py", "skort/torch.py")
+    session.run("pytest", "tests/test_examples.py", "-k", "torch")
+
+
 @nox.session(python="3.10")
 def tests_oldest(session):
     """Python 3.10 and the oldest version of every dependency that pyproject.toml allows."""

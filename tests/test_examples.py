@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.runtime.installed import training_api
 from skort.solvers import available_solvers
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -22,6 +23,15 @@ def test_linear_regression_reaches_the_least_squares_solution():
         np.testing.assert_allclose(model.coef_, names["reference"].coef_, atol=1e-3)
         np.testing.assert_allclose(model.intercept_, [names["reference"].intercept_], atol=1e-3)
         assert model.loss_curve_[-1] < 1e-5 * model.loss_curve_[0]
+
+
+def test_own_loop_reaches_the_least_squares_solution_on_each_solver():
+    names = runpy.run_path(str(EXAMPLES / "own_loop.py"))
+    assert list(names["losses"]) == available_solvers()
+    for losses in names["losses"].values():
+        assert losses[-1] < 1e-5 * losses[0]
+    for step in names["steps"].values():
+        np.testing.assert_allclose(step.weights()["coef"].ravel(), names["reference"].coef_, atol=0.01)
 
 
 @pytest.mark.slow
@@ -116,6 +126,18 @@ def test_train_in_javascript_reaches_the_same_weights():
         pytest.skip("needs node, and onnxruntime-web in NODE_PATH")
     names = runpy.run_path(str(EXAMPLES / "train_in_javascript.py"))
     np.testing.assert_allclose(names["outside"]["weights"], names["weights"], atol=1e-5)
+
+
+def test_on_device_learns_the_users_digits():
+    matplotlib = pytest.importorskip("matplotlib")
+    if "Module" not in training_api():
+        pytest.skip("this runtime is no build for training")
+    matplotlib.use("Agg")
+    names = runpy.run_path(str(EXAMPLES / "on_device.py"))
+    assert names["losses"][-1] < 0.1 * names["losses"][0]
+    assert names["after"] > 0.8 > names["before"] + 0.1
+    np.testing.assert_array_equal(names["labels"], names["trained"].predict(names["unseen"]))
+    np.testing.assert_allclose(names["probabilities"], names["trained"].predict_proba(names["unseen"]), atol=1e-5)
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)

@@ -18,9 +18,11 @@ from skort.descent.loop import DivergedError
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES, rate
 from skort.estimators.before_fit import check_same_model
-from skort.estimators.beginning import begin, chosen_standardization, go_on
+from skort.estimators.beginning import begin, go_on
 from skort.estimators.callback_list import callback_list
 from skort.estimators.ending import explained, report
+from skort.estimators.facts import RowFacts
+from skort.estimators.fit_batches import BatchesMixin
 from skort.estimators.fitted_attributes import FittedAttributes
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import predicting_device
@@ -33,12 +35,12 @@ from skort.estimators.preprocessing import as_rows
 from skort.estimators.preview import Preview
 from skort.estimators.random_state import advance, own_generator
 from skort.estimators.reading import Reading
+from skort.estimators.row_encoder import RowEncoder
 from skort.estimators.rows import is_plain, plain_rows
 from skort.estimators.sample_weight import validated_sample_weight
 from skort.estimators.settings import snapshot
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
 from skort.estimators.stream import Stream
-from skort.estimators.together import fitted_together
 from skort.estimators.validation_set import given_scoring, held_out_scoring, hold_out
 from skort.objective.penalties import PENALTIES
 
@@ -48,7 +50,7 @@ __all__ = ["BaseOrtSGD"]
 _ROWS = {"order": "C", "accept_sparse": "csr"}
 
 
-class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
+class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component):
     """
     Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
 
@@ -125,28 +127,24 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
 
         register(type(self))  # type: ignore[arg-type]  # classes are hashable
 
-    def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
-        if not one_epoch and all(given is None for given in (X_val, y_val, *init)):
-            made = fitted_together(self, X, y, sample_weight)
-            if made is not None:
-                return self._end_fit(made.draft, made.outcome, None, made.own)
+    def _fit_to(self, given, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
+        X, y, sample_weight = given.X, given.y, given.sample_weight
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
-        draft, read = self._read(X, y, sample_weight, classes=classes, one_epoch=one_epoch)
-        inner, weights, encoded = read.inner, read.sample_weight, read.encoded
+        draft, read = self._read(given, classes=classes, one_epoch=one_epoch)
+        weights, encoded = read.sample_weight, read.encoded
         scoring = given_scoring(X_val, y_val, self.scoring)
         if scoring is None and self.early_stopping:
             held_out, weights = hold_out(self, encoded.y, weights, read.generator)
             scoring = held_out_scoring(X, encoded.y, sample_weight, held_out, self.scoring)
         settings = read.settings(self, weights)
-        rows = draft._begin_model(read, settings, weights)
-        is_drawn = not self._gives_weights(draft, init) and inner.draws_weights
-        data = rows, encoded.target, weights
-        standardization = chosen_standardization(settings, draft._fitted.score_graph, data)
-        progress, score_graph, variables = begin(
-            settings, draft._fitted.score_graph, data, read.generator, standardization, is_drawn=is_drawn
-        )
+        data = draft._begin_model(read, settings, weights), encoded.target, weights
+        is_drawn = not self._gives_weights(draft, init) and read.inner.draws_weights
+        initial, facts = draft._fitted.score_graph, RowFacts(*data)
+        progress, score_graph, variables = begin(settings, initial, facts, read.generator, is_drawn=is_drawn)
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
-        batches = settings.batches(variables, data, read.generator)
+        settings = settings.starting_at(score_graph)
+        encoder = RowEncoder(draft, draft._fitted, settings, read.class_weight)
+        batches = given.batches(encoder, variables, data, read.generator)
         # The rows of one call say nothing about those of a stream.
         n_batches = None if one_epoch else batches.n_batches
         stream = Stream.begin(settings, draft._fitted, variables, batches.batch_size, progress, n_batches)
@@ -156,29 +154,28 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         outcome = draft._train(stream, batches, callbacks, data, one_epoch=one_epoch)
         return self._end_fit(draft, outcome, data, read.own, one_epoch=one_epoch)
 
-    def _read(self, X, y, sample_weight, *, classes=None, one_epoch=False):
-        """Return a draft, and what a fit reads of its arguments and of the model inside."""
+    def _read(self, given, *, classes=None, one_epoch=False):
+        """Return a draft, and what a fit reads of its rows and of the model inside."""
         inner = self._inner_model()
         own = self._own_objective(None if self.estimator is None else inner.model)
         check_callbacks(self.callbacks)
         draft = self._unfitted()
-        rows, y = draft._validate(X, y, has_steps=inner.has_steps)
-        inner.check_columns(X)
+        rows, y = draft._validate(given.X, given.y, has_steps=inner.has_steps)
+        inner.check_columns(given.X)
         target_transform = inner.fit_target(y)
         encoded = target_transform.applied(draft._encode(y, inner.known_classes(classes)))
         inner.check_labels(multi_label=encoded.multi_label)
-        class_weight = chosen_class_weight(self, own, one_epoch=one_epoch)
-        weights, encoded = draft._weighted(sample_weight, rows, encoded, class_weight)
+        class_weight = given.class_weight(chosen_class_weight(self, own, one_epoch=one_epoch), encoded)
+        weights, encoded = draft._weighted(given.sample_weight, rows, encoded, class_weight)
         generator = own_generator(self.random_state)
-        return draft, Reading(inner, own, rows, encoded, weights, target_transform, generator)
+        return draft, Reading(given, inner, own, rows, encoded, class_weight, weights, target_transform, generator)
 
     def _begin_model(self, read, settings, weights):
         """Keep the model at its initial weights; return X as it is trained on."""
-        settings.loss.check_target(read.encoded.target)
-        fitted, rows = self._convert(
-            read.inner, read.rows, read.encoded, read.target_transform, settings, read.generator
-        )
-        loss_weights = settings.loss.initial_weights(read.encoded.target, weights, read.inner.fitted_model)
+        inner, encoded = read.inner, read.encoded
+        settings.loss.check_target(encoded.target)
+        fitted, rows = self._convert(inner, read.rows, encoded, read.target_transform, settings, read.generator)
+        loss_weights = settings.loss.initial_weights(encoded.target, weights, inner.fitted_model)
         self._inside = self._what_is_inside()
         self._keep_model(fitted.with_loss_weights(loss_weights))
         return rows
@@ -215,6 +212,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         settings = settings.for_target(encoded)
         settings.loss.check_target(encoded.target)
         draft._keep_model(self._fitted.for_stream(settings.loss, encoded))
+        settings = settings.starting_at(draft._fitted.score_graph)
         rows = draft._fitted.preprocessing.transform(rows)
         data = rows, encoded.target, weights
         progress = go_on(settings, draft._fitted, self._progress, data)
@@ -276,10 +274,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
 
     def _take_over(self, draft):
         """Forget an earlier fit, and take what a draft has learned."""
-        for name in self._left_by_fit():
-            delattr(self, name)
-        for name in draft._left_by_fit():
-            setattr(self, name, getattr(draft, name))
+        left = set(self._left_by_fit())
+        kept = {name: value for name, value in vars(self).items() if name not in left}
+        # One assignment: a thread that predicts meanwhile sees the earlier fit or this one.
+        self.__dict__ = kept | {name: getattr(draft, name) for name in draft._left_by_fit()}
         self._register()
 
     def _validate(self, X, y, *, has_steps, reset=True):
@@ -299,10 +297,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         check_consistent_length(X, y)
         return X, y
 
-    def _prepared(self, X):
-        """Return X as the model takes it: validated, and after the steps before the model."""
-        preprocessing = self._fitted.preprocessing
-        if self._fitted.has_steps:
+    def _prepared(self, fitted, X):
+        """Return X as a model takes it: validated, and after the steps before the model."""
+        preprocessing = fitted.preprocessing
+        if fitted.has_steps:
             return preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
         rows = plain_rows(self, X, preprocessing.dtype)
         return validate_data(self, X, reset=False, dtype=preprocessing.dtype, **_ROWS) if rows is None else rows
@@ -348,15 +346,9 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         for name, value in fitted.loss_attributes().items():
             setattr(self, name, value)
 
-    def _with_model(self, fitted):
-        """Return a copy that has another model."""
-        model = copy.copy(self)
-        model._keep_model(fitted)
-        return model
-
     def _train(self, stream, batches, callbacks, data, *, one_epoch):
         """Train, and keep the weights, what a training goes on from, and the attributes that tell of it."""
-        view = Preview(self._fitted, self._prepared, self._with_model)
+        view = Preview(self._fitted, functools.partial(self._prepared, self._fitted), self._with_model)
         max_iter = None if one_epoch else self.max_iter
         try:
             outcome = stream.train(batches, max_iter=max_iter, callbacks=callbacks, view=view)
@@ -387,9 +379,13 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         self._progress, self._settings = progress, stream.settings
         self._batch_size, self._n_batches = stream.problem.batch_size, stream.problem.n_batches
 
-    def _run(self, output, X):
-        """Return a result of the deployable model."""
+    def _model(self):
+        """Return the fitted model. A prediction asks once, as another thread may fit the estimator meanwhile."""
         if not hasattr(self, "_fitted"):
             check_is_fitted(self)
-        X = self._prepared(X)
-        return self._fitted.run(output, X, predicting_device(self, X.shape[0]))
+        return self._fitted
+
+    def _run(self, fitted, output, X):
+        """Return a result of the deployable model."""
+        X = self._prepared(fitted, X)
+        return fitted.run(output, X, predicting_device(self, X.shape[0]))

@@ -83,8 +83,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         "auto": that of the model inside, in its own units: a long fit ends at scikit-learn's own optimum. Where it has
         none, `alpha` alone means "l2". The penalty is that of the weights that multiply inputs; intercepts have none,
         but for liblinear's models (`LinearSVC`, `LinearSVR`, `LogisticRegression(solver="liblinear")`). "l1" makes
-        weights exactly zero, in mini-batches too (but see `average`). An instance of `skort.objective.ElasticPenalty`
-        can give each weight its own strength; an instance has its own `alpha` and `l1_ratio`.
+        weights exactly zero, in mini-batches too (but see `average`). An instance has its own `alpha` and
+        `l1_ratio`: `skort.objective.ElasticPenalty` by weight; `skort.objective.Penalty` is one of your own.
     alpha : float or "auto", default="auto"
         Strength of the penalty, not negative. "auto": that of the model inside, for instance 1 / (C S) of a
         `LogisticRegression`, with S the sum of the sample weights of the fit, or of the first `partial_fit` (but see

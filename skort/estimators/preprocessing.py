@@ -90,13 +90,19 @@ def as_rows(X):
         return X
     if scipy.sparse.issparse(X):
         return X.tocsr()
-    rows = np.asarray(X)
+    rows = np.asarray(X, dtype=object if _begins_with_text(X) else None)
     if rows.dtype.kind == "U" and not hasattr(X, "dtype"):
         # A list of numbers and text, which numpy made text of.
         rows = np.asarray(X, dtype=object)
     if rows.ndim == 1 and rows.dtype.kind in "biuf":
         check_array(rows)
     return rows
+
+
+def _begins_with_text(X):
+    """Whether X is a list with text in its first row; numpy would make all texts as long as the longest."""
+    first = X[0] if isinstance(X, (list, tuple)) and X else None
+    return isinstance(first, str) or (isinstance(first, (list, tuple)) and any(isinstance(v, str) for v in first))
 
 
 def numbers(X, dtype):

@@ -76,6 +76,8 @@ class Settings:
     is_classifier : bool
     class_weight : ndarray of shape (n_classes,) or None, default=None
         What the rows of each class count in the column of their class, where each is trained against the rest.
+    start : dict of str to ndarray or None, default=None
+        The trained weights of the model before the training, for an own penalty that takes them.
     """
 
     given: dict[str, Any]
@@ -94,6 +96,7 @@ class Settings:
     dtype: str
     is_classifier: bool
     class_weight: np.ndarray | None = None
+    start: dict[str, np.ndarray] | None = None
 
     @classmethod
     def of(cls, estimator, own: "OwnObjective", size: TrainingSize) -> "Settings":
@@ -147,7 +150,13 @@ class Settings:
 
     def renewed(self, estimator) -> "Settings":
         """Return the settings that changed parameters make of the same model and the same size."""
-        return Settings.of(estimator, self.own, self.size)
+        return dataclasses.replace(Settings.of(estimator, self.own, self.size), start=self.start)
+
+    def starting_at(self, score_graph: "ScoreGraph") -> "Settings":
+        """Return the settings of a training that starts at a model; themselves where none of them asks for it."""
+        if self.start is not None or not getattr(self.penalty, "takes_start", False):
+            return self
+        return dataclasses.replace(self, start=score_graph.trained_arrays)
 
     def for_target(self, encoded: EncodedTarget) -> "Settings":
         """
@@ -239,13 +248,20 @@ class Settings:
         n_batches : int or None, default=None
             See `Problem`.
         """
+        from skort.graphs.training_mode import masked
         from skort.objective.nodes import Objective
         from skort.solvers.base import Problem
 
         names, n_outputs = fitted.score_graph.trained, fitted.score_graph.n_outputs
-        graph = variables.graph(fitted.score_graph)
+        graph = masked(variables.graph(fitted.score_graph), batch_size)
         objective = Objective(
-            variables.loss, variables.penalty, names.coefficients, n_outputs, graph.dtype, names.intercepts
+            variables.loss,
+            variables.penalty,
+            names.coefficients,
+            n_outputs,
+            graph.dtype,
+            names.intercepts,
+            self.start or {},
         )
         loss_weights = variables.training_weights(fitted.loss_weights)
         largest = self.update.largest_rate

@@ -60,11 +60,12 @@ class Stream:
         n_batches: int | None = None,
     ) -> "Stream":
         """Return a solver that goes on from a model and a progress; an epoch has `n_batches`, where this is known."""
-        from skort.solvers import choose, solver_class
+        from skort.solvers import choose, make_solver
 
         problem = settings.problem(fitted, variables, batch_size, progress.rate_scale, n_batches)
         name = choose(settings.solvers, problem)
-        solver = solver_class(name, settings.device)(problem)
+        # A generator of its own: the order of the rows does not depend on what is drawn from it.
+        solver = make_solver(name, problem, progress.generator)
         if progress.solver is not None:
             solver.restore(progress.solver)
         return cls(settings, variables, problem, name, solver, progress)

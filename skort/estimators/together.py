@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,14 @@ from skort.descent.loop import Outcome
 from skort.descent.side_by_side import minimise_together
 from skort.descent.standardization import Standardization
 from skort.descent.training import Stepper, Training
-from skort.estimators.beginning import begin, chosen_standardization
+from skort.estimators.beginning import begin_standardized, chosen_standardization
 from skort.estimators.callback_list import callback_list
+from skort.estimators.facts import RowFacts
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.reading import Reading
 from skort.estimators.settings import Settings, snapshot
 from skort.estimators.stream import Stream
+from skort.estimators.training_rows import RowsInMemory
 
 if TYPE_CHECKING:
     from skort.graphs.chain import Link
@@ -155,11 +157,22 @@ def fits_made_together(together: Together) -> Iterator[None]:
         _RUNNING.reset(token)
 
 
-def fitted_together(estimator: Any, X: Any, y: Any, sample_weight: Any) -> MadeFit | None:
-    """Return the fit of an estimator where it is made with others, see `Together.take`; otherwise None."""
+def fitted_together(estimator: Any, X: Any, y: Any, sample_weight: Any, options: Mapping[str, Any]) -> MadeFit | None:
+    """
+    Return the fit of an estimator where it is made with others, see `Together.take`; otherwise None.
+
+    Parameters
+    ----------
+    estimator : BaseOrtSGD
+    X, y, sample_weight : array-like
+    options : mapping
+        The other arguments of the fit. One that is given asks for a fit of its own.
+    """
     together = _RUNNING.get()
-    has_callbacks = bool(getattr(estimator, "_skl_callbacks", None))
-    return None if together is None or has_callbacks else together.take(estimator, X, y, sample_weight)
+    if together is None or getattr(estimator, "_skl_callbacks", None):
+        return None
+    given = [*options.get("init", ()), *(value for name, value in options.items() if name != "init")]
+    return together.take(estimator, X, y, sample_weight) if all(v is None or v is False for v in given) else None
 
 
 def _is_plain(estimator):
@@ -254,7 +267,7 @@ def _read(estimators, X, y, sample_weight):
     """Return what fits share, and the settings of each; None and none where they cannot be made together."""
     from skort.graphs.chain import chain_of
 
-    draft, read = estimators[0]._read(X, y, sample_weight)
+    draft, read = estimators[0]._read(RowsInMemory(X, y, sample_weight))
     settings = {}
     for place, estimator in enumerate(estimators):
         with contextlib.suppress(ValueError, TypeError):
@@ -265,7 +278,8 @@ def _read(estimators, X, y, sample_weight):
     first = next(iter(settings.values()))
     rows = draft._begin_model(read, first, read.sample_weight)
     fitted, data = draft._fitted, (rows, read.encoded.target, read.sample_weight)
-    standardization, chain = chosen_standardization(first, fitted.score_graph, data), chain_of(fitted.score_graph)
+    standardization = chosen_standardization(first, fitted.score_graph, RowFacts(*data))
+    chain = chain_of(fitted.score_graph)
     if fitted.loss_weights or chain is None or (standardization is not None and standardization.is_offset):
         return None, {}
     return _Common(draft, read, data, standardization, chain), settings
@@ -302,10 +316,10 @@ class _Common:
         for name in _OWN & vars(estimator).keys():
             setattr(draft, name, getattr(estimator, name))
         fitted = self.draft._fitted
-        progress, score_graph, variables = begin(
+        progress, score_graph, variables = begin_standardized(
             settings,
             fitted.score_graph,
-            self.data,
+            RowFacts(*self.data),
             self.read.generator,
             self.standardization,
             is_drawn=self.read.inner.draws_weights,

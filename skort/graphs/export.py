@@ -1,11 +1,13 @@
 """The deployable model: transformers, score graph and head in one ONNX file."""
 
 import copy
+from numbers import Integral
 
 import numpy as np
 import onnx
 import onnx.checker
 import onnx.compose
+import onnx.defs
 import onnx.helper
 import onnx.version_converter
 from onnx import helper, numpy_helper
@@ -185,16 +187,20 @@ def at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     ValueError
         Where the model cannot be written in that opset.
     """
+    newest = onnx.defs.onnx_opset_version()
+    if not isinstance(opset, Integral) or not _OLDEST_OPSET <= opset <= newest:
+        raise ValueError(
+            f"The model cannot be written with target_opset={opset!r}: it is an integer between {_OLDEST_OPSET} and "
+            f"{newest}, the newest one that the installed onnx knows."
+        )
     model = copy.deepcopy(model)
     (default,) = [o for o in model.opset_import if o.domain == ""]
     try:
         if opset > default.version:
             model = onnx.version_converter.convert_version(model, opset)
-        elif opset >= _OLDEST_OPSET:
+        else:
             # skort's own operators have not changed since then; the checker refuses others that have.
             default.version = opset
-        else:
-            raise ValueError(f"the oldest is {_OLDEST_OPSET}.")
         model.ir_version = max(IR_VERSION, onnx.helper.find_min_ir_version_for(model.opset_import, True))
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # the converter and the checker raise errors of many kinds

@@ -181,7 +181,8 @@ columns (scores) => (score) {{
 
 def _part(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProto:
     """Return the part of a model between two results; inputs of the model that it needs, too, stay inputs."""
-    graph, needed, nodes = model.graph, {end}, []
+    graph, needed = model.graph, {end}
+    nodes: list[onnx.NodeProto] = []
     for node in reversed(graph.node):
         if begin not in node.output and not needed.isdisjoint(node.output):
             needed.update(read_names(node))

@@ -13,14 +13,14 @@ from onnx import TensorProto, helper, numpy_helper
 from skort.exceptions import NotTrainableError
 from skort.graphs.heads import Head, find_head, rows_like, runner
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
+from skort.graphs.training_mode import in_training_mode
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype, read_names
 
-__all__ = ["onnx_score_graph"]
+__all__ = ["constants_to_initializers", "onnx_score_graph", "plain_model", "spec_of"]
 
 # Results of an ONNX model may have so many values for each row.
 MAX_VALUES = 2**27
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
-
 
 
 def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
@@ -49,12 +49,12 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     ValueError
         Where the model takes another number of features than the data have.
     """
-    model = _plain(model)
+    model = plain_model(model)
     graph = model.graph
     X = _the_input(graph, spec)
     score = _the_output(graph)
-    _constants_to_initializers(graph)
-    _without_dropout(graph)
+    constants_to_initializers(graph)
+    in_training_mode(model)
     _end_at(graph, score)
     X.CopyFrom(helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features]))
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
@@ -82,6 +82,28 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     return score_graph.training_only(score_graph.trained.coefficients + score_graph.trained.intercepts)
 
 
+def spec_of(model: onnx.ModelProto) -> ScoreSpec:
+    """
+    Return what an ONNX model says of itself: its own numbers of columns and its type of numbers.
+
+    Raises
+    ------
+    NotTrainableError
+        Where the model does not say them, and as `onnx_score_graph` does.
+    """
+    graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    initializers = {i.name for i in graph.initializer}
+    X = next((i for i in graph.input if i.name not in initializers), onnx.ValueInfoProto())
+    outputs = {output.name: output for output in graph.output}
+    widths = [_n_columns(info) for info in (X, outputs[_the_output(graph)])]
+    if X.type.tensor_type.elem_type not in _FLOATS or None in widths:
+        raise NotTrainableError(
+            "model: the ONNX model has to say the numbers of columns of one input and one output of floats; its inputs "
+            f"are {[_described(i) for i in graph.input]}, its outputs {[_described(o) for o in graph.output]}."
+        )
+    return ScoreSpec(widths[0], widths[1], helper.tensor_dtype_to_np_dtype(X.type.tensor_type.elem_type))
+
+
 def _without_idle_ends(graph):
     """
     Drop a cast of X to its own type, and a reshape of the score to its own shape, in place.
@@ -106,9 +128,15 @@ def _without_idle_ends(graph):
         graph.output[0].CopyFrom(info)
 
 
-def _plain(model):
+def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a checked copy without functions, in skort's opset and IR version."""
     opset = next((o.version for o in model.opset_import if o.domain == ""), None)
+    outside = [i.name for i in model.graph.initializer if i.data_location == TensorProto.EXTERNAL]
+    if outside:
+        raise NotTrainableError(
+            f"estimator: the values of {', '.join(outside)} are in a file beside the ONNX model. Read both with "
+            "onnx.load(path), or call onnx.external_data_helper.load_external_data_for_model(model, folder)."
+        )
     try:
         onnx.checker.check_model(model)
         plain = onnx.inliner.inline_local_functions(model)
@@ -117,6 +145,8 @@ def _plain(model):
             plain = onnx.version_converter.convert_version(plain, OPSET)
     except Exception as error:  # the checker and the converter raise errors of many kinds
         reason = str(error).strip().splitlines()[0]
+        if opset == OPSET:
+            raise NotTrainableError(f"estimator: the ONNX model is not valid: {reason}") from error
         raise NotTrainableError(
             f"estimator: the ONNX model of opset {opset} cannot be read as opset {OPSET}, which all supported runtimes "
             f"know: {reason} Export it with target_opset={OPSET}."
@@ -161,7 +191,7 @@ def _the_output(graph):
     return floats[0]
 
 
-def _constants_to_initializers(graph):
+def constants_to_initializers(graph: onnx.GraphProto) -> None:
     """Turn constants of floats into initializers, which may be weights, in place."""
     for node in [node for node in graph.node if node.op_type == "Constant"]:
         (attribute,) = node.attribute
@@ -169,13 +199,6 @@ def _constants_to_initializers(graph):
             graph.initializer.append(attribute.t)
             graph.initializer[-1].name = node.output[0]
             graph.node.remove(node)
-
-
-def _without_dropout(graph):
-    """Replace `Dropout`, which does nothing in a prediction, by `Identity`, in place."""
-    for node in graph.node:
-        if node.op_type == "Dropout":
-            node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output[:1], name=node.name))
 
 
 def _end_at(graph, output):

@@ -113,9 +113,17 @@ class BoundTrainingAgent:
 
     def run(self) -> float:
         """Run forward and backward; return the yielded scalar."""
-        state, yielded = self._state(), self._vector()
-        self._agent.run_forward(self._inputs, yielded, state, None)
-        # Read before the backward run, which may reuse its memory.
-        value = float(yielded[0].numpy())
-        self._agent.run_backward(self._returned, self._outputs, state)
+        value = self.forward()
+        self.backward()
         return value
+
+    def forward(self) -> float:
+        """Run forward, and keep what the backward run needs; return the yielded scalar."""
+        self._running, yielded = self._state(), self._vector()
+        self._agent.run_forward(self._inputs, yielded, self._running, None)
+        # Read before the backward run, which may reuse its memory.
+        return float(yielded[0].numpy())
+
+    def backward(self) -> None:
+        """Write the outputs of the last forward run; once for each of them."""
+        self._agent.run_backward(self._returned, self._outputs, self._running)

@@ -19,6 +19,7 @@ from skort.runtime.training_agent import BoundTrainingAgent, agent_session, grad
 from skort.solvers.base import BaseSolver, Problem, is_small
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.loss_gradient import derived_score_gradient, score_gradient
+from skort.solvers.penalty_gradient import add_custom_gradients
 
 __all__ = ["AgentSolver"]
 
@@ -83,8 +84,25 @@ class AgentSolver(BaseSolver):
     def step(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
         objective = self._agent.run()
-        self._rule.update(self._flat, self._gradient, eta, self._memory, self._scratch)
+        self.update(eta)
         self._add(share, objective, self._loss())
+
+    def forward(self) -> float:
+        """Return the objective of the batch, and keep what `backward` needs."""
+        return self._agent.forward()
+
+    def backward(self) -> dict[str, np.ndarray]:
+        """
+        Return the gradient of the objective without its l1 term by each weight, after `forward`.
+
+        The arrays are those that `update` reads and the next call overwrites.
+        """
+        self._agent.backward()
+        return views(self._gradient, self._initial)
+
+    def update(self, eta: float) -> None:
+        """Change the weights by the last gradient with learning rate `eta`."""
+        self._rule.update(self._flat, self._gradient, eta, self._memory, self._scratch)
 
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
@@ -189,8 +207,13 @@ def _score_gradient(writer, problem):
 
 
 def _penalty_gradient(writer, problem):
-    for name in _smooth(problem.objective):
-        problem.objective.add_weight_gradient(writer, name, _data_gradient_of(name), _gradient_of(name))
+    objective, weights = problem.objective, problem.weights
+    added = {name: [_data_gradient_of(name)] for name in _smooth(objective)}
+    for gradients in (objective.add_l2_gradients(writer), add_custom_gradients(writer, objective, weights)):
+        for name, gradient in gradients.items():
+            added[name].append(gradient)
+    for name, gradients in added.items():
+        writer.node("Sum", gradients, [_gradient_of(name)])
 
 
 #: What is written into the gradient graph of the score: each adds its nodes.
@@ -198,5 +221,5 @@ _PARTS = (_value, _score_gradient, _penalty_gradient)
 
 
 def _smooth(objective):
-    """Return the names of the weights that have an l2 term."""
-    return [name for name, strength in objective.strengths.items() if np.any(strength.l2)]
+    """Return the names of the weights whose penalty is part of their gradient."""
+    return [*objective.with_term("l2"), *objective.custom_terms]

@@ -13,12 +13,14 @@ from skort.descent.transforms.accumulated_l1 import with_owed
 from skort.descent.transforms.base import Rule
 from skort.descent.update import MANY_ROWS, Terms, Update
 from skort.graphs.differentiable import Gradient
+from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initial import check_differentiable
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import Objective
 from skort.runtime.device import CPU, Device
 from skort.solvers.flat_weights import strengths_vector, views
 from skort.solvers.loss_gradient import check_loss
+from skort.solvers.penalty_gradient import check_custom_penalty
 
 __all__ = ["BaseSolver", "Problem", "Solver", "is_small"]
 
@@ -152,10 +154,16 @@ class BaseSolver(abc.ABC):
 
     @classmethod
     def check_model(cls, problem: Problem) -> None:
-        """Raise an error where the model, or a loss that brings no gradient, is not differentiated."""
+        """Raise an error where the model, or a loss or penalty that brings no gradient, is not differentiated."""
         check_differentiable(problem.score_graph, cls.name, cls.gradient)
         if problem.objective.loss.gradient_function(problem.objective.n_outputs) is None:
             check_loss(problem.objective, problem.batch_size, cls.gradient)
+        cls._check_penalty(problem)
+
+    @classmethod
+    def _check_penalty(cls, problem):
+        """Raise an error for an own penalty that has no gradient: skort derives it where the user gives none."""
+        check_custom_penalty(problem.objective, problem.weights, rule_gradient)
 
     def _add(self, share: float, objective: float, loss: float) -> None:
         """Add up what a step gave."""

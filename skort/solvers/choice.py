@@ -1,6 +1,8 @@
 """Which solver trains: the one that was asked for, or the fastest that can."""
 
 import contextlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,12 +12,13 @@ from skort.program import with_parameters
 from skort.runtime.device import CPU, Device
 from skort.runtime.kept import Kept
 from skort.solvers.agent import AgentSolver
-from skort.solvers.base import BaseSolver, Problem
+from skort.solvers.base import BaseSolver, Problem, Solver
+from skort.solvers.dropout import DropoutSolver
 from skort.solvers.graph.device_solver import DeviceGraphSolver
 from skort.solvers.graph.solver import GraphSolver
 from skort.solvers.session import SessionSolver
 
-__all__ = ["SOLVERS", "choose", "solver_class", "usable"]
+__all__ = ["SOLVERS", "choose", "make_solver", "solver_class", "usable"]
 
 #: The values of the estimators' parameter `solver`, beside "auto": the fastest first, by `python -m benchmarks`.
 SOLVERS: dict[str, type[BaseSolver]] = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
@@ -63,6 +66,23 @@ def solver_class(name: str, device: Device) -> type[BaseSolver]:
     return DeviceGraphSolver if device.is_remote else SOLVERS[name]
 
 
+def make_solver(name: str, problem: Problem, random_state: Callable[[], np.random.RandomState]) -> Solver:
+    """
+    Return a solver of a problem by its name.
+
+    Parameters
+    ----------
+    name : {"graph", "session", "agent"}
+    problem : Problem
+    random_state : callable
+        Returns a generator, which is asked for the seed of masks where the problem has a Dropout.
+    """
+    solver: Any = solver_class(name, problem.device)(problem)
+    if problem.score_graph.dropout:
+        solver = DropoutSolver(solver, problem, int(random_state().randint(2**32, dtype=np.uint32)))
+    return solver
+
+
 def _check_device(solver, device):
     if device.is_remote and solver != "graph":
         raise ValueError(
@@ -106,5 +126,5 @@ def _check_model(name, problem):
     source, *others = objective.loss_key
     text = with_parameters(source)[0] if isinstance(source, str) else source
     has_gradient = objective.loss.gradient_function(objective.n_outputs) is not None
-    key = name, problem.structure, text, *others, has_gradient
+    key = name, problem.structure, text, *others, has_gradient, objective.custom_key
     _CHECKED.get(key, lambda: SOLVERS[name].check_model(problem))

@@ -28,6 +28,7 @@ from skort.runtime.training_session import (
 from skort.solvers.base import BaseSolver, Problem, is_small
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.loss_gradient import check_loss
+from skort.solvers.penalty_gradient import check_custom_penalty
 
 __all__ = ["SessionSolver"]
 
@@ -121,6 +122,11 @@ class SessionSolver(BaseSolver):
         """Raise an error where the model or the loss, which it differentiates itself, is not differentiated."""
         super().check_model(problem)
         check_loss(problem.objective, problem.batch_size, cls.gradient)
+
+    @classmethod
+    def _check_penalty(cls, problem):
+        """Raise an error for an own penalty that ONNX Runtime does not differentiate."""
+        check_custom_penalty(problem.objective, problem.weights, cls.gradient, derives_all=True)
 
     def __init__(self, problem: Problem):
         super().__init__(problem)

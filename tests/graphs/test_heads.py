@@ -72,7 +72,9 @@ def test_probabilities_stay_those_of_the_model(nodes, weights, n_columns, others
 
 
 @pytest.mark.parametrize(
-    "nodes", ["c = MatMul (X, V) s = Sigmoid (c) p = Mul (a, s)", "s = Sigmoid (a) p = Mul (a, s)"], ids=["gate", "swish"]
+    "nodes",
+    ["c = MatMul (X, V) s = Sigmoid (c) p = Mul (a, s)", "s = Sigmoid (a) p = Mul (a, s)"],
+    ids=["gate", "swish"],
 )
 def test_a_sigmoid_inside_a_score_is_no_head(nodes, run_onnx):
     model = classifier(nodes, ONE_COLUMN, 1)

@@ -1,18 +1,18 @@
 """The whole step as one ONNX graph of standard operators: forward, loss, backward, penalty, clipping, update."""
 
 import numpy as np
-import onnx
 from onnx import helper, numpy_helper
 
 from skort.graphs.gradient.applied import int64s
+from skort.graphs.gradient.forward_backward import add_model, needed
 from skort.graphs.gradient.reverse import add_gradients
-from skort.graphs.score_graph import set_batch_size
 from skort.graphs.standardized import INVERSE_SCALE, MEAN
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import l1_text, l2_vector_text
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined, read_names
 from skort.solvers.flat_weights import flat
 from skort.solvers.loss_gradient import ruled_score_gradient, score_gradient
+from skort.solvers.penalty_gradient import add_custom_gradients, custom_gradient_name
 
 __all__ = [
     "ETA",
@@ -22,7 +22,6 @@ __all__ = [
     "add_rule",
     "add_score_gradient",
     "add_update",
-    "needed",
     "next_name",
     "shared_step_graph",
     "start_graph",
@@ -111,10 +110,8 @@ def shared_step_graph(problem, states, parameters, add_loss, add_update):
         As from `step_graph`, but that frozen weights and `parameters` are inputs, as are the parts of the vector of
         weights, by their names. It has only the inputs that it needs.
     """
-    fragment, model = Fragment(problem.objective.dtype), onnx.ModelProto()
-    model.CopyFrom(problem.score_graph.structure)
-    set_batch_size(model, problem.batch_size)
-    fragment.nodes.extend(model.graph.node)
+    fragment = Fragment(problem.objective.dtype)
+    model = add_model(fragment, problem.score_graph, problem.batch_size)
     add_loss(fragment)
     _add_gradient(fragment, problem, model.graph)
     add_update(fragment)
@@ -133,9 +130,10 @@ def states_of(problem, memory, changed):
 
 
 def add_loss(writer, problem):
-    """Add the loss, and its gradient by the score."""
+    """Add the loss, its gradient by the score, and those of an own penalty by the weights."""
     problem.objective.add_loss(writer, problem.score_graph.score_name, LOSS)
     add_score_gradient(writer, problem)
+    add_custom_gradients(writer, problem.objective, problem.weights)
 
 
 def add_score_gradient(writer, problem):
@@ -152,7 +150,7 @@ def add_score_gradient(writer, problem):
 
 def add_update(writer, problem, rule, memory):
     """Add penalty and update; return the names of what the update changes of the memory."""
-    _add_penalty(writer, problem.terms)
+    _add_penalty(writer, problem.objective.add_custom_value(writer, LOSS), problem.terms)
     return add_rule(writer, rule, memory)
 
 
@@ -177,9 +175,13 @@ def _step_model(fragment, problem, model, states, inputs, initializers):
 
 
 def _add_gradient(fragment, problem, graph):
-    """Add the gradient of the loss by all weights, as one vector, from that by the score."""
+    """Add the gradient of the loss, and of an own penalty, by all weights, as one vector, from that by the score."""
     gradients = add_gradients(fragment, graph, SCORE_GRADIENT, problem.score_graph.trainable)
     gradients |= problem.objective.weight_gradients
+    for name in problem.objective.custom_terms:
+        total = f"skort_{name}_gradient"
+        fragment.node("Add", [gradients[name], custom_gradient_name(name)], [total])
+        gradients[name] = total
     result = GRADIENT if problem.terms.l2 is None else _LOSS_GRADIENT
     fragment.call(_packed(problem.weights), [gradients[name] for name in problem.weights], [result])
 
@@ -220,9 +222,9 @@ packed ({", ".join(f"gradient{i}" for i in range(len(weights)))}) => (gradient) 
 }}"""
 
 
-def _add_penalty(writer, terms):
-    """Add the objective, and its gradient from that of the loss, but for that of the l1 term."""
-    value, l1, l2 = LOSS, terms.l1, terms.l2
+def _add_penalty(writer, value, terms):
+    """Add the objective to the scalar `value`, and its gradient from that of `value`, but for that of the l1 term."""
+    l1, l2 = terms.l1, terms.l2
     if l1 is not None:
         writer.constant("skort_l1", l1)
         writer.call(l1_text(by_element=True), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])
@@ -235,18 +237,3 @@ def _add_penalty(writer, terms):
         writer.node("Add", [_LOSS_GRADIENT, "skort_l2_gradient"], [GRADIENT])
         value = "skort_l2_objective"
     writer.node("Identity", [value], [OBJECTIVE])
-
-
-def needed(model):
-    """Return a copy with only those nodes that the outputs are computed from."""
-    names, nodes = {output.name for output in model.graph.output}, []
-    for node in reversed(model.graph.node):
-        if not names.isdisjoint(node.output):
-            names.update(read_names(node))
-            nodes.append(node)
-    copied = onnx.ModelProto()
-    copied.CopyFrom(model)
-    del copied.graph.node[:], copied.graph.initializer[:]
-    copied.graph.node.extend(reversed(nodes))
-    copied.graph.initializer.extend(i for i in model.graph.initializer if i.name in names)
-    return copied

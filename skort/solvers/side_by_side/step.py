@@ -11,6 +11,8 @@ from onnx import helper
 from skort.descent.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.graphs.chain import Link
 from skort.graphs.gradient.applied import int64s
+from skort.graphs.gradient.forward_backward import needed
+from skort.graphs.gradient.packing import GRADIENT
 from skort.graphs.gradient.reverse import add_gradients
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
@@ -20,11 +22,9 @@ from skort.runtime.step_session import compiled
 from skort.solvers.base import Problem, is_small
 from skort.solvers.graph.step import (
     ETA,
-    GRADIENT,
     WEIGHTS,
     add_rule,
     add_score_gradient,
-    needed,
     next_name,
     state_name,
 )
@@ -110,8 +110,8 @@ def lane_terms(problem: Problem, chain: tuple[Link, ...]) -> LaneTerms | None:
     """
     Return what of a training goes into a step of several; None where it cannot be part of one.
 
-    It can be where the model is small, the loss has no weights of its own, and the update is an optimizer of
-    `skort.optimizers`, without clipping, weight decay or averaging.
+    It can be where the model is small, the loss has no weights of its own, the penalty is one of strengths, and the
+    update is an optimizer of `skort.optimizers`, without clipping, weight decay or averaging.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def lane_terms(problem: Problem, chain: tuple[Link, ...]) -> LaneTerms | None:
     update = problem.update
     is_plain = update.max_grad_norm is None and not update.average and update.weight_decay == 0
     is_known = type(update.optimizer) in (SGD, Momentum, Nesterov, Adam)
-    if problem.loss_weights or not (is_plain and is_known and is_small(problem)):
+    if problem.loss_weights or problem.objective.custom_terms or not (is_plain and is_known and is_small(problem)):
         return None
     loss, rule_program = (Program(problem.objective.dtype, problem.batch_size, name) for name in ("loss", "update"))
     _add_loss(loss, problem)
