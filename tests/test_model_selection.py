@@ -122,9 +122,10 @@ def test_automatic_rates_and_strong_penalties(data):
     assert_same(*both(regressor(penalty="l2", eta0=0.05, max_iter=20), grid, *data), 12)
     # With a rate from the data they begin again at a lower one, each by itself.
     assert_same(*both(regressor(penalty="l2", eta0="auto", max_iter=20), grid, *data), 6)
+    rows, _ = next(KFold(3, shuffle=True, random_state=1).split(data[0]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        strong = regressor(penalty="l2", eta0="auto", max_iter=20, alpha=100.0).fit(*data)
+        strong = regressor(penalty="l2", eta0="auto", max_iter=20, alpha=100.0).fit(data[0][rows], data[1][rows])
     assert strong.history_["restarts"][-1] > 0
 
 

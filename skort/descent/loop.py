@@ -145,7 +145,7 @@ def write_epoch(training: Training, seconds: Callable[[], float]) -> None:
     first = next(iter(training.history.get("objective", ())), objective)
     if objective > _FAR * max(abs(first), 1.0):
         raise _diverged(f"loss grew from {first:.3g} to {objective:.3g}", training)
-    if not all(np.isfinite(w).all() for w in training.solver.weights().values()):
+    if not training.solver.is_finite():
         raise _diverged("weights became infinite or NaN", training)
     gradient_norm = training.solver.gradient_norm()
     training.history.next_epoch(

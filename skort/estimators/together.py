@@ -382,7 +382,11 @@ def _trained(group, common):
     first = fits[0].stream
     if choose(first.settings.solvers, first.problem) != "graph":
         return {}
-    solver, batches = SideBySide([fit.terms for fit in fits]), common.batches(fits[0])
+    batches = common.batches(fits[0])
+    if batches.are_sparse:
+        # A fit alone multiplies such rows as they are.
+        return {}
+    solver = SideBySide([fit.terms for fit in fits])
     trainings = [fit.training(lane, batches) for fit, lane in zip(fits, solver.lanes, strict=True)]
     made = {}
     for (place, fit), outcome in zip(group.items(), minimise_together(trainings, solver, batches), strict=True):

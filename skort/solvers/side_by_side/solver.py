@@ -157,6 +157,10 @@ class Lane:
         """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
         return norm(self._solver.gradient(self._number))
 
+    def is_finite(self) -> bool:
+        """Return whether all trained weights are finite numbers."""
+        return bool(np.isfinite(self._solver.row(WEIGHTS, self._number)).all())
+
     def weights(self) -> dict[str, np.ndarray]:
         """Return a copy of the trained weights, by name."""
         return views(self._solver.row(WEIGHTS, self._number), self._terms.problem.weights)
