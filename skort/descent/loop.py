@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,18 +120,20 @@ def _make_epoch(training, hooks, on_batch_end):
     # A diverging training overflows: the error below reports it, numpy's warnings need not.
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         _make_steps(training, hooks, on_batch_end)
-        write_epoch(training, lambda: time.perf_counter() - begin)
+        write_epoch(training, begin)
 
 
-def write_epoch(training: Training, seconds: Callable[[], float]) -> None:
+def write_epoch(training: Training, begin: float, part: float = 1.0) -> None:
     """
     Add the row of an epoch, whose updates are made, to the history.
 
     Parameters
     ----------
     training : Training
-    seconds : callable
-        What the epoch took so far.
+    begin : float
+        When the epoch began, by `time.perf_counter`.
+    part : float, default=1.0
+        The part of the time since then that is that of this training.
 
     Raises
     ------
@@ -153,7 +154,7 @@ def write_epoch(training: Training, seconds: Callable[[], float]) -> None:
         objective=objective,
         eta=training.eta,
         gradient_norm=gradient_norm,
-        seconds=seconds(),
+        seconds=part * (time.perf_counter() - begin),
         **({"restarts": training.n_restarts} if training.n_restarts else {}),
     )
 

@@ -61,15 +61,14 @@ def minimise_together(trainings: list[Training], solver: JointStepper, batches: 
         begin, left = time.perf_counter(), []
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             _make_steps({number: trainings[number] for number in active}, solver, batches)
-            seconds = (time.perf_counter() - begin) / len(active)
             for number in active:
                 training = trainings[number]
                 try:
-                    write_epoch(training, lambda seconds=seconds: seconds)
+                    write_epoch(training, begin, 1 / len(active))
                 except DivergedError:
                     continue
                 hooks[number].call(on_epoch_end[number])
-                if training.n_epochs < training.max_iter and not training.stopped:
+                if training.n_epochs < (training.max_iter or 1) and not training.stopped:
                     left.append(number)
                 else:
                     outcomes[number] = _outcome(training, solver.alone, number)

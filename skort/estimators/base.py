@@ -140,7 +140,7 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
             held_out, weights = hold_out(self, encoded.y, weights, read.generator)
             scoring = held_out_scoring(X, encoded.y, sample_weight, held_out, self.scoring)
         settings = read.settings(self, weights)
-        data = draft._begin_model(read, settings, weights), encoded.target, weights
+        data = draft._start_model(read, settings, weights), encoded.target, weights
         is_drawn = not self._gives_weights(draft, init) and read.inner.draws_weights
         initial, facts = draft._fitted.score_graph, RowFacts(*data)
         progress, score_graph, variables = begin(settings, initial, facts, read.generator, is_drawn=is_drawn)
@@ -174,7 +174,7 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
         generator = own_generator(self.random_state)
         return draft, Reading(given, inner, own, rows, encoded, class_weight, weights, target_transform, generator)
 
-    def _begin_model(self, read, settings, weights):
+    def _start_model(self, read, settings, weights):
         """Keep the model at its initial weights; return X as it is trained on."""
         inner, encoded = read.inner, read.encoded
         settings.loss.check_target(encoded.target)

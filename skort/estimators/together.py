@@ -105,7 +105,7 @@ class Together:
             if _is_plain(estimator):
                 self._add(estimator)
         # For the data of a fit and the number of a group: the fits that were made and not yet asked for.
-        self._made: dict[tuple[Any, int], dict[int, MadeFit]] = {}
+        self._made: dict[Any, dict[int, MadeFit]] = {}
 
     @property
     def n_groups(self) -> int:
@@ -256,7 +256,7 @@ def _made_fits(estimators, X, y, sample_weight):
     for place, fit in begun.items():
         if fit is not None:
             groups.setdefault(fit.key, {})[place] = fit
-    fits = {}
+    fits: dict[int, MadeFit] = {}
     for group in groups.values():
         if len(group) > 1:
             fits |= _trained(group, common)
@@ -276,7 +276,7 @@ def _read(estimators, X, y, sample_weight):
     if len(settings) < 2:
         return None, {}
     first = next(iter(settings.values()))
-    rows = draft._begin_model(read, first, read.sample_weight)
+    rows = draft._start_model(read, first, read.sample_weight)
     fitted, data = draft._fitted, (rows, read.encoded.target, read.sample_weight)
     standardization = chosen_standardization(first, fitted.score_graph, RowFacts(*data))
     chain = chain_of(fitted.score_graph)

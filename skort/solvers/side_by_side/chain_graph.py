@@ -29,7 +29,7 @@ def parts_of(chain: tuple[Link, ...], arrays: Mapping[str, np.ndarray]) -> list[
         For each layer the coefficients, with a row for each output, and the intercepts, as a column; for the first
         layer both are one matrix.
     """
-    parts = []
+    parts: list[np.ndarray] = []
     for k, link in enumerate(chain):
         coefficient = arrays[link.coefficient].T
         intercept = [] if link.intercept is None else [arrays[link.intercept].reshape(-1, 1)]

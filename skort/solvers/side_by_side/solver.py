@@ -1,5 +1,7 @@
 """Several trainings of one structure that make their steps together."""
 
+from typing import Any
+
 import numpy as np
 
 from skort.descent.batches import HostBatch
@@ -34,7 +36,7 @@ class SideBySide:
         problem = terms[0].problem
         graph, dtype = problem.score_graph, problem.objective.dtype
         n_columns = graph.n_features + terms[0].n_ones
-        self.batch = HostBatch.empty(problem.batch_size, n_columns, graph.n_outputs, dtype)
+        self.batch: Any = HostBatch.empty(problem.batch_size, n_columns, graph.n_outputs, dtype)
         self._terms, self._input_name = terms, graph.input_name
         self._open(list(range(len(terms))))
         self.lanes = [Lane(self, number, term) for number, term in enumerate(terms)]
@@ -134,11 +136,7 @@ class Lane:
 
     def __init__(self, solver: SideBySide, number: int, terms: LaneTerms):
         self._solver, self._number, self._terms = solver, number, terms
-
-    @property
-    def batch(self) -> HostBatch:
-        """The rows of the next step."""
-        return self._solver.batch
+        self.batch: Any = solver.batch
 
     def step(self, eta: float, share: float) -> None:
         """Make one update on the batch; the other trainings get theirs, too."""
