@@ -54,6 +54,7 @@ WITH_ONNX = {
     "TfidfVectorizer": (TfidfVectorizer(sublinear_tf=True, **FEW), TEXTS),
     "stop words and n-grams": (TfidfVectorizer(stop_words="english", ngram_range=(1, 2), **FEW), TEXTS),
     "characters": (TfidfVectorizer(analyzer="char", ngram_range=(1, 3), **FEW), TEXTS),
+    "characters of words": (TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), **FEW), TEXTS),
     "TfidfTransformer": (make_pipeline(CountVectorizer(**FEW), TfidfTransformer()), TEXTS),
     "SelectKBest": (make_pipeline(TfidfVectorizer(), SelectKBest(chi2, k=200)), TEXTS),
     "TruncatedSVD": (make_pipeline(TfidfVectorizer(**FEW), TruncatedSVD(20, random_state=0)), TEXTS),
