@@ -202,6 +202,18 @@ def test_early_stopping_and_more_rows():
     np.testing.assert_array_equal(stream.coef_, whole.coef_)
 
 
+def test_the_idf_can_be_trained():
+    pipeline = make_pipeline(CountVectorizer(**FEW), TfidfTransformer(), LogisticRegression())
+    options, names = {**OPTIONS, "eta0": 1.0}, ["coef", "intercept"]
+    fixed = OrtSGDClassifier(pipeline, trainable=names, **options).fit(TEXTS, LABELS)
+    model = OrtSGDClassifier(pipeline, trainable=[*names, "tfidftransformer/scale"], **options).fit(TEXTS, LABELS)
+    idf = clone(pipeline[:-1]).fit(TEXTS)[-1].idf_
+    np.testing.assert_allclose(fixed.weights_["tfidftransformer/scale"], idf, rtol=1e-6)
+    assert np.abs(model.weights_["tfidftransformer/scale"] - idf).max() > 1e-3
+    assert model.loss_curve_[-1] < model.loss_curve_[0]
+    np.testing.assert_allclose(served(model.onnx_, TEXTS)[1], model.predict_proba(TEXTS), atol=1e-5)
+
+
 def test_the_file_of_many_words_is_small():
     words = [f"word{i}" for i in range(2**14)]
     model = classifier(TfidfVectorizer(vocabulary=words), max_iter=1).fit([*TEXTS[:8], " ".join(words)], [0, 1, 0] * 3)
