@@ -103,7 +103,7 @@ class DaskFit(BaseOrtSGD):
 
     def prepared_part(self, X: Any) -> Any:
         """Return the X of a partition as the model takes it."""
-        return self._prepared(X)
+        return self._prepared(self._fitted, X)
 
     def view(self) -> Preview:
         """Return what shows this estimator with other weights."""

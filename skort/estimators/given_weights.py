@@ -49,14 +49,14 @@ def checked_weights(fitted: FittedModel, weights: Mapping[str, ArrayLike]) -> di
     ----------
     fitted : FittedModel
     weights : dict of str to array-like
-        By the names of the weights of the score graph.
+        By the names of the weights of the score graph, and of those of the loss.
 
     Raises
     ------
     ValueError
         For another name or shape, and for numbers that are not finite in the dtype.
     """
-    known, dtype, checked = fitted.score_graph.arrays, fitted.score_graph.dtype, {}
+    known, dtype, checked = fitted.score_graph.arrays | fitted.loss_weights, fitted.score_graph.dtype, {}
     for name, values in weights.items():
         if name not in known:
             raise ValueError(f"weights names {name!r}, but the weights of the model are {', '.join(known)}.")

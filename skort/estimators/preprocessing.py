@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 
 from skort.exceptions import NotExportableError
+from skort.graph_bytes import GraphBytes
 
 if TYPE_CHECKING:
     import onnx
@@ -19,7 +20,7 @@ __all__ = ["Preprocessing", "as_rows", "numbers"]
 
 
 @dataclass(frozen=True)
-class Preprocessing:
+class Preprocessing(GraphBytes):
     """
     The fitted steps before what is trained: scikit-learn transforms X, and deployed models hold the same as ONNX.
 
@@ -33,6 +34,8 @@ class Preprocessing:
     obstacle : str or None, default=None
         Why there is no ONNX of the steps: the message of the error that an export raises.
     """
+
+    _graphs = ("graph",)
 
     transformers: Pipeline | None
     graph: "onnx.ModelProto | None"
