@@ -48,8 +48,10 @@ class FittedAttributes:
     _settings: Settings
     _batch_size: int
     _n_batches: int | None
+    _is_sparse: bool
     _stream: Transient
     _keep_model: Callable[[FittedModel], None]
+    _take_over: Callable[["FittedAttributes"], None]
     solver_: str
     coef_: "np.ndarray | scipy.sparse.csr_matrix"
 
@@ -176,10 +178,11 @@ class FittedAttributes:
         array([11.])
         """
         check_is_fitted(self)
-        fitted = self._fitted.with_weights(checked_weights(self._fitted, weights))
-        self._keep_model(fitted)
-        self._progress = dataclasses.replace(self._progress, solver=None, best=None)
-        self._stream = Transient()
+        draft = copy.copy(self)
+        draft._keep_model(self._fitted.with_weights(checked_weights(self._fitted, weights)))
+        draft._progress = dataclasses.replace(self._progress, solver=None, best=None)
+        draft._stream = Transient()
+        self._take_over(draft)
         return self
 
     def to_onnx(self, target_opset: int | None = None, *, original: bool = False) -> "onnx.ModelProto":
@@ -302,10 +305,11 @@ class FittedAttributes:
             the objective and its gradient, and the weights and the memory for the next step, under the same names and
             "_next". "start" gives the fitted weights and an empty memory for the first step. Solver "agent":
             "gradient", forward and backward of one batch, with the trained weights as inputs and their gradients as
-            outputs. Solver "session": "objective", as given to TrainingSession, and "training", as it was run, with
-            the trained weights as initializers. Solver "module": "training" and "optimizer". The weights, targets and
-            objectives of all of them are those of the training: with `standardization_` s, `coef_` is s.target_scale /
-            s.scale times those of a linear model.
+            outputs; after a fit of sparse rows both have "gradient" alone, from the product of the rows and the first
+            coefficients on. Solver "session": "objective", as given to TrainingSession, and "training", as it was run,
+            with the trained weights as initializers. Solver "module": "training" and "optimizer". The weights, targets
+            and objectives of all of them are those of the training: with `standardization_` s, `coef_` is
+            s.target_scale / s.scale times those of a linear model.
             With `standardize=False` they are those of X and y.
 
         Raises
@@ -316,7 +320,9 @@ class FittedAttributes:
         from skort.runtime.device import CPU
         from skort.solvers import solver_class
 
-        return solver_class(self.solver_, CPU)(fitted_problem(self)[1]).training_graphs()
+        check_is_fitted(self)
+        _, problem = fitted_problem(self, is_sparse=self._is_sparse)
+        return solver_class(self.solver_, CPU, is_sparse=self._is_sparse)(problem).training_graphs()
 
     def save_training_graphs(self, folder: str | os.PathLike) -> list[pathlib.Path]:
         """

@@ -6,6 +6,7 @@ from scipy.special import log_expit, log_softmax
 from sklearn.utils.metaestimators import available_if
 
 from skort.estimators.base import BaseOrtSGD, loss_before_fit
+from skort.estimators.named_outputs import NamedOutputs
 from skort.objective.log_losses import LogLoss
 
 __all__ = ["ClassifierPredictions", "RegressorPredictions", "gives_probabilities"]
@@ -22,7 +23,9 @@ def gives_probabilities(classifier):
 class RegressorPredictions(BaseOrtSGD):
     """The predicting method of `OrtSGDRegressor`."""
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
+    _outputs: NamedOutputs | None
+
+    def predict(self, X: ArrayLike) -> np.ndarray | dict[str, np.ndarray]:
         """
         Predict targets.
 
@@ -32,14 +35,16 @@ class RegressorPredictions(BaseOrtSGD):
 
         Returns
         -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            In float64, in the shape of the y of `fit`.
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs), or dict of str to such arrays
+            In float64, in the shape of the y of `fit`; a dict by the names of outputs, where that was one.
         """
         from skort.graphs.export import PREDICTION
 
         fitted = self._model()
         trained = self._run(fitted, PREDICTION, X).astype(np.float64)
         prediction = fitted.target_transform.inverse(trained)
+        if self._outputs is not None and self._outputs.by_name:
+            return self._outputs.split(prediction)
         return prediction.ravel() if fitted.single_output else prediction
 
 

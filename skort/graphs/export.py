@@ -1,6 +1,7 @@
 """The deployable model: transformers, score graph and head in one ONNX file."""
 
 import copy
+from collections.abc import Mapping
 from numbers import Integral
 
 import numpy as np
@@ -70,9 +71,10 @@ def regressor_model(
     transformers: onnx.ModelProto | None = None,
     inverse_link: str | onnx.FunctionProto | None = None,
     inverse_target: str | None = None,
+    outputs: Mapping[str, int] | None = None,
 ) -> onnx.ModelProto:
     """
-    Return the model X -> `PREDICTION`, of shape (any, n_outputs).
+    Return the model X -> `PREDICTION`, of shape (any, n_outputs), or its columns as several outputs.
 
     Parameters
     ----------
@@ -84,6 +86,9 @@ def regressor_model(
     inverse_target : str, default=None
         The function `(transformed) => (target)` of `skort.graphs.target_inverse`, after the inverse link. None: y was
         trained as it is.
+    outputs : dict of str to int, default=None
+        Names of the outputs, of shape (any, columns) -> their numbers of columns. None or empty: one output,
+        `PREDICTION`; otherwise that is a result inside the model.
     """
     model = _raw_score(score_graph, transformers)
     head = Fragment(score_graph.dtype)
@@ -93,8 +98,14 @@ def regressor_model(
         head.call(inverse_link or _IDENTITY, [score_graph.score_name], [_TRANSFORMED])
         head.call(inverse_target, [_TRANSFORMED], [PREDICTION])
     model.graph.node.extend(head.nodes)
-    info = helper.make_tensor_value_info(PREDICTION, onnx_dtype(score_graph.dtype), [None, score_graph.n_outputs])
-    return _finished(inlined(model, head), [info])
+    widths = outputs or {PREDICTION: score_graph.n_outputs}
+    if outputs:
+        sizes = numpy_helper.from_array(np.array(list(outputs.values())), "skort_columns")
+        model.graph.initializer.append(sizes)
+        model.graph.node.append(helper.make_node("Split", [PREDICTION, sizes.name], list(outputs), axis=1))
+    element_type = onnx_dtype(score_graph.dtype)
+    infos = [helper.make_tensor_value_info(name, element_type, [None, width]) for name, width in widths.items()]
+    return _finished(inlined(model, head), infos)
 
 
 def classifier_model(

@@ -52,7 +52,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     model = plain_model(model)
     graph = model.graph
     X = _the_input(graph, spec)
-    score = _the_output(graph)
+    score = _the_output(graph, spec.outputs)
     constants_to_initializers(graph)
     in_training_mode(model)
     _end_at(graph, score)
@@ -179,16 +179,35 @@ def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
     return X
 
 
-def _the_output(graph):
-    """Return the name of the only output of floats."""
+def _the_output(graph, names):
+    """Return the name of the only output of floats, or of those of some names side by side, which nodes compute."""
     floats = [o.name for o in graph.output if o.type.tensor_type.elem_type in _FLOATS]
+    if names:
+        return _side_by_side(graph, names)
     if len(floats) != 1:
         raise NotTrainableError(
             "estimator: the ONNX model needs one output of floats, beside labels; it has the outputs "
             f"{[o.name for o in graph.output]}: {[_described(o) for o in graph.output]}. Cut it with "
-            "onnx.utils.Extractor, or convert a classifier with zipmap=False."
+            "onnx.utils.Extractor, convert a classifier with zipmap=False, or give a regressor a loss for each output: "
+            'loss={"name": "squared_error"}.'
         )
     return floats[0]
+
+
+def _side_by_side(graph, names):
+    """Add the nodes that put the columns of some outputs side by side, in place; return the name of the result."""
+    dims = {o.name: len(o.type.tensor_type.shape.dim) for o in graph.output}
+    columns = []
+    for name in names:
+        columns.append(name if dims[name] == 2 else f"{name}/column")
+        if dims[name] == 1:
+            axis = numpy_helper.from_array(np.array([1], np.int64))
+            graph.node.append(helper.make_node("Constant", [], [f"{name}/axis"], value=axis))
+            graph.node.append(helper.make_node("Unsqueeze", [name, f"{name}/axis"], [f"{name}/column"]))
+    if len(columns) == 1:
+        return columns[0]
+    graph.node.append(helper.make_node("Concat", columns, ["columns_of_outputs"], axis=1))
+    return "columns_of_outputs"
 
 
 def constants_to_initializers(graph: onnx.GraphProto) -> None:

@@ -9,6 +9,7 @@ import onnx.compose
 from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
+from skort.graph_bytes import GraphBytes
 from skort.graphs.conversion import rename_input
 from skort.onnx_text import import_each_domain_once, read_names
 
@@ -36,6 +37,8 @@ class ScoreSpec:
     own_link : bool, default=True
         Whether the score includes the exponential with which some regressors predict. False for a loss that takes the
         logarithm of the prediction as its score.
+    outputs : tuple of str, default=()
+        Names of the outputs of an ONNX model whose columns, side by side, are the score. Empty: of its only one.
     """
 
     n_features: int
@@ -43,6 +46,7 @@ class ScoreSpec:
     dtype: DTypeLike
     is_classifier: bool = False
     own_link: bool = True
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ class Weights:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreGraph:
+class ScoreGraph(GraphBytes):
     """
     The function (X, weights) -> raw score, and the values of the weights.
 
@@ -114,6 +118,8 @@ class ScoreGraph:
     >>> moved.arrays["coef"].ravel(), moved.structure is graph.structure
     (array([3., 4.], dtype=float32), True)
     """
+
+    _graphs = ("structure",)
 
     structure: onnx.ModelProto
     arrays: dict[str, np.ndarray]

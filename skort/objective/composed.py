@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
     from skort.onnx_text import Fragment
 
-__all__ = ["composed", "same_source"]
+__all__ = ["check_part", "composed", "same_source"]
 
 
 def composed(name: str, inputs: list[str], output: str, fragment: "Fragment") -> "onnx.FunctionProto":
@@ -40,3 +40,22 @@ def same_source(first, second) -> bool:
     """Return whether two functions, as text, as protos or None, are the same."""
     keys = [each if each is None or isinstance(each, str) else each.SerializeToString() for each in (first, second)]
     return keys[0] == keys[1]
+
+
+def check_part(what: str, loss) -> None:
+    """
+    Raise a ValueError where a loss cannot be a part of another one.
+
+    Parameters
+    ----------
+    what : str
+        What takes it, for the message.
+    loss : object
+    """
+    if isinstance(loss, type) or not hasattr(loss, "value_function"):
+        raise ValueError(f"{what} takes instances of losses, such as Huber(), got {loss!r}.")
+    if hasattr(loss, "_parameter_constraints"):
+        loss._validate_params()
+    if loss.takes_weight or loss.weight_names:
+        kind = "weights of its own" if loss.weight_names else "sample weights as an input"
+        raise ValueError(f"{what} takes no loss with {kind}, got {type(loss).__name__}.")

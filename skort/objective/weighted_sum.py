@@ -8,7 +8,7 @@ from sklearn.utils.metaestimators import available_if
 
 from skort.component import Component
 from skort.objective.base import FunctionSource, InUnits, ScoreLoss, TextLoss
-from skort.objective.composed import composed, same_source
+from skort.objective.composed import check_part, composed, same_source
 from skort.objective.custom_functions import result_shape
 
 __all__ = ["WeightedSum"]
@@ -248,13 +248,7 @@ def _check_part(weight, loss):
     array = np.asarray(weight)
     if array.dtype.kind not in "biuf" or array.ndim > 1 or not np.all((array >= 0) & np.isfinite(array)):
         raise ValueError(f"loss: the weights of a WeightedSum are numbers not negative, got {weight!r}.")
-    if isinstance(loss, type) or not hasattr(loss, "value_function"):
-        raise ValueError(f"loss: WeightedSum takes instances of losses, such as Huber(), got {loss!r}.")
-    if hasattr(loss, "_parameter_constraints"):
-        loss._validate_params()
-    if loss.takes_weight or loss.weight_names:
-        what = "weights of its own" if loss.weight_names else "sample weights as an input"
-        raise ValueError(f"loss: WeightedSum takes no loss with {what}, got {type(loss).__name__}.")
+    check_part("loss: WeightedSum", loss)
 
 
 def _sum_of(sources, factors, result):

@@ -18,13 +18,16 @@ from skort.solvers.graph.device_solver import DeviceGraphSolver
 from skort.solvers.graph.solver import GraphSolver
 from skort.solvers.module.solver import ModuleSolver
 from skort.solvers.session import SessionSolver
+from skort.solvers.sparse.sparse_solver import SparseAgentSolver, SparseGraphSolver
 
-__all__ = ["ON_REQUEST", "SOLVERS", "choose", "make_solver", "solver_class", "usable"]
+__all__ = ["ON_REQUEST", "SOLVERS", "SPARSE_SOLVERS", "choose", "make_solver", "solver_class", "usable"]
 
 #: The solvers that "auto" chooses from: the fastest first, by `python -m benchmarks`.
 SOLVERS: dict[str, type[BaseSolver]] = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
 #: Those that "auto" does not choose: others do the same, and more, in less time.
 ON_REQUEST: dict[str, type[BaseSolver]] = {"module": ModuleSolver}
+#: Those of them that multiply sparse rows as they are.
+SPARSE_SOLVERS: dict[str, type[BaseSolver]] = {"graph": SparseGraphSolver, "agent": SparseAgentSolver}
 
 # "graph" copies all weights and gradients once a step, which "agent" does not.
 _MANY_WEIGHTS = 500_000
@@ -64,8 +67,10 @@ def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -
     return names or usable(next(iter(SOLVERS)), dtype, update, device)
 
 
-def solver_class(name: str, device: Device) -> type[BaseSolver]:
-    """Return the class of a solver on a device."""
+def solver_class(name: str, device: Device, *, is_sparse: bool = False) -> type[BaseSolver]:
+    """Return the class of a solver on a device, or of one that multiplies sparse rows as they are."""
+    if is_sparse:
+        return SPARSE_SOLVERS[name]
     return DeviceGraphSolver if device.is_remote else {**SOLVERS, **ON_REQUEST}[name]
 
 
@@ -80,7 +85,7 @@ def make_solver(name: str, problem: Problem, random_state: Callable[[], np.rando
     random_state : callable
         Returns a generator, which is asked for the seed of masks where the problem has a Dropout.
     """
-    solver: Any = solver_class(name, problem.device)(problem)
+    solver: Any = solver_class(name, problem.device, is_sparse=problem.row_factor is not None)(problem)
     if problem.score_graph.dropout:
         solver = DropoutSolver(solver, problem, int(random_state().randint(2**32, dtype=np.uint32)))
     return solver
@@ -111,7 +116,7 @@ def choose(names: list[str], problem: Problem) -> str:
         Where none does: why the first one does not.
     """
     errors = []
-    if sum(problem.n_weights()) > _MANY_WEIGHTS:
+    if problem.row_factor is None and sum(problem.n_weights()) > _MANY_WEIGHTS:
         names = sorted(names, key=lambda name: name != "agent")
     for name in names:
         try:

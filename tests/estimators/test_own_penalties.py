@@ -9,7 +9,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
-from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort import OrtSGDClassifier, OrtSGDRegressor, Step
 from skort.objective import ElasticPenalty, Penalty
 
 PULL = """\
@@ -143,3 +143,12 @@ def test_strengths_are_searched_and_classifiers_have_penalties_too(rng):
     assert search.best_params_ == {"penalty__alpha": 1e-3}
     first, *others = np.linalg.norm(search.best_estimator_.coef_, axis=0)
     assert first > 5 * max(others)
+
+
+def test_explicit_steps_are_pulled_towards_where_they_begin(solver, rng):
+    X = rng.normal(size=(30, 2)).astype(np.float32)
+    y, fitted = X @ [3.0, 0.0], LinearRegression().fit(X, X @ [1.0, 2.0])
+    step = Step(FrozenEstimator(fitted), penalty=Penalty(PULL, alpha=0.5), solver=solver, batch_size=30)
+    for _ in range(300):
+        step.step(X, y, 0.1)
+    np.testing.assert_allclose(step.weights()["coef"].ravel(), pulled(X, y, fitted.coef_, 0.5)[0], rtol=1e-4)
