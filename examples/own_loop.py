@@ -1,64 +1,55 @@
 """
-A training loop of one's own, in numpy
-======================================
+A loop of your own
+==================
 
-`ForwardBackward` computes the score of a model and its gradient; loss and optimizer are a few lines of numpy. Here a
-network of scikit-learn learns how certain y is. Its two outputs have one loss, that of a normal distribution: the first
-one is the mean, the second one the logarithm of the standard deviation.
+`Step` makes one gradient step on the batch that you give it. The loop over epochs and batches, the learning rate and
+the end of the training are yours: ten lines on each solver.
 """
 
 import numpy as np
-from sklearn.neural_network import MLPRegressor
+from sklearn.datasets import make_regression
+from sklearn.linear_model import LinearRegression
 
-from skort.gradients import ForwardBackward, initial_model
+from skort import Step
+from skort.solvers import available_solvers
 
+X, y = make_regression(n_samples=100, n_features=2, bias=2, random_state=0)
+X, y = X.astype(np.float32), y.astype(np.float32)
 rng = np.random.default_rng(0)
-X = rng.uniform(-1, 1, size=(2000, 1)).astype(np.float32)
-deviation = 0.05 + 0.4 * (X[:, 0] > 0)
-y = (np.sin(3 * X[:, 0]) + deviation * rng.normal(size=len(X))).astype(np.float32)
-
-network = MLPRegressor(hidden_layer_sizes=(30, 30), activation="tanh")
-layer = ForwardBackward(initial_model(network, n_features=1, n_outputs=2, random_state=0))
-
 
 # %%
-# The loss is the negative logarithm of the density; its derivative by the score is what the backward takes.
+# The whole step in one run of ONNX Runtime. "graph" works everywhere, "session" where there is a TrainingSession.
 
-
-def loss_and_gradient(score, y):
-    mean, log_deviation = score.T
-    z = (y - mean) * np.exp(-log_deviation)
-    loss = np.mean(log_deviation + z**2 / 2)
-    gradient = np.column_stack([-z * np.exp(-log_deviation), 1 - z**2]) / len(y)
-    return loss, gradient.astype(np.float32)
-
-
-# %%
-# Adam, on all weights as one vector, with a learning rate that falls to zero.
-
-first, second, losses = np.zeros_like(layer.weights), np.zeros_like(layer.weights), []
-for step in range(1, 2001):
-    rows = rng.integers(len(X), size=100)
-    score, saved = layer.forward(X[rows])
-    loss, score_gradient = loss_and_gradient(score, y[rows])
-    gradient = layer.backward(saved, score_gradient).weights
-    first += 0.1 * (gradient - first)
-    second += 0.001 * (gradient**2 - second)
-    rate = 0.01 * (1 - step / 2000) * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
-    layer.weights -= rate * first / (np.sqrt(second) + 1e-8)
-    losses.append(loss)
-print("loss of the first and the last 100 steps:", np.mean(losses[:100]), np.mean(losses[-100:]))
+steps, losses = {}, {}
+for solver in available_solvers():
+    step = Step(LinearRegression(), n_features=2, solver=solver, batch_size=10)
+    losses[solver] = []
+    for _ in range(10):
+        order = rng.permutation(len(X)).reshape(-1, 10)
+        losses[solver].append(np.mean([step.step(X[rows], y[rows], eta=0.2) for rows in order]))
+    steps[solver] = step
+    print(f"{solver:8}", *(f"{loss:.2g}" for loss in losses[solver]))
 
 # %%
-# It has found where y is uncertain.
+# Forward, backward and update one by one, which a TrainingAgent can: between them the gradients are yours. Here, noise
+# of a falling size is added to them.
 
-places = np.array([[-0.5], [0.5]], np.float32)
-score, _ = layer.forward(places, training=False)
-predicted = np.exp(score[:, 1])
-for place, mean, spread in zip(places[:, 0], score[:, 0], predicted, strict=True):
-    print(f"x = {place:4.1f}: y is {mean:5.2f} +- {spread:.2f}")
+if "agent" in steps:
+    noisy = Step(LinearRegression(), n_features=2, solver="agent", batch_size=10)
+    for epoch in range(10):
+        for rows in rng.permutation(len(X)).reshape(-1, 10):
+            noisy.forward(X[rows], y[rows], training=True)
+            for gradient in noisy.backward().values():
+                gradient += rng.normal(scale=10 * 0.2**epoch, size=gradient.shape)
+            noisy.update(eta=0.2)
+    steps["agent, with noise"] = noisy
 
 # %%
-# The model is ONNX, with both outputs as its columns.
+# A step is an ONNX model at any time, and its state is a dictionary of arrays.
 
-print([node.op_type for node in layer.to_onnx().graph.node])
+reference = LinearRegression().fit(X, y)
+print("LinearRegression  ", reference.coef_, reference.intercept_)
+for name, step in steps.items():
+    weights = step.weights()
+    print(f"{name:18}", weights["coef"].ravel(), weights["intercept"].ravel())
+print(len(steps["graph"].to_onnx().SerializeToString()), "bytes of ONNX; state:", list(steps["graph"].state()))

@@ -1,10 +1,16 @@
 """The progress of a training in a file, to resume from after a crash."""
 
+import hashlib
+import io
 import json
+import math
 import os
 import pathlib
 import zipfile
+import zlib
+from collections.abc import Mapping
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,11 +20,14 @@ from skort.descent.history import History
 from skort.descent.progress import Progress
 from skort.descent.standardization import Standardization
 from skort.descent.training import Training
+from skort.files import write_file
+from skort.version import __version__
 
 __all__ = ["Checkpoint", "load_progress", "save_progress"]
 
 # The prefixes of the arrays' names in the file.
 _SOLVER, _BEST, _STANDARDIZATION = "solver/", "best/", "standardization/"
+_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
 
 class Checkpoint(BaseEstimator):
@@ -26,7 +35,9 @@ class Checkpoint(BaseEstimator):
     Save the progress of a training, or resume from a saved one.
 
     A resumed training ends with the same bytes as one that was never interrupted, given the same data and parameters.
-    Put a `Checkpoint` last in the list, so that it saves the other callbacks' columns of the history, too.
+    It saves after the other callbacks of the list have seen the epoch, wherever it is in the list.
+
+    The file has no code in it, and is checked when it is read.
 
     Parameters
     ----------
@@ -70,15 +81,19 @@ class Checkpoint(BaseEstimator):
     def on_train_begin(self, training: Training) -> None:
         """Resume from `resume_from`, unless the training continues an earlier `partial_fit`."""
         if self.resume_from is not None and training.n_epochs == 0:
-            training.restore(load_progress(self.resume_from))
+            training.restore(load_progress(self.resume_from, _shapes(training)))
 
     def on_epoch_end(self, training: Training) -> None:
         """Save after every `every` epochs."""
         if self.path is not None and training.n_epochs % self.every == 0:
-            save_progress(training.progress(), self.path)
+            save_progress(training.progress(), self.path, _shapes(training))
 
 
-def save_progress(progress: Progress, path: str | os.PathLike) -> None:
+def _shapes(training):
+    return {name: list(array.shape) for name, array in training.weights().items()}
+
+
+def save_progress(progress: Progress, path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None) -> None:
     """
     Write a progress to a file; an existing file is replaced.
 
@@ -87,8 +102,9 @@ def save_progress(progress: Progress, path: str | os.PathLike) -> None:
     progress : Progress
         Of a training that has begun.
     path : str or path-like
+    shapes : dict of str to list of int or None, default=None
+        The shapes of the trained weights, by name. None: they are not checked when the file is read.
     """
-    path = pathlib.Path(path)
     arrays = {f"{_SOLVER}{name}": array for name, array in (progress.solver or {}).items()}
     arrays |= {f"{_BEST}{name}": array for name, array in (progress.best or {}).items()}
     if progress.standardization is not None:
@@ -101,20 +117,32 @@ def save_progress(progress: Progress, path: str | os.PathLike) -> None:
         "history": progress.rows(),
         "rate_scale": progress.rate_scale,
         "row_norm": progress.row_norm,
+        "shapes": shapes,
+        "version": __version__,
     }
-    unfinished = path.with_name(path.name + ".tmp")
-    with unfinished.open("wb") as file:
-        np.savez(file, json=json.dumps(others, default=lambda value: value.tolist()), **arrays)
-    unfinished.replace(path)
+    arrays["json"] = np.array(json.dumps(others, default=lambda value: value.tolist()))
+    file = io.BytesIO()
+    np.savez(file, checksum=_checksum(arrays), **arrays)
+    write_file(path, file.getvalue())
 
 
-def load_progress(path: str | os.PathLike) -> Progress:
+def _checksum(arrays):
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def load_progress(path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None) -> Progress:
     """
     Read a progress from a file that `save_progress` wrote.
 
     Parameters
     ----------
     path : str or path-like
+    shapes : dict of str to list of int or None, default=None
+        The shapes of the trained weights, by name. None: whatever there is.
 
     Returns
     -------
@@ -124,24 +152,69 @@ def load_progress(path: str | os.PathLike) -> Progress:
     ------
     FileNotFoundError
     ValueError
-        If the file is no checkpoint.
+        If the file is no checkpoint, if it is damaged, if a value of it cannot be, or if it is of another model.
     """
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            others = json.loads(str(arrays["json"]))
-            solver, best, standardization = (
-                {name.removeprefix(part): arrays[name] for name in arrays.files if name.startswith(part)}
-                for part in (_SOLVER, _BEST, _STANDARDIZATION)
-            )
-        history = History(others.pop("history"))
-        return Progress(
-            solver=solver,
-            best=best or None,
-            history=history,
-            n_epochs=history.n_epochs,
-            columns=tuple(history),
-            standardization=Standardization.of_arrays(standardization),
-            **others,
-        )
-    except (AttributeError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        # numpy leaves a file open that it cannot read.
+        with pathlib.Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        checksum = str(arrays.pop("checksum"))
+        others = json.loads(str(arrays["json"]))
+        damage = "its checksum is that of other values" if checksum != _checksum(arrays) else _damage(others, arrays)
+    except (AttributeError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"resume_from={str(path)!r} is no checkpoint of a training.") from error
+    if damage:
+        raise ValueError(f"resume_from={str(path)!r} is a damaged checkpoint: {damage}.")
+    saved = others.pop("shapes")
+    if saved is not None and shapes is not None and saved != dict(shapes):
+        raise ValueError(
+            f"resume_from={str(path)!r} is the checkpoint of another model: its weights are {saved}, expected "
+            f"{dict(shapes)}."
+        )
+    return _progress(others, arrays)
+
+
+def _progress(others, arrays):
+    solver, best, standardization = (
+        {name.removeprefix(part): array for name, array in arrays.items() if name.startswith(part)}
+        for part in (_SOLVER, _BEST, _STANDARDIZATION)
+    )
+    del others["version"]
+    history = History(others.pop("history"))
+    return Progress(
+        solver=solver,
+        best=best or None,
+        history=history,
+        n_epochs=history.n_epochs,
+        columns=tuple(history),
+        standardization=Standardization.of_arrays(standardization),
+        **others,
+    )
+
+
+def _damage(others: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None:
+    """Return what of a checkpoint cannot be, in words; None where all can."""
+    for name in ("n_updates", "n_falls"):
+        if type(others[name]) is not int or others[name] < 0:
+            return f"{name}={others[name]!r}, expected an integer that is not negative"
+    if type(others["stopped"]) is not bool:
+        return f"stopped={others['stopped']!r}, expected true or false"
+    for name, least in (("rate_scale", 0.0), ("row_norm", -1.0)):
+        if not _is_number(others[name]) or not least < others[name] < math.inf:
+            return f"{name}={others[name]!r}, expected a finite number"
+    if others["random_state"]["bit_generator"] not in _GENERATORS:
+        return f"random_state is that of {others['random_state']['bit_generator']!r}, expected one of {_GENERATORS}"
+    columns = others["history"]
+    if len({len(column) for column in columns.values()}) != 1:
+        return "the columns of its history have not all the same length"
+    for name in ("objective", "loss", "eta"):
+        if not all(map(_is_number, columns.get(name, ()))):
+            return f"the column {name!r} of its history has values that are no numbers"
+    for name, array in arrays.items():
+        if name != "json" and (array.dtype.kind not in "bif" or not np.isfinite(array).all()):
+            return f"{name} has values that are not finite numbers"
+    return None
+
+
+def _is_number(value):
+    return type(value) in (int, float)

@@ -8,7 +8,9 @@ import scipy.sparse
 
 __all__ = [
     "Standardization",
+    "batch_smoothness",
     "common_scale",
+    "largest_eigenvalue",
     "largest_norm",
     "moments",
     "relative_weights",
@@ -187,6 +189,7 @@ def robust_moments(columns: np.ndarray, sample_weight: np.ndarray | None) -> tup
     orders = np.argsort(columns, axis=0)
     quartiles = np.empty((3, columns.shape[1]))
     for j, order in enumerate(orders.T):
+        order = order[weights[order] > 0]
         ordered = weights[order]
         shares = (np.cumsum(ordered) - 0.5 * ordered) / ordered.sum()
         quartiles[:, j] = np.interp([0.25, 0.5, 0.75], shares, columns[order, j].astype(np.float64))
@@ -262,11 +265,32 @@ def smoothness(
     shares = relative_weights(sample_weight)
     n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
     b = min(batch_size, n)
-    largest = _largest_eigenvalue(_some_rows(X, shares, used, ones))
-    if b == n:
-        return largest
-    norm = largest_norm(X, shares, used, ones) if norm is None else norm
-    return (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
+    largest = largest_eigenvalue(X, shares, used, ones)
+    if b < n and norm is None:
+        norm = largest_norm(X, shares, used, ones)
+    return batch_smoothness(largest, norm or 0.0, n, b)
+
+
+def batch_smoothness(largest: float, norm: float, n: int, b: int) -> float:
+    """Return the smoothness of batches of b of n rows, from the largest eigenvalue and the largest squared norm."""
+    return largest if b == n else (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
+
+
+def largest_eigenvalue(
+    X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0
+) -> float:
+    """
+    Return the largest eigenvalue of the mean of the outer products of rows of X', that of at most 2,000 of them.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    sample_weight : ndarray of shape (n_samples,) or None
+        Relative ones, see `relative_weights`.
+    used, ones
+        As for `smoothness`.
+    """
+    return _largest_eigenvalue(_some_rows(X, sample_weight, used, ones))
 
 
 def common_scale(X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None, batch_size: int) -> float:

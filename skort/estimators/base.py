@@ -20,6 +20,8 @@ from skort.descent.schedules import SCHEDULES, rate
 from skort.estimators.beginning import begin, go_on
 from skort.estimators.callback_list import callback_list
 from skort.estimators.ending import explained, report
+from skort.estimators.facts import RowFacts
+from skort.estimators.fit_batches import BatchesMixin
 from skort.estimators.fitted_attributes import FittedAttributes
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import predicting_device
@@ -27,10 +29,11 @@ from skort.estimators.hints import hint
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.names import SolverName
 from skort.estimators.nesting import input_tags, model_inside, steps_to_fit
-from skort.estimators.own_terms import TrainingSize, chosen_class_weight, chosen_loss, warn_of_other_terms
+from skort.estimators.own_terms import chosen_class_weight, chosen_loss, warn_of_other_terms
 from skort.estimators.preprocessing import as_rows
 from skort.estimators.preview import Preview
 from skort.estimators.random_state import advance, own_generator
+from skort.estimators.row_encoder import RowEncoder
 from skort.estimators.rows import is_plain, plain_rows
 from skort.estimators.sample_weight import validated_sample_weight
 from skort.estimators.settings import Settings, snapshot
@@ -45,7 +48,7 @@ __all__ = ["BaseOrtSGD", "can_partial_fit", "loss_before_fit"]
 _ROWS = {"order": "C", "accept_sparse": "csr"}
 
 
-class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
+class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component):
     """
     Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
 
@@ -56,7 +59,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
     """
 
     # What a fit leaves, besides the attributes that end with an underscore.
-    _fit_leaves = ("_fitted", "_progress", "_settings", "_batch_size", "_n_batches", "_inside", "_stream")
+    _fit_leaves = (
+        *("_fitted", "_progress", "_settings", "_batch_size", "_n_batches", "_is_sparse", "_inside", "_stream"),
+        "_outputs",
+    )
 
     _parameter_constraints = {
         # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
@@ -122,7 +128,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
 
         register(type(self))  # type: ignore[arg-type]  # classes are hashable
 
-    def _fit(self, X, y, sample_weight, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
+    def _fit_to(self, given, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
+        X, y, sample_weight = given.X, given.y, given.sample_weight
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
         inner = self._inner_model()
         own = self._own_objective(None if self.estimator is None else inner.model)
@@ -133,15 +140,15 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         target_transform = inner.fit_target(y)
         encoded = target_transform.applied(draft._encode(y, inner.known_classes(classes)))
         inner.check_labels(multi_label=encoded.multi_label)
-        class_weight = chosen_class_weight(self, own, one_epoch=one_epoch)
+        class_weight = given.class_weight(chosen_class_weight(self, own, one_epoch=one_epoch), encoded)
         weights, encoded = draft._weighted(sample_weight, rows, encoded, class_weight)
         generator = own_generator(self.random_state)
         scoring = given_scoring(X_val, y_val, self.scoring)
         if scoring is None and self.early_stopping:
             held_out, weights = hold_out(self, encoded.y, weights, generator)
             scoring = held_out_scoring(X, encoded.y, sample_weight, held_out, self.scoring)
-        size = TrainingSize.of(encoded.target, weights, self.batch_size)
-        settings = Settings.of(self, own, size).for_target(encoded)
+        size = given.size(self.batch_size, encoded, weights, class_weight)
+        settings = given.settings(Settings.of(self, own, size)).for_target(encoded)
         settings.loss.check_target(encoded.target)
         fitted, rows = draft._convert(inner, rows, encoded, target_transform, settings, generator)
         loss_weights = settings.loss.initial_weights(encoded.target, weights, inner.fitted_model)
@@ -149,14 +156,15 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         draft._keep_model(fitted.with_loss_weights(loss_weights))
         is_drawn = not self._gives_weights(draft, init) and inner.draws_weights
         data = rows, encoded.target, weights
-        progress, score_graph, variables = begin(
-            settings, draft._fitted.score_graph, data, generator, is_drawn=is_drawn
-        )
+        initial = draft._fitted.score_graph
+        progress, score_graph, variables = begin(settings, initial, RowFacts(*data), generator, is_drawn=is_drawn)
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
-        batches = settings.batches(variables, data, generator)
+        settings = settings.starting_at(score_graph)
+        batches = given.batches(RowEncoder(draft, draft._fitted, settings, class_weight), variables, data, generator)
         # The rows of one call say nothing about those of a stream.
         n_batches = None if one_epoch else batches.n_batches
-        stream = Stream.begin(settings, draft._fitted, variables, batches.batch_size, progress, n_batches)
+        size, are_sparse = batches.batch_size, batches.are_sparse
+        stream = Stream.begin(settings, draft._fitted, variables, size, progress, n_batches, are_sparse=are_sparse)
         unit = variables.in_units.unit
         patience = settings.patience(self.n_iter_no_change, batches.n_batches, is_linear=score_graph.is_linear)
         callbacks = [*callback_list(self, scoring, unit=unit, patience=patience, one_epoch=one_epoch), *theirs]
@@ -191,6 +199,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         settings = settings.for_target(encoded)
         settings.loss.check_target(encoded.target)
         draft._keep_model(self._fitted.for_stream(settings.loss, encoded))
+        settings = settings.starting_at(draft._fitted.score_graph)
         rows = draft._fitted.preprocessing.transform(rows)
         data = rows, encoded.target, weights
         progress = go_on(settings, draft._fitted, self._progress, data)
@@ -203,8 +212,9 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         else:
             variables = stream.variables
         batches = settings.batches(variables, data, generator)
-        if stream is None or not stream.goes_on(settings, batches.batch_size):
-            stream = Stream.begin(settings, draft._fitted, variables, batches.batch_size, progress)
+        if stream is None or not stream.goes_on(settings, batches):
+            size, are_sparse = batches.batch_size, batches.are_sparse
+            stream = Stream.begin(settings, draft._fitted, variables, size, progress, are_sparse=are_sparse)
         # A training that fails keeps no solver.
         self._stream.take()
         outcome = draft._train(stream, batches, callback_list(self, one_epoch=True), data, one_epoch=True)
@@ -263,10 +273,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
 
     def _take_over(self, draft):
         """Forget an earlier fit, and take what a draft has learned."""
-        for name in self._left_by_fit():
-            delattr(self, name)
-        for name in draft._left_by_fit():
-            setattr(self, name, getattr(draft, name))
+        left = set(self._left_by_fit())
+        kept = {name: value for name, value in vars(self).items() if name not in left}
+        # One assignment: a thread that predicts meanwhile sees the earlier fit or this one.
+        self.__dict__ = kept | {name: getattr(draft, name) for name in draft._left_by_fit()}
         self._register()
 
     def _validate(self, X, y, *, has_steps, reset=True):
@@ -286,10 +296,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         check_consistent_length(X, y)
         return X, y
 
-    def _prepared(self, X):
-        """Return X as the model takes it: validated, and after the steps before the model."""
-        preprocessing = self._fitted.preprocessing
-        if self._fitted.has_steps:
+    def _prepared(self, fitted, X):
+        """Return X as a model takes it: validated, and after the steps before the model."""
+        preprocessing = fitted.preprocessing
+        if fitted.has_steps:
             return preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
         rows = plain_rows(self, X, preprocessing.dtype)
         return validate_data(self, X, reset=False, dtype=preprocessing.dtype, **_ROWS) if rows is None else rows
@@ -309,6 +319,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
             dtype=settings.dtype,
             is_classifier=encoded.classes is not None,
             own_link=settings.loss.inverse_link_function(n_outputs) is None,
+            outputs=tuple(encoded.outputs or ()),
         )
         y = target_transform.for_steps(encoded.y)
         preprocessing, X, score_graph = inner.fit(X, y, spec, random_state, self.trainable)
@@ -335,17 +346,11 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
         for name, value in fitted.loss_attributes().items():
             setattr(self, name, value)
 
-    def _with_model(self, fitted):
-        """Return a copy that has another model."""
-        model = copy.copy(self)
-        model._keep_model(fitted)
-        return model
-
     def _train(self, stream, batches, callbacks, data, *, one_epoch):
         """Train, and keep the weights, what a training goes on from, and the attributes that tell of it."""
         from skort.runtime.transient import Transient
 
-        view = Preview(self._fitted, self._prepared, self._with_model)
+        view = Preview(self._fitted, functools.partial(self._prepared, self._fitted), self._with_model)
         max_iter = None if one_epoch else self.max_iter
         try:
             outcome = stream.train(batches, max_iter=max_iter, callbacks=callbacks, view=view)
@@ -366,17 +371,22 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, Component):
             self.eta0_ = progress.rate_scale * rate(stream.settings.schedule, 1)
         self._progress, self._settings = progress, stream.settings
         self._batch_size, self._n_batches = batches.batch_size, stream.problem.n_batches
+        self._is_sparse = stream.problem.row_factor is not None
         self._stream = Transient()
         if one_epoch:
             self._stream.put(stream.at(progress, batches.random_state))
         return outcome
 
-    def _run(self, output, X):
-        """Return a result of the deployable model."""
+    def _model(self):
+        """Return the fitted model. A prediction asks once, as another thread may fit the estimator meanwhile."""
         if not hasattr(self, "_fitted"):
             check_is_fitted(self)
-        X = self._prepared(X)
-        return self._fitted.run(output, X, predicting_device(self, X.shape[0]))
+        return self._fitted
+
+    def _run(self, fitted, output, X):
+        """Return a result of the deployable model."""
+        X = self._prepared(fitted, X)
+        return fitted.run(output, X, predicting_device(self, X.shape[0]))
 
 
 def loss_before_fit(estimator):

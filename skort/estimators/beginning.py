@@ -7,7 +7,7 @@ import numpy as np
 
 from skort.descent.optimizers import Adam
 from skort.descent.progress import Progress
-from skort.descent.standardization import largest_norm, relative_weights, smoothness
+from skort.estimators.facts import Facts, RowFacts
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.loss_unit import has_units
 from skort.estimators.settings import Settings
@@ -22,7 +22,7 @@ _NETWORK, _ADAM, _ADAM_NETWORK, _OTHER = 0.2, 0.01, 0.001, 0.01
 def begin(
     settings: Settings,
     score_graph: Any,
-    data: tuple[Any, np.ndarray, np.ndarray | None],
+    facts: Facts,
     random_state: np.random.RandomState,
     *,
     is_drawn: bool,
@@ -35,8 +35,8 @@ def begin(
     settings : Settings
     score_graph : ScoreGraph
         The model.
-    data : tuple
-        X, the target and the sample weights, or None, of the training.
+    facts : Facts
+        Of the rows of the training.
     random_state : numpy.random.RandomState
         The training's own generator.
     is_drawn : bool
@@ -57,7 +57,7 @@ def begin(
     """
     standardization = None
     if settings.standardize:
-        terms = settings.loss, settings.penalty, data, settings.batch_size
+        terms = settings.loss, settings.penalty, facts, settings.batch_size
         standardization = standardization_of(score_graph, *terms, is_classifier=settings.is_classifier)
         if settings.standardize is True and (standardization is None or standardization.scale is None):
             raise ValueError(
@@ -72,7 +72,7 @@ def begin(
     variables = settings.variables(score_graph, standardization)
     if is_drawn:
         score_graph = score_graph.with_weights(variables.model_weights(initial))
-    rate_scale, row_norm = _first_rates(settings, variables, score_graph, data)
+    rate_scale, row_norm = _first_rates(settings, variables, score_graph, facts)
     progress = Progress.start(random_state, standardization=standardization, rate_scale=rate_scale, row_norm=row_norm)
     return progress, score_graph, variables
 
@@ -90,12 +90,12 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
     fitted : FittedModel
     progress : Progress
     data : tuple
-        As for `begin`.
+        X, the target and the sample weights, or None, of the call.
 
     Raises
     ------
     ValueError
-        For a loss that the standardized y of earlier calls does not suit.
+        For a loss that the standardized y of earlier calls does not suit, and a penalty that their means do not suit.
     """
     (X, target, sample_weight), score_graph = data, fitted.score_graph
     used, solver = progress.standardization, progress.solver
@@ -103,6 +103,7 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
     if used is not None:
         has_link = settings.loss.inverse_link_function(score_graph.n_outputs) is not None
         _check_loss(settings.loss, score_graph.n_outputs, used, has_link=has_link)
+        _check_penalty(settings.penalty, used, has_link=has_link)
         renewed = used.with_new_scales(X, None if has_link else target, sample_weight)
     # Drawn weights are those of columns of scale one, and act on no row so far of a column without spread.
     is_drawn = fitted.inner.draws_weights and not score_graph.is_linear
@@ -125,22 +126,31 @@ def _check_loss(loss, n_outputs, used, *, has_link):
         )
 
 
-def _first_rates(settings: Settings, variables: Variables, score_graph, data) -> tuple[float, float]:
+def _check_penalty(penalty, used, *, has_link):
+    means = [mean for mean in (used.mean, used.target_mean) if mean is not None]
+    is_centred = any(np.any(mean) for mean in means) or (has_link and used.target_mean is not None)
+    if is_centred and getattr(penalty, "intercepts", None) is not None:
+        raise ValueError(
+            f"penalty={type(penalty).__name__} is of intercepts, too, but earlier calls subtracted the means of X or "
+            "y. Call fit, or use standardize=False from the first call on."
+        )
+
+
+def _first_rates(settings: Settings, variables: Variables, score_graph, facts: Facts) -> tuple[float, float]:
     """Return the `rate_scale` and the `row_norm` of a progress to begin with; a user's own rates stay as they are."""
     if not settings.is_rate_auto:
         return 1.0, 0.0
-    X, _, sample_weight = data
-    row_norm = largest_norm(X, relative_weights(sample_weight), variables.standardization)
-    return _rate(settings, variables, score_graph, data, row_norm), row_norm
+    row_norm = facts.largest_norm(variables.standardization)
+    return _rate(settings, variables, score_graph, facts, row_norm), row_norm
 
 
 def _next_rates(settings, score_graph, used, data, progress) -> tuple[float, float]:
     """Return the `rate_scale` and the `row_norm` that a progress goes on with, after more rows."""
+    facts = RowFacts(*data)
     if not (settings.is_rate_auto and progress.is_rate_auto):
-        return _first_rates(settings, settings.variables(score_graph, used), score_graph, data)
-    X, _, sample_weight = data
+        return _first_rates(settings, settings.variables(score_graph, used), score_graph, facts)
     rate_scale, is_new = progress.rate_scale, used is not progress.standardization
-    norm = largest_norm(X, relative_weights(sample_weight), used)
+    norm = facts.largest_norm(used)
     row_norm = max(progress.row_norm, norm)
     if row_norm == progress.row_norm and not is_new:
         return rate_scale, row_norm
@@ -148,10 +158,10 @@ def _next_rates(settings, score_graph, used, data, progress) -> tuple[float, flo
     if not is_new and settings.update.gain is not None and not score_graph.is_linear:
         rate_scale *= progress.row_norm / row_norm
     variables = settings.variables(score_graph, used)
-    return min(rate_scale, _rate(settings, variables, score_graph, data, norm)), row_norm
+    return min(rate_scale, _rate(settings, variables, score_graph, facts, norm)), row_norm
 
 
-def _rate(settings: Settings, variables: Variables, score_graph, data, norm) -> float:
+def _rate(settings: Settings, variables: Variables, score_graph, facts: Facts, norm) -> float:
     """Return the learning rate to begin with, for rows of a largest squared norm."""
     optimizer, gain = settings.update.optimizer, settings.update.gain
     is_linear = score_graph.is_linear
@@ -164,8 +174,7 @@ def _rate(settings: Settings, variables: Variables, score_graph, data, norm) -> 
     # A loss without a bound is taken for one whose second derivative is one.
     curvature = getattr(loss, "curvature", lambda n: None)(n_outputs) or 1.0
     curvature *= loss.weight_scale(n_outputs)
-    X, _, sample_weight = data
-    curvature *= smoothness(X, sample_weight, settings.batch_size, variables.standardization, norm)
+    curvature *= facts.smoothness(settings.batch_size, variables.standardization, norm)
     return 1.0 / (gain * (curvature + _of_penalty(variables.penalty, score_graph.coefficients, curvature)))
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from skort.descent.callbacks import EarlyStopping, EpochLines, EpochScoring, ProgressBar
+from skort.descent.checkpoint import Checkpoint
 from skort.estimators.validation_set import VALIDATION_SCORE
 
 __all__ = ["callback_list"]
@@ -31,7 +32,9 @@ def callback_list(
     one_epoch : bool, default=False
         Whether this is the training of a `partial_fit`: nothing stops it, and no bar shows it.
     """
-    users, lines = estimator.callbacks or (), [EpochLines()] if estimator.verbose > 1 else []
+    # A checkpoint saves what the others have decided and added to the history.
+    users = sorted(estimator.callbacks or (), key=lambda callback: isinstance(callback, Checkpoint))
+    lines = [EpochLines()] if estimator.verbose > 1 else []
     if one_epoch:
         return [*users, *lines]
     early = estimator.early_stopping

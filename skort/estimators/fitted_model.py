@@ -101,8 +101,15 @@ class FittedModel:
 
         steps = self.preprocessing.exported()
         if self.classes is None:
-            return regressor_model(self.score_graph, steps, self.inverse_link, self._inverse_target())
+            return regressor_model(
+                self.score_graph, steps, self.inverse_link, self._inverse_target(), self.named_outputs
+            )
         return classifier_model(self.score_graph, self.classes, steps, self.inverse_link, multi_label=self.multi_label)
+
+    @property
+    def named_outputs(self) -> dict[str, int]:
+        """The names of the outputs of an ONNX model that were trained, and their numbers of columns; or empty."""
+        return getattr(self.loss, "widths", None) or {}
 
     def _inverse_target(self):
         """Return the inverse of the transformer of y as an ONNX function, or None."""
@@ -138,7 +145,7 @@ class FittedModel:
 
         scikit-learn transforms rows and predictions, as it did for the training.
         """
-        from skort.graphs.export import SCORE
+        from skort.graphs.export import PREDICTION, SCORE
         from skort.runtime.inference import InferenceModel
 
         bare = self._bare()
@@ -148,7 +155,7 @@ class FittedModel:
             weights, structure = {}, None
         else:
             structure = bare.structure
-        inner_results = () if self.classes is None else (SCORE,)
+        inner_results = (PREDICTION,) * bool(self.named_outputs) if self.classes is None else (SCORE,)
         return InferenceModel(functools.partial(getattr, bare, "onnx"), inner_results, weights, structure)
 
     @property
@@ -157,7 +164,7 @@ class FittedModel:
         link = self.inverse_link
         link = link if link is None or isinstance(link, str) else link.SerializeToString()
         n_classes = None if self.classes is None else len(self.classes)
-        return self.score_graph.key, n_classes, self.single_output, link
+        return self.score_graph.key, n_classes, self.single_output, link, tuple(self.named_outputs.items())
 
     def _bare(self):
         """Return the model without what scikit-learn does before and after it; itself where that is nothing."""

@@ -9,7 +9,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from skort.estimators.labels import EncodedTarget
 
-__all__ = ["ClassWeight", "validated_sample_weight", "with_class_weight"]
+__all__ = ["ClassWeight", "balanced", "validated_sample_weight", "with_class_weight"]
 
 
 def validated_sample_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
@@ -72,13 +72,31 @@ class ClassWeight(NamedTuple):
         """
         if self.given == "balanced":
             counted = None if self.balances_rows else sample_weight
-            totals = np.bincount(np.searchsorted(classes, y), counted, minlength=len(classes))
-            # No row of a class whose total is zero counts; 1.0 only avoids a division by zero.
-            return totals.sum() / (len(classes) * np.where(totals > 0, totals, 1.0))
+            return balanced(np.bincount(np.searchsorted(classes, y), counted, minlength=len(classes)))
         weights = compute_class_weight(self.given, classes=classes, y=y)
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise ValueError(f"class_weight={self.given} has weights that are negative or not finite.")
         return weights
+
+
+def balanced(totals: np.ndarray) -> np.ndarray:
+    """
+    Return weights that give all classes the same total weight.
+
+    Parameters
+    ----------
+    totals : ndarray of shape (n_classes,)
+        The number of rows of each class, or the sum of their sample weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.estimators.sample_weight import balanced
+    >>> balanced(np.array([2, 1]))
+    array([0.75, 1.5 ])
+    """
+    # No row of a class whose total is zero counts; 1.0 only avoids a division by zero.
+    return totals.sum() / (len(totals) * np.where(totals > 0, totals, 1.0))
 
 
 def with_class_weight(
@@ -119,7 +137,12 @@ def with_class_weight(
     if class_weight.of_positives and len(classes) > 2:
         return sample_weight, encoded._replace(class_weight=by_class)
     weights = by_class[np.searchsorted(classes, y)]
-    weights = weights if sample_weight is None else sample_weight * weights
+    with np.errstate(over="ignore"):
+        weights = weights if sample_weight is None else sample_weight * weights
+    if not np.isfinite(weights).all():
+        raise ValueError(
+            f"class_weight={class_weight.given} times sample_weight is too large for float64. Make one of them smaller."
+        )
     if not weights.any():
         raise ValueError(f"class_weight={class_weight.given} and sample_weight leave no row of positive weight.")
     return weights, encoded

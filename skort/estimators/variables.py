@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 
-from skort.descent.standardization import Standardization, common_scale, moments, robust_moments, usable_scale
+from skort.descent.standardization import Standardization, usable_scale
+from skort.estimators.facts import Facts
 from skort.estimators.loss_unit import has_units, is_of_y, loss_unit
 from skort.objective.base import InUnits, ScoreLoss
 from skort.objective.penalties import Penalty
@@ -73,8 +73,16 @@ class _Inputs:
     scale: np.ndarray
 
     @property
+    def factor(self) -> float | None:
+        """What X is multiplied by where that is one number, and nothing is subtracted; otherwise None."""
+        scale = self.scale
+        return None if self.mean.any() or (scale != scale[0]).any() else float(1 / scale[0])
+
+    @property
     def factors(self):
-        """What each coefficient of the training is multiplied by in the model."""
+        """What each coefficient of the training is multiplied by in the model: a number where that is the same."""
+        if self.factor is not None:
+            return self.factor
         return 1 / self.scale[None] if self.layer.transposed else 1 / self.scale[:, None]
 
     def to_model(self, weights: _Weights) -> None:
@@ -228,15 +236,28 @@ class Variables:
         """Return what the sample weights of a batch sum to."""
         return self.loss.weight_scale(n_outputs) * self.in_units.weight
 
-    def graph(self, score_graph: "ScoreGraph") -> "ScoreGraph":
-        """Return the model as a score graph of the training's weights."""
+    @property
+    def row_factor(self) -> float | None:
+        """What the rows of X are multiplied by in the training; None where they change in another way."""
+        return 1.0 if self.inputs is None else self.inputs.factor
+
+    def graph(self, score_graph: "ScoreGraph", *, of_model_rows: bool = True) -> "ScoreGraph":
+        """
+        Return the model as a score graph of the training's weights.
+
+        Parameters
+        ----------
+        score_graph : ScoreGraph
+        of_model_rows : bool, default=True
+            Whether it takes rows of X; otherwise those of the training, which are `row_factor` times as large.
+        """
         inputs, score = self.inputs, self.score
         if inputs is None and score is None:
             return score_graph
         from skort.graphs.standardized import rescaled_score, standardized_graph
 
         score_graph = score_graph.with_weights(self.training_weights(score_graph.trained_arrays))
-        if inputs is not None:
+        if inputs is not None and of_model_rows:
             score_graph = standardized_graph(score_graph, inputs.layer, inputs.mean, inputs.scale)
         if score is not None and score.is_of_y:
             score_graph = rescaled_score(score_graph, score.shift, score.scale)
@@ -309,7 +330,7 @@ def standardization_of(
     score_graph: "ScoreGraph",
     loss: ScoreLoss,
     penalty: Penalty | None,
-    data: tuple[Any, np.ndarray, np.ndarray | None],
+    facts: Facts,
     batch_size: int,
     *,
     is_classifier: bool,
@@ -322,9 +343,9 @@ def standardization_of(
     score_graph : ScoreGraph
     loss : ScoreLoss
     penalty : Penalty or None
-    data : tuple
-        X, the target and the sample weights, or None. A sparse X is divided by one number, see `common_scale`: columns
-        of mean zero would not be sparse, and rare ones would get large weights.
+    facts : Facts
+        Of all rows. A sparse X is divided by one number, see `common_scale`: columns of mean zero would not be sparse,
+        and rare ones would get large weights.
     batch_size : int
     is_classifier : bool
         The target of a classifier is left as it is.
@@ -336,18 +357,17 @@ def standardization_of(
     """
     from skort.graphs.standardized import first_layer, last_layer
 
-    X, target, sample_weight = data
     # Where the intercepts have a penalty, it is that of the intercepts of X itself.
     is_free = getattr(penalty, "intercepts", None) is None
     first = first_layer(score_graph)
     mean = scale = is_flat = None
     is_offset = is_target_flat = False
-    if first is not None and scipy.sparse.issparse(X):
-        scale = usable_scale(common_scale(X, sample_weight, batch_size), X.dtype)
-        mean, scale = np.zeros(X.shape[1]), np.full(X.shape[1], scale)
+    if first is not None and facts.is_sparse:
+        scale = usable_scale(facts.common_scale(batch_size), facts.dtype)
+        mean, scale = np.zeros(facts.n_features), np.full(facts.n_features, scale)
     elif first is not None:
-        mean, deviation = _columns(X, sample_weight, centre=is_free and first.intercept is not None)
-        scale = usable_scale(deviation, X.dtype)
+        mean, deviation = _centred(*facts.columns(), centre=is_free and first.intercept is not None)
+        scale = usable_scale(deviation, facts.dtype)
         mean = mean.astype(score_graph.dtype).astype(np.float64)
         is_offset = bool(np.any(np.abs(mean) > _FAR * scale))
         is_flat = deviation == 0 if np.any(deviation == 0) else None
@@ -355,28 +375,27 @@ def standardization_of(
     target_mean, target_scale = None, 1.0
     if last is not None and not is_classifier and has_units(loss, score_graph.n_outputs):
         centre = is_free and last.intercept is not None
-        target_mean, deviation = _of_target(loss, target, sample_weight, centre=centre)
-        target_scale, is_target_flat = float(usable_scale(deviation, target.dtype)), bool(deviation == 0)
+        target_mean, deviation = _of_target(loss, score_graph.n_outputs, facts, centre=centre)
+        target_scale, is_target_flat = float(usable_scale(deviation, facts.dtype)), bool(deviation == 0)
     if scale is None and target_mean is None:
         return None
     return Standardization(mean, scale, target_mean, target_scale, is_offset, is_flat, is_target_flat)
 
 
-def _columns(columns, sample_weight, *, centre):
+def _centred(mean, deviation, *, centre):
     """Return the means and standard deviations of columns, or zeros and the roots of the mean squares."""
-    mean, deviation = moments(columns, sample_weight)
     return (mean, deviation) if centre else (np.zeros_like(mean), np.hypot(mean, deviation))
 
 
-def _of_target(loss, target, sample_weight, *, centre):
+def _of_target(loss, n_outputs, facts, *, centre):
     """Return the mean of y and its standard deviation, or what takes its place; None and one where there is none."""
-    if loss.inverse_link_function(target.shape[1]) is not None:
+    if loss.inverse_link_function(n_outputs) is not None:
         # The logarithm of the mean goes into the intercept.
-        total = float(np.mean(_columns(target, sample_weight, centre=centre)[0]))
-        return (np.zeros(target.shape[1]), total) if total > 0 else (None, 1.0)
+        total = float(np.mean(_centred(*facts.targets(), centre=centre)[0]))
+        return (np.zeros(n_outputs), total) if total > 0 else (None, 1.0)
     if getattr(loss, "is_robust", False) and centre:
         # Outliers, which such a loss is made for, would make everything else small.
-        mean, deviation = robust_moments(target, sample_weight)
+        mean, deviation = facts.robust_targets()
     else:
-        mean, deviation = _columns(target, sample_weight, centre=centre)
+        mean, deviation = _centred(*facts.targets(), centre=centre)
     return mean, np.sqrt(np.mean(np.square(deviation)))

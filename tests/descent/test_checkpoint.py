@@ -1,13 +1,15 @@
 """Checkpoints: a training that goes on from a file ends with the same bytes."""
 
+import json
 import math
 
 import numpy as np
 import pytest
+from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.callbacks import Checkpoint, EpochScoring
-from skort.descent.checkpoint import load_progress, save_progress
+from skort.callbacks import Checkpoint, EarlyStopping, EpochScoring
+from skort.descent.checkpoint import _checksum, load_progress, save_progress
 from skort.descent.history import History
 from skort.descent.progress import Progress
 from skort.descent.standardization import Standardization
@@ -149,11 +151,103 @@ def test_files_that_are_no_checkpoint_are_named(tmp_path):
         short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=tmp_path / "missing")]).fit(X, Y)
 
 
-@pytest.mark.parametrize("standardize, message", [(False, "state does not fit"), ("auto", "training on other rows")])
-def test_a_checkpoint_of_another_model_is_refused(tmp_path, standardize, message):
+@pytest.mark.parametrize(
+    "standardize, other_X, message",
+    [
+        (False, X[:, :3], "checkpoint of another model"),
+        ("auto", X[:, :3], "checkpoint of another model"),
+        ("auto", 2 * X, "training on other rows"),
+    ],
+)
+def test_a_checkpoint_of_another_model_is_refused(tmp_path, standardize, other_X, message):
     path = tmp_path / "training.npz"
     short(OrtSGDRegressor, callbacks=[Checkpoint(path)], standardize=standardize).fit(X, Y)
     model = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)], standardize=standardize)
     with pytest.raises(ValueError, match=message):
-        model.fit(X[:, :3], Y)
+        model.fit(other_X, Y)
     assert not hasattr(model, "n_iter_")
+
+
+def _rewritten(path, change):
+    """Write a checkpoint again, with a checksum that is right, after a change of its arrays and of its other values."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files if name != "checksum"}
+    others = json.loads(str(arrays["json"]))
+    change(others, arrays)
+    arrays["json"] = np.array(json.dumps(others))
+    with path.open("wb") as file:
+        np.savez(file, checksum=_checksum(arrays), **arrays)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda others, arrays: others.update(n_updates=math.nan), "n_updates=nan, expected an integer"),
+        (lambda others, arrays: others.update(n_updates=1.5), "n_updates=1.5, expected an integer"),
+        (lambda others, arrays: others.update(n_falls=-5), "n_falls=-5, expected an integer that is not negative"),
+        (lambda others, arrays: others.update(stopped="no"), "stopped='no', expected true or false"),
+        (lambda others, arrays: others.update(rate_scale=math.inf), "rate_scale=inf, expected a finite number"),
+        (lambda others, arrays: others["random_state"].update(bit_generator="seed"), "random_state is that of 'seed'"),
+        (lambda others, arrays: others["history"]["loss"].pop(), "have not all the same length"),
+        (lambda others, arrays: others["history"]["loss"].__setitem__(0, "1"), "'loss' of its history has values that"),
+        (lambda others, arrays: arrays["solver/weights"].fill(np.nan), "solver/weights has values that are not finite"),
+        (lambda others, arrays: others.update(shapes={"coef": [5, 2]}), "is the checkpoint of another model"),
+    ],
+)
+def test_a_checkpoint_with_a_value_that_cannot_be_is_refused(tmp_path, change, message):
+    path = tmp_path / "training.npz"
+    short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
+    _rewritten(path, change)
+    with pytest.raises(ValueError, match=message):
+        short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)]).fit(X, Y)
+
+
+def test_a_checkpoint_whose_values_were_changed_is_refused(tmp_path):
+    path = tmp_path / "training.npz"
+    short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    arrays["solver/weights"] = arrays["solver/weights"] + 1
+    np.savez(path, **arrays)
+    with pytest.raises(ValueError, match="damaged checkpoint: its checksum is that of other values"):
+        short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)]).fit(X, Y)
+
+
+@pytest.mark.parametrize("n_kept", [10, 400, -30])
+def test_a_checkpoint_that_is_cut_off_is_refused(tmp_path, n_kept):
+    path = tmp_path / "training.npz"
+    short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
+    path.write_bytes(path.read_bytes()[:n_kept])
+    with pytest.raises(ValueError, match="is no checkpoint of a training"):
+        short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)]).fit(X, Y)
+
+
+def test_a_network_of_as_many_weights_is_another_model(tmp_path):
+    path = tmp_path / "training.npz"
+    # 5 a + a + a b + b + b + 1 weights: 49 in both.
+    first, second = (MLPRegressor(hidden_layer_sizes=sizes) for sizes in ((4, 4), (2, 9)))
+    short(OrtSGDRegressor, estimator=first, callbacks=[Checkpoint(path)]).fit(X, Y)
+    n_weights = [
+        sum(array.size for array in short(OrtSGDRegressor, estimator=model).fit(X, Y).weights_.values())
+        for model in (first, second)
+    ]
+    assert n_weights[0] == n_weights[1]
+    with pytest.raises(ValueError, match="is the checkpoint of another model: its weights are"):
+        short(OrtSGDRegressor, estimator=second, callbacks=[Checkpoint(resume_from=path)]).fit(X, Y)
+
+
+@pytest.mark.parametrize("checkpoint_is_first", [False, True])
+def test_a_checkpoint_may_be_anywhere_in_the_list(tmp_path, checkpoint_is_first):
+    path = tmp_path / "training.npz"
+
+    def fit(max_iter, checkpoint):
+        callbacks = [EarlyStopping("objective", patience=2, tol=0.01), checkpoint]
+        options = {"learning_rate": "constant", "eta0": 0.1, "max_iter": max_iter}
+        callbacks = callbacks[::-1] if checkpoint_is_first else callbacks
+        return short(OrtSGDRegressor, callbacks=callbacks, **options).fit(X, Y)
+
+    whole = fit(30, Checkpoint(path))
+    assert whole.n_iter_ < 30
+    resumed = fit(30, Checkpoint(resume_from=path))
+    assert resumed.n_iter_ == whole.n_iter_
+    assert resumed.onnx_.SerializeToString() == whole.onnx_.SerializeToString()

@@ -123,7 +123,8 @@ class GradientSessions:
         if is_packed:
             backward = packed_gradients(backward, self._trained)
         return GradientPair(
-            *(ArraySession(model.SerializeToString(), self._device) for model in (forward, backward)),
+            ArraySession(forward.SerializeToString(), self._device),
+            ArraySession(backward.SerializeToString(), self._device),
             results,
             [name for name in results if name in read],
             tuple(name for name in (self._input, *self._graph.arrays) if name in read),

@@ -1,6 +1,7 @@
 """The whole step as one ONNX graph of standard operators: forward, loss, backward, penalty, clipping, update."""
 
 import numpy as np
+import onnx
 from onnx import helper, numpy_helper
 
 from skort.graphs.gradient.forward_backward import add_model, needed
@@ -12,6 +13,7 @@ from skort.objective.penalties import l1_text, l2_vector_text
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined, read_names
 from skort.solvers.flat_weights import flat
 from skort.solvers.loss_gradient import ruled_score_gradient, score_gradient
+from skort.solvers.penalty_gradient import add_custom_gradients, custom_gradient_name
 
 __all__ = [
     "ETA",
@@ -20,6 +22,7 @@ __all__ = [
     "add_loss",
     "add_update",
     "next_name",
+    "read_inputs_only",
     "shared_step_graph",
     "start_graph",
     "state_name",
@@ -112,7 +115,12 @@ def shared_step_graph(problem, states, parameters, add_loss, add_update):
     _add_gradient(fragment, problem, model.graph)
     add_update(fragment)
     inputs = [*infos(states), *model.graph.input[1:], *infos(problem.loss_weights), *infos(parameters)]
-    model = needed(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
+    return read_inputs_only(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
+
+
+def read_inputs_only(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy with only those nodes that the outputs are computed from, and only the inputs that they read."""
+    model = needed(model)
     read = {name for node in model.graph.node for name in read_names(node)}
     given = [i for i in model.graph.input if i.name in read]
     del model.graph.input[:]
@@ -126,7 +134,7 @@ def states_of(problem, memory, changed):
 
 
 def add_loss(writer, problem):
-    """Add the loss, and its gradient by the score."""
+    """Add the loss, its gradient by the score, and those of an own penalty by the weights."""
     objective, score = problem.objective, problem.score_graph.score_name
     objective.add_loss(writer, score, LOSS)
     if objective.loss.gradient_function(objective.n_outputs) is None:
@@ -136,11 +144,12 @@ def add_loss(writer, problem):
         writer.call_as_is(gradient, inputs, [SCORE_GRADIENT, *by_weights.values()])
     else:
         objective.add_score_gradient(writer, score)
+    add_custom_gradients(writer, objective, problem.weights)
 
 
 def add_update(writer, problem, rule, memory):
     """Add penalty and update; return the names of what the update changes of the memory."""
-    _add_penalty(writer, problem.terms)
+    _add_penalty(writer, problem.objective.add_custom_value(writer, LOSS), problem.terms)
     names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
     results = rule.add_nodes(writer, names)
     for name in results.keys() & names.keys():
@@ -160,9 +169,13 @@ def _step_model(fragment, problem, model, states, inputs, initializers):
 
 
 def _add_gradient(fragment, problem, graph):
-    """Add the gradient of the loss by all weights, as one vector, from that by the score."""
+    """Add the gradient of the loss, and of an own penalty, by all weights, as one vector, from that by the score."""
     gradients = add_gradients(fragment, graph, SCORE_GRADIENT, problem.score_graph.trainable)
     gradients |= problem.objective.weight_gradients
+    for name in problem.objective.custom_terms:
+        total = f"skort_{name}_gradient"
+        fragment.node("Add", [gradients[name], custom_gradient_name(name)], [total])
+        gradients[name] = total
     result = GRADIENT if problem.terms.l2 is None else _LOSS_GRADIENT
     fragment.call(packed_text(problem.weights), [gradients[name] for name in problem.weights], [result])
 
@@ -175,9 +188,9 @@ def start_graph(arrays):
     return helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
 
 
-def _add_penalty(writer, terms):
-    """Add the objective, and its gradient from that of the loss, but for that of the l1 term."""
-    value, l1, l2 = LOSS, terms.l1, terms.l2
+def _add_penalty(writer, value, terms):
+    """Add the objective to the scalar `value`, and its gradient from that of `value`, but for that of the l1 term."""
+    l1, l2 = terms.l1, terms.l2
     if l1 is not None:
         writer.constant("skort_l1", l1)
         writer.call(l1_text(by_element=True), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])

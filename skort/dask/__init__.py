@@ -1,0 +1,11 @@
+"""The estimators for data in the partitions of Dask collections, trained on the workers of a Dask cluster."""
+
+try:
+    import distributed  # noqa: F401  # Everything here needs it.
+except ImportError as error:
+    raise ImportError('skort.dask needs dask and distributed: pip install "skort[dask]".') from error
+
+from skort.dask.classifier import OrtSGDClassifier
+from skort.dask.regressor import OrtSGDRegressor
+
+__all__ = ["OrtSGDClassifier", "OrtSGDRegressor"]

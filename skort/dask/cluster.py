@@ -1,0 +1,142 @@
+"""Tasks on the workers of a cluster: each is pure, and every wait for one has an end."""
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask
+import dask.config
+from distributed import Client, Future, KilledWorker
+from distributed.client import FutureCancelledError
+
+from skort.dask.errors import ClusterError
+
+__all__ = ["Cluster", "tree"]
+
+# Seconds between two looks at whether there are workers.
+_TICK = 2.0
+# Seconds without any worker, or without a scheduler, after which a wait ends: the option `skort.no-worker-timeout`.
+_NO_WORKER = 300.0
+# So many results are merged by one task.
+_FAN_IN = 8
+
+
+class Cluster:
+    """
+    The tasks of one fit or one score.
+
+    Tasks get all that they need as arguments, and no task is tied to a worker: where a worker goes, Dask computes its
+    results again on another one, and they are the same.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    """
+
+    def __init__(self, client: Client):
+        self.client = client
+        self._name = uuid.uuid4().hex[:12]
+        self._n_tasks = 0
+
+    def key(self, name: str) -> str:
+        """Return a key that nothing else has."""
+        self._n_tasks += 1
+        return f"skort-{name}-{self._name}-{self._n_tasks}"
+
+    def submit(self, function: Callable, *arguments: Any) -> Future:
+        """Return the future of a call; arguments may be futures, and lists of them."""
+        self._check_open()
+        key = self.key(function.__name__.strip("_"))
+        return self.client.submit(function, *arguments, key=key, pure=False)
+
+    def _check_open(self):
+        if self.client.status in ("closing", "closed"):
+            raise ClusterError("The client is closed, or its cluster: make new ones and fit again.")
+
+    def computed(self, delayed: Sequence[Any]) -> list[Future]:
+        """Return the futures of delayed values."""
+        self._check_open()
+        return self.client.compute(list(delayed))
+
+    def each(self, function: Callable, futures: Sequence[Future], *arguments: Any) -> list[Future]:
+        """Return the futures of `function(future, *arguments)`."""
+        return [self.submit(function, future, *arguments) for future in futures]
+
+    def merged(self, merge: Callable[[list], Any], futures: Sequence[Future]) -> Future:
+        """Return the future of what a function of a list makes of results, in a tree, in their order."""
+        return tree(self.submit, merge, futures)
+
+    def value(self, future: Future) -> Any:
+        """
+        Return a result.
+
+        Raises
+        ------
+        ClusterError
+            Where no worker can compute it: there is none for some time, each one that tried died, or the scheduler has
+            gone.
+        """
+        watch = _Watch(self.client)
+        while True:
+            try:
+                return future.result(timeout=_TICK)
+            except KilledWorker as error:
+                raise ClusterError(
+                    f"The workers died that ran a task of skort, one after the other: {error}. Most often their memory "
+                    "was not enough: use smaller partitions or more memory a worker."
+                ) from error
+            except FutureCancelledError as error:
+                raise ClusterError(
+                    "The scheduler lost the tasks of this fit: it was closed, or started again. Fit again."
+                ) from error
+            except TimeoutError:
+                # A task may have raised it.
+                if future.status == "error":
+                    raise
+            watch.look()
+
+    def values(self, futures: Sequence[Future]) -> list[Any]:
+        """Return results, in their order, as `value` does."""
+        return [self.value(future) for future in futures]
+
+    def cancel(self, futures: Sequence[Future]) -> None:
+        """Let nobody compute these any more."""
+        if self.client.status == "running":
+            self.client.cancel(list(futures), force=True)
+
+
+class _Watch:
+    """Raises an error where nobody has been there to compute anything for some time."""
+
+    def __init__(self, client):
+        self._client = client
+        self._last_seen = time.monotonic()
+        self._patience = float(dask.config.get("skort.no-worker-timeout", _NO_WORKER))
+
+    def look(self):
+        """Look whether somebody is there."""
+        is_running = self._client.status == "running"
+        if is_running and self._has_workers():
+            self._last_seen = time.monotonic()
+        elif time.monotonic() - self._last_seen > self._patience:
+            missing = "cluster has no worker" if is_running else "client has no scheduler"
+            raise ClusterError(
+                f"The {missing}, for {self._patience:.0f} seconds by now. Start some and fit again; the option "
+                '"skort.no-worker-timeout" of dask.config says how long to wait.'
+            )
+
+    def _has_workers(self):
+        try:
+            return bool(self._client.scheduler_info(n_workers=1)["workers"])
+        except OSError:
+            # The scheduler does not answer.
+            return False
+
+
+def tree(submit: Callable, merge: Callable[[list], Any], items: Sequence[Any]) -> Any:
+    """Merge items in their order, a few at a time; the shape of the tree depends on their number alone."""
+    level = list(items)
+    while len(level) > 1:
+        level = [submit(merge, level[start : start + _FAN_IN]) for start in range(0, len(level), _FAN_IN)]
+    return level[0]

@@ -1,0 +1,249 @@
+"""The facts of rows on the workers: merged from what each partition says of its own."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+from distributed import Future
+
+from skort.dask.cluster import Cluster
+from skort.dask.deals import Size
+from skort.dask.rows import Rows
+from skort.descent.standardization import (
+    Standardization,
+    batch_smoothness,
+    largest_eigenvalue,
+    largest_norm,
+    moments,
+    robust_moments,
+)
+
+__all__ = ["Measures", "Moments", "PartFacts", "measured", "merged_measures"]
+
+# As many as stand for all where the largest eigenvalue is computed.
+_SOME_ROWS = 2000
+
+
+class Moments(NamedTuple):
+    """
+    Moments of columns that can be merged.
+
+    Parameters
+    ----------
+    total : float or ndarray of shape (n_columns,)
+        Sum of the weights.
+    mean : ndarray of shape (n_columns,)
+    squares : ndarray of shape (n_columns,)
+        Sum of the weighted squares of the differences from the mean.
+    """
+
+    total: float | np.ndarray
+    mean: np.ndarray
+    squares: np.ndarray
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """The standard deviation."""
+        return np.sqrt(self.squares / self.total)
+
+    def merged(self, other: "Moments") -> "Moments":
+        """
+        Return the moments of both, by the formula of Chan, Golub and LeVeque (1979).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skort.dask.facts import Moments
+        >>> one, other = Moments(1, np.array([1.0]), np.zeros(1)), Moments(3, np.array([5.0]), np.zeros(1))
+        >>> one.merged(other)
+        Moments(total=4, mean=array([4.]), squares=array([12.]))
+        """
+        total = self.total + other.total
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.nan_to_num(np.divide(other.total, total))
+        delta = other.mean - self.mean
+        squares = self.squares + other.squares + np.square(delta) * (self.total * share)
+        return Moments(total, self.mean + delta * share, squares)
+
+
+class Measures(NamedTuple):
+    """
+    What partitions of prepared rows say of themselves.
+
+    Parameters
+    ----------
+    sizes : tuple of Size
+        Of each partition.
+    weight_sum : float
+    columns : Moments or None
+        Of X, where it is dense; None without rows, too.
+    targets : Moments or None
+    norm : float
+        The largest squared norm of a row of X, times its sample weight, where X is sparse.
+    """
+
+    sizes: tuple[Size, ...]
+    weight_sum: float
+    columns: Moments | None
+    targets: Moments | None
+    norm: float
+
+
+def measured(rows: Rows) -> Measures:
+    """Measure a partition."""
+    if rows.n_rows == 0:
+        return Measures((Size(0, 0),), 0.0, None, None, 0.0)
+    weights = rows.sample_weight
+    total = float(rows.n_rows if weights is None else weights.sum())
+    is_sparse = scipy.sparse.issparse(rows.X)
+    return Measures(
+        (Size(rows.n_rows, rows.n_bytes),),
+        total,
+        None if is_sparse else _moments(rows.X, weights, total),
+        _moments(rows.target, weights, total),
+        largest_norm(rows.X, weights, None, 0.0) if is_sparse else 0.0,
+    )
+
+
+def _moments(columns, weights, total):
+    mean, deviation = moments(columns, weights)
+    return Moments(total, mean, total * np.square(deviation))
+
+
+def merged_measures(measures: Sequence[Measures]) -> Measures:
+    """Return those of several partitions, in their order."""
+    return Measures(
+        sum((each.sizes for each in measures), ()),
+        sum(each.weight_sum for each in measures),
+        _merged([each.columns for each in measures]),
+        _merged([each.targets for each in measures]),
+        max(each.norm for each in measures),
+    )
+
+
+def _merged(moments_of_parts):
+    some = [each for each in moments_of_parts if each is not None]
+    return functools.reduce(Moments.merged, some) if some else None
+
+
+def _some(rows: Rows, numbers: np.ndarray) -> Rows:
+    return rows.taken(numbers)
+
+
+def _norm(rows: Rows, mean_weight: float, used: Standardization | None) -> float:
+    shares = None if rows.sample_weight is None else rows.sample_weight / mean_weight
+    return largest_norm(rows.X, shares, used)
+
+
+@dataclass(frozen=True, eq=False)
+class PartFacts:
+    """
+    The facts of rows on the workers.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    partitions : sequence of Future
+        Of `Rows`, none empty.
+    measures : Measures
+        Of them.
+    """
+
+    cluster: Cluster
+    partitions: Sequence[Future]
+    measures: Measures
+
+    @classmethod
+    def of(cls, cluster: Cluster, partitions: Sequence[Future]) -> "PartFacts":
+        """
+        Measure partitions of `Rows`; those without rows are left out.
+
+        Raises
+        ------
+        ValueError
+            Where no row is left.
+        """
+        measures = cluster.value(cluster.merged(merged_measures, cluster.each(measured, partitions)))
+        if not any(size.n_rows for size in measures.sizes):
+            raise ValueError("No row has a positive sample weight: there is nothing to train on.")
+        some = [part for part, size in zip(partitions, measures.sizes, strict=True) if size.n_rows]
+        return cls(cluster, some, measures._replace(sizes=tuple(size for size in measures.sizes if size.n_rows)))
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return sum(size.n_rows for size in self.measures.sizes)
+
+    @property
+    def mean_weight(self) -> float:
+        """The mean sample weight."""
+        return self.measures.weight_sum / self.n_rows
+
+    @functools.cached_property
+    def some_rows(self) -> Rows:
+        """At most 2,000 evenly spaced rows."""
+        n_rows = [size.n_rows for size in self.measures.sizes]
+        numbers = np.arange(self.n_rows)
+        if self.n_rows > _SOME_ROWS:
+            numbers = np.linspace(0, self.n_rows - 1, _SOME_ROWS).astype(int)
+        ends = np.cumsum(n_rows)
+        # A partition of none of them would give none.
+        pieces = np.split(numbers, np.searchsorted(numbers, ends[:-1]))
+        starts = ends - n_rows
+        futures = [
+            self.cluster.submit(_some, future, piece - start)
+            for future, piece, start in zip(self.partitions, pieces, starts, strict=True)
+            if len(piece)
+        ]
+        return self.cluster.value(self.cluster.merged(Rows.concatenated, futures))
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of X."""
+        return self.some_rows.X.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of X and of the target."""
+        return self.some_rows.X.dtype
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is a sparse matrix."""
+        return scipy.sparse.issparse(self.some_rows.X)
+
+    def columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means and standard deviations of the columns of X."""
+        assert self.measures.columns is not None  # X is dense.
+        return self.measures.columns.mean, self.measures.columns.deviation
+
+    def targets(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return those of the target."""
+        assert self.measures.targets is not None  # There are rows.
+        return self.measures.targets.mean, self.measures.targets.deviation
+
+    def robust_targets(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the medians and scales of the target, those of some rows: medians do not merge."""
+        return robust_moments(self.some_rows.target, self.some_rows.sample_weight)
+
+    def common_scale(self, batch_size: int) -> float:
+        """Return the number by which a sparse X is divided."""
+        norm = self.measures.norm / self.mean_weight
+        return float(np.sqrt(self._smoothness(batch_size, None, norm, 0.0)))
+
+    def largest_norm(self, used: Standardization | None) -> float:
+        """Return the largest squared norm of a row times what it counts."""
+        norms = self.cluster.each(_norm, self.partitions, self.mean_weight, used)
+        return self.cluster.value(self.cluster.merged(max, norms))
+
+    def smoothness(self, batch_size: int, used: Standardization | None, norm: float) -> float:
+        """Return how fast the gradient changes along a step."""
+        return self._smoothness(batch_size, used, norm, 1.0)
+
+    def _smoothness(self, batch_size, used, norm, ones):
+        rows, n = self.some_rows, self.n_rows
+        shares = None if rows.sample_weight is None else rows.sample_weight / self.mean_weight
+        return batch_smoothness(largest_eigenvalue(rows.X, shares, used, ones), norm, n, min(batch_size, n))

@@ -1,0 +1,213 @@
+"""OrtSGDRegressor for Dask collections."""
+
+from collections.abc import Callable
+
+import numpy as np
+from distributed import Client
+from sklearn.base import BaseEstimator, _fit_context
+
+from skort.dask.base import DASK_CONSTRAINTS, DaskFit, dask_parameters
+from skort.dask.parts import is_collection
+from skort.dask.predictions import predicted
+from skort.descent.callbacks import Callback
+from skort.descent.optimizers import Optimizer
+from skort.estimators import regressor as local
+from skort.estimators.names import (
+    Auto,
+    DtypeName,
+    OptimizerName,
+    PenaltyName,
+    RegressionLossName,
+    ScheduleName,
+    SolverName,
+)
+from skort.objective.base import ScoreLoss
+from skort.objective.penalties import Penalty
+
+__all__ = ["OrtSGDRegressor"]
+
+
+class OrtSGDRegressor(DaskFit, local.OrtSGDRegressor):
+    """
+    Regression on the workers of a Dask cluster, for data in the partitions of Dask collections.
+
+    The partitions are dealt to a few groups, anew in every round. In a round each group makes one epoch over its
+    partitions from the common weights, all groups at the same time; the means of the weights, and of what the optimizer
+    remembers, are the next common ones. A round counts as an epoch. The result depends on the data, the partitions, the
+    parameters and `n_groups`, not on the workers: it is the same to the last bit with one worker or many, and where a
+    worker dies, on processors of one type.
+
+    All other parameters and attributes are those of `skort.OrtSGDRegressor`; `n_total` and `device` are not there.
+
+    The steps of a pipeline in `estimator` are fitted to the rows of all partitions, as scikit-learn would fit them:
+    `StandardScaler`, `MinMaxScaler`, `MaxAbsScaler`, `OneHotEncoder`, `OrdinalEncoder`, `SimpleImputer` (but for the
+    median), steps that need no fit, and `ColumnTransformer` and `Pipeline` of these. Any other step is refused by name:
+    fit it on rows that stand for all, and put `FrozenEstimator(fitted_step)` in its place.
+
+    Parameters
+    ----------
+    estimator : estimator or onnx.ModelProto, default=None
+        As in `skort.OrtSGDRegressor`, as are all parameters but the last two.
+    client : distributed.Client, default=None
+        The client of the cluster. None: the one that was made last. Copies by pickle have none.
+    n_groups : int, default=None
+        The number of groups, at most one a partition. None: 2, whatever the workers. One group makes the epochs of
+        `skort.OrtSGDRegressor`, on one worker.
+
+    See Also
+    --------
+    skort.OrtSGDRegressor : The same for data in memory.
+
+    Notes
+    -----
+    Local steps with averaging are described in [1]_.
+
+    Callbacks are called on the client; they have no `on_batch_end`. `t_` is the number of updates of the group with the
+    most rows. `scoring` and `score` are sums over rows: "r2", "neg_mean_squared_error",
+    "neg_root_mean_squared_error" and "neg_mean_absolute_error".
+
+    References
+    ----------
+    .. [1] Stich, S. U., Local SGD converges fast and communicates little, ICLR 2019, arXiv:1805.09767.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from sklearn.datasets import make_regression
+    >>> from skort.dask import OrtSGDRegressor
+    >>> X, y = make_regression(1000, 5, random_state=0)
+    >>> X, y = da.from_array(X, chunks=(250, 5)), da.from_array(y, chunks=250)
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):  # doctest: +SKIP
+    ...     model = OrtSGDRegressor(max_iter=20, tol=None, random_state=0).fit(X, y)
+    ...     score = model.score(X, y)
+    >>> round(score, 2)  # doctest: +SKIP
+    1.0
+    """
+
+    _local = local.OrtSGDRegressor
+    _parameter_constraints = {**dask_parameters(local.OrtSGDRegressor._parameter_constraints), **DASK_CONSTRAINTS}
+    _parameters = tuple(dask_parameters(local.OrtSGDRegressor._parameter_constraints))
+
+    def __init__(
+        self,
+        estimator: BaseEstimator | None = None,
+        *,
+        solver: SolverName = "auto",
+        loss: RegressionLossName | ScoreLoss = "auto",
+        epsilon: float | Auto = "auto",
+        quantile: float | Auto = "auto",
+        penalty: PenaltyName | Penalty | None = "auto",
+        alpha: float | Auto = "auto",
+        l1_ratio: float | Auto | None = "auto",
+        optimizer: OptimizerName | Optimizer = "sgd",
+        max_grad_norm: float | None = None,
+        learning_rate: ScheduleName | Callable[[int], float] = "adaptive",
+        eta0: float | Auto = "auto",
+        power_t: float = 0.25,
+        batch_size: int | Auto = "auto",
+        max_iter: int = 1000,
+        tol: float | None = 1e-4,
+        n_iter_no_change: int | float | Auto = "auto",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        scoring: str | Callable | None = None,
+        shuffle: bool = True,
+        standardize: bool | Auto = "auto",
+        trainable: str | list[str] | None = None,
+        dtype: DtypeName = "float32",
+        n_jobs: int | None = None,
+        average: bool | int = False,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        callbacks: list[Callback] | None = None,
+        verbose: int = 0,
+        client: Client | None = None,
+        n_groups: int | None = None,
+    ):
+        self.estimator = estimator
+        self.solver, self.loss = solver, loss
+        self.epsilon, self.quantile = epsilon, quantile
+        self.penalty, self.alpha, self.l1_ratio = penalty, alpha, l1_ratio
+        self.optimizer, self.max_grad_norm = optimizer, max_grad_norm
+        self.learning_rate, self.eta0, self.power_t = learning_rate, eta0, power_t
+        self.batch_size, self.max_iter = batch_size, max_iter
+        self.tol, self.n_iter_no_change = tol, n_iter_no_change
+        self.early_stopping, self.validation_fraction, self.scoring = early_stopping, validation_fraction, scoring
+        self.shuffle, self.standardize, self.trainable = shuffle, standardize, trainable
+        self.dtype, self.n_jobs = dtype, n_jobs
+        self.average, self.random_state = average, random_state
+        self.warm_start, self.callbacks, self.verbose = warm_start, callbacks, verbose
+        self.client, self.n_groups = client, n_groups
+
+    # False: the steps of a pipeline in `estimator` validate their own parameters.
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, sample_weight=None, X_val=None, y_val=None, *, coef_init=None, intercept_init=None):
+        """
+        Train on the partitions of collections; an earlier fit is forgotten.
+
+        Parameters
+        ----------
+        X : dask Array of shape (n_samples, n_features), or DataFrame
+            Of arrays or of sparse matrices. Partitions may have different sizes, or no rows.
+        y : dask Array of shape (n_samples,) or (n_samples, n_outputs), or Series
+            Targets. Where all sizes are known it is cut as X is; otherwise it must have as many partitions.
+        sample_weight : dask Array of shape (n_samples,), or Series, default=None
+            Weights of the rows, not negative and not all zero.
+        X_val, y_val : dask Array or DataFrame, default=None
+            A validation set: it is scored after every round.
+        coef_init, intercept_init : array-like, default=None
+            Initial weights of a linear model.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        TypeError
+            For anything but Dask collections.
+        ValueError
+            For a parameter, X, y or `sample_weight` that is not as described, and where the training diverges.
+        ClusterError
+            Where the cluster cannot go on: no workers, workers that die, or no scheduler; a `RuntimeError`.
+
+        Warns
+        -----
+        ConvergenceWarning, UserWarning
+            As `skort.OrtSGDRegressor.fit`.
+        """
+        return self._fit_collections((X, y, sample_weight), (X_val, y_val), (coef_init, intercept_init))
+
+    def predict(self, X):
+        """
+        Predict targets, lazily where X is a collection.
+
+        Parameters
+        ----------
+        X : dask Array of shape (n_samples, n_features), DataFrame, or array-like
+
+        Returns
+        -------
+        y : dask Array, or ndarray, of shape (n_samples,) or (n_samples, n_outputs)
+            With the partitions of X.
+        """
+        return predicted(self.to_local(), "predict", X, self._columns())
+
+    def score(self, X, y, sample_weight=None):
+        """
+        Return the coefficient of determination of predictions; no row leaves its worker.
+
+        Parameters
+        ----------
+        X : dask Array of shape (n_samples, n_features), DataFrame, or array-like
+        y : dask Array of shape (n_samples,) or (n_samples, n_outputs), Series, or array-like
+        sample_weight : dask Array of shape (n_samples,), Series, or array-like, default=None
+
+        Returns
+        -------
+        score : float
+        """
+        if not is_collection(X):
+            return self.to_local().score(X, y, sample_weight)
+        return self._score_collections(X, y, sample_weight)

@@ -1,0 +1,238 @@
+"""
+What scikit-learn's transformers learn of rows, as statistics that merge.
+
+Each is collected from the rows of a partition, merged with those of others, and given to a transformer. Where the
+statistic is that of a few rows, scikit-learn fits the transformer to these.
+"""
+
+import collections
+import functools
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
+
+from skort.dask.facts import Moments
+
+__all__ = ["Statistic", "statistic_of"]
+
+
+class Statistic(Protocol):
+    """What a transformer learns of rows."""
+
+    def collected(self, step: Any, X: Any) -> Any:
+        """Return it of the rows of a partition."""
+
+    def merged(self, values: list) -> Any:
+        """Return it of all rows, from those of partitions in their order."""
+
+    def fitted(self, step: Any, value: Any, head: Any) -> Any:
+        """Return a transformer fitted to rows of which it is the statistic; `head` are a few of them."""
+
+
+class _Standard:
+    """The number, mean and variance of each column."""
+
+    def collected(self, step, X):
+        fitted = step.fit(X)
+        if fitted.mean_ is None or fitted.var_ is None:
+            # It divides by nothing: only the mean, if that, is needed.
+            fitted = StandardScaler(with_mean=step.with_mean).fit(X)
+        n = fitted.n_samples_seen_
+        return Moments(n, np.nan_to_num(fitted.mean_), np.nan_to_num(fitted.var_) * n)
+
+    def merged(self, values):
+        return functools.reduce(Moments.merged, values)
+
+    def fitted(self, step, value, head):
+        fitted = step.fit(head)
+        n = value.total
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.where(np.asarray(n) > 0, value.mean, np.nan)
+            variance = value.squares / n
+        fitted.n_samples_seen_ = n
+        if fitted.mean_ is not None:
+            fitted.mean_ = mean
+        if fitted.var_ is not None:
+            fitted.var_, fitted.scale_ = variance, _scale(mean, variance, n)
+        return fitted
+
+
+def _scale(mean, variance, n):
+    """Return the standard deviation; one where it is nothing but rounding, by scikit-learn's rule."""
+    eps = np.finfo(np.float64).eps
+    is_constant = variance <= n * eps * variance + np.square(n * mean * eps)
+    return np.where(is_constant, 1.0, np.sqrt(variance))
+
+
+class _Range:
+    """The smallest and the largest value of each column."""
+
+    def collected(self, step, X):
+        fitted = step.fit(X)
+        return fitted.n_samples_seen_, fitted.data_min_, fitted.data_max_
+
+    def merged(self, values):
+        n, least, most = zip(*values, strict=True)
+        return sum(n), functools.reduce(np.fmin, least), functools.reduce(np.fmax, most)
+
+    def fitted(self, step, value, head):
+        n, least, most = value
+        fitted = step.fit(_like(head, np.stack([least, most])))
+        fitted.n_samples_seen_ = n
+        return fitted
+
+
+class _Largest:
+    """The largest absolute value of each column."""
+
+    def collected(self, step, X):
+        fitted = step.fit(X)
+        return fitted.n_samples_seen_, fitted.max_abs_
+
+    def merged(self, values):
+        n, most = zip(*values, strict=True)
+        return sum(n), functools.reduce(np.fmax, most)
+
+    def fitted(self, step, value, head):
+        n, most = value
+        fitted = step.fit(_like(head, most[None]))
+        fitted.n_samples_seen_ = n
+        return fitted
+
+
+class _Categories:
+    """The different values of each column."""
+
+    def collected(self, step, X):
+        return OrdinalEncoder().fit(X).categories_
+
+    def merged(self, values):
+        columns = [np.concatenate(column)[:, None] for column in zip(*values, strict=True)]
+        return [OrdinalEncoder().fit(column).categories_[0] for column in columns]
+
+    def fitted(self, step, value, head):
+        n = max(map(len, value))
+        return step.fit(_like_columns(head, [np.resize(categories, n) for categories in value]))
+
+
+class _Given:
+    """Nothing: a transformer that was told everything."""
+
+    def collected(self, step, X):
+        return True
+
+    def merged(self, values):
+        return True
+
+    def fitted(self, step, value, head):
+        return step.fit(head)
+
+
+class _Filling:
+    """What missing values of each column are filled with, None where there is no value; and whether any is missing."""
+
+    def collected(self, step, X):
+        columns = []
+        for values in _columns_of(X):
+            is_missing = _is_missing(values, step.missing_values)
+            columns.append((bool(is_missing.any()), self._of_column(step.strategy, values[~is_missing])))
+        return columns
+
+    def _of_column(self, strategy, values):
+        if strategy == "mean":
+            values = values.astype(np.float64)
+            return np.array([values.sum(), len(values)])
+        return collections.Counter(values.tolist() if strategy == "most_frequent" else values[:1].tolist())
+
+    def merged(self, values):
+        return [
+            (any(each[0] for each in column), functools.reduce(lambda a, b: a + b, [each[1] for each in column]))
+            for column in zip(*values, strict=True)
+        ]
+
+    def fitted(self, step, value, head):
+        has_missing = any(is_missing for is_missing, _ in value)
+        columns = []
+        for _, found in value:
+            filling = self._filling(step.strategy, found)
+            rows = [step.missing_values if filling is None else filling, *[step.missing_values] * has_missing]
+            columns.append(np.array(rows, dtype=self._dtype(step.strategy, head)))
+        return step.fit(_like_columns(head, columns))
+
+    def _dtype(self, strategy, head):
+        if strategy == "mean":
+            return np.float64
+        return getattr(head, "dtype", object)
+
+    def _filling(self, strategy, found):
+        if strategy == "mean":
+            return found[0] / found[1] if found[1] else None
+        most = max(found.values(), default=0)
+        # As scikit-learn: of several the smallest one.
+        return min((value for value, n in found.items() if strategy == "constant" or n == most), default=None)
+
+
+def _columns_of(X):
+    """Return the columns of an array or a DataFrame."""
+    if scipy.sparse.issparse(X):
+        raise ValueError("SimpleImputer cannot be fitted over partitions of sparse rows.")
+    if hasattr(X, "iloc"):
+        return [X.iloc[:, j].to_numpy() for j in range(X.shape[1])]
+    return list(np.asarray(X).T)
+
+
+def _is_missing(values, missing):
+    """Return where the values of a column are missing."""
+    is_nan = missing is not None and not isinstance(missing, str) and missing != missing
+    if not is_nan:
+        return values == missing
+    # Only NaN differs from itself.
+    return np.asarray(values != values, dtype=bool)
+
+
+def _like(head, rows):
+    """Return rows as a DataFrame where the head is one."""
+    return _like_columns(head, list(rows.T))
+
+
+def _like_columns(head, columns):
+    """Return columns as a DataFrame where the head is one, otherwise as an array."""
+    if hasattr(head, "iloc"):
+        import pandas as pd
+
+        return pd.DataFrame(dict(zip(head.columns, columns, strict=True)))
+    is_object = any(column.dtype == object for column in columns)
+    return np.column_stack([column.astype(object) if is_object else column for column in columns])
+
+
+_STATISTICS: dict[type, Statistic] = {
+    StandardScaler: _Standard(),
+    MinMaxScaler: _Range(),
+    MaxAbsScaler: _Largest(),
+}
+
+
+def statistic_of(step: Any) -> Statistic | None:
+    """
+    Return what a transformer learns, where this merges; None where it does not.
+
+    Examples
+    --------
+    >>> from sklearn.impute import SimpleImputer
+    >>> from skort.dask.statistics import statistic_of
+    >>> statistic_of(SimpleImputer()) is None, statistic_of(SimpleImputer(strategy="median")) is None
+    (False, True)
+    """
+    kind = type(step)
+    if kind in (OneHotEncoder, OrdinalEncoder):
+        if step.min_frequency is not None or step.max_categories is not None:
+            return None
+        is_auto = isinstance(step.categories, str)
+        return _Categories() if is_auto else _Given()
+    if kind is SimpleImputer:
+        merges = step.strategy in ("mean", "most_frequent", "constant") and not step.add_indicator
+        return _Filling() if merges else None
+    return _STATISTICS.get(kind)

@@ -1,0 +1,37 @@
+"""What a fitted estimator gives to a training elsewhere, and takes back."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from skort.estimators.variables import Variables
+
+if TYPE_CHECKING:
+    from skort.solvers.base import Problem
+
+__all__ = ["fitted_problem"]
+
+
+def fitted_problem(estimator: Any, *, is_sparse: bool = False) -> "tuple[Variables, Problem]":
+    """
+    Return the training that goes on from the weights of a fitted estimator, on the CPU, and its variables.
+
+    Parameters
+    ----------
+    estimator : OrtSGDRegressor or OrtSGDClassifier
+    is_sparse : bool, default=False
+        Whether its batches are sparse.
+
+    Raises
+    ------
+    NotFittedError
+    """
+    from skort.runtime.device import CPU
+
+    check_is_fitted(estimator)
+    settings, fitted, progress = estimator._settings, estimator._fitted, estimator._progress
+    variables = settings.variables(fitted.score_graph, progress.standardization)
+    size = estimator._batch_size, progress.rate_scale, estimator._n_batches
+    problem = settings.problem(fitted, variables, *size, is_sparse=is_sparse)
+    return variables, dataclasses.replace(problem, device=CPU)
