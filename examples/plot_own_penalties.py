@@ -58,8 +58,8 @@ figure.tight_layout()
 
 # %%
 # A group lasso, :math:`\alpha \sum_j \sqrt{\lVert w_j \rVert^2 + \epsilon}` with one group a feature: the weights by
-# which it counts in three outputs. Four of twelve features matter. The small :math:`\epsilon` gives the gradient a value
-# where a whole group is zero. Groups become small, and not exactly zero.
+# which it counts in three outputs. Four of twelve features matter. The small :math:`\epsilon` gives the gradient a
+# value where a whole group is zero. Groups become small, and not exactly zero.
 group_lasso = """
 group_lasso (weight) => (penalty) {
     little = Constant <value = float {0.0001}> ()
