@@ -156,18 +156,22 @@ class Saved:
     Parameters
     ----------
     pair : GradientPair
-    inputs, kept : dict of str to ndarray
+    X : ndarray of shape (n_samples, n_features)
+    arrays : dict of str to ndarray
+        The weights.
+    kept : list of ndarray
+        What is between X and the score.
     """
 
-    def __init__(self, pair: "GradientPair", inputs: dict[str, np.ndarray], kept: dict[str, np.ndarray]):
-        self._state: tuple | None = (pair, inputs, kept)
+    def __init__(self, pair: "GradientPair", X: np.ndarray, arrays: dict[str, np.ndarray], kept: list[np.ndarray]):
+        self._state: tuple | None = (pair, X, arrays, kept)
 
     @property
     def is_released(self) -> bool:
         """Whether a backward has taken what was kept."""
         return self._state is None
 
-    def state(self, *, keep: bool = False) -> tuple["GradientPair", dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def state(self, *, keep: bool = False) -> tuple:
         """Return what was kept, and forget it unless `keep`."""
         if self._state is None:
             raise ValueError(
@@ -285,12 +289,12 @@ class ForwardBackward:
         """
         X = as_array(X, "X", self._dtype, (None, self._n_features))
         vector = self.weights if weights is None else as_array(weights, "weights", self._dtype, self.weights.shape)
-        inputs = self._sessions.inputs(X, vector, self._frozen)
+        arrays = self._sessions.arrays(vector, self._frozen)
         if not training:
-            return self._sessions.score(inputs), None
+            return self._sessions.score(X, arrays), None
         pair = self._sessions.pair(len(X), input_gradient=self._input_gradient)
-        score, kept = self._sessions.forward(pair, inputs)
-        return score, Saved(pair, inputs, kept)
+        score, kept = self._sessions.forward(pair, X, arrays)
+        return score, Saved(pair, X, arrays, kept)
 
     def backward(self, saved: Saved, score_gradient: ArrayLike, *, keep: bool = False) -> Gradients:
         """
@@ -317,10 +321,9 @@ class ForwardBackward:
         """
         if not isinstance(saved, Saved):
             raise ValueError(f"saved must be what forward(X) returns behind the score, got {type(saved).__name__}.")
-        pair, inputs, kept = saved.state(keep=True)
-        shape = len(inputs[self._graph.input_name]), self._n_outputs
-        dy = as_array(score_gradient, "score_gradient", self._dtype, shape)
-        gradients = Gradients(*self._sessions.backward(pair, dy, inputs, kept))
+        pair, X, arrays, kept = saved.state(keep=True)
+        dy = as_array(score_gradient, "score_gradient", self._dtype, (len(X), self._n_outputs))
+        gradients = Gradients(*self._sessions.backward(pair, dy, X, arrays, kept))
         saved.state(keep=keep)
         return gradients
 

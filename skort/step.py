@@ -43,7 +43,7 @@ class Step:
         "auto", here and below: as the estimator says. For other models it is as the estimators have it by default.
     penalty : str, Penalty or None, default="auto"
     optimizer : str or Optimizer, default="auto"
-    solver : {"auto", "graph", "agent", "session"}, default="auto"
+    solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
         The API of ONNX Runtime that makes the steps. With "agent", `forward`, `backward` and `update` are separate.
     batch_size : int or "auto", default="auto"
         The largest number of rows of a batch. "auto" is 200 for other models. Batches of fewer rows are filled up with
@@ -116,6 +116,11 @@ class Step:
         self._scorer = InferenceModel(lambda: graph.model, (), dict(graph.arrays), ("score", graph.key))
         self._is_forward = self._is_backward = False
 
+    def __reduce__(self):
+        raise TypeError(
+            "A Step holds a session of ONNX Runtime, which is not copied. Keep state(), and restore it in a new Step."
+        )
+
     def step(self, X: ArrayLike, y: ArrayLike, eta: float, sample_weight: ArrayLike | None = None, *, score=False):
         """
         Make one update.
@@ -123,8 +128,8 @@ class Step:
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Of numpy, or of any library with DLPack, whose memory is read without a copy of its own where it is
-            C-contiguous and of the dtype of the training.
+            Of numpy, or of any library with DLPack. A whole batch that is C-contiguous and of the dtype of the training
+            is read where it is, without a copy.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
             Targets or labels.
         eta : float
@@ -283,7 +288,7 @@ class Step:
         n_rows, size = len(target), len(self._solver.batch)
         if n_rows > size:
             raise ValueError(f"X has {n_rows} rows, but batch_size={size}: give fewer rows, or a larger batch_size.")
-        fill(self._solver.batch, rows, target, sample_weight, self._scale)
+        fill(self._solver.batch, rows, target, sample_weight, self._scale, self._solver.read)
 
     def _agent(self) -> Any:
         """Return the solver whose step has parts."""

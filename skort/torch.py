@@ -18,6 +18,7 @@ from skort.estimators.hardware import n_threads
 from skort.estimators.score_graph_of import estimator_with, score_graph_of
 from skort.graphs.gradient.forward_backward import check_gradient
 from skort.runtime.device import Device
+from skort.runtime.transient import Transient
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.gradient_sessions import GradientSessions
 
@@ -94,7 +95,9 @@ class OnnxModule(nn.Module):
         self._graph = score_graph_of(model, trainable, dtype)
         check_gradient(self._graph)
         self._dtype, self._n_features = getattr(torch, str(self._graph.dtype)), self._graph.n_features
-        self._sessions = GradientSessions(self._graph, Device(n_threads=n_threads(n_jobs)))
+        #: What runs the model.
+        self.sessions = GradientSessions(self._graph, Device(n_threads=n_threads(n_jobs)))
+        self._views = Transient()
         self._frozen_arrays = self._graph.frozen_arrays
         self.weights = nn.Parameter(torch.from_numpy(flat(self._graph.trained_arrays)))
         frozen = flat(self._frozen_arrays) if self._frozen_arrays else np.empty(0, self._graph.dtype)
@@ -119,11 +122,11 @@ class OnnxModule(nn.Module):
             For another dtype, shape or device of X, for no rows, and where the module was moved to another device or
             dtype.
         """
-        weights, frozen = self.weights, self.frozen
+        weights = self.weights
         self._check(X, weights)
         if torch.is_grad_enabled() and (X.requires_grad or weights.requires_grad):
-            return _Score.apply(X, weights, frozen, self)
-        return torch.from_numpy(self._sessions.score(self.inputs(X, weights, frozen)))
+            return _Score.apply(X, weights, self)
+        return torch.from_numpy(self.sessions.score(_array(X), self.arrays(weights)))
 
     def named_weights(self, vector: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
         """
@@ -153,15 +156,16 @@ class OnnxModule(nn.Module):
         """
         return estimator_with(self._model, self._trained())
 
-    def inputs(self, X: torch.Tensor, weights: torch.Tensor, frozen: torch.Tensor) -> dict[str, np.ndarray]:
-        """Return what ONNX Runtime reads, by the names of the inputs of the model, as views of tensors."""
-        frozen_arrays = views(frozen.numpy(), self._frozen_arrays) if self._frozen_arrays else {}
-        return self._sessions.inputs(X.detach().contiguous().numpy(), weights.detach().numpy(), frozen_arrays)
-
-    @property
-    def sessions(self) -> GradientSessions:
-        """What runs the model."""
-        return self._sessions
+    def arrays(self, weights: torch.Tensor) -> dict[str, np.ndarray]:
+        """Return all weights as ONNX Runtime reads them: views of tensors, kept while these stay where they are."""
+        frozen = self.frozen if self._frozen_arrays else None
+        place = weights.data_ptr(), 0 if frozen is None else frozen.data_ptr()
+        kept = self._views.look()
+        if kept is None or kept[0] != place:
+            others = {} if frozen is None else views(frozen.numpy(), self._frozen_arrays)
+            kept = place, self.sessions.arrays(weights.detach().numpy(), others)
+            self._views.put(kept)
+        return kept[1]
 
     def extra_repr(self) -> str:
         """Return the shapes for `repr`."""
@@ -177,7 +181,7 @@ class OnnxModule(nn.Module):
         if not isinstance(X, torch.Tensor):
             raise ValueError(f"X must be a tensor, got {type(X).__name__}: use torch.from_numpy.")
         for name, tensor in (("X", X), ("The module", weights)):
-            if tensor.device.type != "cpu":
+            if not tensor.is_cpu:
                 raise ValueError(
                     f"{name} is on the device {tensor.device}: OnnxModule computes on the CPU, use .cpu()."
                 )
@@ -185,40 +189,41 @@ class OnnxModule(nn.Module):
                 raise ValueError(
                     f"{name} has the dtype {tensor.dtype}, and the model computes in {self._dtype}: cast it."
                 )
-        if X.dim() != 2 or X.shape[1] != self._n_features:
+        if X.dim() != 2 or X.size(1) != self._n_features:
             raise ValueError(f"X has the shape {tuple(X.shape)}, and the model takes (any, {self._n_features}).")
-        if X.shape[0] == 0:
+        if not X.size(0):
             raise ValueError("X has no rows.")
+
+
+def _array(tensor):
+    """Return a tensor as a C-contiguous array, of its own memory where it can be."""
+    return tensor.detach().contiguous().numpy()
 
 
 class _Score(torch.autograd.Function):
     """The score of an `OnnxModule`, with its gradient."""
 
     @staticmethod
-    def forward(ctx, X, weights, frozen, module):
-        pair = module.sessions.pair(len(X), input_gradient=ctx.needs_input_grad[0])
-        array, saved = module.sessions.forward(pair, module.inputs(X, weights, frozen))
+    def forward(ctx, X, weights, module):
+        pair = module.sessions.pair(X.size(0), input_gradient=ctx.needs_input_grad[0])
+        array, kept = module.sessions.forward(pair, _array(X), module.arrays(weights))
         score = torch.from_numpy(array)
         # torch frees them after the backward, and finds out whether they were changed before.
-        kept = [score if part is array else torch.from_numpy(part) for part in saved.values()]
-        ctx.save_for_backward(X, weights, frozen, *kept)
-        ctx.module, ctx.pair, ctx.names = module, pair, tuple(saved)
+        ctx.save_for_backward(X, weights, *(score if part is array else torch.from_numpy(part) for part in kept))
+        ctx.module, ctx.pair = module, pair
         return score
 
     @staticmethod
     def backward(ctx, score_gradient):
-        X, weights, frozen, *kept = ctx.saved_tensors
+        X, weights, *kept = ctx.saved_tensors
         module = ctx.module
         by_weights, by_X = module.sessions.backward(
-            ctx.pair,
-            score_gradient.detach().contiguous().numpy(),
-            module.inputs(X, weights, frozen),
-            {name: part.detach().numpy() for name, part in zip(ctx.names, kept, strict=True)},
+            ctx.pair, _array(score_gradient), _array(X), module.arrays(weights), [_array(part) for part in kept]
         )
         gradients = [None if array is None else torch.from_numpy(array) for array in (by_X, by_weights)]
         if torch.is_grad_enabled():
             gradients = [None if g is None else _Once.apply(g, X, weights, score_gradient) for g in gradients]
-        return *gradients, None, None
+        return *gradients, None
 
 
 class _Once(torch.autograd.Function):

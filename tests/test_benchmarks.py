@@ -272,3 +272,33 @@ def test_all_contenders_are_fitted_on_the_same_split(benchmarks, name, family):
     # What is standardised within a pipeline cannot depend on the units of X.
     in_other_units = module.fit_all(table._replace(X=table.X * 1024), family, 0, [module.OURS])
     assert in_other_units[module.OURS].score == fits[module.OURS].score
+
+
+def test_the_pieces_of_a_step_are_the_same_in_numpy_and_in_onnx(benchmarks):
+    updates = benchmarks("updates")
+    for name, make in updates.PIECES.items():
+        piece = make(7)
+        given = {**piece.inputs, **{key: array.copy() for key, array in piece.state.items()}}
+        calls = piece.contenders()
+        results = calls["run"]()
+        calls["numpy"]()
+        assert set(calls) == {"numpy", "run", "bound"} == set(updates.measured(piece, seconds=1e-5, rounds=1)), name
+        if piece.outputs:
+            (changed,) = piece.outputs.values()
+            np.testing.assert_allclose(results[0], changed, rtol=1e-5, atol=1e-7)
+        else:
+            moved = np.abs(results[list(piece.state).index("weights")] - given["weights"])
+            # The first step of each optimizer: eta times the gradient, or with Adam times its sign.
+            step = 1e-3 * (1 if name == "update, adam" else np.abs(given["gradient"]))
+            factor = 1.9 if name == "update, nesterov" else 1.0
+            np.testing.assert_allclose(moved, np.broadcast_to(factor * step, moved.shape), rtol=1e-3)
+
+
+def test_torch_module_runs_both_alike(benchmarks):
+    torch = pytest.importorskip("torch", reason="needs torch")
+    torch_module = benchmarks("torch_module")
+    times = torch_module.times((3, 4, 1, 5), torch_module.TURN)
+    assert {name: len(taken) for name, taken in times["forward_backward"].items()} == {"torch": 50, "OnnxModule": 50}
+    layers = torch_module.layers(3, 4, 1)
+    X = torch.ones(5, 3)
+    assert {name: layer(X).shape for name, layer in layers.items()} == dict.fromkeys(layers, (5, 1))

@@ -16,6 +16,7 @@ PAGES = Path(__file__).parent.parent / "docs"
         "pipelines_and_fine_tuning.rst",
         "scales_and_learning_rate.rst",
         "stopping_and_streaming.rst",
+        "text.rst",
     ],
 )
 def test_examples_run(page):

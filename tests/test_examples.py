@@ -34,6 +34,28 @@ def test_own_loop_reaches_the_least_squares_solution_on_each_solver():
         np.testing.assert_allclose(step.weights()["coef"].ravel(), names["reference"].coef_, atol=0.01)
 
 
+def test_plot_updates_computes_the_same_in_each_way():
+    pytest.importorskip("matplotlib").use("agg")
+    names = runpy.run_path(str(EXAMPLES / "plot_updates.py"))
+    assert {len(times) for times in names["times"].values()} == {len(names["sizes"])}
+    for (piece, n, _), result in names["results"].items():
+        assert result.shape == (n,)
+        np.testing.assert_allclose(result, names["results"][piece, n, "numpy, in place"], rtol=1e-5, atol=1e-6)
+
+
+def test_plot_schedule_clock_explains_the_difference():
+    pytest.importorskip("matplotlib").use("agg")
+    names = runpy.run_path(str(EXAMPLES / "plot_schedule_clock.py"))
+    updates, epochs, constant = (np.array(curves)[:, -1] for curves in names["losses"].values())
+    # On each of the ten data sets.
+    assert (constant < epochs).all() and (epochs < 1e-2 * updates).all()
+    assert np.median(updates) > 1e-3
+    assert np.median(epochs) < 1e-6
+    rates = [clock(100) / 0.2 for clock in names["clocks"].values()]
+    assert rates == pytest.approx([100**-0.25, 9**-0.25, 1])
+    assert names["model"].loss_curve_[-1] < 1e-6
+
+
 @pytest.mark.slow
 def test_quickstart_serves_the_same_predictions():
     run = subprocess.run(
@@ -120,6 +142,20 @@ def test_streaming_goes_on_after_a_pickle(capsys):
     assert len(accuracies) == 4
     assert min(accuracies) > 0.95
     assert names["model"].n_iter_ == 100
+
+
+def test_plot_text_is_as_good_as_scikit_learn_and_serves_texts():
+    pytest.importorskip("matplotlib").use("agg")
+    names = runpy.run_path(str(EXAMPLES / "plot_text.py"))
+    accuracies, model, texts = names["accuracies"], names["model"], names["test"]
+    assert len(names["train"]) > 3000
+    best = max(accuracy for name, accuracy in accuracies.items() if "Ort" not in name)
+    for name in ("LogisticRegression", "MLPClassifier"):
+        assert accuracies[f"OrtSGDClassifier, {name}"] > best - 0.02
+    assert names["answers"].tolist() == model.predict(names["questions"]).tolist()
+    assert model.score(texts, names["y_test"]) > best - 0.02
+    (probabilities,) = names["session"].run(["probabilities"], {"X": texts[:, None]})
+    np.testing.assert_allclose(probabilities, model.predict_proba(texts), atol=1e-5)
 
 
 def test_train_without_skort_reaches_the_same_weights():

@@ -1,5 +1,8 @@
 """Steps in the user's own loop: against the estimators' own, formulas and finite differences."""
 
+import copy
+import pickle
+
 import numpy as np
 import onnx.parser
 import pytest
@@ -11,8 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
+from skort.estimators import settings
 from skort.estimators.dlpack import as_array
 from skort.objective import L2
+from skort.runtime.device import CPU, Device
 from skort.solvers import available_solvers
 
 SOLVERS = available_solvers()
@@ -304,6 +309,27 @@ def test_arrays_with_dlpack_are_read_where_they_are():
     np.testing.assert_array_equal(theirs.forward(Shared(X)), ours.forward(X))
 
 
+def test_a_whole_batch_is_read_where_it_is(solver):
+    X, y = rows(20)
+    step = Step(LinearRegression(), n_features=3, batch_size=10, solver=solver)
+    same = Step(LinearRegression(), n_features=3, batch_size=10, solver=solver)
+    fixed = X[:10].copy()
+    fixed.flags.writeable = False
+    # Whole batches, a short one, of another dtype or order, and of arrays that nobody else holds.
+    for part in (fixed, X[10:], X[:4], X[10:].astype(float), np.asfortranarray(X[:10]), X[:10] * 1):
+        losses = [each.step(given, y[: len(part)], 0.1) for each, given in ((step, part), (same, part.tolist()))]
+        assert losses[0] == losses[1]
+        identical(step.weights(), same.weights())
+    if solver == "agent":
+        # What is read is the memory of the caller, also after the call.
+        mine = X[:10].copy()
+        objective = step.forward(mine, y[:10], training=True)
+        mine[...] = 0
+        (gradient, _) = step.backward().values()
+        np.testing.assert_array_equal(gradient, 0)
+        assert objective > 0
+
+
 def test_tensors_of_torch():
     torch = pytest.importorskip("torch")
     X, y = rows()
@@ -371,7 +397,28 @@ def test_what_a_step_needs_is_asked_for(make, message):
         make()
 
 
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy])
+def test_a_copy_is_refused_in_words(copied):
+    with pytest.raises(TypeError, match=r"Keep state\(\)"):
+        copied(Step(LinearRegression(), n_features=3))
+
+
 def test_steps_before_a_fitted_model_are_refused():
     fitted = OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression()), eta0=0.1, tol=1e-4).fit(*rows())
     with pytest.raises(ValueError, match="steps before the model"):
         Step(fitted)
+
+
+def test_steps_and_batches_on_a_device_with_memory_of_its_own(monkeypatch):
+    X, y = rows()
+    batches = [(X[i : i + SIZE], y[i : i + SIZE]) for i in range(0, 25, SIZE)]
+    results = []
+    for device in (CPU, Device(is_remote=True)):
+        # Here its memory is that of the CPU.
+        monkeypatch.setattr(settings, "training_device", lambda estimator, device=device: device)
+        estimator = OrtSGDRegressor(**PLAIN, penalty=None, solver="graph")
+        step = loop(Step(estimator, n_features=3), X, y, np.linspace(0.5, 2, 25))
+        loss = step.step(X[:4], y[:4], 0.0)
+        results.append([step.weights()["coef"], loss, estimator.fit_batches(batches).weights_["coef"]])
+    for ours, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)

@@ -245,6 +245,16 @@ def test_named_weights_are_views():
     assert not gradients["coefficient"].any()
 
 
+def test_weights_that_are_replaced_are_read_where_they_are():
+    layer, X = module(), torch.randn(4, 3, dtype=torch.float64)
+    layer(X)
+    with torch.no_grad():
+        layer.weights.data = torch.zeros_like(layer.weights)
+        assert not layer(X).any()
+        layer.weights = nn.Parameter(torch.ones_like(layer.weights))
+        assert layer(X).all()
+
+
 @pytest.mark.parametrize(
     "copied", [copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))], ids=["deepcopy", "pickle"]
 )

@@ -18,7 +18,7 @@ from skort.artifacts.files import (
 )
 from skort.artifacts.saved import PREDICTIONS
 from skort.files import write_file
-from skort.runtime.checkpoint_file import VERSIONS
+from skort.runtime.checkpoint_file import VERSIONS, release_here, version_here
 from skort.runtime.installed import load
 from skort.runtime.module import ModuleSession
 
@@ -203,18 +203,12 @@ def _described(info):
 
 def _check_release(version, path):
     """Raise an error where the installed ONNX Runtime does not read a version of checkpoints."""
-    installed = load().__version__
-    release = max((r for r in VERSIONS if _numbers(r) <= _numbers(installed)), key=_numbers, default=min(VERSIONS))
-    if version != VERSIONS[release]:
+    if version != version_here():
         (written,) = (r for r, v in VERSIONS.items() if v == version)
         raise ValueError(
-            f"{str(path)!r} is for ONNX Runtime {written}, and {installed} is installed: save the artifacts with "
-            f'ort_version="{release}".'
+            f"{str(path)!r} is for ONNX Runtime {written}, and {load().__version__} is installed: save the artifacts "
+            f'with ort_version="{release_here()}".'
         )
-
-
-def _numbers(release):
-    return [int(part) for part in release.split(".")[:2]]
 
 
 def _check_parameters(graph, arrays, path):

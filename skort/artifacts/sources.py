@@ -21,6 +21,7 @@ from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import OBJECTIVE, Objective
 from skort.onnx_text import Fragment, infos
 from skort.solvers.module.plan import Plan, Term
+from skort.solvers.module.solver import check_dropout
 
 __all__ = ["LOSS", "TARGET", "Source", "estimator_source", "model_source"]
 
@@ -78,12 +79,15 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
 
     Raises
     ------
+    NotTrainableError
+        For a Dropout in training mode.
     ValueError
         For an estimator in float64, a penalty with an l1 term, and unknown names.
     """
     variables, problem = fitted_problem(estimator)
     objective, graph = problem.objective, problem.score_graph
     _check_float32(objective.dtype)
+    check_dropout(graph)
     if objective.with_term("l1"):
         raise ValueError(
             f"penalty={estimator.penalty!r} has an l1 term, which the optimizers of on-device training do not know. "
@@ -110,7 +114,7 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
         fragment.node("Add", ["skort_in_units", "skort_offset"], [LOSS])
 
     plan = Plan(
-        structure=_with_loss_weights(score_graph.structure, problem.loss_weights),
+        structure=score_graph.structure,
         trainable={name: array for name, array in arrays.items() if name in names},
         frozen={name: array for name, array in arrays.items() if name not in names},
         terms=(term,),
@@ -123,7 +127,7 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
     _check_results(additional, plan.structure.graph)
     exported = estimator._fitted.with_score_graph(score_graph).onnx
     predictions = tuple(output.name for output in exported.graph.output)
-    structure = _with_loss_weights(_with_parameter_inputs(exported, score_graph.arrays), problem.loss_weights)
+    structure = _with_parameter_inputs(exported, score_graph.arrays)
     return Source(plan, replace(plan, structure=structure), predictions, estimator._fitted.preprocessing.exported())
 
 
@@ -272,13 +276,6 @@ def _with_parameter_inputs(model, arrays):
     structure.graph.input.extend(i for i in model.graph.input if i.name not in constants)
     structure.graph.input.extend(infos(arrays))
     return structure
-
-
-def _with_loss_weights(structure, arrays):
-    copied = onnx.ModelProto()
-    copied.CopyFrom(structure)
-    copied.graph.input.extend(infos(arrays))
-    return copied
 
 
 def _add_target(fragment: Fragment, variables: Variables, n_outputs: int) -> None:

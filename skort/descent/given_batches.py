@@ -53,6 +53,11 @@ class GivenBatches:
         #: The rows that a device could take as a whole: none.
         self.data: list[Any] = []
 
+    @property
+    def are_sparse(self) -> bool:
+        """Whether sparse batches are the fastest: every batch is made dense."""
+        return False
+
     def draw(self, random_state: np.random.RandomState) -> None:
         """Draw nothing."""
 

@@ -127,7 +127,7 @@ def _make_epoch(training, hooks, on_batch_end):
         first = next(iter(training.history.get("objective", ())), objective)
         if objective > _FAR * max(abs(first), 1.0):
             raise _diverged(f"loss grew from {first:.3g} to {objective:.3g}", training)
-        if not all(np.isfinite(w).all() for w in solver.weights().values()):
+        if not solver.is_finite():
             raise _diverged("weights became infinite or NaN", training)
         gradient_norm = solver.gradient_norm()
     training.history.next_epoch(

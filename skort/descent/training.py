@@ -51,6 +51,9 @@ class Stepper(Protocol):
     def weights(self) -> dict[str, np.ndarray]:
         """Return a copy of the trained weights, by name."""
 
+    def is_finite(self) -> bool:
+        """Return whether all weights are finite."""
+
     def state(self) -> dict[str, np.ndarray]:
         """
         Return a copy of all arrays that the solver goes on from, by name.

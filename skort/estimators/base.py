@@ -59,7 +59,10 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
     """
 
     # What a fit leaves, besides the attributes that end with an underscore.
-    _fit_leaves = ("_fitted", "_progress", "_settings", "_batch_size", "_n_batches", "_inside", "_stream", "_outputs")
+    _fit_leaves = (
+        *("_fitted", "_progress", "_settings", "_batch_size", "_n_batches", "_is_sparse", "_inside", "_stream"),
+        "_outputs",
+    )
 
     _parameter_constraints = {
         # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
@@ -160,7 +163,8 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
         batches = given.batches(RowEncoder(draft, draft._fitted, settings, class_weight), variables, data, generator)
         # The rows of one call say nothing about those of a stream.
         n_batches = None if one_epoch else batches.n_batches
-        stream = Stream.begin(settings, draft._fitted, variables, batches.batch_size, progress, n_batches)
+        size, are_sparse = batches.batch_size, batches.are_sparse
+        stream = Stream.begin(settings, draft._fitted, variables, size, progress, n_batches, are_sparse=are_sparse)
         unit = variables.in_units.unit
         patience = settings.patience(self.n_iter_no_change, batches.n_batches, is_linear=score_graph.is_linear)
         callbacks = [*callback_list(self, scoring, unit=unit, patience=patience, one_epoch=one_epoch), *theirs]
@@ -208,8 +212,9 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
         else:
             variables = stream.variables
         batches = settings.batches(variables, data, generator)
-        if stream is None or not stream.goes_on(settings, batches.batch_size):
-            stream = Stream.begin(settings, draft._fitted, variables, batches.batch_size, progress)
+        if stream is None or not stream.goes_on(settings, batches):
+            size, are_sparse = batches.batch_size, batches.are_sparse
+            stream = Stream.begin(settings, draft._fitted, variables, size, progress, are_sparse=are_sparse)
         # A training that fails keeps no solver.
         self._stream.take()
         outcome = draft._train(stream, batches, callback_list(self, one_epoch=True), data, one_epoch=True)
@@ -366,6 +371,7 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
             self.eta0_ = progress.rate_scale * rate(stream.settings.schedule, 1)
         self._progress, self._settings = progress, stream.settings
         self._batch_size, self._n_batches = batches.batch_size, stream.problem.n_batches
+        self._is_sparse = stream.problem.row_factor is not None
         self._stream = Transient()
         if one_epoch:
             self._stream.put(stream.at(progress, batches.random_state))

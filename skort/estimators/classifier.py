@@ -60,12 +60,12 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         pipeline, whose weights are the initial ones and whose steps are not fitted again. It may be of another type,
         where its ONNX graph has weights with a gradient. `onnx.ModelProto`: one input of floats, one output of floats;
         its weights are the initial ones. It is not changed.
-    solver : {"auto", "graph", "agent", "session"}, default="auto"
+    solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
         What makes the gradient steps: "graph" for the whole step as one ONNX graph, on any onnxruntime; "agent" for
-        ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11).
-        All make the same steps. "auto": the fastest that the model and the other parameters allow, which is "graph",
-        or "agent" for more than 500,000 weights and where an operator of the model, or an optimizer of your own, has
-        no rule for "graph".
+        ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11);
+        "module" for its on-device API (float32, "sgd" and "adam", no l1 term). All make the same steps. "auto": the
+        fastest of the first three that the model and the other parameters allow: "graph", or "agent" for more than
+        500,000 weights and where an operator of the model, or an optimizer of your own, has no rule for "graph".
     loss : str or loss instance, default="auto"
         "auto": that of the model inside, such as the squared hinge of a `LinearSVC`; "log_loss" where it has none.
         "log_loss", "hinge", "squared_hinge", "modified_huber" or "perceptron"; "squared_error", "huber",
@@ -175,7 +175,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     Attributes
     ----------
     solver_ : str
-        The solver that made the steps: "graph", "agent" or "session".
+        The solver that made the steps: "graph", "agent", "session" or "module".
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted; the numbers from 0 to n_labels - 1 after a multi-label y.
     weights_ : dict of str to ndarray

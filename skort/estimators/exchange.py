@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 __all__ = ["fitted_problem"]
 
 
-def fitted_problem(estimator: Any) -> "tuple[Variables, Problem]":
+def fitted_problem(estimator: Any, *, is_sparse: bool = False) -> "tuple[Variables, Problem]":
     """
     Return the training that goes on from the weights of a fitted estimator, on the CPU, and its variables.
 
     Parameters
     ----------
     estimator : OrtSGDRegressor or OrtSGDClassifier
+    is_sparse : bool, default=False
+        Whether its batches are sparse.
 
     Raises
     ------
@@ -30,5 +32,6 @@ def fitted_problem(estimator: Any) -> "tuple[Variables, Problem]":
     check_is_fitted(estimator)
     settings, fitted, progress = estimator._settings, estimator._fitted, estimator._progress
     variables = settings.variables(fitted.score_graph, progress.standardization)
-    problem = settings.problem(fitted, variables, estimator._batch_size, progress.rate_scale, estimator._n_batches)
+    size = estimator._batch_size, progress.rate_scale, estimator._n_batches
+    problem = settings.problem(fitted, variables, *size, is_sparse=is_sparse)
     return variables, dataclasses.replace(problem, device=CPU)

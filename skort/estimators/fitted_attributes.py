@@ -48,6 +48,7 @@ class FittedAttributes:
     _settings: Settings
     _batch_size: int
     _n_batches: int | None
+    _is_sparse: bool
     _stream: Transient
     _keep_model: Callable[[FittedModel], None]
     _take_over: Callable[["FittedAttributes"], None]
@@ -304,9 +305,11 @@ class FittedAttributes:
             the objective and its gradient, and the weights and the memory for the next step, under the same names and
             "_next". "start" gives the fitted weights and an empty memory for the first step. Solver "agent":
             "gradient", forward and backward of one batch, with the trained weights as inputs and their gradients as
-            outputs. Solver "session": "objective", as given to TrainingSession, and "training", as it was run, with
-            the trained weights as initializers. The weights, targets and objectives of all of them are those of the
-            training: with `standardization_` s, `coef_` is s.target_scale / s.scale times those of a linear model.
+            outputs; after a fit of sparse rows both have "gradient" alone, from the product of the rows and the first
+            coefficients on. Solver "session": "objective", as given to TrainingSession, and "training", as it was run,
+            with the trained weights as initializers. Solver "module": "training" and "optimizer". The weights, targets
+            and objectives of all of them are those of the training: with `standardization_` s, `coef_` is
+            s.target_scale / s.scale times those of a linear model.
             With `standardize=False` they are those of X and y.
 
         Raises
@@ -317,7 +320,9 @@ class FittedAttributes:
         from skort.runtime.device import CPU
         from skort.solvers import solver_class
 
-        return solver_class(self.solver_, CPU)(fitted_problem(self)[1]).training_graphs()
+        check_is_fitted(self)
+        _, problem = fitted_problem(self, is_sparse=self._is_sparse)
+        return solver_class(self.solver_, CPU, is_sparse=self._is_sparse)(problem).training_graphs()
 
     def save_training_graphs(self, folder: str | os.PathLike) -> list[pathlib.Path]:
         """

@@ -59,12 +59,12 @@ class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
         where its ONNX graph has weights with a gradient. `TransformedTargetRegressor`: its transformer is fitted to y,
         the model is trained on the transformed y, predictions and scores are in units of y. `onnx.ModelProto`: one
         input of floats, one output of floats; its weights are the initial ones. It is not changed.
-    solver : {"auto", "graph", "agent", "session"}, default="auto"
+    solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
         What makes the gradient steps: "graph" for the whole step as one ONNX graph, on any onnxruntime; "agent" for
-        ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11).
-        All make the same steps. "auto": the fastest that the model and the other parameters allow, which is "graph",
-        or "agent" for more than 500,000 weights and where an operator of the model, or an optimizer of your own, has
-        no rule for "graph".
+        ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11);
+        "module" for its on-device API (float32, "sgd" and "adam", no l1 term). All make the same steps. "auto": the
+        fastest of the first three that the model and the other parameters allow: "graph", or "agent" for more than
+        500,000 weights and where an operator of the model, or an optimizer of your own, has no rule for "graph".
     loss : str, loss instance or dict of str to either, default="auto"
         "auto": that of the model inside, such as the quantile loss of a `QuantileRegressor`; "squared_error" where it
         has none. "squared_error", "absolute_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive",
@@ -169,7 +169,7 @@ class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
     Attributes
     ----------
     solver_ : str
-        The solver that made the steps: "graph", "agent" or "session".
+        The solver that made the steps: "graph", "agent", "session" or "module".
     weights_ : dict of str to ndarray
         Copies of all weights, trained or not, by their names in `onnx_`; `trainable_`: which were trained.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)

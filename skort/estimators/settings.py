@@ -229,6 +229,19 @@ class Settings:
             sample_weight_scale=variables.sample_weight_scale(target.shape[1]),
         )
 
+    def sparse_solvers(self, fitted: FittedModel, variables: Variables) -> list[str]:
+        """Return the names of the solvers that multiply sparse rows as they are, if the model allows it."""
+        from skort.graphs.split import product_layer
+        from skort.solvers import SPARSE_SOLVERS
+
+        is_own = getattr(self.penalty, "custom_terms", None) is not None
+        if self.device.is_remote or variables.row_factor is None or fitted.score_graph.dropout or is_own:
+            return []
+        layer = product_layer(fitted.score_graph)
+        if layer is None or layer.coefficient != fitted.score_graph.trainable[0]:
+            return []
+        return [name for name in self.solvers if name in SPARSE_SOLVERS]
+
     def problem(
         self,
         fitted: FittedModel,
@@ -236,6 +249,8 @@ class Settings:
         batch_size: int,
         rate_scale: float = 1.0,
         n_batches: int | None = None,
+        *,
+        is_sparse: bool = False,
     ) -> "Problem":
         """
         Return what a solver is made from.
@@ -250,13 +265,15 @@ class Settings:
             What the rates of the schedule are multiplied by.
         n_batches : int or None, default=None
             See `Problem`.
+        is_sparse : bool, default=False
+            Whether the batches are sparse.
         """
         from skort.graphs.training_mode import masked
         from skort.objective.nodes import Objective
         from skort.solvers.base import Problem
 
         names, n_outputs = fitted.score_graph.trained, fitted.score_graph.n_outputs
-        graph = masked(variables.graph(fitted.score_graph), batch_size)
+        graph = masked(variables.graph(fitted.score_graph, of_model_rows=not is_sparse), batch_size)
         objective = Objective(
             variables.loss,
             variables.penalty,
@@ -269,7 +286,8 @@ class Settings:
         loss_weights = variables.training_weights(fitted.loss_weights)
         largest = self.update.largest_rate
         update = self.update if largest is None else dataclasses.replace(self.update, largest_rate=rate_scale * largest)
-        return Problem(graph, objective, update, batch_size, self.device, n_batches, loss_weights)
+        row_factor = variables.row_factor if is_sparse else None
+        return Problem(graph, objective, update, batch_size, self.device, n_batches, loss_weights, row_factor)
 
 
 def resolved(component):

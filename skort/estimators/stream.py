@@ -39,6 +39,8 @@ class Stream:
         What the solver is at. Where an estimator is at another one, the solver is not that of this estimator.
     random_state : numpy.random.RandomState or None, default=None
         The training's own generator, at the progress. None: it is to be made.
+    are_sparse : bool, default=False
+        Whether the batches were sparse.
     """
 
     settings: Settings
@@ -48,6 +50,7 @@ class Stream:
     solver: "Solver"
     progress: Progress
     random_state: np.random.RandomState | None = None
+    are_sparse: bool = False
 
     @classmethod
     def begin(
@@ -58,17 +61,24 @@ class Stream:
         batch_size: int,
         progress: Progress,
         n_batches: int | None = None,
+        *,
+        are_sparse: bool = False,
     ) -> "Stream":
         """Return a solver that goes on from a model and a progress; an epoch has `n_batches`, where this is known."""
         from skort.solvers import choose, make_solver
 
-        problem = settings.problem(fitted, variables, batch_size, progress.rate_scale, n_batches)
-        name = choose(settings.solvers, problem)
+        names = settings.sparse_solvers(fitted, variables) if are_sparse else []
+        is_sparse = bool(names)
+        if not is_sparse:
+            names = settings.solvers
+        size = batch_size, progress.rate_scale, n_batches
+        problem = settings.problem(fitted, variables, *size, is_sparse=is_sparse)
+        name = choose(names, problem)
         # A generator of its own: the order of the rows does not depend on what is drawn from it.
         solver = make_solver(name, problem, progress.generator)
         if progress.solver is not None:
             solver.restore(progress.solver)
-        return cls(settings, variables, problem, name, solver, progress)
+        return cls(settings, variables, problem, name, solver, progress, are_sparse=are_sparse)
 
     def train(
         self, batches: Batches, *, max_iter: int | None, callbacks: Sequence[Callback], view: ModelView
@@ -101,9 +111,10 @@ class Stream:
         )
         return minimise(training)
 
-    def goes_on(self, settings: Settings, batch_size: int) -> bool:
+    def goes_on(self, settings: Settings, batches: Batches) -> bool:
         """Return whether the solver is right for more rows."""
-        return self.settings is settings and self.problem.batch_size == batch_size
+        is_same = self.problem.batch_size == batches.batch_size and self.are_sparse == batches.are_sparse
+        return self.settings is settings and is_same
 
     def from_there(self, progress: Progress) -> "Stream | None":
         """Return what goes on from a progress that differs in its learning rate alone; None where others differ."""

@@ -148,7 +148,7 @@ def _template(
 
 
 def check_differentiable(
-    score_graph: ScoreGraph, solver: Literal["graph", "agent", "session"], gradient: Gradient
+    score_graph: ScoreGraph, solver: Literal["graph", "agent", "session", "module"], gradient: Gradient
 ) -> None:
     """
     Raise an error where no gradient reaches a trained weight from the score.
@@ -156,7 +156,7 @@ def check_differentiable(
     Parameters
     ----------
     score_graph : ScoreGraph
-    solver : {"graph", "agent", "session"}
+    solver : {"graph", "agent", "session", "module"}
         For the message.
     gradient : callable
         What the solver differentiates, as for `undifferentiable`.

@@ -179,7 +179,7 @@ def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
     return X
 
 
-def _the_output(graph, names):
+def _the_output(graph, names=None):
     """Return the name of the only output of floats, or of those of some names side by side, which nodes compute."""
     floats = [o.name for o in graph.output if o.type.tensor_type.elem_type in _FLOATS]
     if names:

@@ -9,6 +9,7 @@ import onnx.compose
 from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
+from skort.graph_bytes import GraphBytes
 from skort.graphs.conversion import rename_input
 from skort.onnx_text import import_each_domain_once, read_names
 
@@ -84,7 +85,7 @@ class Weights:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreGraph:
+class ScoreGraph(GraphBytes):
     """
     The function (X, weights) -> raw score, and the values of the weights.
 
@@ -117,6 +118,8 @@ class ScoreGraph:
     >>> moved.arrays["coef"].ravel(), moved.structure is graph.structure
     (array([3., 4.], dtype=float32), True)
     """
+
+    _graphs = ("structure",)
 
     structure: onnx.ModelProto
     arrays: dict[str, np.ndarray]

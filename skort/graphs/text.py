@@ -193,9 +193,10 @@ def _word_codes(nodes, texts, tokens, vectorizer):
     stop_words = vectorizer.get_stop_words() or ()
     table = {form: code for token, code in tokens.items() for form in forms(token)}
     table |= {form: _STOP_WORD for word in stop_words for form in forms(word)}
-    words = nodes.tokens(texts, token_expression(vectorizer.token_pattern))
+    is_alone = vectorizer.ngram_range[1] == 1
+    words = nodes.tokens(texts, token_expression(vectorizer.token_pattern, is_alone=is_alone))
     codes = nodes.codes(words, table, _UNKNOWN)
-    if not stop_words or vectorizer.ngram_range[1] == 1:
+    if not stop_words or is_alone:
         return codes
     return _without(nodes, codes, nodes.add("Equal", [codes, nodes.constant(_STOP_WORD)]))
 

@@ -64,6 +64,8 @@ class ArraySession:
         inputs : dict of str to ndarray
             As for `run`.
         """
+        if not all(array.flags.c_contiguous for array in outputs.values()):
+            raise ValueError("only a C-contiguous array can be borrowed")
         given, results = (borrowed_vector(arrays.values()) for arrays in (inputs, outputs))
         memory = [cpu_memory()] * len(outputs)
         self._run_into(self._options, list(inputs), given, list(outputs), results, memory)

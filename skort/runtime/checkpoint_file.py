@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["VERSIONS", "CheckpointFile", "read_checkpoint", "write_checkpoint"]
+from skort.runtime.installed import load
+
+__all__ = ["VERSIONS", "CheckpointFile", "read_checkpoint", "release_here", "version_here", "write_checkpoint"]
 
 #: The version of the file that each release of ONNX Runtime reads.
 VERSIONS = {"1.16": 1, "1.19": 2}
@@ -47,6 +49,21 @@ class CheckpointFile:
     frozen: dict[str, np.ndarray]
     moments: dict[str, tuple[np.ndarray, ...]] = field(default_factory=dict)
     n_steps: int = 0
+
+
+def release_here() -> str:
+    """Return the key of `VERSIONS` that the installed ONNX Runtime reads."""
+    installed = _numbers(load().__version__)
+    return max((release for release in VERSIONS if _numbers(release) <= installed), key=_numbers, default="1.16")
+
+
+def version_here() -> int:
+    """Return the version of checkpoints that the installed ONNX Runtime reads."""
+    return VERSIONS[release_here()]
+
+
+def _numbers(release):
+    return [int(part) for part in release.split(".")[:2]]
 
 
 def write_checkpoint(checkpoint: CheckpointFile) -> bytes:

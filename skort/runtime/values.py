@@ -28,12 +28,10 @@ def borrow(array: np.ndarray) -> Any:
 
 
 def borrowed_vector(arrays: Iterable[np.ndarray]) -> Any:
-    """Return an OrtValueVector over the memory of C-contiguous arrays, as `borrow` does for one."""
+    """Return an OrtValueVector over the memory of arrays, or over copies of those that are not C-contiguous."""
     bindings = _bindings()
     vector, memory, borrowed = bindings.OrtValueVector(), cpu_memory(), bindings.OrtValue.ortvalue_from_numpy
     for array in arrays:
-        if not array.flags.c_contiguous:
-            raise ValueError("only a C-contiguous array can be borrowed")
         vector.push_back(borrowed(array, memory))
     return vector
 

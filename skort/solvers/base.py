@@ -46,6 +46,9 @@ class Problem:
         The number of batches of an epoch. None: it is not known, as in a stream.
     loss_weights : dict of str to ndarray of shape (n_outputs,), default={}
         The initial values of the weights that the loss has of its own, in the order of its `weight_names`.
+    row_factor : float or None, default=None
+        What sparse rows are multiplied by before the first product, whose weights are the first ones. None: the batches
+        are dense.
     """
 
     score_graph: ScoreGraph
@@ -55,6 +58,7 @@ class Problem:
     device: Device = CPU
     n_batches: int | None = None
     loss_weights: dict[str, np.ndarray] = field(default_factory=dict)
+    row_factor: float | None = None
 
     @functools.cached_property
     def weights(self) -> dict[str, np.ndarray]:
@@ -108,6 +112,9 @@ class Solver(Stepper, Protocol):
     def check_model(cls, problem: Problem) -> None:
         """Raise a NotTrainableError where an operator of the model or of its loss has no gradient here."""
 
+    def read(self, X: np.ndarray | None) -> None:
+        """Let the next steps read the rows of X where they are; None: those of `batch`, as at first."""
+
     def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """Return every ONNX graph that a step runs, by name."""
 
@@ -125,14 +132,17 @@ class BaseSolver(abc.ABC):
     """
 
     #: The value of the estimators' parameter `solver`.
-    name: ClassVar[Literal["graph", "agent", "session"]]
+    name: ClassVar[Literal["graph", "agent", "session", "module"]]
     #: What it differentiates of a graph, see `skort.graphs.differentiable.undifferentiable`.
     gradient: Gradient
     batch: Any
 
     def __init__(self, problem: Problem):
-        self._initial = problem.weights
-        self._rule = problem.rule()
+        self._start(problem.weights, problem.rule())
+
+    def _start(self, weights: dict[str, np.ndarray], rule: Rule) -> None:
+        """Take the initial weights, by name, and the update."""
+        self._initial, self._rule = weights, rule
         self._objective = self._objective_sum = self._loss_sum = 0.0
 
     @classmethod
@@ -151,6 +161,18 @@ class BaseSolver(abc.ABC):
     @abc.abstractmethod
     def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """Return every ONNX graph that a step runs, by name."""
+
+    def read(self, X: np.ndarray | None) -> None:
+        """
+        Let the next steps read the rows of X, where they are if the solver can; None: those of `batch`, as at first.
+
+        Parameters
+        ----------
+        X : ndarray of shape (batch_size, n_features) or None
+            C-contiguous, of the dtype of the training.
+        """
+        if X is not None:
+            self.batch.X[...] = X
 
     @classmethod
     def check_model(cls, problem: Problem) -> None:
@@ -185,6 +207,10 @@ class BaseSolver(abc.ABC):
         """Return a copy of the trained weights, by name: of their mean where there is one."""
         state = self._read()
         return views(self._rule.result(state["weights"], state), self._initial)
+
+    def is_finite(self) -> bool:
+        """Return whether all weights are finite."""
+        return all(bool(np.isfinite(array).all()) for array in self.weights().values())
 
     def state(self) -> dict[str, np.ndarray]:
         """Return a copy of everything that training goes on from, by name."""

@@ -47,7 +47,7 @@ class DropoutSolver:
         self._masks = [(graph.arrays[name], ratio) for name, ratio in graph.dropout.items()]
         self._seed, self._n_steps = seed, 0
         self.objective, self.means, self.gradient_norm = solver.objective, solver.means, solver.gradient_norm
-        self.weights = solver.weights
+        self.weights, self.read, self.is_finite = solver.weights, solver.read, solver.is_finite
 
     def step(self, eta: float, share: float) -> None:
         """Draw masks, and make one update with learning rate `eta`."""

@@ -183,6 +183,10 @@ class SessionSolver(BaseSolver):
         objective, loss = self._values
         self._add(share, objective(), loss())
 
+    def read(self, X):
+        """Let the next steps read the rows of X where they are; None: those of `batch`."""
+        self._session.replace(self._problem.score_graph.input_name, self.batch.X if X is None else X)
+
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
         return self._session.gradient_norm()

@@ -17,6 +17,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest, chi2
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
@@ -138,15 +139,29 @@ def test_a_step_without_onnx_trains_and_its_export_gives_the_reason(name, tmp_pa
 
 @pytest.mark.parametrize(
     "container",
-    [tuple, np.array, lambda texts: np.array(texts, dtype=object), pd.Series, lambda texts: pd.Series(texts).array],
-    ids=["tuple", "array of str", "array of objects", "Series", "array of pandas"],
+    [
+        *(tuple, iter, np.array, lambda texts: np.array(texts, dtype=object)),
+        *(pd.Series, lambda texts: pd.Series(texts).array),
+    ],
+    ids=["tuple", "iterator", "array of str", "array of objects", "Series", "array of pandas"],
 )
 def test_texts_come_in_any_container(container):
     expected = classifier(TfidfVectorizer(**FEW)).fit(TEXTS, LABELS)
     model = classifier(TfidfVectorizer(**FEW)).fit(container(TEXTS), LABELS)
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     np.testing.assert_array_equal(model.predict_proba(container(TEXTS[:9])), expected.predict_proba(TEXTS[:9]))
-    np.testing.assert_allclose(served(model.onnx_, container(TEXTS))[1], model.predict_proba(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(served(model.onnx_, TEXTS)[1], model.predict_proba(TEXTS), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "texts, message",
+    [("one text", "string object received"), ([], "0 sample"), (["text", None], "'NoneType' object has no attribute")],
+    ids=["str", "no text", "None"],
+)
+def test_what_is_no_list_of_texts_is_refused_by_scikit_learn(texts, message):
+    model = classifier(TfidfVectorizer(**FEW)).fit(TEXTS, LABELS)
+    with pytest.raises((ValueError, AttributeError), match=message):
+        model.predict(texts)
 
 
 @pytest.mark.filterwarnings(HAS_NO_ONNX)
@@ -172,6 +187,26 @@ def test_a_search_over_n_grams(steps):
     assert search.best_score_ > 0.6
     best = search.best_estimator_
     np.testing.assert_allclose(served(best.onnx_, X)[1], best.predict_proba(X), atol=1e-5)
+
+
+def test_early_stopping_and_more_rows():
+    early = classifier(TfidfVectorizer(**FEW), early_stopping=True)
+    assert len(early.fit(TEXTS, LABELS).validation_scores_) == early.n_iter_
+    given = early.fit(TEXTS, LABELS, X_val=TEXTS[:9], y_val=LABELS[:9])
+    assert given.best_validation_score_ == given.score(TEXTS[:9], LABELS[:9])
+    whole = classifier(TfidfVectorizer(**FEW), shuffle=False).fit(TEXTS, LABELS)
+    stream = classifier(FrozenEstimator(TfidfVectorizer(**FEW).fit(TEXTS)), shuffle=False)
+    for _ in range(OPTIONS["max_iter"]):
+        stream.partial_fit(TEXTS, LABELS, classes=list(SOURCES))
+    np.testing.assert_array_equal(stream.coef_, whole.coef_)
+
+
+def test_the_file_of_many_words_is_small():
+    words = [f"word{i}" for i in range(2**14)]
+    model = classifier(TfidfVectorizer(vocabulary=words), max_iter=1).fit([*TEXTS[:8], " ".join(words)], [0, 1, 0] * 3)
+    # A word takes its letters, an integer for its code and for its column, its IDF and its weight.
+    assert model.coef_.size == 2**14
+    assert len(model.onnx_.SerializeToString()) < 30 * 2**14
 
 
 def test_a_network_in_float64_behind_text():

@@ -27,7 +27,7 @@ def tokens(expression, texts):
     return [[token for token in row if token] for row in rows]
 
 
-@pytest.mark.parametrize("pattern", [r"\w", r"\d", r"\s", r"\W", r"\D", r"\S", r"[\w-]", r"[^\w ]", r"[^\s]"])
+@pytest.mark.parametrize("pattern", [r"\w", r"\d", r"\s", r"\W", r"\D", r"\S", r"[\w-]", r"[^\w ]", r"[\u00e9\t]"])
 def test_a_class_holds_the_same_characters(pattern):
     codes = [*range(0x3100), *range(0x3101, sys.maxunicode + 1, 11)]
     characters = [chr(c) for c in codes if not 0xD800 <= c < 0xE000]
@@ -57,7 +57,32 @@ def test_tokens_are_those_of_python(pattern):
     assert tokens(token_expression(pattern), texts) == [re.findall(pattern, text) for text in texts]
 
 
-@pytest.mark.parametrize("pattern", [r"(\w)\w", r"(?=\w)\w+", r"(?<!x)\w+", r"(?i)[a-z]+", r"(?P<word>\w+)"])
-def test_what_the_tokenizer_does_not_have_is_refused(pattern):
-    with pytest.raises(NotExportableError, match=re.escape(f"token_pattern={pattern!r} has a group")):
+@pytest.mark.parametrize("pattern", [r"(?u)\b[a-zA-Z]{3,}\b", r"\b[^\d\W]+\b", r"\b[a-z]\w+\b", r"\b\d{4}\b"])
+def test_words_of_certain_characters_are_among_all_words(pattern):
+    texts = ["The film1 of 2024, überall; naïve film", "x_1 1234 12345 FILM"]
+    expression = token_expression(pattern)
+    assert expression == r"[\p{L}\p{N}_]+"
+    vocabulary = {"film", "The", "naïve", "2024", "1234", "x_1"}
+    for text, words in zip(texts, tokens(expression, texts), strict=True):
+        # What does not match is in no vocabulary.
+        known = vocabulary & set(re.findall(pattern, " ".join(vocabulary)))
+        assert [word for word in words if word in known] == [t for t in re.findall(pattern, text) if t in known]
+
+
+@pytest.mark.parametrize(
+    "pattern, piece",
+    [
+        *((p, "(") for p in (r"(\w)\w", r"(?=\w)\w+", r"(?<!x)\w+", r"(?i)[a-z]+", r"(?P<word>\w+)")),
+        *((p, r"\b") for p in (r"\b[\w-]+\b", r"\b\w+", r"\b[a-z]+\b-")),
+        *((r"\w++", "++"), (r"\w+\Z", r"\Z"), (r"[^\W\d]+", r"\W")),
+    ],
+)
+def test_what_the_tokenizer_does_not_have_is_refused(pattern, piece, capfd):
+    with pytest.raises(NotExportableError, match=re.escape(f"token_pattern={pattern!r} has {piece!r}, which is not")):
         token_expression(pattern)
+    assert capfd.readouterr().err == ""
+
+
+def test_words_among_others_are_no_neighbours():
+    with pytest.raises(NotExportableError, match="is not written as ONNX"):
+        token_expression(r"\b[a-z]+\b", is_alone=False)

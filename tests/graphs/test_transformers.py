@@ -11,10 +11,19 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, MinMaxScaler, Normalizer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    StandardScaler,
+)
 
+from skort.exceptions import NotExportableError
 from skort.graphs.transformers import Obstacle, trainable_steps, transformer_graph
 
 
@@ -50,6 +59,14 @@ def test_a_step_that_cannot_be_converted_is_named(steps, dtype, name, rng, capfd
     with pytest.raises(ValueError, match=f"the step '{name}' cannot be part of an ONNX model in {dtype}: .* Pipeline"):
         transformer_graph(transformers, X, dtype)
     assert capfd.readouterr().err == ""
+
+
+def test_a_step_that_gives_text_is_not_taken_for_the_one_that_fails():
+    X = np.array([["red"], ["blue"], ["red"]] * 10, dtype=object)
+    steps = SimpleImputer(strategy="most_frequent"), OneHotEncoder()
+    transformer_graph(fitted(*steps, X=X), X, "float32")
+    with pytest.raises(NotExportableError, match="the step 'rbfsampler' cannot be part"):
+        transformer_graph(fitted(*steps, RBFSampler(), StandardScaler(), X=X), X, "float32")
 
 
 def test_a_step_that_differs_in_float32_is_named(rng):

@@ -6,6 +6,7 @@ import numpy as np
 
 from skort.graphs.gradient.forward_backward import forward_backward
 from skort.graphs.gradient.halves import gradient_name
+from skort.graphs.gradient.packing import GRADIENT, packed_gradients
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import SCORE_GRADIENT
 from skort.runtime.array_session import ArraySession
@@ -19,6 +20,8 @@ __all__ = ["GradientPair", "GradientSessions"]
 _PAIRS: Kept["GradientPair"] = Kept(32)
 # These take any number of rows.
 _SCORES: Kept[ArraySession] = Kept(16)
+# The graph puts the gradients by fewer weights together; copying more of them takes longer than binding each one.
+_MANY_WEIGHTS = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,18 +32,24 @@ class GradientPair:
     Parameters
     ----------
     forward, backward : ArraySession
-    results : tuple of str
+    results : list of str
         The outputs of `forward`; the first one is the score.
-    read : frozenset of str
-        The inputs of `backward`.
+    kept : list of str
+        Those of them that `backward` reads: all, or all but the score.
+    inputs : tuple of str
+        What else it reads, but for the derivative by the score: weights, and X where it does.
+    is_packed : bool
+        Whether it gives the gradient by the weights as one output.
     input_gradient : bool
         Whether it gives the gradient by X.
     """
 
     forward: ArraySession
     backward: ArraySession
-    results: tuple[str, ...]
-    read: frozenset[str]
+    results: list[str]
+    kept: list[str]
+    inputs: tuple[str, ...]
+    is_packed: bool
     input_gradient: bool
 
 
@@ -57,31 +66,38 @@ class GradientSessions:
     """
 
     def __init__(self, score_graph: ScoreGraph, device: Device = CPU):
-        self._graph, self._device = score_graph, device
+        self._graph, self._device, self._key = score_graph, device, score_graph.key
         self._input, self._score, self._dtype = score_graph.input_name, score_graph.score_name, score_graph.dtype
         self._trained = score_graph.trained_arrays
+        self._gradients = {gradient_name(name): array for name, array in self._trained.items()}
         self._n_weights = sum(array.size for array in self._trained.values())
-        self._key = score_graph.key
 
-    def inputs(self, X: np.ndarray, weights: np.ndarray, frozen: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def arrays(self, weights: np.ndarray, frozen: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """
-        Return what the other methods take: arrays by the names of the inputs of the model.
+        Return all weights by their names, as the other methods take them.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_weights,)
+            The trained weights, of the dtype of the model, as all arrays here. What is returned are views of it.
+        frozen : dict of str to ndarray
+            The others.
+        """
+        return {**views(weights, self._trained), **frozen}
+
+    def score(self, X: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:
+        """
+        Return the raw score, of shape (n_samples, n_outputs), and keep nothing.
 
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features)
-            C-contiguous and of the dtype of the model, as all arrays here.
-        weights : ndarray of shape (n_weights,)
-            The trained weights. The inputs are views of it.
-        frozen : dict of str to ndarray
-            The others.
+            C-contiguous, as all arrays here.
+        arrays : dict of str to ndarray
+            All weights.
         """
-        return {self._input: X, **views(weights, self._trained), **frozen}
-
-    def score(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
-        """Return the raw score, of shape (n_samples, n_outputs), and keep nothing."""
         session = _SCORES.get((self._key, self._device), self._made_score)
-        (score,) = session.run([self._score], inputs)
+        (score,) = session.run([self._score], {self._input: X, **arrays})
         return score
 
     def _made_score(self):
@@ -100,28 +116,36 @@ class GradientSessions:
         return _PAIRS.get(key, lambda: self._made(n_samples, input_gradient))
 
     def _made(self, n_samples, input_gradient):
-        graphs = forward_backward(self._graph, n_samples, input_gradient=input_gradient)
-        forward, backward = (ArraySession(model.SerializeToString(), self._device) for model in graphs)
+        forward, backward = forward_backward(self._graph, n_samples, input_gradient=input_gradient)
+        is_packed = self._n_weights < _MANY_WEIGHTS
+        read = {i.name for i in backward.graph.input}
+        results = [output.name for output in forward.graph.output]
+        if is_packed:
+            backward = packed_gradients(backward, self._trained)
         return GradientPair(
-            forward,
-            backward,
-            tuple(output.name for output in graphs.forward.graph.output),
-            frozenset(i.name for i in graphs.backward.graph.input),
+            ArraySession(forward.SerializeToString(), self._device),
+            ArraySession(backward.SerializeToString(), self._device),
+            results,
+            [name for name in results if name in read],
+            tuple(name for name in (self._input, *self._graph.arrays) if name in read),
+            is_packed,
             input_gradient,
         )
 
-    def forward(self, pair: GradientPair, inputs: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return the raw score, and what `backward` needs of the run by its names: new arrays."""
-        results = pair.forward.run(pair.results, inputs)
-        saved = {name: array for name, array in zip(pair.results, results, strict=True) if name in pair.read}
-        return results[0], saved
+    def forward(
+        self, pair: GradientPair, X: np.ndarray, arrays: dict[str, np.ndarray]
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Return the raw score, and what `backward` needs of the run: new arrays."""
+        results = pair.forward.run(pair.results, {self._input: X, **arrays})
+        return results[0], results[len(results) - len(pair.kept) :]
 
     def backward(
         self,
         pair: GradientPair,
         score_gradient: np.ndarray,
-        inputs: dict[str, np.ndarray],
-        saved: dict[str, np.ndarray],
+        X: np.ndarray,
+        arrays: dict[str, np.ndarray],
+        kept: list[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """
         Return the gradients of a loss.
@@ -131,8 +155,10 @@ class GradientSessions:
         pair : GradientPair
         score_gradient : ndarray of shape (n_samples, n_outputs)
             The derivative of the loss by the score.
-        inputs, saved : dict of str to ndarray
-            What `forward` took and kept.
+        X, arrays
+            Those of `forward`.
+        kept : list of ndarray
+            What it returned behind the score.
 
         Returns
         -------
@@ -140,12 +166,17 @@ class GradientSessions:
         by_X : ndarray of shape (n_samples, n_features) or None
             None where the pair has no such gradient.
         """
-        given = {SCORE_GRADIENT: score_gradient, **inputs, **saved}
+        given = dict(zip(pair.kept, kept, strict=True))
+        given[SCORE_GRADIENT] = score_gradient
+        for name in pair.inputs:
+            given[name] = X if name == self._input else arrays[name]
+        name = gradient_name(self._input)
+        if pair.is_packed:
+            by_weights, *by_X = pair.backward.run([GRADIENT, name] if pair.input_gradient else [GRADIENT], given)
+            return by_weights, by_X[0] if by_X else None
         by_weights = np.empty(self._n_weights, self._dtype)
-        gradients = views(by_weights, self._trained)
-        by_X = np.empty_like(inputs[self._input]) if pair.input_gradient else None
-        if by_X is not None:
-            gradients[self._input] = by_X
-        outputs = {gradient_name(name): array for name, array in gradients.items()}
-        pair.backward.run_into(outputs, {name: array for name, array in given.items() if name in pair.read})
-        return by_weights, by_X
+        results = views(by_weights, self._gradients)
+        if pair.input_gradient:
+            results[name] = np.empty_like(X)
+        pair.backward.run_into(results, given)
+        return by_weights, results.get(name)

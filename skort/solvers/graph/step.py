@@ -1,10 +1,11 @@
 """The whole step as one ONNX graph of standard operators: forward, loss, backward, penalty, clipping, update."""
 
 import numpy as np
+import onnx
 from onnx import helper, numpy_helper
 
-from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.forward_backward import add_model, needed
+from skort.graphs.gradient.packing import GRADIENT, packed_text, unpacked_text
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.standardized import INVERSE_SCALE, MEAN
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
@@ -21,6 +22,7 @@ __all__ = [
     "add_loss",
     "add_update",
     "next_name",
+    "read_inputs_only",
     "shared_step_graph",
     "start_graph",
     "state_name",
@@ -29,7 +31,6 @@ __all__ = [
 ]
 
 ETA = "skort_learning_rate"
-GRADIENT = "skort_weights_gradient"
 WEIGHTS = "skort_weights"
 _LOSS_GRADIENT = "skort_loss_gradient"
 _DOCUMENTATION = f"""\
@@ -74,7 +75,7 @@ def step_graph(problem, memory):
     """
     fragment, weights = Fragment(problem.objective.dtype), problem.weights
     model = problem.score_graph.with_batch_size(problem.batch_size)
-    fragment.call(_unpacked(weights), [WEIGHTS], list(weights))
+    fragment.call(unpacked_text(weights), [WEIGHTS], list(weights))
     fragment.nodes.extend(model.graph.node)
     add_loss(fragment, problem)
     _add_gradient(fragment, problem, model.graph)
@@ -114,7 +115,12 @@ def shared_step_graph(problem, states, parameters, add_loss, add_update):
     _add_gradient(fragment, problem, model.graph)
     add_update(fragment)
     inputs = [*infos(states), *model.graph.input[1:], *infos(problem.loss_weights), *infos(parameters)]
-    model = needed(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
+    return read_inputs_only(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
+
+
+def read_inputs_only(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy with only those nodes that the outputs are computed from, and only the inputs that they read."""
+    model = needed(model)
     read = {name for node in model.graph.node for name in read_names(node)}
     given = [i for i in model.graph.input if i.name in read]
     del model.graph.input[:]
@@ -171,7 +177,7 @@ def _add_gradient(fragment, problem, graph):
         fragment.node("Add", [gradients[name], custom_gradient_name(name)], [total])
         gradients[name] = total
     result = GRADIENT if problem.terms.l2 is None else _LOSS_GRADIENT
-    fragment.call(_packed(problem.weights), [gradients[name] for name in problem.weights], [result])
+    fragment.call(packed_text(problem.weights), [gradients[name] for name in problem.weights], [result])
 
 
 def start_graph(arrays):
@@ -180,34 +186,6 @@ def start_graph(arrays):
     nodes = [helper.make_node("Identity", [f"{name}_value"], [name]) for name in arrays]
     graph = helper.make_graph(nodes, "start", [], infos(arrays), values)
     return helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
-
-
-def _unpacked(weights):
-    """Return the function that takes the vector of all weights apart."""
-    sizes = int64s(w.size for w in weights.values())
-    shapes = "\n".join(
-        f"    shape{i} = Constant <value = {int64s(w.shape)}> ()\n    weight{i} = Reshape (part{i}, shape{i})"
-        for i, w in enumerate(weights.values())
-    )
-    return f"""
-unpacked (weights) => ({", ".join(f"weight{i}" for i in range(len(weights)))}) {{
-    sizes = Constant <value = {sizes}> ()
-    {", ".join(f"part{i}" for i in range(len(weights)))} = Split <axis = 0> (weights, sizes)
-{shapes}
-}}"""
-
-
-def _packed(weights):
-    """Return the function that puts the gradients by all weights together."""
-    matrices = [i for i, w in enumerate(weights.values()) if w.ndim != 1]
-    vectors = [f"part{i}" if i in matrices else f"gradient{i}" for i in range(len(weights))]
-    parts = "\n".join(f"    part{i} = Reshape (gradient{i}, flat)" for i in matrices)
-    return f"""
-packed ({", ".join(f"gradient{i}" for i in range(len(weights)))}) => (gradient) {{
-    flat = Constant <value = int64[1] {{-1}}> ()
-{parts}
-    gradient = Concat <axis = 0> ({", ".join(vectors)})
-}}"""
 
 
 def _add_penalty(writer, value, terms):

@@ -13,27 +13,46 @@ from skort.solvers.flat_weights import flat
 from skort.solvers.graph.gradient_sessions import GradientSessions
 
 
-def graph(seed=0):
-    model = MLPRegressor(hidden_layer_sizes=(4,))
+def graph(seed=0, hidden=(4,)):
+    model = MLPRegressor(hidden_layer_sizes=hidden)
     return initial_score_graph(model, ScoreSpec(3, 2, np.dtype("float64")), np.random.RandomState(seed))
 
 
-def test_both_halves_are_the_formula_of_a_layer(rng):
-    score_graph = graph()
-    sessions, weights = GradientSessions(score_graph), flat(score_graph.weights())
+# Many weights are written in place, few are put together by the graph.
+@pytest.mark.parametrize("hidden, is_packed", [((4,), True), ((4000,), False)])
+@pytest.mark.parametrize("input_gradient", [True, False])
+def test_both_halves_are_the_formula_of_a_layer(hidden, is_packed, input_gradient, rng):
+    score_graph = graph(hidden=hidden)
+    sessions = GradientSessions(score_graph)
+    arrays = sessions.arrays(flat(score_graph.weights()), {})
     A, B, a, b = score_graph.arrays.values()
     X, dy = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
-    inputs = sessions.inputs(X, weights, {})
-    pair = sessions.pair(5, input_gradient=True)
-    score, saved = sessions.forward(pair, inputs)
-    hidden = np.maximum(X @ A + a, 0)
-    np.testing.assert_allclose(score, hidden @ B + b)
-    np.testing.assert_allclose(sessions.score(inputs), score)
-    by_weights, by_X = sessions.backward(pair, dy, inputs, saved)
-    d_hidden = (dy @ B.T) * (hidden > 0)
-    expected = [X.T @ d_hidden, hidden.T @ dy, d_hidden.sum(0), dy.sum(0)]
-    np.testing.assert_allclose(by_weights, np.concatenate([part.ravel() for part in expected]))
-    np.testing.assert_allclose(by_X, d_hidden @ A.T)
+    pair = sessions.pair(5, input_gradient=input_gradient)
+    assert pair.is_packed == is_packed
+    score, kept = sessions.forward(pair, X, arrays)
+    h = np.maximum(X @ A + a, 0)
+    np.testing.assert_allclose(score, h @ B + b)
+    np.testing.assert_allclose(sessions.score(X, arrays), score)
+    by_weights, by_X = sessions.backward(pair, dy, X, arrays, kept)
+    dh = (dy @ B.T) * (h > 0)
+    expected = [X.T @ dh, h.T @ dy, dh.sum(0), dy.sum(0)]
+    np.testing.assert_allclose(by_weights, np.concatenate([part.ravel() for part in expected]), atol=1e-12)
+    if input_gradient:
+        np.testing.assert_allclose(by_X, dh @ A.T, atol=1e-12)
+    else:
+        assert by_X is None
+
+
+def test_a_backward_reads_only_what_it_needs(rng):
+    score_graph = graph().training_only(["coefficient1"])
+    sessions, (A, B, a, _) = GradientSessions(score_graph), score_graph.arrays.values()
+    arrays = sessions.arrays(B.ravel(), score_graph.frozen_arrays)
+    pair = sessions.pair(5, input_gradient=False)
+    assert pair.inputs == ()
+    X, dy = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
+    _, kept = sessions.forward(pair, X, arrays)
+    by_weights, _ = sessions.backward(pair, dy, X, arrays, kept)
+    np.testing.assert_allclose(by_weights.reshape(B.shape), np.maximum(X @ A + a, 0).T @ dy)
 
 
 def test_models_of_one_structure_share_their_sessions():
@@ -41,13 +60,6 @@ def test_models_of_one_structure_share_their_sessions():
     assert first.pair(5, input_gradient=False) is second.pair(5, input_gradient=False)
     assert first.pair(5, input_gradient=False) is not first.pair(6, input_gradient=False)
     assert first.pair(5, input_gradient=False) is not first.pair(5, input_gradient=True)
-
-
-def test_without_a_gradient_by_X_there_is_none():
-    sessions, weights = GradientSessions(graph()), flat(graph().weights())
-    inputs, pair = sessions.inputs(np.ones((5, 3)), weights, {}), sessions.pair(5, input_gradient=False)
-    _, saved = sessions.forward(pair, inputs)
-    assert sessions.backward(pair, np.ones((5, 2)), inputs, saved)[1] is None
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda sessions: pickle.loads(pickle.dumps(sessions))])
