@@ -156,6 +156,7 @@ class DaskFit(BaseOrtSGD):
             settings, draft._fitted.score_graph, facts, generator, is_drawn=is_drawn
         )
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
+        settings = settings.starting_at(score_graph)
         n_groups = _N_GROUPS if self.n_groups is None else self.n_groups
         deals = Deals(facts.measures.sizes, n_groups, settings.batch_size, generator)
         stream = Stream.begin(settings, draft._fitted, variables, deals.batch_size, progress, deals.n_batches)

@@ -259,13 +259,19 @@ class FittedModel:
         ------
         ValueError
             Where y has another number of outputs, or is multi-label and was not, or the other way round; and where the
-            loss has other weights of its own.
+            loss has other weights of its own, or other outputs.
         """
         n_outputs = encoded.target.shape[1]
         if n_outputs != self.score_graph.n_outputs:
             raise ValueError(f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}.")
         if self.classes is not None and encoded.single_output != self.single_output:
             raise ValueError("y is multi-label, and was not in earlier calls, or the other way round.")
+        outputs = getattr(loss, "widths", None) or {}
+        if list(outputs.items()) != list(self.named_outputs.items()):
+            raise ValueError(
+                f"loss has the outputs {', '.join(outputs) or 'none'}, earlier calls had "
+                f"{', '.join(self.named_outputs) or 'none'}, in this order. Call fit."
+            )
         if set(loss.weight_names) != set(self.loss_weights):
             raise ValueError(
                 f"loss={type(loss).__name__} has other weights of its own than {type(self.loss).__name__}, the loss of "
