@@ -12,7 +12,8 @@ from sklearn.utils.metaestimators import available_if
 
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
-from skort.estimators.base import BaseOrtSGD, can_partial_fit
+from skort.estimators.base import BaseOrtSGD
+from skort.estimators.before_fit import can_partial_fit
 from skort.estimators.labels import encoded, streamed_classes
 from skort.estimators.names import (
     Auto,

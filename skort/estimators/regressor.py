@@ -12,7 +12,8 @@ from sklearn.utils.metaestimators import available_if
 
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
-from skort.estimators.base import BaseOrtSGD, can_partial_fit, loss_before_fit
+from skort.estimators.base import BaseOrtSGD
+from skort.estimators.before_fit import can_partial_fit, loss_before_fit
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.named_outputs import OutputsByName
 from skort.estimators.names import (
