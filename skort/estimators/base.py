@@ -36,7 +36,7 @@ from skort.estimators.preview import Preview
 from skort.estimators.random_state import advance, own_generator
 from skort.estimators.reading import Reading
 from skort.estimators.row_encoder import RowEncoder
-from skort.estimators.rows import is_plain, plain_rows
+from skort.estimators.rows import check_indices, is_plain, plain_rows
 from skort.estimators.sample_weight import validated_sample_weight
 from skort.estimators.settings import snapshot
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
@@ -287,6 +287,7 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
 
     def _validate(self, X, y, *, has_steps, reset=True):
         """Return X and y as arrays; X as it is where steps before the model take it, which validate it themselves."""
+        check_indices(X)
         if has_steps:
             X, y = validate_data(self, as_rows(X), y, reset=reset, skip_check_array=True)
             y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=self)
@@ -304,6 +305,7 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
 
     def _prepared(self, fitted, X):
         """Return X as a model takes it: validated, and after the steps before the model."""
+        check_indices(X)
         preprocessing = fitted.preprocessing
         if fitted.has_steps:
             return preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
