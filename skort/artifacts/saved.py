@@ -38,7 +38,7 @@ def save_training_artifacts(
     optimizer: "Literal['SGD', 'AdamW'] | SGD | Adam | None" = "SGD",
     trainable: str | Sequence[str] | None = None,
     batch_size: int | None = None,
-    ort_version: Literal["1.16", "1.19"] = "1.19",
+    ort_version: Literal["1.16", "1.17", "1.18", "1.19"] = "1.19",
     prefix: str = "",
     additional_output_names: Sequence[str] = (),
     sample_weight: bool = False,
@@ -74,8 +74,9 @@ def save_training_artifacts(
     batch_size : int or None, default=None
         The number of rows of every training batch. skort differentiates the model, on any ONNX Runtime. None: any
         number; ONNX Runtime differentiates it, which takes a build for training here. The eval model takes any number.
-    ort_version : {"1.16", "1.19"}, default="1.19"
-        The release of ONNX Runtime on the device: checkpoints of one are not read by the other.
+    ort_version : {"1.16", "1.17", "1.18", "1.19"}, default="1.19"
+        The release of ONNX Runtime on the device: 1.18 and later do not read checkpoints of 1.17 and earlier, nor the
+        other way round.
     prefix : str, default=""
         What the names of the files begin with.
     additional_output_names : sequence of str, default=()

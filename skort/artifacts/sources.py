@@ -84,7 +84,7 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
     ValueError
         For an estimator in float64, a penalty with an l1 term, and unknown names.
     """
-    variables, problem = fitted_problem(estimator)
+    fitted, variables, problem = fitted_problem(estimator)
     objective, graph = problem.objective, problem.score_graph
     _check_float32(objective.dtype)
     check_dropout(graph)
@@ -125,10 +125,10 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
         after=after,
     )
     _check_results(additional, plan.structure.graph)
-    exported = estimator._fitted.with_score_graph(score_graph).onnx
+    exported = fitted.with_score_graph(score_graph).onnx
     predictions = tuple(output.name for output in exported.graph.output)
     structure = _with_parameter_inputs(exported, score_graph.arrays)
-    return Source(plan, replace(plan, structure=structure), predictions, estimator._fitted.preprocessing.exported())
+    return Source(plan, replace(plan, structure=structure), predictions, fitted.preprocessing.exported())
 
 
 def predicting_graph(graph: ScoreGraph, variables: Variables) -> tuple[ScoreGraph, str]:

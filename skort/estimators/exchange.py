@@ -1,21 +1,40 @@
 """What a fitted estimator gives to a training elsewhere, and takes back."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sklearn.utils.validation import check_is_fitted
 
+from skort.estimators.fitted_model import FittedModel
 from skort.estimators.variables import Variables
 
 if TYPE_CHECKING:
     from skort.solvers.base import Problem
 
-__all__ = ["fitted_problem"]
+__all__ = ["FittedProblem", "fitted_problem"]
 
 
-def fitted_problem(estimator: Any, *, is_sparse: bool = False) -> "tuple[Variables, Problem]":
+class FittedProblem(NamedTuple):
     """
-    Return the training that goes on from the weights of a fitted estimator, on the CPU, and its variables.
+    The training that goes on from the weights of a fitted estimator.
+
+    Parameters
+    ----------
+    fitted : FittedModel
+    variables : Variables
+        Of the training.
+    problem : Problem
+        On the CPU.
+    """
+
+    fitted: FittedModel
+    variables: Variables
+    problem: "Problem"
+
+
+def fitted_problem(estimator: Any, *, is_sparse: bool = False) -> FittedProblem:
+    """
+    Return the training that goes on from the weights of a fitted estimator.
 
     Parameters
     ----------
@@ -34,4 +53,4 @@ def fitted_problem(estimator: Any, *, is_sparse: bool = False) -> "tuple[Variabl
     variables = settings.variables(fitted.score_graph, progress.standardization)
     size = estimator._batch_size, progress.rate_scale, estimator._n_batches
     problem = settings.problem(fitted, variables, *size, is_sparse=is_sparse)
-    return variables, dataclasses.replace(problem, device=CPU)
+    return FittedProblem(fitted, variables, dataclasses.replace(problem, device=CPU))

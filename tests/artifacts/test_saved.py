@@ -16,14 +16,14 @@ from sklearn.preprocessing import OneHotEncoder
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.artifacts import OnDeviceTraining, load_checkpoint, save_training_artifacts
 from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
-from skort.objective import ConcomitantHuber, Loss, SquaredError
+from skort.objective import ConcomitantHuber, Huber, Loss, Penalty, SquaredError, WeightedSum
 from skort.optimizers import Adam, Momentum
-from skort.runtime.checkpoint_file import VERSIONS
+from skort.runtime.checkpoint_file import VERSIONS, release_here
 from skort.runtime.installed import load, training_api
 
 TRAINS = "Module" in training_api()
 needs_training = pytest.mark.skipif(not TRAINS, reason="this runtime is no build for training")
-HERE = load().__version__[:4] if TRAINS else "1.19"
+HERE = release_here()
 N, BATCH, ETA = 200, 20, 0.05
 
 generator = np.random.default_rng(0)
@@ -48,6 +48,14 @@ log_cosh (score, target) => (loss) {
     log_ratio = Log (ratio)
     loss = Add (distance, log_ratio)
 }""")
+
+cube = """
+cube (weight) => (penalty) {
+    distance = Abs (weight)
+    square = Mul (weight, weight)
+    cube = Mul (distance, square)
+    penalty = ReduceSum <keepdims = 0> (cube)
+}"""
 
 
 def encoded(model, y):
@@ -84,6 +92,8 @@ MODELS = {
     "huber": (OrtSGDRegressor(LinearRegression(), loss="huber", epsilon=1.0), y),
     "loss with weights": (OrtSGDRegressor(LinearRegression(), loss=ConcomitantHuber(), eta0=0.01), y),
     "quantile": (OrtSGDRegressor(LinearRegression(), loss="quantile", quantile=0.3), y),
+    "sum of losses": (OrtSGDRegressor(loss=WeightedSum([(0.4, SquaredError()), (0.6, Huber(epsilon=1.0))])), y),
+    "own penalty": (OrtSGDRegressor(LinearRegression(), penalty=Penalty(cube, alpha=0.05)), y),
     "derived loss": (OrtSGDRegressor(LinearRegression(), loss=log_cosh), y),
     "log link": (OrtSGDRegressor(PoissonRegressor(alpha=0.1), eta0=0.01), counts),
     "two classes": (OrtSGDClassifier(LogisticRegression()), two),
@@ -308,7 +318,7 @@ WRONG = {
     "ort_format": (fitted, {"ort_format": True}, "ort_format=True is not possible: the files are ONNX"),
     "custom": (fitted, {"custom_op_library": "a.so"}, "custom_op_library='a.so' is not possible"),
     "batch_size": (fitted, {"batch_size": 0}, "batch_size must be an int > 0, or None, got 0"),
-    "version": (fitted, {"ort_version": "1.17"}, r"ort_version must be one of \['1.16', '1.19'\], got '1.17'"),
+    "version": (fitted, {"ort_version": "1.15"}, r"ort_version must be one of \['1.16', .*'1.19'\], got '1.15'"),
     "optimizer": (fitted, {"optimizer": Momentum()}, r'optimizer must be "SGD", "AdamW".*Momentum\(\)'),
     "loss": (fitted, {"loss": "huber"}, "loss='huber': an estimator has its own"),
     "weight": (fitted, {"trainable": ["w*"]}, r"trainable=\['w\*'\] matches no weight. The weights are \['coef"),
