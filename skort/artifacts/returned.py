@@ -43,7 +43,7 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
     """
     path = pathlib.Path(folder)
     path = artifact(folder, prefix, CHECKPOINT) if path.is_dir() or not path.exists() else path
-    _, variables, problem = fitted_problem(estimator)
+    _, variables, problem, _ = fitted_problem(estimator)
     checkpoint = checkpoint_at(path)
     given = {**checkpoint.trainable, **checkpoint.frozen}
     score_graph, _ = predicting_graph(problem.score_graph, variables)

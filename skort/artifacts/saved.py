@@ -83,7 +83,7 @@ def save_training_artifacts(
         Names of results inside the model that both steps return after the loss.
     sample_weight : bool, default=False
         Whether "sample_weight", of shape (n_rows, 1), is the last input. The loss is the sum of weighted losses of rows
-        divided by the number of rows.
+        divided by the number of rows. An estimator with class weights needs it: they are a part of the sample weights.
     ort_format : bool, default=False
         True is refused: the files are ONNX.
     custom_op_library : path-like or None, default=None
@@ -196,8 +196,11 @@ def _with_steps(model: onnx.ModelProto, source: Source) -> onnx.ModelProto:
     steps = onnx.compose.add_prefix(source.steps, "transformers/", rename_inputs=False)
     first = source.plan.user_inputs[0].name
     graph = steps.graph
-    graph.node.append(helper.make_node("Identity", [graph.output[0].name], [first]))
-    graph.node.extend(model.graph.node)
+    # An input of the steps may have the name of what they make.
+    transformed = graph.output[0].name
+    for node in model.graph.node:
+        graph.node.append(node)
+        graph.node[-1].input[:] = [transformed if name == first else name for name in node.input]
     graph.input.extend(i for i in model.graph.input if i.name != first)
     graph.initializer.extend(model.graph.initializer)
     opsets = {o.domain: o.version for o in (*steps.opset_import, *model.opset_import)}

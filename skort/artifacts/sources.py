@@ -17,6 +17,7 @@ from skort.estimators.variables import Variables
 from skort.graphs.onnx_models import plain_model
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.graphs.standardized import STANDARDIZED_SCORE, rescaled_score
+from skort.graphs.training_mode import in_training_mode
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import OBJECTIVE, Objective
 from skort.onnx_text import Fragment, infos
@@ -27,6 +28,7 @@ __all__ = ["LOSS", "TARGET", "Source", "estimator_source", "model_source"]
 
 #: The names of what a device gives, and of the first result that it gets.
 TARGET, SAMPLE_WEIGHT, LOSS = "target", "sample_weight", "loss"
+_TRAINING_MODE = "skort_training_mode"
 _ROW_WEIGHTS = """
 row_weights (target) => (weight) {
     n_rows = Shape <start = 0, end = 1> (target)
@@ -82,9 +84,9 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
     NotTrainableError
         For a Dropout in training mode.
     ValueError
-        For an estimator in float64, a penalty with an l1 term, and unknown names.
+        For an estimator in float64, a penalty with an l1 term, class weights without sample weights, and unknown names.
     """
-    fitted, variables, problem = fitted_problem(estimator)
+    fitted, variables, problem, weighs_rows = fitted_problem(estimator)
     objective, graph = problem.objective, problem.score_graph
     _check_float32(objective.dtype)
     check_dropout(graph)
@@ -92,6 +94,11 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
         raise ValueError(
             f"penalty={estimator.penalty!r} has an l1 term, which the optimizers of on-device training do not know. "
             'Use penalty="l2" or None.'
+        )
+    if weighs_rows and not sample_weight:
+        raise ValueError(
+            f"class_weight={estimator.class_weight!r} is a part of the sample weights: use sample_weight=True, and let "
+            "the device give each row the weight of its class."
         )
     score_graph, score = predicting_graph(graph, variables)
     arrays = {**score_graph.arrays, **problem.loss_weights}
@@ -160,7 +167,9 @@ def model_source(
     NotTrainableError
         Where its opset cannot be converted.
     """
-    plain = onnx.shape_inference.infer_shapes(plain_model(model), data_prop=True)
+    plain = plain_model(model)
+    in_training_mode(plain)
+    plain = onnx.shape_inference.infer_shapes(plain, data_prop=True)
     values = {i.name: i for i in plain.graph.initializer}
     user_inputs = [i for i in plain.graph.input if i.name not in values]
     for value in (*user_inputs, *plain.graph.output):
@@ -192,7 +201,8 @@ def model_source(
     )
     _check_names(plan, plain.graph)
     _check_results(additional, plain.graph)
-    return Source(plan, plan, tuple(output.name for output in plain.graph.output))
+    training = replace(plan, structure=_with_active_dropout(structure))
+    return Source(training, plan, tuple(output.name for output in plain.graph.output))
 
 
 def _losses(loss, outputs):
@@ -276,6 +286,20 @@ def _with_parameter_inputs(model, arrays):
     structure.graph.input.extend(i for i in model.graph.input if i.name not in constants)
     structure.graph.input.extend(infos(arrays))
     return structure
+
+
+def _with_active_dropout(structure):
+    """Return a copy whose `Dropout` nodes draw masks, and return them: ONNX Runtime's gradient reads them."""
+    active = onnx.ModelProto()
+    active.CopyFrom(structure)
+    nodes = [node for node in active.graph.node if node.op_type == "Dropout"]
+    for node in nodes:
+        ratio = node.input[1] if len(node.input) > 1 else ""
+        node.input[:] = [node.input[0], ratio, _TRAINING_MODE]
+        node.output[:] = [node.output[0], f"{node.output[0]}/mask"]
+    if nodes:
+        active.graph.initializer.append(numpy_helper.from_array(np.array(True), _TRAINING_MODE))
+    return active
 
 
 def _add_target(fragment: Fragment, variables: Variables, n_outputs: int) -> None:
