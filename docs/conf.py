@@ -1,5 +1,6 @@
 """Sphinx: `sphinx-build -W docs docs/_build` writes the pages."""
 
+import importlib.util
 import runpy
 from pathlib import Path
 
@@ -30,6 +31,8 @@ html_title = f"skort {release}"
 
 default_role = "code"
 autodoc_typehints = "none"
+# skort.torch is documented without torch, too.
+autodoc_mock_imports = [name for name in ("torch",) if not importlib.util.find_spec(name)]
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False
 numpydoc_use_plots = True
@@ -38,11 +41,13 @@ plot_html_show_source_link = False
 plot_html_show_formats = False
 plot_formats = ["png"]
 
+# This one needs Node.js; others need packages that need not be here. They are shown, and not run.
+_shown = ["train_in_javascript", *(f"{name}_" for name in ("torch", "jax") if not importlib.util.find_spec(name))]
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    # This one needs Node.js.
-    "filename_pattern": r"(?<!train_in_javascript)\.py$",
+    "filename_pattern": rf"examples.(?!{'|'.join(_shown)})\w+\.py$",
     "within_subsection_order": "FileNameSortKey",
     # What a cell prints is shown, not what its last line returns.
     "capture_repr": (),

@@ -17,6 +17,7 @@ from skort.estimators.regressor import OrtSGDRegressor
 from skort.estimators.rows import blocks
 from skort.estimators.stream import Stream
 from skort.estimators.without_data import encoder_without_data
+from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 
 __all__ = ["Step"]
 
@@ -104,7 +105,7 @@ class Step:
 
         given = {"loss": loss, "penalty": penalty, "optimizer": optimizer, "solver": solver, "batch_size": batch_size}
         given = {name: value for name, value in given.items() if not (isinstance(value, str) and value == "auto")}
-        whole = _as_estimator(estimator, is_label=classes is not None).set_params(**given)
+        whole = _as_estimator(estimator, loss, has_classes=classes is not None).set_params(**given)
         self._encoder, generator = encoder_without_data(whole, n_features, n_outputs, classes)
         settings, fitted = self._encoder.settings, self._encoder.fitted
         graph, variables, size = fitted.score_graph, settings.variables(fitted.score_graph, None), settings.batch_size
@@ -129,7 +130,7 @@ class Step:
         ----------
         X : array-like of shape (n_rows, n_features)
             Of numpy, or of any library with DLPack. A whole batch that is C-contiguous and of the dtype of the training
-            is read where it is, without a copy.
+            is read where it is, without a copy. The names of the columns of a DataFrame are not looked at.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
             Targets or labels.
         eta : float
@@ -195,7 +196,7 @@ class Step:
             self.objective = solver.forward()
             self._is_forward, self._is_backward = True, False
             return self.objective
-        rows = self._encoder.estimator._prepared(self._encoder.fitted, as_array(X, "X"))
+        rows = self._encoder.estimator._prepared(self._encoder.fitted, _matrix(X))
         graph = self._encoder.fitted.score_graph
         self._scorer.weights = {**graph.arrays, **self._encoder.fitted.without_loss_weights(self.weights())}
         parts = [self._scorer.run(graph.score_name, {graph.input_name: part}) for part in blocks(rows)]
@@ -264,6 +265,8 @@ class Step:
         ValueError
             Where it is that of another model, optimizer or dtype.
         """
+        if not hasattr(state, "keys"):
+            raise ValueError(f"state must be what state() returned, got {type(state).__name__}.")
         self._solver.restore({name: state[name] for name in state})
         self._is_forward = self._is_backward = False
 
@@ -284,7 +287,7 @@ class Step:
 
     def _put(self, X, y, sample_weight):
         """Put rows into the batch of the solver."""
-        rows, target, sample_weight = self._encoder(X, y, sample_weight)
+        rows, target, sample_weight = self._encoder(_matrix(X), y, sample_weight)
         n_rows, size = len(target), len(self._solver.batch)
         if n_rows > size:
             raise ValueError(f"X has {n_rows} rows, but batch_size={size}: give fewer rows, or a larger batch_size.")
@@ -299,12 +302,20 @@ class Step:
         return self._solver
 
 
-def _as_estimator(model, *, is_label):
+def _as_estimator(model, loss, *, has_classes):
     """Return a copy of an estimator of skort, or one around another model."""
     if isinstance(model, (OrtSGDClassifier, OrtSGDRegressor)):
         return copy.copy(model)
-    is_classifying = is_label or (isinstance(model, BaseEstimator) and is_classifier(model))
-    return OrtSGDClassifier(model) if is_classifying else OrtSGDRegressor(model)
+    if has_classes or (isinstance(model, BaseEstimator) and is_classifier(model)):
+        return OrtSGDClassifier(model)
+    if isinstance(loss, str) and loss in CLASSIFICATION_LOSSES and loss not in REGRESSION_LOSSES:
+        raise ValueError(f"classes is needed: loss={loss!r} is that of a classifier.")
+    return OrtSGDRegressor(model)
+
+
+def _matrix(X):
+    """Return the rows of X without the names of their columns."""
+    return X.to_numpy() if hasattr(X, "iloc") else as_array(X, "X")
 
 
 def _rate(eta):

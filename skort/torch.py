@@ -128,7 +128,7 @@ class OnnxModule(nn.Module):
             return _Score.apply(X, weights, self)
         return torch.from_numpy(self.sessions.score(_array(X), self.arrays(weights)))
 
-    def named_weights(self, vector: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
+    def named_weights(self, vector: "torch.Tensor | None" = None) -> dict[str, torch.Tensor]:
         """
         Return the parts of a vector of all trained weights, by their names and in their shapes, without a copy.
 

@@ -6,9 +6,10 @@ import pickle
 import numpy as np
 import onnx.parser
 import pytest
+import scipy.sparse
 from scipy.special import expit
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import HuberRegressor, LinearRegression, LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,6 +19,7 @@ from skort.estimators import settings
 from skort.estimators.dlpack import as_array
 from skort.objective import L2
 from skort.runtime.device import CPU, Device
+from skort.runtime.installed import training_api
 from skort.solvers import available_solvers
 
 SOLVERS = available_solvers()
@@ -330,6 +332,30 @@ def test_a_whole_batch_is_read_where_it_is(solver):
         assert objective > 0
 
 
+def test_sparse_rows_and_frames():
+    X, y = rows(10)
+    ours, theirs = (Step(LinearRegression(), n_features=3) for _ in range(2))
+    loss = ours.step(X, y, 0.1)
+    assert theirs.step(scipy.sparse.csr_matrix(X), y, 0.1) == loss
+    np.testing.assert_array_equal(theirs.forward(scipy.sparse.csr_matrix(X)), ours.forward(X))
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    assert ours.step(frame, pandas.Series(y), 0.1) == theirs.step(X, y, 0.1)
+    np.testing.assert_array_equal(ours.forward(frame), theirs.forward(X))
+    fitted = OrtSGDRegressor(eta0=0.1, max_iter=2, tol=None).fit(frame, y)
+    assert Step(fitted).step(frame, y, 0.1) == Step(fitted).step(X, y, 0.1)
+
+
+def test_several_labels_a_row_of_a_fitted_network():
+    X, _ = rows()
+    labels = (X[:, :2] > 0).astype(int)
+    fitted = OrtSGDClassifier(MLPClassifier((4,)), eta0=0.1, max_iter=2, tol=None, random_state=0).fit(X, labels)
+    step = Step(fitted)
+    score = step.forward(X)
+    expected = np.mean(np.logaddexp(0, np.where(labels, -score, score)), axis=0).sum()
+    assert step.step(X, labels, 0.1) == pytest.approx(expected, rel=1e-5)
+
+
 def test_tensors_of_torch():
     torch = pytest.importorskip("torch")
     X, y = rows()
@@ -390,6 +416,15 @@ def test_an_unknown_label_is_named():
         (lambda: Step(LinearRegression(), n_features=3, loss="squared"), "loss"),
         (lambda: Step(LinearRegression(), n_features=3, batch_size=0), "batch_size"),
         (lambda: Step(OrtSGDRegressor(loss=None), n_features=3), "loss"),
+        (lambda: Step(onnx_line(), loss="log_loss"), "classes is needed: loss='log_loss' is that of a classifier"),
+        (lambda: Step(LinearRegression(), n_features=0), "n_features must be a positive int, got 0"),
+        (lambda: Step(LinearRegression(), n_features=3, n_outputs="2"), "n_outputs must be a positive int, got '2'"),
+        (
+            lambda: Step(OrtSGDClassifier(class_weight="balanced", penalty=None), n_features=3, classes=[0, 1]),
+            "needs the labels of all rows",
+        ),
+        (lambda: Step(HuberRegressor(), n_features=3, penalty=None), "has weights of its own"),
+        (lambda: Step(LinearRegression(), n_features=3).restore([1]), "state must be what state"),
     ],
 )
 def test_what_a_step_needs_is_asked_for(make, message):
@@ -422,3 +457,16 @@ def test_steps_and_batches_on_a_device_with_memory_of_its_own(monkeypatch):
         results.append([step.weights()["coef"], loss, estimator.fit_batches(batches).weights_["coef"]])
     for ours, theirs in zip(*results, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+@pytest.mark.skipif("Module" not in training_api(), reason="needs the on-device API")
+def test_the_on_device_api_makes_the_same_steps():
+    X, y = rows()
+    ours, theirs = (
+        Step(LinearRegression(), n_features=3, batch_size=SIZE, solver=name) for name in ("module", "graph")
+    )
+    for step in (ours, theirs):
+        loop(step, X, y, np.linspace(0.5, 2, 25))
+        step.step(X[:SIZE].tolist(), y[:SIZE], 0.1)
+    for name, array in ours.weights().items():
+        np.testing.assert_allclose(array, theirs.weights()[name], rtol=1e-5)

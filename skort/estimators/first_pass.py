@@ -125,7 +125,7 @@ def _as_arrays(X, y, sample_weight=None):
     sample_weight = None if sample_weight is None else np.asarray(as_array(sample_weight, "sample_weight"), float)
     y = np.asarray(y)
     for name, array in (("y", y), ("sample_weight", sample_weight)):
-        if array is not None and array.shape[:1] != X.shape[:1]:
+        if array is not None and (array.ndim == 0 or array.shape[:1] != X.shape[:1]):
             raise ValueError(f"X has the shape {X.shape}, but {name} has {array.shape}: they need one row each.")
     return X.tocsr() if scipy.sparse.issparse(X) else X, y, sample_weight
 

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,9 @@ def encoder_without_data(
         Where a parameter is not as it must be, where something is to be given, and for steps before the model.
     """
     estimator._validate_params()
+    for name, number in (("n_features", n_features), ("n_outputs", n_outputs)):
+        if number is not None and not (isinstance(number, Integral) and number > 0):
+            raise ValueError(f"{name} must be a positive int, got {number!r}.")
     generator = own_generator(estimator.random_state)
     if hasattr(estimator, "_fitted"):
         draft, fitted, settings = _of_fitted(estimator)
@@ -55,7 +59,7 @@ def encoder_without_data(
         )
     update = dataclasses.replace(settings.update, largest_rate=None)
     settings = dataclasses.replace(settings, update=update, standardize=False).starting_at(fitted.score_graph)
-    class_weight = chosen_class_weight(draft, settings.own, one_epoch=True)
+    class_weight = _class_weight(draft, settings.own)
     return RowEncoder(draft, fitted, settings, class_weight), generator
 
 
@@ -83,7 +87,7 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
     _check_size_is_known(estimator, own)
     size = TrainingSize(float(n_rows or batch_size), 1.0, batch_size, encoded.target.shape[1])
     # Class weights may be those of positives only, which are a matter of the loss.
-    _, encoded = draft._weighted(None, encoded.target, encoded, chosen_class_weight(draft, own, one_epoch=True))
+    _, encoded = draft._weighted(None, encoded.target, encoded, _class_weight(draft, own))
     settings = Settings.of(estimator, own, size).for_target(encoded)
     if settings.loss.weight_names:
         raise ValueError(
@@ -94,6 +98,16 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
     fitted, _ = draft._convert(inner, rows, encoded, TargetTransform(), settings, generator)
     draft._keep_model(fitted)
     return draft, fitted, settings
+
+
+def _class_weight(draft, own):
+    """Return the class weights; raise an error where they depend on all rows."""
+    class_weight = chosen_class_weight(draft, own, one_epoch=False)
+    if class_weight is not None and isinstance(class_weight.given, str):
+        raise ValueError(
+            'class_weight="balanced" needs the labels of all rows, which are not known. Give a dict: class -> weight.'
+        )
+    return class_weight
 
 
 def _n_features(inner: InnerModel, n_features):

@@ -206,6 +206,7 @@ BAD = [
     ([], "batches is empty"),
     (X, r"batch 0 is a ndarray, and not \(X, y\) or"),
     ([*GOOD, (X,)], "batch 4 is a tuple of 1"),
+    ([(1, 2)], r"batch 0: X has the shape \(\), but y has \(\)"),
     ([*GOOD, (X, y[:5])], r"batch 4: X has the shape \(40, 3\), but y has \(5,\)"),
     ([*GOOD, (X[:, :2], y)], r"batch 4: X has the shape \(40, 2\), the first one \(10, 3\)"),
     ([*GOOD, (X, y, np.ones(40))], "batch 4: either all batches have a sample_weight, or none"),

@@ -96,6 +96,12 @@ class ModuleSolver(BaseSolver):
         self._has_step = True
         self._add(share, objective.item(), loss.item())
 
+    def read(self, X):
+        """Let the next steps read the rows of X where they are; None: those of `batch`."""
+        # The inputs borrow its memory.
+        self._X = self.batch.X if X is None else X
+        self._inputs = self._session.bound([self._X, self.batch.target, self.batch.sample_weight])
+
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
         if not self._has_step:
