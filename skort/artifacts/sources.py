@@ -4,6 +4,7 @@ import fnmatch
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -213,6 +214,9 @@ def _losses(loss, outputs):
         unknown = [name for name in loss if name not in outputs]
         if unknown or not loss:
             raise ValueError(f"loss: {unknown} are no outputs of the model, which are {outputs}.")
+        for name, pair in loss.items():
+            if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[0], Real)):
+                raise ValueError(f"loss[{name!r}] must be a pair (weight, loss), got {pair!r}.")
         return {name: (float(weight), _loss(each)) for name, (weight, each) in loss.items()}
     if len(outputs) != 1:
         raise ValueError(
@@ -224,6 +228,8 @@ def _losses(loss, outputs):
 
 def _loss(loss):
     if not isinstance(loss, str):
+        if not hasattr(loss, "value_function"):
+            raise ValueError(f"loss={loss!r} is no loss: use an object of skort.objective, or its name.")
         return loss
     known = {**CLASSIFICATION_LOSSES, **REGRESSION_LOSSES}
     if loss not in known:
