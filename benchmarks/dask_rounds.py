@@ -1,10 +1,11 @@
 """
 Groups on a Dask cluster, next to one machine.
 
-Run it with `python benchmarks/dask_rounds.py`, or with the names of some parts: `groups`, `overhead`, `workers`, `memory`.
-The problem has 1,000,000 rows of 50 columns in 20 partitions and a network of 100 hidden units, trained by Adam in batches
-of 200 rows for 5 epochs or rounds; the loss is the log-loss of 100,000 other rows. CPU seconds are those of the process,
-or of each worker, for the fit alone, so that other work on the machine matters little.
+Run it with `python benchmarks/dask_rounds.py`, or with the names of some parts: `groups`, `overhead`, `workers`,
+`memory`.
+The problem has 1,000,000 rows of 50 columns in 20 partitions and a network of 100 hidden units, trained by Adam in
+batches of 200 rows for 5 epochs or rounds; the loss is the log-loss of 100,000 other rows. CPU seconds are those of the
+process, or of each worker, for the fit alone, so that other work on the machine matters little.
 """
 
 import functools

@@ -22,7 +22,8 @@ class OrtGridSearchCV(GridSearchCV):
     as a parameter of the model inside, and of estimators with callbacks, `early_stopping`, `average`, `max_grad_norm`,
     `trainable`, `warm_start`, `verbose`, a `RandomState` instance, the solver "agent" or "session", an optimizer or a
     loss with weights of its own, a device, and a model that is large or no chain of layers. Also a training that
-    diverges, or ends no better than it began, is made again by itself. `n_fits_together_` says how many were not.
+    diverges, or ends no better than it began, is made again by itself. `n_fits_together_` counts those that were made
+    together.
 
     Parameters
     ----------
