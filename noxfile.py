@@ -110,3 +110,18 @@ def serving(session):
     """Read the files of `serving_train` under a newer onnxruntime, without a training API."""
     session.install(".")
     session.run("python", "tests/serving.py", "serve", str(session.cache_dir / "serving"))
+
+
+@nox.session(python="3.13")
+@nox.parametrize("what", ["write", "read"])
+def carrying(session, what):
+    """Artifacts for a device: `carrying(what='write')`, `carrying_train` and `carrying(what='read')`, in this order."""
+    session.install(".")
+    session.run("python", "tests/carrying.py", what, str(session.cache_dir / "carrying"))
+
+
+@nox.session(python="3.12")
+def carrying_train(session):
+    """Train from the artifacts that `carrying` wrote without a training API."""
+    session.install(".")
+    session.run("python", "tests/carrying.py", "train", str(session.cache_dir / "carrying"))
