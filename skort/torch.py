@@ -57,8 +57,8 @@ class OnnxModule(nn.Module):
     It computes on the CPU. `eval()` changes nothing: no part of the model behaves otherwise in training. Under
     `torch.no_grad()` nothing is kept for a backward. The weights must not change between a forward and its backward,
     which torch checks. A second derivative raises an error. A number of rows that is new takes some milliseconds in
-    training; the last 32 are kept, for all modules of the same structure. `torch.compile` compiles the layers around it,
-    where it is `torch.compiler.disable(module)`.
+    training; the last 32 are kept, for all modules of the same structure. `torch.compile` compiles the layers around
+    it, where it is `torch.compiler.disable(module)`.
 
     Raises
     ------
@@ -160,15 +160,15 @@ class OnnxModule(nn.Module):
 
     def arrays(self, weights: torch.Tensor) -> dict[str, np.ndarray]:
         """Return all weights as ONNX Runtime reads them: views of tensors, kept while these stay where they are."""
-        if not weights.is_contiguous() or weights.numel() != self._n_weights:
-            raise ValueError(
-                f"weights must be a contiguous vector of {self._n_weights} numbers, got shape {tuple(weights.shape)}, "
-                f"strides {weights.stride()}."
-            )
         frozen = self.frozen if self._frozen_arrays else None
         place = weights.data_ptr(), 0 if frozen is None else frozen.data_ptr()
         kept = self._views.look()
         if kept is None or kept[0] != place:
+            if not weights.is_contiguous() or weights.numel() != self._n_weights:
+                raise ValueError(
+                    f"weights must be a contiguous vector of {self._n_weights} numbers, got shape "
+                    f"{tuple(weights.shape)} and strides {weights.stride()}."
+                )
             others = {} if frozen is None else views(frozen.numpy(), self._frozen_arrays)
             kept = place, self.sessions.arrays(weights.detach().numpy(), others)
             self._views.put(kept)
