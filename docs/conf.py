@@ -26,6 +26,7 @@ exclude_patterns = ["_build"]
 # The page that includes benchmarks/RESULTS.md has a title of its own.
 suppress_warnings = ["myst.header"]
 html_theme = "furo"
+html_static_path = ["static"]
 html_title = f"skort {release}"
 
 default_role = "code"
@@ -57,4 +58,5 @@ sphinx_gallery_conf = {
 
 
 def setup(app):
-    runpy.run_path(str(Path(app.srcdir, "models_table.py")), run_name="__main__")
+    for name in ("models_table.py", "browser_files.py"):
+        runpy.run_path(str(Path(app.srcdir, name)), run_name="__main__")

@@ -63,7 +63,7 @@ def save_training_artifacts(
     loss : str, loss, dict or None, default="auto"
         "auto": that of an estimator. Of an ONNX model: an object of `skort.objective` or its name, for the one output
         of the model; a dict of the outputs that have a loss, name -> (weight, loss), whose weighted losses are summed,
-        with the inputs "target_" and the name of the output; None: the first output is the loss, a number.
+        each with an input `target_` and the name of the output; None: the first output is the loss, a number.
     optimizer : {"SGD", "AdamW"}, SGD, Adam or None, default="SGD"
         "AdamW" is `skort.optimizers.Adam` with its default parameters. None: there is no optimizer model. A device
         chooses the learning rate.

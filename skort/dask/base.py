@@ -156,13 +156,14 @@ class DaskFit(BaseOrtSGD):
             settings, draft._fitted.score_graph, facts, generator, is_drawn=is_drawn
         )
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
+        settings = settings.starting_at(score_graph)
         n_groups = _N_GROUPS if self.n_groups is None else self.n_groups
         deals = Deals(facts.measures.sizes, n_groups, settings.batch_size, generator)
         stream = Stream.begin(settings, draft._fitted, variables, deals.batch_size, progress, deals.n_batches)
         patience = settings.patience(self.n_iter_no_change, deals.n_batches, is_linear=score_graph.is_linear)
         scoring = draft._part_scoring(gathered)
         callbacks = callback_list(self, scoring, unit=variables.in_units.unit, patience=patience)
-        stream = dataclasses.replace(stream, solver=_rounds(draft._fitted, stream, facts))
+        stream = dataclasses.replace(stream, solver=_rounds(draft._fitted, stream, facts, deals.n_groups))
         outcome = draft._train(stream, deals, callbacks, rows, one_epoch=False)
         self._take_over(draft)
         if not inner.is_fitted:
@@ -222,7 +223,7 @@ class DaskFit(BaseOrtSGD):
         return merged.score(name)
 
 
-def _rounds(fitted, stream, facts):
+def _rounds(fitted, stream, facts, n_groups):
     """Return the solver whose steps groups make."""
     progress, problem = stream.progress, stream.problem
     job = Job(
@@ -232,6 +233,7 @@ def _rounds(fitted, stream, facts):
         progress.rate_scale,
         problem.n_batches,
         facts.mean_weight,
+        1 - 1 / n_groups,
     )
     return Rounds(stream, job, facts)
 

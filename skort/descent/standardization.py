@@ -334,7 +334,8 @@ def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization
         As for `smoothness`.
     """
     norm = 0.0
-    for rows in _row_blocks(*X.shape):
+    n_values = -(-X.nnz // X.shape[0]) + 1 if scipy.sparse.issparse(X) else X.shape[1]
+    for rows in _row_blocks(X.shape[0], n_values):
         norms = _squared_norms(_standardized(X[rows], used, ones))
         norm = max(norm, float(np.max(norms if sample_weight is None else norms * sample_weight[rows])))
     return norm

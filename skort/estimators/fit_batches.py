@@ -9,6 +9,7 @@ from sklearn.base import _fit_context, is_classifier
 
 from skort.estimators.first_pass import FirstPass, repeatable
 from skort.estimators.nesting import layers, steps_to_fit
+from skort.estimators.together import fitted_together
 from skort.estimators.training_rows import RowsInBatches, RowsInMemory
 
 __all__ = ["BatchesMixin"]
@@ -98,7 +99,10 @@ class BatchesMixin:
         return self._fit_to(rows, X_val=X_val, y_val=y_val, classes=known)  # type: ignore[attr-defined]
 
     def _fit(self, X, y, sample_weight, **options):
-        """Train on rows in memory."""
+        """Train on rows in memory, or take over a training that was made with others."""
+        made = fitted_together(self, X, y, sample_weight, options)
+        if made is not None:
+            return self._end_fit(made.draft, made.outcome, None, made.own)  # type: ignore[attr-defined]
         return self._fit_to(RowsInMemory(X, y, sample_weight), **options)  # type: ignore[attr-defined]
 
 

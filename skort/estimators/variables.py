@@ -242,15 +242,7 @@ class Variables:
         return 1.0 if self.inputs is None else self.inputs.factor
 
     def graph(self, score_graph: "ScoreGraph", *, of_model_rows: bool = True) -> "ScoreGraph":
-        """
-        Return the model as a score graph of the training's weights.
-
-        Parameters
-        ----------
-        score_graph : ScoreGraph
-        of_model_rows : bool, default=True
-            Whether it takes rows of X; otherwise those of the training, which are `row_factor` times as large.
-        """
+        """Return the model with the training's weights, as a function of X, or of rows `row_factor` times as large."""
         inputs, score = self.inputs, self.score
         if inputs is None and score is None:
             return score_graph

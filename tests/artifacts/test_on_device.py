@@ -1,6 +1,7 @@
 """Training from the files, and what is wrong with files and arrays."""
 
 import numpy as np
+import onnx
 import pytest
 from sklearn.linear_model import LinearRegression
 
@@ -121,3 +122,11 @@ def test_results_to_export_that_do_not_exist_are_named(folder):
     with pytest.raises(ValueError, match=r"graph_output_names: \['scores'\] are no results of the eval model"):
         training.export_model_for_inferencing(folder / "model.onnx", ["scores"])
     assert not (folder / "model.onnx").exists()
+
+
+def test_a_model_that_the_runtime_does_not_load_is_named(folder):
+    model = onnx.load(folder / "optimizer_model.onnx")
+    model.graph.node[0].op_type = "NoOptimizer"
+    onnx.save(model, folder / "optimizer_model.onnx")
+    with pytest.raises(ValueError, match=r"ONNX Runtime 1\.1\d\.\d does not load '.*optimizer_model.onnx': "):
+        OnDeviceTraining(folder)

@@ -131,6 +131,8 @@ class _Scales:
         self.to_natural = np.linalg.inv(recurrence.basis) @ P
         #: What they are multiplied by in the weights.
         self.shares: list[float] = self.to_natural[0].tolist()
+        #: Whether a pass over all weights is due.
+        self.is_far = n_steps >= _MANY_STEPS or bool(np.abs(inverse).max() > _FAR)
         self._P, self._key = P, (math.nan, False)
 
     def after(self, eta: float, *, counts: bool) -> tuple[list[float], "_Scales"]:
@@ -143,11 +145,6 @@ class _Scales:
             following = self if is_same else _Scales(self._recurrence, P, inverse, self._n_steps + 1)
             self._key, self._next = (eta, counts), ((inverse @ B).tolist(), following)
         return self._next
-
-    @property
-    def is_far(self) -> bool:
-        """Whether a pass over all weights is due."""
-        return self._n_steps >= _MANY_STEPS or bool(np.abs(self._inverse).max() > _FAR)
 
 
 class LazyWeights:
@@ -196,10 +193,9 @@ class LazyWeights:
     def settle(self) -> None:
         """Make the arrays hold the weights, the velocities and the sums."""
         if self._scales is not None:
-            natural = self._combined(self._scales.to_natural)
+            self._combine(self._scales.to_natural)
             if self._total is not None:
-                self._total += natural.pop()
-            self._replace(natural)
+                self._total += self._held[-1]
             self.forget()
 
     def forget(self) -> None:
@@ -265,31 +261,36 @@ class LazyWeights:
 
     def is_finite(self) -> bool:
         """Return whether all numbers are finite."""
+        if (
+            self._scales is not None
+            and self._products is not None
+            and math.isfinite(self._products.square([1.0] * len(self._moving)))
+        ):
+            return True
         return all(np.isfinite(held.sum()) for held in self._held)
 
     def _opened(self):
         """Take the weights apart into u, after `settle`; return the scales to begin with."""
-        self._replace(self._combined(self._basis))
+        self._combine(self._basis)
         if self._products is not None:
             self._products.of(self._moving)
         return self._first_scales
 
-    def _replace(self, arrays):
-        """Overwrite the arrays that are held."""
-        for held, values in zip(self._held, arrays, strict=False):
-            if values is not held:
-                held[...] = values
+    def _combine(self, matrix):
+        """Replace the arrays that are held by sums of them, times the rows of a matrix."""
+        mixed = matrix.copy()
+        np.fill_diagonal(mixed, 0)
+        added = [self._sum(shares) if shares.any() else None for shares in mixed]
+        for held, share, more in zip(self._held, np.diag(matrix), added, strict=True):
+            if share != 1:
+                np.multiply(held, float(share), out=held)
+            if more is not None:
+                np.add(held, more, out=held)
 
-    def _combined(self, matrix):
-        """Return the sums of the held arrays, times the rows of a matrix; an array itself where that is the sum."""
-        combined = []
-        for i, row in enumerate(matrix):
-            if row[i] == 1 and np.count_nonzero(row) == 1:
-                combined.append(self._held[i])
-                continue
-            terms = [held * float(share) for held, share in zip(self._held, row, strict=True) if share]
-            combined.append(sum(terms[1:], terms[0]))
-        return combined
+    def _sum(self, shares):
+        """Return the sum of the arrays, each times its share."""
+        terms = [held * float(share) for held, share in zip(self._held, shares, strict=True) if share]
+        return sum(terms[1:], terms[0])
 
 
 class _Products:
