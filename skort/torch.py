@@ -57,7 +57,8 @@ class OnnxModule(nn.Module):
     It computes on the CPU. `eval()` changes nothing: no part of the model behaves otherwise in training. Under
     `torch.no_grad()` nothing is kept for a backward. The weights must not change between a forward and its backward,
     which torch checks. A second derivative raises an error. A number of rows that is new takes some milliseconds in
-    training; the last 32 are kept, for all modules of the same structure.
+    training; the last 32 are kept, for all modules of the same structure. `torch.compile` compiles the layers around
+    it, where it is `torch.compiler.disable(module)`.
 
     Raises
     ------
@@ -100,6 +101,7 @@ class OnnxModule(nn.Module):
         self._views = Transient()
         self._frozen_arrays = self._graph.frozen_arrays
         self.weights = nn.Parameter(torch.from_numpy(flat(self._graph.trained_arrays)))
+        self._n_weights = self.weights.numel()
         frozen = flat(self._frozen_arrays) if self._frozen_arrays else np.empty(0, self._graph.dtype)
         self.register_buffer("frozen", torch.from_numpy(frozen))
 
@@ -162,6 +164,11 @@ class OnnxModule(nn.Module):
         place = weights.data_ptr(), 0 if frozen is None else frozen.data_ptr()
         kept = self._views.look()
         if kept is None or kept[0] != place:
+            if not weights.is_contiguous() or weights.numel() != self._n_weights:
+                raise ValueError(
+                    f"weights must be a contiguous vector of {self._n_weights} numbers, got shape "
+                    f"{tuple(weights.shape)} and strides {weights.stride()}."
+                )
             others = {} if frozen is None else views(frozen.numpy(), self._frozen_arrays)
             kept = place, self.sessions.arrays(weights.detach().numpy(), others)
             self._views.put(kept)

@@ -215,6 +215,9 @@ def test_wrong_weights_and_saved_are_named(batch):
     layer = ForwardBackward(network())
     with pytest.raises(ValueError, match=r"weights has the shape \(3,\), and the model takes \(54,\)"):
         layer.forward(batch[0], weights=np.zeros(3))
+    layer.weights = layer.weights.astype(np.float32)
+    with pytest.raises(ValueError, match="weights has the dtype float32, and the model computes in float64"):
+        layer.forward(batch[0])
     with pytest.raises(ValueError, match="saved must be what forward"):
         layer.backward(batch[0], batch[1])
 
@@ -244,6 +247,8 @@ def test_what_is_no_estimator_is_refused():
         from sklearn.neighbors import KNeighborsRegressor
 
         initial_model(KNeighborsRegressor(), 3)
+    with pytest.raises(ValueError, match="dtype must be"):
+        initial_model(LinearRegression(), 3, dtype="float16")
 
 
 def test_threads_share_one_object(rng):
