@@ -1,5 +1,6 @@
 """The examples as a user runs them."""
 
+import os
 import runpy
 import shutil
 import subprocess
@@ -98,6 +99,22 @@ def test_streaming_goes_on_after_a_pickle(capsys):
     assert len(accuracies) == 4
     assert min(accuracies) > 0.95
     assert names["model"].n_iter_ == 100
+
+
+def test_dask_groups_give_the_same_bits():
+    pytest.importorskip("distributed")
+    run = subprocess.run(
+        [sys.executable, EXAMPLES / "dask_groups.py"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+        env=os.environ | {"MPLBACKEND": "agg"},
+    )
+    assert "the same bits without a cluster: True" in run.stdout
+    one, two = (line.split() for line in run.stdout.splitlines() if "accuracy" in line)
+    assert int(two[2]) == int(one[2]) / 2
+    assert min(float(one[-1]), float(two[-1])) > 0.9
 
 
 def test_train_without_skort_reaches_the_same_weights():
