@@ -162,7 +162,8 @@ class TestTwoGroups:
         X, y = data
         model = OrtSGDClassifier(MLPClassifier((8,)), optimizer="adam", **SAME | {"eta0": 0.01})
         two = model.fit(*chunked(X, y)).weights_
-        with LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=":0") as cluster, Client(cluster):
+        options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
+        with LocalCluster(**options) as cluster, Client(cluster):
             one = clone(model).fit(*chunked(X, y)).weights_
         assert all(np.array_equal(one[name], two[name]) for name in two)
 
