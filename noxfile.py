@@ -65,6 +65,14 @@ def docs(session):
     session.run("sphinx-build", "-W", "-q", "docs", "docs/_build")
 
 
+@nox.session(python=["3.11", "3.13"])
+def tests_dask(session):
+    """Fits on a Dask cluster of two processes."""
+    session.install(".[test,dask]")
+    session.run("pytest", "tests/dask", "skort/dask")
+    session.run("python", "examples/dask_groups.py")
+
+
 @nox.session(python="3.12")
 def tests_agent_only(session):
     """onnxruntime-training-cpu 1.19, numpy 2, the newest scikit-learn: no TrainingSession."""
