@@ -187,24 +187,27 @@ class OnnxModule(nn.Module):
         """Raise an error for an X, or weights, that ONNX Runtime would not take."""
         if not isinstance(X, torch.Tensor):
             raise ValueError(f"X must be a tensor, got {type(X).__name__}: use torch.from_numpy.")
-        for name, tensor in (("X", X), ("The module", weights)):
-            if not tensor.is_cpu:
-                raise ValueError(
-                    f"{name} is on the device {tensor.device}: OnnxModule computes on the CPU, use .cpu()."
-                )
-            if tensor.dtype is not self._dtype:
-                raise ValueError(
-                    f"{name} has the dtype {tensor.dtype}, and the model computes in {self._dtype}: cast it."
-                )
+        _check_kind("X", X, self._dtype)
+        _check_kind("The module", weights, self._dtype)
         if X.dim() != 2 or X.size(1) != self._n_features:
             raise ValueError(f"X has the shape {tuple(X.shape)}, and the model takes (any, {self._n_features}).")
         if not X.size(0):
             raise ValueError("X has no rows.")
 
 
+def _check_kind(name, tensor, dtype):
+    if not tensor.is_cpu:
+        raise ValueError(f"{name} is on the device {tensor.device}: OnnxModule computes on the CPU, use .cpu().")
+    if tensor.dtype is not dtype:
+        raise ValueError(f"{name} has the dtype {tensor.dtype}, and the model computes in {dtype}: cast it.")
+
+
 def _array(tensor):
     """Return a tensor as a C-contiguous array, of its own memory where it can be."""
-    return tensor.detach().contiguous().numpy()
+    # Asking costs less than a new tensor.
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    return (tensor if tensor.is_contiguous() else tensor.contiguous()).numpy()
 
 
 class _Score(torch.autograd.Function):

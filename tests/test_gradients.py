@@ -1,5 +1,7 @@
 """Forward and backward on arrays."""
 
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -99,6 +101,19 @@ def test_what_a_forward_kept_goes_with_its_backward(batch):
     assert saved.is_released
     with pytest.raises(ValueError, match="a backward has used it"):
         layer.backward(saved, dy)
+
+
+def test_what_a_forward_kept_is_freed(batch):
+    layer, freed = ForwardBackward(network()), []
+    X = batch[0].copy()
+    weakref.finalize(X, freed.append, "X")
+    _, saved = layer.forward(X)
+    del X
+    gc.collect()
+    assert freed == []
+    layer.backward(saved, batch[1])
+    gc.collect()
+    assert freed == ["X"]
 
 
 def test_views_are_the_parts_of_the_vector():
