@@ -223,9 +223,9 @@ class _Begun:
     terms: "LaneTerms"
 
     @property
-    def key(self) -> tuple[Any, ...]:
-        """What fits have in common that are made together, as a hashable value: the step, and the sample weights."""
-        return self.terms.key, self.stream.variables.sample_weight_scale(self.fitted.score_graph.n_outputs)
+    def weight_scale(self) -> float:
+        """What the sample weights of a batch of this training sum to."""
+        return self.stream.variables.sample_weight_scale(self.fitted.score_graph.n_outputs)
 
     def training(self, lane: Stepper, batches: Batches) -> Training:
         """Return the training, whose steps a solver makes with those of others."""
@@ -255,7 +255,7 @@ def _made_fits(estimators, X, y, sample_weight):
     groups: dict[Any, dict[int, _Begun]] = {}
     for place, fit in begun.items():
         if fit is not None:
-            groups.setdefault(fit.key, {})[place] = fit
+            groups.setdefault(fit.terms.key, {})[place] = fit
     fits: dict[int, MadeFit] = {}
     for group in groups.values():
         if len(group) > 1:
@@ -386,7 +386,9 @@ def _trained(group, common):
     if batches.are_sparse:
         # A fit alone multiplies such rows as they are.
         return {}
-    solver = SideBySide([fit.terms for fit in fits])
+    # The batches have the sample weights of the first.
+    factors = [fit.weight_scale / fits[0].weight_scale for fit in fits]
+    solver = SideBySide([fit.terms for fit in fits], factors)
     trainings = [fit.training(lane, batches) for fit, lane in zip(fits, solver.lanes, strict=True)]
     made = {}
     for (place, fit), outcome in zip(group.items(), minimise_together(trainings, solver, batches), strict=True):

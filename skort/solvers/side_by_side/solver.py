@@ -1,5 +1,6 @@
 """Several trainings of one structure that make their steps together."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ class SideBySide:
     ----------
     terms : list of LaneTerms
         Of the same model and the same size of a batch, with the same key.
+    factors : sequence of float, default=()
+        What the sample weights of the batch are multiplied by for each training. Empty: one.
 
     Attributes
     ----------
@@ -32,12 +35,13 @@ class SideBySide:
         What each training sees, in the order of `terms`.
     """
 
-    def __init__(self, terms: list[LaneTerms]):
+    def __init__(self, terms: list[LaneTerms], factors: Sequence[float] = ()):
         problem = terms[0].problem
         graph, dtype = problem.score_graph, problem.objective.dtype
         n_columns = graph.n_features + terms[0].n_ones
         self.batch: Any = HostBatch.empty(problem.batch_size, n_columns, graph.n_outputs, dtype)
         self._terms, self._input_name = terms, graph.input_name
+        self._factors = np.array(factors or [1.0] * len(terms), dtype)
         self._open(list(range(len(terms))))
         self.lanes = [Lane(self, number, term) for number, term in enumerate(terms)]
 
@@ -51,6 +55,7 @@ class SideBySide:
         self._shares, self._added = np.zeros((2, n_lanes, 1)), np.zeros((2, n_lanes, 1))
         columns = (np.zeros((n_lanes, *array.shape), dtype) for array in (self.batch.target, self.batch.sample_weight))
         self._target, self._sample_weight = columns
+        self._factor = self._factors[numbers][:, None, None]
         inputs = {
             self._input_name: self.batch.X,
             TARGET: self._target.reshape(-1, self._target.shape[-1]),
@@ -81,7 +86,7 @@ class SideBySide:
     def step(self, share: float) -> None:
         """Make one update of each training on the batch, which is this part of the epoch's rows."""
         np.copyto(self._target, self.batch.target)
-        np.copyto(self._sample_weight, self.batch.sample_weight)
+        np.multiply(self.batch.sample_weight, self._factor, out=self._sample_weight)
         self._session.run()
         # In float64, as they are added up.
         np.multiply(self._values, share, out=self._shares, dtype=np.float64)
@@ -95,7 +100,7 @@ class SideBySide:
 
     def alone(self, number: int) -> "Lane":
         """Return a solver of one training alone, as before its first update."""
-        return SideBySide([self._terms[number]]).lanes[0]
+        return SideBySide([self._terms[number]], [float(self._factors[number])]).lanes[0]
 
     def means(self, number: int) -> tuple[float, float]:
         """Return the means of objective and loss of one training since the last call."""
