@@ -2,10 +2,9 @@
 Groups on a Dask cluster, next to one machine.
 
 Run it with `python benchmarks/dask_rounds.py`, or with the names of some parts: `groups`, `overhead`, `workers`,
-`memory`.
-The problem has 1,000,000 rows of 50 columns in 20 partitions and a network of 100 hidden units, trained by Adam in
-batches of 200 rows for 5 epochs or rounds; the loss is the log-loss of 100,000 other rows. CPU seconds are those of the
-process, or of each worker, for the fit alone, so that other work on the machine matters little.
+`memory`. The problem has 1,000,000 rows of 50 columns in 20 partitions and a network of 100 hidden units, trained by
+Adam in batches of 200 rows for 5 epochs or rounds; the loss is the log-loss of 100,000 other rows. CPU seconds are
+those of the process, or of each worker, for the fit alone, so that other work on the machine matters little.
 """
 
 import functools
@@ -123,9 +122,8 @@ def overhead():
     with cluster(2) as workers, Client(workers):
         model = OrtSGDClassifier(NETWORK, eta0=0.002, **COMMON | {"max_iter": 50}).fit(dX, dy)
     seconds = model.history_["seconds"]
-    print(
-        f"a round of two batches: median {1000 * statistics.median(seconds):.0f} ms, least {1000 * min(seconds):.0f} ms"
-    )
+    median, least = (1000 * of(seconds) for of in (statistics.median, min))
+    print(f"a round of two batches: median {median:.0f} ms, least {least:.0f} ms")
 
 
 def sleeping(leg, before, seconds):

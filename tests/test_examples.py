@@ -1,5 +1,6 @@
 """The examples as a user runs them."""
 
+import os
 import runpy
 import shutil
 import subprocess
@@ -156,6 +157,22 @@ def test_plot_text_is_as_good_as_scikit_learn_and_serves_texts():
     assert model.score(texts, names["y_test"]) > best - 0.02
     (probabilities,) = names["session"].run(["probabilities"], {"X": texts[:, None]})
     np.testing.assert_allclose(probabilities, model.predict_proba(texts), atol=1e-5)
+
+
+def test_dask_groups_give_the_same_bits():
+    pytest.importorskip("distributed")
+    run = subprocess.run(
+        [sys.executable, EXAMPLES / "dask_groups.py"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+        env=os.environ | {"MPLBACKEND": "agg"},
+    )
+    assert "the same bits without a cluster: True" in run.stdout
+    one, two = (line.split() for line in run.stdout.splitlines() if "accuracy" in line)
+    assert int(two[2]) == int(one[2]) / 2
+    assert min(float(one[-1]), float(two[-1])) > 0.9
 
 
 def test_train_without_skort_reaches_the_same_weights():

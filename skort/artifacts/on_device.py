@@ -18,7 +18,7 @@ from skort.artifacts.files import (
 )
 from skort.artifacts.saved import PREDICTIONS
 from skort.files import write_file
-from skort.runtime.checkpoint_file import VERSIONS, release_here, version_here
+from skort.runtime.checkpoint_file import release_here, releases, version_here
 from skort.runtime.installed import load
 from skort.runtime.module import ModuleSession
 
@@ -204,10 +204,9 @@ def _described(info):
 def _check_release(version, path):
     """Raise an error where the installed ONNX Runtime does not read a version of checkpoints."""
     if version != version_here():
-        (written,) = (r for r, v in VERSIONS.items() if v == version)
         raise ValueError(
-            f"{str(path)!r} is for ONNX Runtime {written}, and {load().__version__} is installed: save the artifacts "
-            f'with ort_version="{release_here()}".'
+            f"{str(path)!r} is for ONNX Runtime {releases(version)}, and {load().__version__} is installed: save the "
+            f'artifacts with ort_version="{release_here()}".'
         )
 
 

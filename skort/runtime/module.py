@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skort.exceptions import NotTrainableError
 from skort.runtime.device import CPU, Device
 from skort.runtime.installed import load, require
 from skort.runtime.sessions import session_options
@@ -29,12 +30,17 @@ def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
 
     Raises
     ------
+    NotTrainableError
+        Where ONNX Runtime does not differentiate the model.
     RuntimeNotAvailableError
         Where the installed ONNX Runtime is no build for training.
     """
     builder_class = require("GradientGraphBuilder")
     builder = builder_class(model, {output}, set(names), output, session_options())
-    builder.build()
+    try:
+        builder.build()
+    except RuntimeError as error:
+        raise NotTrainableError(f"ONNX Runtime does not differentiate the model: {_reason(error)}") from error
     return builder.get_model()
 
 
@@ -44,8 +50,12 @@ def _named(path):
     try:
         yield
     except RuntimeError as error:
-        reason = str(error).strip().splitlines()[0].rpartition("[ONNXRuntimeError]")[2].lstrip(": ")
-        raise ValueError(f"ONNX Runtime {load().__version__} does not load {str(path)!r}: {reason}") from error
+        raise ValueError(f"ONNX Runtime {load().__version__} does not load {str(path)!r}: {_reason(error)}") from error
+
+
+def _reason(error):
+    """Return what ONNX Runtime says, without the place in its code."""
+    return str(error).strip().splitlines()[0].rpartition("[ONNXRuntimeError]")[2].lstrip(": ")
 
 
 class ModuleSession:
