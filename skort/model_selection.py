@@ -20,10 +20,10 @@ class OrtGridSearchCV(GridSearchCV):
 
     All other fits are made one by one, as `GridSearchCV` makes them: of candidates that differ in anything else, such
     as a parameter of the model inside, and of estimators with callbacks, `early_stopping`, `average`, `max_grad_norm`,
-    `trainable`, `warm_start`, `verbose`, a `RandomState` instance, the solver "agent" or "session", an optimizer of
-    your own, a loss with weights of its own, a device, and a model that is large or no chain of layers. Also a training
-    that diverges, or ends no better than it began, is made again by itself. `n_fits_together_` counts those that were
-    made together.
+    `trainable`, `warm_start`, `verbose`, a `RandomState` instance, the solver "agent" or "session", an optimizer or a
+    learning rate of your own, a loss with weights of its own, a device, and a model that is large or no chain of
+    layers. Also a training that diverges, or ends no better than it began, is made again by itself.
+    `n_fits_together_` counts those that were made together.
 
     Parameters
     ----------

@@ -172,6 +172,14 @@ def test_a_training_that_ends_no_better_is_found(data, rng):
     assert_same(ours, theirs, ours.n_fits_together_)
 
 
+def _falling(t):
+    return 0.1 / t
+
+
+def _steady(t):
+    return 0.01
+
+
 NOT_TOGETHER = {
     "one candidate": (regressor(), {"alpha": [1e-3]}),
     "callbacks": (regressor(callbacks=[EarlyStopping("loss")]), GRID),
@@ -179,6 +187,7 @@ NOT_TOGETHER = {
     "average": (regressor(average=True), GRID),
     "clipping": (regressor(max_grad_norm=1.0), GRID),
     "agent": (regressor(solver="agent"), GRID),
+    "learning_rate": (regressor(), {"learning_rate": [_falling, _steady]}),
     "generator": (regressor(random_state=np.random.RandomState(0)), GRID),
     "shape": (regressor(), {"estimator": [None, MLPRegressor(hidden_layer_sizes=(2,))], "batch_size": [16, 32]}),
     "model": (OrtSGDRegressor(Lasso(), **FIXED), {"estimator__alpha": [0.1, 1.0]}),

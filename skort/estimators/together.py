@@ -219,7 +219,7 @@ class _Begun:
     fitted : FittedModel
         At the initial weights.
     stream : Stream
-        With its part of a solver where it has one.
+        Without a solver.
     terms : LaneTerms
     """
 
@@ -318,6 +318,9 @@ class _Common:
         """Return a fit before its first step; None where it has to be made alone."""
         from skort.solvers.side_by_side.step import lane_terms
 
+        if settings.update.largest_rate is None:
+            # A function of the user's may raise an error, which would be that of another fit.
+            return None
         draft = copy.copy(self.draft)
         for name in _OWN & vars(estimator).keys():
             setattr(draft, name, getattr(estimator, name))
