@@ -20,10 +20,10 @@ class OrtGridSearchCV(GridSearchCV):
 
     All other fits are made one by one, as `GridSearchCV` makes them: of candidates that differ in anything else, such
     as a parameter of the model inside, and of estimators with callbacks, `early_stopping`, `average`, `max_grad_norm`,
-    `trainable`, `warm_start`, `verbose`, a `RandomState` instance, the solver "agent" or "session", an optimizer or a
-    loss with weights of its own, a device, and a model that is large or no chain of layers. Also a training that
-    diverges, or ends no better than it began, is made again by itself. `n_fits_together_` counts those that were made
-    together.
+    `trainable`, `warm_start`, `verbose`, a `RandomState` instance, the solver "agent" or "session", an optimizer of
+    your own, a loss with weights of its own, a device, and a model that is large or no chain of layers. Also a training
+    that diverges, or ends no better than it began, is made again by itself. `n_fits_together_` counts those that were
+    made together.
 
     Parameters
     ----------
@@ -57,15 +57,14 @@ class OrtGridSearchCV(GridSearchCV):
     """
 
     def _run_search(self, evaluate_candidates, *, callback_ctx=None):
-        candidates = list(ParameterGrid(self.param_grid))
-        together = Together(_candidates(self.estimator, candidates))
+        together = Together(_candidates(self.estimator, ParameterGrid(self.param_grid)))
         # scikit-learn 1.9 looks for the parameter, older versions have none.
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
         with fits_made_together(together):
             super()._run_search(evaluate_candidates, **context)
         self.n_fits_together_ = together.n_made
         if self.verbose > 0:
-            print(f"{together.n_made} of {len(candidates) * self.n_splits_} fits were made together with others")
+            print(f"{together.n_made} of these fits were made together with others")
 
 
 def _candidates(estimator, candidates):

@@ -104,8 +104,8 @@ class Together:
         for estimator in estimators:
             if _is_plain(estimator):
                 self._add(estimator)
-        # For the data of a fit and the number of a group: the fits that were made and not yet asked for.
-        self._made: dict[Any, dict[int, MadeFit]] = {}
+        # For the number of a group and the data of a fit: the fits that were made and not yet asked for.
+        self._made: dict[int, dict[Any, dict[int, MadeFit]]] = {}
 
     @property
     def n_groups(self) -> int:
@@ -136,12 +136,18 @@ class Together:
         for group, (key, members) in enumerate(self._groups):
             places = [place for place, (known, _) in enumerate(members) if known == own] if key == shared else []
             if places and len(members) > 1:
-                data = _digest(X), _digest(y), _digest(sample_weight), group
-                if data not in self._made:
-                    self._made[data] = _made_fits([member for _, member in members], X, y, sample_weight)
-                    self.n_made += len(self._made[data])
-                return self._made[data].pop(places[0], None)
+                return self._take(group, places[0], X, y, sample_weight)
         return None
+
+    def _take(self, group, place, X, y, sample_weight):
+        made, data = self._made.setdefault(group, {}), (_digest(X), _digest(y), _digest(sample_weight))
+        if data not in made:
+            if any(place in waiting for waiting in made.values()):
+                # Steps before the model that draw numbers give each candidate other rows.
+                return None
+            made[data] = _made_fits([member for _, member in self._groups[group][1]], X, y, sample_weight)
+            self.n_made += len(made[data])
+        return made[data].pop(place, None)
 
 
 _RUNNING: contextvars.ContextVar[Together | None] = contextvars.ContextVar("skort_together", default=None)

@@ -110,3 +110,16 @@ def test_bad_data_and_bad_parameters_fail_where_they_are(rows):
         with pytest.raises(ValueError, match="NaN"):
             good.fit(np.where(X > 2, np.nan, X), y)
     assert together.n_made == 2
+
+
+def test_rows_that_differ_from_candidate_to_candidate_are_not_trained_for_all(rows):
+    X, y = rows
+    first, second = models(0.1, 0.2)
+    together = Together([first, second])
+    with fits_made_together(together):
+        first.fit(X, y)
+        first.fit(X + 1, y)
+        second.fit(X + 2, y)
+        assert together.n_made == 4
+        second.fit(X + 1, y)
+        np.testing.assert_allclose(second.coef_, models(0.2)[0].fit(X + 1, y).coef_, rtol=1e-5)
