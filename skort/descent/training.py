@@ -333,6 +333,8 @@ class Training:
         """Go back to the weights that `keep_best` kept, if any."""
         if self._best is not None:
             self.solver.restore(self._best)
+        # Nothing goes back any further: copies of many weights need not stay.
+        self._start = self._last_epoch = None
 
     def _knows(self, random_state):
         """Remember the present state of the generator."""
