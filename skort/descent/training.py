@@ -352,8 +352,10 @@ class Training:
         return generator.get_state(legacy=False)
 
     def _fall_to(self, n_falls):
+        # A schedule that was given since then may have a rate that does not fall.
+        lower = getattr(self.schedule, "on_bad_epochs", bool)
         for _ in range(n_falls - self._n_falls):
-            self.schedule.on_bad_epochs()
+            lower()
         self._n_falls = n_falls
 
 
