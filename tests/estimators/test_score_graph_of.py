@@ -161,6 +161,12 @@ def test_what_is_not_fitted_is_refused(model):
         score_graph_of(model)
 
 
+@pytest.mark.parametrize("model", [None, "model.onnx", Ridge])
+def test_what_is_no_model_is_refused(model):
+    with pytest.raises(ValueError, match="model must be an ONNX model, or a fitted estimator"):
+        score_graph_of(model)
+
+
 def test_a_step_without_a_graph_is_named():
     texts = ["good day", "bad day", "good", "bad"]
     fitted = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, [1, 0, 1, 0])
@@ -173,6 +179,15 @@ def test_a_transformed_target_is_refused():
     with pytest.raises(NotTrainableError, match="Give its regressor_"):
         score_graph_of(fitted)
     assert score_graph_of(fitted.regressor_).n_features == 10
+
+
+def test_dropout_in_training_mode_is_refused():
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    graph (float[N, 2] X) => (float[N, 1] y) <float[2, 1] w = {1, 2}, float ratio = {0.5}, bool mode = {%d}>
+    { a = Dropout (X, ratio, mode)  y = MatMul (a, w) }"""
+    assert score_graph_of(onnx.parser.parse_model(text % 0)).trainable == ("w",)
+    with pytest.raises(NotTrainableError, match="a Dropout in training mode"):
+        score_graph_of(onnx.parser.parse_model(text % 1))
 
 
 def test_a_dtype_that_is_none_is_refused():
