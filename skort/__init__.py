@@ -6,28 +6,36 @@ from typing import TYPE_CHECKING
 from skort.version import __version__
 
 if TYPE_CHECKING:
-    from skort import callbacks, exceptions, objective, optimizers, schedules
+    from skort import callbacks, exceptions, gradients, objective, onnx_models, optimizers, schedules
     from skort.estimators.classifier import OrtSGDClassifier
     from skort.estimators.regressor import OrtSGDRegressor
+    from skort.step import Step
 
 __all__ = [
     "OrtSGDClassifier",
     "OrtSGDRegressor",
+    "Step",
     "__version__",
     "callbacks",
     "exceptions",
+    "gradients",
     "objective",
+    "onnx_models",
     "optimizers",
     "schedules",
 ]
 
-_ESTIMATORS = {"OrtSGDClassifier": "skort.estimators.classifier", "OrtSGDRegressor": "skort.estimators.regressor"}
+_CLASSES = {
+    "OrtSGDClassifier": "skort.estimators.classifier",
+    "OrtSGDRegressor": "skort.estimators.regressor",
+    "Step": "skort.step",
+}
 
 
 def __getattr__(name):
     """Import a name when it is first asked for: `import skort` alone imports no other package."""
-    if name in _ESTIMATORS:
-        return getattr(importlib.import_module(_ESTIMATORS[name]), name)
+    if name in _CLASSES:
+        return getattr(importlib.import_module(_CLASSES[name]), name)
     if name in __all__:
         return importlib.import_module(f"skort.{name}")
     raise AttributeError(f"module 'skort' has no attribute {name!r}")

@@ -1,10 +1,12 @@
 """Files that are whole or not there."""
 
+import contextlib
 import os
 import pathlib
 import secrets
+from collections.abc import Mapping
 
-__all__ = ["write_file"]
+__all__ = ["write_file", "write_files"]
 
 
 def write_file(path: str | os.PathLike, content: bytes) -> None:
@@ -33,20 +35,42 @@ def write_file(path: str | os.PathLike, content: bytes) -> None:
     >>> (folder / "numbers").read_bytes()
     b'123'
     """
-    path = pathlib.Path(path).resolve()
-    if path.is_dir():
-        raise IsADirectoryError(f"{str(path)!r} is a folder. Give the name of a file.")
-    unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
+    write_files({path: content})
+
+
+def write_files(contents: Mapping[str | os.PathLike, bytes]) -> None:
+    """
+    Write files as `write_file` does: none is replaced before all new ones are whole.
+
+    Parameters
+    ----------
+    contents : dict of path to bytes
+
+    Raises
+    ------
+    OSError
+        As `write_file` does.
+    """
+    files = {pathlib.Path(path).resolve(): content for path, content in contents.items()}
+    for path in files:
+        if path.is_dir():
+            raise IsADirectoryError(f"{str(path)!r} is a folder. Give the name of a file.")
+    unfinished = {path: path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp") for path in files}
     try:
-        with unfinished.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
+        for path, content in files.items():
+            with unfinished[path].open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        for path, new in unfinished.items():
+            new.replace(path)
     except BaseException:
-        unfinished.unlink(missing_ok=True)
+        for new in unfinished.values():
+            with contextlib.suppress(OSError):
+                new.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    for folder in {path.parent for path in files}:
+        _sync_folder(folder)
 
 
 def _sync_folder(folder):

@@ -272,3 +272,61 @@ def test_all_contenders_are_fitted_on_the_same_split(benchmarks, name, family):
     # What is standardised within a pipeline cannot depend on the units of X.
     in_other_units = module.fit_all(table._replace(X=table.X * 1024), family, 0, [module.OURS])
     assert in_other_units[module.OURS].score == fits[module.OURS].score
+
+
+def test_the_pieces_of_a_step_are_the_same_in_numpy_and_in_onnx(benchmarks):
+    updates = benchmarks("updates")
+    for name, make in updates.PIECES.items():
+        piece = make(7)
+        given = {**piece.inputs, **{key: array.copy() for key, array in piece.state.items()}}
+        calls = piece.contenders()
+        results = calls["run"]()
+        calls["numpy"]()
+        assert set(calls) == {"numpy", "run", "bound"} == set(updates.measured(piece, seconds=1e-5, rounds=1)), name
+        if piece.outputs:
+            (changed,) = piece.outputs.values()
+            np.testing.assert_allclose(results[0], changed, rtol=1e-5, atol=1e-7)
+        else:
+            moved = np.abs(results[list(piece.state).index("weights")] - given["weights"])
+            # The first step of each optimizer: eta times the gradient, or with Adam times its sign.
+            step = 1e-3 * (1 if name == "update, adam" else np.abs(given["gradient"]))
+            factor = 1.9 if name == "update, nesterov" else 1.0
+            np.testing.assert_allclose(moved, np.broadcast_to(factor * step, moved.shape), rtol=1e-3)
+
+
+def test_torch_module_runs_both_alike(benchmarks):
+    torch = pytest.importorskip("torch", reason="needs torch")
+    torch_module = benchmarks("torch_module")
+    times = torch_module.times((3, 4, 1, 5), torch_module.TURN)
+    assert {name: len(taken) for name, taken in times["forward_backward"].items()} == {"torch": 50, "OnnxModule": 50}
+    layers = torch_module.layers(3, 4, 1)
+    X = torch.ones(5, 3)
+    assert {name: layer(X).shape for name, layer in layers.items()} == dict.fromkeys(layers, (5, 1))
+
+
+def test_sparse_cases_are_measured_beside_scikit_learn(benchmarks):
+    sparse = benchmarks("sparse")
+    narrow = [case for case in sparse.cases((1000, 2000)) if "network" not in case.name]
+    names = [case.name for case in narrow]
+    assert names[:2] == ["logistic", "logistic, nesterov"] and "softmax of 20 classes" in names
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seconds = sparse.epochs(narrow[0], turns=1, n_rows=300)
+        times = sparse.times_to_objective(1000, n_rows=300, n_epochs=(1, 2))
+    assert seconds.keys() == {"skort", "SGDClassifier"}
+    assert times["SGDClassifier"][1] > 0
+    peak, size, vector = sparse.memory(2000, n_rows=300)
+    X, _ = sparse.problem(2000, n_rows=300)
+    assert (size, vector) == (8 * X.nnz + 4 * 301, 4 * 2001)
+    assert 0 < peak < 10e6
+
+
+def test_the_objective_of_the_sparse_benchmark_is_the_formula(benchmarks):
+    sparse = benchmarks("sparse")
+    X, y = sparse.problem(1000, n_rows=200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = sparse.theirs(2).fit(X, y)
+    probabilities = model.predict_proba(X)[np.arange(200), y]
+    expected = -np.log(probabilities).mean() + 0.5 * sparse.ALPHA * (model.coef_**2).sum()
+    assert sparse.objective(model, X, y) == pytest.approx(expected)

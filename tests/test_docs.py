@@ -9,7 +9,16 @@ PAGES = Path(__file__).parent.parent / "docs"
 
 
 @pytest.mark.parametrize(
-    "page", ["pipelines_and_fine_tuning.rst", "scales_and_learning_rate.rst", "stopping_and_streaming.rst"]
+    "page",
+    [
+        "on_device.rst",
+        "own_loops.rst",
+        "pipelines_and_fine_tuning.rst",
+        "scales_and_learning_rate.rst",
+        "sparse.rst",
+        "stopping_and_streaming.rst",
+        "text.rst",
+    ],
 )
 def test_examples_run(page):
     pytest.importorskip("pandas")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from skort.files import write_file
+from skort.files import write_file, write_files
 
 resource = pytest.importorskip("resource", reason="POSIX limits the size of files")
 
@@ -80,3 +80,13 @@ def test_a_folder_that_the_user_may_not_write_leaves_the_old_file(tmp_path):
             parent.chmod(mode)
     assert "PermissionError" in run.stderr
     assert path.read_bytes() == b"old"
+
+
+def test_several_files_are_replaced_or_none(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    write_files({first: b"1", second: b"2"})
+    assert (first.read_bytes(), second.read_bytes()) == (b"1", b"2")
+    with pytest.raises(OSError, match="below"):
+        write_files({first: b"3", first / "below a file": b"4"})
+    assert first.read_bytes() == b"1"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "second"]

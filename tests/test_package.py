@@ -70,7 +70,9 @@ print(sorted({heavy} & set(sys.modules)))
 FACES = {
     "callbacks": ["Callback", "Checkpoint", "EarlyStopping", "EpochScoring", "ProgressBar", "Training"],
     "exceptions": ["NotExportableError", "NotTrainableError", "RuntimeNotAvailableError"],
+    "gradients": ["ForwardBackward", "GradientGraphs", "Gradients", "gradient_graphs", "initial_model"],
     "objective": ["ElasticLoss", "ElasticPenalty", "Huber", "Loss", "SquaredError"],
+    "onnx_models": ["Weight", "find_weights", "objective_graph", "with_weights"],
     "optimizers": ["SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"],
     "schedules": ["Adaptive", "Constant", "Cosine", "InvScaling", "Optimal", "Schedule", "Warmup"],
 }
@@ -92,7 +94,7 @@ def test_every_optimizer_and_schedule_by_name_is_in_its_face():
 
 def test_the_package_lists_its_names_and_no_others():
     assert dir(skort) == sorted(skort.__all__)
-    assert {*FACES, "OrtSGDClassifier", "OrtSGDRegressor", "__version__"} == {*skort.__all__}
+    assert {*FACES, "OrtSGDClassifier", "OrtSGDRegressor", "Step", "__version__"} == {*skort.__all__}
     with pytest.raises(AttributeError, match="module 'skort' has no attribute 'Regressor'"):
         skort.Regressor  # noqa: B018
 

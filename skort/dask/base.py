@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 from numbers import Integral
 from typing import Any
 
@@ -102,11 +103,11 @@ class DaskFit(BaseOrtSGD):
 
     def prepared_part(self, X: Any) -> Any:
         """Return the X of a partition as the model takes it."""
-        return self._prepared(X)
+        return self._prepared(self._fitted, X)
 
     def view(self) -> Preview:
         """Return what shows this estimator with other weights."""
-        return Preview(self._fitted, self._prepared, self._with_model)
+        return Preview(self._fitted, functools.partial(self._prepared, self._fitted), self._with_model)
 
     def _n_scores(self):
         check_is_fitted(self)
@@ -157,6 +158,7 @@ class DaskFit(BaseOrtSGD):
             settings, draft._fitted.score_graph, facts, generator, is_drawn=is_drawn
         )
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
+        settings = settings.starting_at(score_graph)
         n_groups = _N_GROUPS if self.n_groups is None else self.n_groups
         deals = Deals(facts.measures.sizes, n_groups, settings.batch_size, generator)
         stream = Stream.begin(settings, draft._fitted, variables, deals.batch_size, progress, deals.n_batches)

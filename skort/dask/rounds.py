@@ -99,6 +99,10 @@ class Rounds:
         """Return the norm of the gradient of the last batch of a group, the mean over groups."""
         return 0.0 if self._last is None else self._last.gradient_norm
 
+    def is_finite(self) -> bool:
+        """Return whether all weights are finite."""
+        return all(bool(np.isfinite(array).all()) for array in self.weights().values())
+
     def weights(self) -> dict[str, np.ndarray]:
         """Return a copy of the common weights, by name."""
         return self._solver.weights()

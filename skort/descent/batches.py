@@ -16,7 +16,10 @@ try:
 except ImportError:  # They are private, and may go.
     csr_row_index = csr_todense = None
 
-__all__ = ["Batch", "Batches", "HostBatch"]
+# From so many columns on, and up to such a share of values that are not zero, products of sparse rows are the fastest.
+_MANY_COLUMNS, _SHARE = 1000, 0.1
+
+__all__ = ["Batch", "Batches", "HostBatch", "filler", "stays_sparse"]
 
 
 class Batch(Protocol):
@@ -72,7 +75,7 @@ class HostBatch:
     def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
         """Return the functions that copy the rows of given numbers into the arrays."""
         outs = self.X, self.target, self.sample_weight
-        return [_filler(rows, out) for rows, out in zip(data, outs, strict=False)]
+        return [filler(rows, out) for rows, out in zip(data, outs, strict=False)]
 
 
 class Batches:
@@ -166,6 +169,11 @@ class Batches:
         else:
             self._rows = np.nonzero(self.sample_weight)[0]
 
+    @property
+    def are_sparse(self) -> bool:
+        """Whether the batches are best multiplied as sparse rows."""
+        return stays_sparse(self.data[0])
+
     def order(self, *, in_place: bool = False) -> Iterable[tuple[list[Any], np.ndarray]]:
         """
         Draw the order of the next epoch.
@@ -238,7 +246,12 @@ class Batches:
                 yield n_last / self.n_rows
 
 
-def _filler(rows, out):
+def stays_sparse(X: Any) -> bool:
+    """Return whether X is sparse, and so that products of its rows as they are take less time than those of arrays."""
+    return scipy.sparse.issparse(X) and X.shape[1] >= _MANY_COLUMNS and X.nnz <= _SHARE * X.shape[0] * X.shape[1]
+
+
+def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:
     """Return the function that copies the rows of given numbers into `out`."""
     if scipy.sparse.issparse(rows):
         return _sparse_filler(rows, out) if csr_todense is not None else _plain_sparse_filler(rows, out)

@@ -87,6 +87,8 @@ class Schedule(Component):
 
     #: Parameters that the estimators have, too: a schedule given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
+    #: Whether the rate is the same for all updates of an epoch.
+    is_steady = False
 
     def simulate(self, n_updates: int) -> np.ndarray:
         """
@@ -126,6 +128,7 @@ class Constant(Schedule):
     """
 
     shared_parameters = ("eta0",)
+    is_steady = True
     _parameter_constraints = {"eta0": _POSITIVE}
 
     def __init__(self, eta0: float = 0.01):
@@ -249,6 +252,7 @@ class Adaptive(Schedule):
     """
 
     shared_parameters = ("eta0",)
+    is_steady = True
     _parameter_constraints = {"eta0": _POSITIVE, "max_falls": [Interval(Integral, 0, None, closed="left")]}
 
     #: k: how often the rate has fallen. A clone starts again at 0; a copy or a pickle keeps the number.

@@ -189,6 +189,7 @@ def robust_moments(columns: np.ndarray, sample_weight: np.ndarray | None) -> tup
     orders = np.argsort(columns, axis=0)
     quartiles = np.empty((3, columns.shape[1]))
     for j, order in enumerate(orders.T):
+        order = order[weights[order] > 0]
         ordered = weights[order]
         shares = (np.cumsum(ordered) - 0.5 * ordered) / ordered.sum()
         quartiles[:, j] = np.interp([0.25, 0.5, 0.75], shares, columns[order, j].astype(np.float64))
@@ -199,7 +200,7 @@ def robust_moments(columns: np.ndarray, sample_weight: np.ndarray | None) -> tup
 def usable_scale(deviation: Any, dtype: Any) -> np.ndarray:
     """Return standard deviations to divide by: one for none, and where the inverse would overflow."""
     with np.errstate(over="ignore", divide="ignore"):
-        usable = np.isfinite(np.asarray(1 / deviation).astype(dtype)) & np.isfinite(deviation)
+        usable = np.isfinite(np.divide(1, deviation).astype(dtype)) & np.isfinite(deviation)
     return np.where(usable, deviation, 1.0)
 
 
@@ -333,8 +334,9 @@ def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization
         As for `smoothness`.
     """
     norm = 0.0
-    for rows in _row_blocks(*X.shape):
-        norms = _squared_norms(_standardized(X[rows], used, ones))
+    n_values = -(-X.nnz // X.shape[0]) + 1 if scipy.sparse.issparse(X) else X.shape[1]
+    for rows in _row_blocks(X.shape[0], n_values):
+        norms = _norms(X[rows], used, ones)
         norm = max(norm, float(np.max(norms if sample_weight is None else norms * sample_weight[rows])))
     return norm
 
@@ -354,9 +356,8 @@ def _some_rows(X, shares, used, ones):
 def _standardized(X, used, ones):
     """Return rows of X' with a column of the number `ones`."""
     is_changed = used is not None and used.scale is not None
-    if scipy.sparse.issparse(X) and not (is_changed and used.mean.any()):
-        rows = X.multiply(1 / used.scale[None]) if is_changed else X.astype(np.float64)
-        return scipy.sparse.hstack([rows, np.full((X.shape[0], 1), ones)], format="csr")
+    if _stays_sparse(X, used):
+        return scipy.sparse.hstack([_scaled(X, used), np.full((X.shape[0], 1), ones)], format="csr")
     rows = np.full((X.shape[0], X.shape[1] + 1), ones)
     if not is_changed:
         rows[:, :-1] = X
@@ -364,6 +365,23 @@ def _standardized(X, used, ones):
         np.subtract(_dense(X), used.mean, out=rows[:, :-1])
         rows[:, :-1] /= used.scale
     return rows
+
+
+def _stays_sparse(X, used):
+    return scipy.sparse.issparse(X) and not (used is not None and used.scale is not None and used.mean.any())
+
+
+def _scaled(X, used):
+    """Return sparse rows, each column divided by its scale."""
+    is_changed = used is not None and used.scale is not None
+    return X.multiply(1 / used.scale[None]).tocsr() if is_changed else X.astype(np.float64)
+
+
+def _norms(X, used, ones):
+    """Return the squared norms of rows of X' with a column of the number `ones`."""
+    if _stays_sparse(X, used):
+        return _squared_norms(_scaled(X, used)) + ones**2
+    return _squared_norms(_standardized(X, used, ones))
 
 
 def _squared_norms(rows):

@@ -7,25 +7,50 @@ import numpy as np
 
 from skort.descent.optimizers import Adam
 from skort.descent.progress import Progress
+from skort.descent.standardization import Standardization
 from skort.estimators.facts import Facts, RowFacts
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.loss_unit import has_units
 from skort.estimators.settings import Settings
 from skort.estimators.variables import Variables, rescaled_state, standardization_of
 
-__all__ = ["begin", "go_on"]
+__all__ = ["begin", "begin_standardized", "chosen_standardization", "go_on"]
 
 # First learning rates: of networks, and of optimizers whose steps do not grow with the gradient.
 _NETWORK, _ADAM, _ADAM_NETWORK, _OTHER = 0.2, 0.01, 0.001, 0.01
 
 
+def chosen_standardization(settings: Settings, score_graph: Any, facts: Facts) -> Standardization | None:
+    """
+    Return the standardization that a training begins with, or None.
+
+    Parameters
+    ----------
+    settings : Settings
+    score_graph : ScoreGraph
+        The model.
+    facts : Facts
+        Of the rows of the training.
+
+    Raises
+    ------
+    ValueError
+        For `standardize=True` and a model or X that does not allow it.
+    """
+    if not settings.standardize:
+        return None
+    terms = settings.loss, settings.penalty, facts, settings.batch_size
+    standardization = standardization_of(score_graph, *terms, is_classifier=settings.is_classifier)
+    if settings.standardize is True and (standardization is None or standardization.scale is None):
+        raise ValueError(
+            "standardize=True needs an X that goes straight into a trained product of the model, so that the "
+            'weights can take it back. Use standardize="auto" or False.'
+        )
+    return standardization
+
+
 def begin(
-    settings: Settings,
-    score_graph: Any,
-    facts: Facts,
-    random_state: np.random.RandomState,
-    *,
-    is_drawn: bool,
+    settings: Settings, score_graph: Any, facts: Facts, random_state: np.random.RandomState, *, is_drawn: bool
 ) -> tuple[Progress, Any, Variables]:
     """
     Return the progress before the first update, the model at its initial weights, and the variables of the training.
@@ -55,15 +80,20 @@ def begin(
     ValueError
         For `standardize=True` and a model or X that does not allow it.
     """
-    standardization = None
-    if settings.standardize:
-        terms = settings.loss, settings.penalty, facts, settings.batch_size
-        standardization = standardization_of(score_graph, *terms, is_classifier=settings.is_classifier)
-        if settings.standardize is True and (standardization is None or standardization.scale is None):
-            raise ValueError(
-                "standardize=True needs an X that goes straight into a trained product of the model, so that the "
-                'weights can take it back. Use standardize="auto" or False.'
-            )
+    standardization = chosen_standardization(settings, score_graph, facts)
+    return begin_standardized(settings, score_graph, facts, random_state, standardization, is_drawn=is_drawn)
+
+
+def begin_standardized(
+    settings: Settings,
+    score_graph: Any,
+    facts: Facts,
+    random_state: np.random.RandomState,
+    standardization: Standardization | None,
+    *,
+    is_drawn: bool,
+) -> tuple[Progress, Any, Variables]:
+    """Return what `begin` does, for a standardization as from `chosen_standardization`."""
     initial = score_graph.trained_arrays
     if standardization is not None and standardization.mean is not None and standardization.is_offset:
         from skort.graphs.standardized import centred
@@ -95,7 +125,7 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
     Raises
     ------
     ValueError
-        For a loss that the standardized y of earlier calls does not suit.
+        For a loss that the standardized y of earlier calls does not suit, and a penalty that their means do not suit.
     """
     (X, target, sample_weight), score_graph = data, fitted.score_graph
     used, solver = progress.standardization, progress.solver
@@ -103,6 +133,7 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
     if used is not None:
         has_link = settings.loss.inverse_link_function(score_graph.n_outputs) is not None
         _check_loss(settings.loss, score_graph.n_outputs, used, has_link=has_link)
+        _check_penalty(settings.penalty, used, has_link=has_link)
         renewed = used.with_new_scales(X, None if has_link else target, sample_weight)
     # Drawn weights are those of columns of scale one, and act on no row so far of a column without spread.
     is_drawn = fitted.inner.draws_weights and not score_graph.is_linear
@@ -122,6 +153,16 @@ def _check_loss(loss, n_outputs, used, *, has_link):
         raise ValueError(
             f"loss={loss!r} does not suit the standardized y of earlier calls. Call fit, or use standardize=False from "
             "the first call on."
+        )
+
+
+def _check_penalty(penalty, used, *, has_link):
+    means = [mean for mean in (used.mean, used.target_mean) if mean is not None]
+    is_centred = any(np.any(mean) for mean in means) or (has_link and used.target_mean is not None)
+    if is_centred and getattr(penalty, "intercepts", None) is not None:
+        raise ValueError(
+            f"penalty={type(penalty).__name__} is of intercepts, too, but earlier calls subtracted the means of X or "
+            "y. Call fit, or use standardize=False from the first call on."
         )
 
 

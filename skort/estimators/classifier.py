@@ -12,7 +12,8 @@ from sklearn.utils.metaestimators import available_if
 
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
-from skort.estimators.base import BaseOrtSGD, can_partial_fit
+from skort.estimators.base import BaseOrtSGD
+from skort.estimators.before_fit import can_partial_fit
 from skort.estimators.labels import encoded, streamed_classes
 from skort.estimators.names import (
     Auto,
@@ -60,12 +61,12 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         pipeline, whose weights are the initial ones and whose steps are not fitted again. It may be of another type,
         where its ONNX graph has weights with a gradient. `onnx.ModelProto`: one input of floats, one output of floats;
         its weights are the initial ones. It is not changed.
-    solver : {"auto", "graph", "agent", "session"}, default="auto"
+    solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
         What makes the gradient steps: "graph" for the whole step as one ONNX graph, on any onnxruntime; "agent" for
-        ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11).
-        All make the same steps. "auto": the fastest that the model and the other parameters allow, which is "graph",
-        or "agent" for more than 500,000 weights and where an operator of the model, or an optimizer of your own, has
-        no rule for "graph".
+        ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11);
+        "module" for its on-device API (float32, "sgd" and "adam", no l1 term). All make the same steps. "auto": the
+        fastest of the first three that the model and the other parameters allow: "graph", or "agent" for more than
+        500,000 weights and where an operator of the model, or an optimizer of your own, has no rule for "graph".
     loss : str or loss instance, default="auto"
         "auto": that of the model inside, such as the squared hinge of a `LinearSVC`; "log_loss" where it has none.
         "log_loss", "hinge", "squared_hinge", "modified_huber" or "perceptron"; "squared_error", "huber",
@@ -82,8 +83,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         "auto": that of the model inside, in its own units: a long fit ends at scikit-learn's own optimum. Where it has
         none, `alpha` alone means "l2". The penalty is that of the weights that multiply inputs; intercepts have none,
         but for liblinear's models (`LinearSVC`, `LinearSVR`, `LogisticRegression(solver="liblinear")`). "l1" makes
-        weights exactly zero, in mini-batches too (but see `average`). An instance of `skort.objective.ElasticPenalty`
-        can give each weight its own strength; an instance has its own `alpha` and `l1_ratio`.
+        weights exactly zero, in mini-batches too (but see `average`). An instance has its own `alpha` and
+        `l1_ratio`: `skort.objective.ElasticPenalty` by weight; `skort.objective.Penalty` is one of your own.
     alpha : float or "auto", default="auto"
         Strength of the penalty, not negative. "auto": that of the model inside, for instance 1 / (C S) of a
         `LogisticRegression`, with S the sum of the sample weights of the fit, or of the first `partial_fit` (but see
@@ -175,11 +176,11 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     Attributes
     ----------
     solver_ : str
-        The solver that made the steps: "graph", "agent" or "session".
+        The solver that made the steps: "graph", "agent", "session" or "module".
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted; the numbers from 0 to n_labels - 1 after a multi-label y.
     weights_ : dict of str to ndarray
-        Copies of all weights, trained or not, by their names in `onnx_`.
+        Copies of all weights, trained or not, by their names in `onnx_`; `trainable_`: which were trained.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients, where the model is linear. After a pipeline's steps: of the transformed features.
     intercept_ : ndarray of shape (1,) or (n_classes,)

@@ -3,21 +3,27 @@
 import copy
 import dataclasses
 import os
-from typing import TYPE_CHECKING
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skort.descent.progress import Progress
 from skort.descent.standardization import Standardization
+from skort.estimators.exchange import fitted_problem
 from skort.estimators.fitted_model import FittedModel
+from skort.estimators.given_weights import checked_weights, original_model
 from skort.estimators.nesting import model_inside
 from skort.estimators.settings import Settings
 from skort.estimators.validation_set import VALIDATION_SCORE
 from skort.files import write_file
+from skort.runtime.transient import Transient
 
 if TYPE_CHECKING:
     import onnx
@@ -42,6 +48,10 @@ class FittedAttributes:
     _settings: Settings
     _batch_size: int
     _n_batches: int | None
+    _is_sparse: bool
+    _stream: Transient
+    _keep_model: Callable[[FittedModel], None]
+    _take_over: Callable[["FittedAttributes"], None]
     solver_: str
     coef_: "np.ndarray | scipy.sparse.csr_matrix"
 
@@ -50,6 +60,12 @@ class FittedAttributes:
         """All weights, trained or frozen, by their names in `onnx_`, as copies."""
         check_is_fitted(self)
         return self._fitted.weights()
+
+    @property
+    def trainable_(self) -> tuple[str, ...]:
+        """The names of the weights that the training changed; `weights_` has their values, and those of all others."""
+        check_is_fitted(self)
+        return self._fitted.score_graph.trainable
 
     @property
     def onnx_(self) -> "onnx.ModelProto":
@@ -129,7 +145,47 @@ class FittedAttributes:
         coef, _ = self._fitted.linear_weights() or (self.coef_, None)
         return coef
 
-    def to_onnx(self, target_opset: int | None = None) -> "onnx.ModelProto":
+    def set_weights(self, weights: Mapping[str, ArrayLike]) -> "FittedAttributes":
+        """
+        Give the fitted model other weights.
+
+        Predictions, `coef_`, `onnx_` and a later `partial_fit` are those of the new weights. The optimizer's memory and
+        the mean of `average` begin anew; the attributes that tell of the training stay.
+
+        Parameters
+        ----------
+        weights : dict of str to array-like
+            By their names in `weights_`, of the same shapes. Weights that are not in it stay.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            For another name, such as that of a weight in a step before the model, another shape, and numbers that are
+            not finite. Nothing is changed.
+        NotFittedError
+            Before a fit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skort import OrtSGDRegressor
+        >>> model = OrtSGDRegressor(eta0=0.1).fit(np.array([[0.0], [1.0]]), np.array([1.0, 3.0]))
+        >>> model.set_weights({"coef": [[5.0]], "intercept": [1.0]}).predict(np.array([[2.0]]))
+        array([11.])
+        """
+        check_is_fitted(self)
+        draft = copy.copy(self)
+        draft._keep_model(self._fitted.with_weights(checked_weights(self._fitted, weights)))
+        draft._progress = dataclasses.replace(self._progress, solver=None, best=None)
+        draft._stream = Transient()
+        self._take_over(draft)
+        return self
+
+    def to_onnx(self, target_opset: int | None = None, *, original: bool = False) -> "onnx.ModelProto":
         """
         Return the fitted model as ONNX.
 
@@ -137,6 +193,10 @@ class FittedAttributes:
         ----------
         target_opset : int, default=None
             Opset of the model, from 13. None: 17, with IR version 8, which every supported runtime reads.
+        original : bool, default=False
+            True: where an ONNX model was given, that model with the trained weights, byte for byte but for their
+            numbers: its names, opset, producer, nodes and outputs. Its outputs are those of the model alone, without
+            the steps of a pipeline before it and without the inverse link of a loss.
 
         Returns
         -------
@@ -148,10 +208,16 @@ class FittedAttributes:
         NotExportableError
             Where a step of the pipeline cannot be part of an ONNX model; a `ValueError`.
         ValueError
-            Where the model cannot be written in `target_opset`.
+            Where the model cannot be written in `target_opset`; with `original`, where no ONNX model was given, where
+            a trained weight is none of its tensors, and with a `target_opset`.
         """
         from skort.graphs.export import at_opset
 
+        if original:
+            check_is_fitted(self)
+            if target_opset is not None:
+                raise ValueError(f"original=True keeps the opset of the model: leave out target_opset={target_opset}.")
+            return original_model(self._fitted)
         model = self.onnx_
         return copy.deepcopy(model) if target_opset is None else at_opset(model, target_opset)
 
@@ -191,6 +257,42 @@ class FittedAttributes:
         check_is_fitted(self)
         return self._fitted.to_sklearn(getattr(self, "feature_names_in_", None))
 
+    def with_weights(self, weights: Mapping[str, ArrayLike]) -> "FittedAttributes":
+        """
+        Return a copy that predicts with other weights, and goes on from them in `partial_fit` and `warm_start`.
+
+        Parameters
+        ----------
+        weights : dict of str to array-like
+            Some of the weights of the model, by their names and with their shapes in `weights_`.
+
+        Returns
+        -------
+        model : estimator
+            Fitted. What it tells of its training is that of this one.
+
+        Raises
+        ------
+        ValueError
+            Where the model has no weight of such a name and shape. Those of steps before the model are not taken.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LinearRegression
+        >>> from skort import OrtSGDRegressor
+        >>> model = OrtSGDRegressor(LinearRegression()).fit([[0], [1], [2]], [0, 1, 2])
+        >>> model.with_weights({"coef": [[5]], "intercept": [1]}).predict([[0], [1]])
+        array([1., 6.])
+        """
+        check_is_fitted(self)
+        return copy.copy(self).set_weights(weights)
+
+    def _with_model(self, fitted: FittedModel) -> Any:
+        """Return a copy that has another model."""
+        model = copy.copy(self)
+        model._keep_model(fitted)
+        return model
+
     def training_graphs(self) -> dict[str, "onnx.ModelProto"]:
         """
         Return every ONNX graph that training used.
@@ -203,9 +305,11 @@ class FittedAttributes:
             the objective and its gradient, and the weights and the memory for the next step, under the same names and
             "_next". "start" gives the fitted weights and an empty memory for the first step. Solver "agent":
             "gradient", forward and backward of one batch, with the trained weights as inputs and their gradients as
-            outputs. Solver "session": "objective", as given to TrainingSession, and "training", as it was run, with
-            the trained weights as initializers. The weights, targets and objectives of all of them are those of the
-            training: with `standardization_` s, `coef_` is s.target_scale / s.scale times those of a linear model.
+            outputs; after a fit of sparse rows both have "gradient" alone, from the product of the rows and the first
+            coefficients on. Solver "session": "objective", as given to TrainingSession, and "training", as it was run,
+            with the trained weights as initializers. Solver "module": "training" and "optimizer". The weights, targets
+            and objectives of all of them are those of the training: with `standardization_` s, `coef_` is
+            s.target_scale / s.scale times those of a linear model.
             With `standardize=False` they are those of X and y.
 
         Raises
@@ -217,7 +321,33 @@ class FittedAttributes:
         from skort.solvers import solver_class
 
         check_is_fitted(self)
-        settings, graph, progress = self._settings, self._fitted.score_graph, self._progress
-        variables = settings.variables(graph, progress.standardization)
-        problem = settings.problem(self._fitted, variables, self._batch_size, progress.rate_scale, self._n_batches)
-        return solver_class(self.solver_, CPU)(dataclasses.replace(problem, device=CPU)).training_graphs()
+        problem = fitted_problem(self, is_sparse=self._is_sparse).problem
+        return solver_class(self.solver_, CPU, is_sparse=self._is_sparse)(problem).training_graphs()
+
+    def save_training_graphs(self, folder: str | os.PathLike) -> list[pathlib.Path]:
+        """
+        Write every ONNX graph that training used to a file: those of `training_graphs`, as ``<name>.onnx``.
+
+        Parameters
+        ----------
+        folder : str or path-like
+            It is made where it does not exist.
+
+        Returns
+        -------
+        paths : list of pathlib.Path
+            In the order of `training_graphs`.
+
+        Raises
+        ------
+        RuntimeNotAvailableError
+            As `training_graphs` does.
+        OSError
+            Where the files cannot be written.
+        """
+        graphs, folder = self.training_graphs(), pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [folder / f"{name}.onnx" for name in graphs]
+        for path, graph in zip(paths, graphs.values(), strict=True):
+            write_file(path, graph.SerializeToString())
+        return paths

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skort.descent.batches import stays_sparse
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.nesting import layers
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import onnx
 
     from skort.graphs.score_graph import ScoreGraph
+    from skort.graphs.standardized import Layer
     from skort.graphs.transformers import StepGraphs
     from skort.runtime.device import Device
     from skort.runtime.inference import InferenceModel
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["FittedModel"]
 
 # Made when somebody asks for them, and anew in copies.
-_MADE_ON_DEMAND = ("onnx", "inference", "step_graphs")
+_MADE_ON_DEMAND = ("onnx", "inference", "step_graphs", "product")
 _MANY_WEIGHTS = 2**17
 
 
@@ -101,8 +103,15 @@ class FittedModel:
 
         steps = self.preprocessing.exported()
         if self.classes is None:
-            return regressor_model(self.score_graph, steps, self.inverse_link, self._inverse_target())
+            return regressor_model(
+                self.score_graph, steps, self.inverse_link, self._inverse_target(), self.named_outputs
+            )
         return classifier_model(self.score_graph, self.classes, steps, self.inverse_link, multi_label=self.multi_label)
+
+    @property
+    def named_outputs(self) -> dict[str, int]:
+        """The names of the outputs of an ONNX model that were trained, and their numbers of columns; or empty."""
+        return getattr(self.loss, "widths", None) or {}
 
     def _inverse_target(self):
         """Return the inverse of the transformer of y as an ONNX function, or None."""
@@ -138,7 +147,7 @@ class FittedModel:
 
         scikit-learn transforms rows and predictions, as it did for the training.
         """
-        from skort.graphs.export import SCORE
+        from skort.graphs.export import PREDICTION, SCORE
         from skort.runtime.inference import InferenceModel
 
         bare = self._bare()
@@ -148,7 +157,7 @@ class FittedModel:
             weights, structure = {}, None
         else:
             structure = bare.structure
-        inner_results = () if self.classes is None else (SCORE,)
+        inner_results = (PREDICTION,) * bool(self.named_outputs) if self.classes is None else (SCORE,)
         return InferenceModel(functools.partial(getattr, bare, "onnx"), inner_results, weights, structure)
 
     @property
@@ -157,7 +166,7 @@ class FittedModel:
         link = self.inverse_link
         link = link if link is None or isinstance(link, str) else link.SerializeToString()
         n_classes = None if self.classes is None else len(self.classes)
-        return self.score_graph.key, n_classes, self.single_output, link
+        return self.score_graph.key, n_classes, self.single_output, link, tuple(self.named_outputs.items())
 
     def _bare(self):
         """Return the model without what scikit-learn does before and after it; itself where that is nothing."""
@@ -205,9 +214,32 @@ class FittedModel:
 
     def run(self, output: str, X, device: "Device") -> np.ndarray:
         """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
-        name, run = self.score_graph.input_name, self.inference.run
-        parts = [run(output, {name: rows}, device) for rows in blocks(X)]
+        model, matrix = self._after_product() if stays_sparse(X) else (self, None)
+        name, run = model.score_graph.input_name, model.inference.run
+        parts = [run(output, {name: rows}, device) for rows in blocks(X, matrix)]
         return (parts[0] if len(parts) == 1 else np.concatenate(parts))[: X.shape[0]]
+
+    def _after_product(self):
+        """Return what predicts from products of rows and a matrix, and that matrix; itself and None for no product."""
+        layer, rest = self.product
+        if layer is None:
+            return self, None
+        # Those that predictions have now.
+        arrays = {**self.score_graph.arrays, **self.inference.weights}
+        rest.inference.weights = {name: arrays[name] for name in rest.score_graph.arrays}
+        return rest, arrays[layer.coefficient].reshape(self.score_graph.n_features, -1)
+
+    @functools.cached_property
+    def product(self) -> "tuple[Layer | None, FittedModel]":
+        """The layer whose product X goes into alone, if there is one, and the model after this product."""
+        from skort.graphs.split import after_first_product, product_layer
+
+        # It does not matter here which weights were trained.
+        graph = dataclasses.replace(self.score_graph, trained=self.score_graph.weight_names)
+        layer = product_layer(graph)
+        if layer is None:
+            return None, self
+        return layer, dataclasses.replace(self.without_steps(), score_graph=after_first_product(graph, layer))
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "FittedModel":
         """Return the model with other trained weights, by name: of the score graph, of the loss, or of both."""
@@ -252,13 +284,19 @@ class FittedModel:
         ------
         ValueError
             Where y has another number of outputs, or is multi-label and was not, or the other way round; and where the
-            loss has other weights of its own.
+            loss has other weights of its own, or other outputs.
         """
         n_outputs = encoded.target.shape[1]
         if n_outputs != self.score_graph.n_outputs:
             raise ValueError(f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}.")
         if self.classes is not None and encoded.single_output != self.single_output:
             raise ValueError("y is multi-label, and was not in earlier calls, or the other way round.")
+        outputs = getattr(loss, "widths", None) or {}
+        if list(outputs.items()) != list(self.named_outputs.items()):
+            raise ValueError(
+                f"loss has the outputs {', '.join(outputs) or 'none'}, earlier calls had "
+                f"{', '.join(self.named_outputs) or 'none'}, in this order. Call fit."
+            )
         if set(loss.weight_names) != set(self.loss_weights):
             raise ValueError(
                 f"loss={type(loss).__name__} has other weights of its own than {type(self.loss).__name__}, the loss of "

@@ -8,6 +8,7 @@ from joblib import cpu_count
 from joblib.parallel import get_active_backend
 
 from skort.exceptions import RuntimeNotAvailableError
+from skort.user_warning import warn_user
 
 if TYPE_CHECKING:
     from skort.runtime.device import Device
@@ -73,24 +74,41 @@ def n_threads(n_jobs: int | None) -> int:
     ----------
     n_jobs : int or None
         Negative numbers count from all cores: -1 is all, -2 all but one. None is 1, or the number in a surrounding
-        `joblib.parallel_config`. In a worker of joblib both give 1, as the workers share the cores already.
+        `joblib.parallel_config`. In a worker of joblib both give 1, as the workers share the cores already. More than
+        the number of cores means all cores.
+
+    Warns
+    -----
+    RuntimeWarning
+        Once, if `n_jobs` is larger than the number of cores.
 
     Examples
     --------
     >>> import joblib
     >>> from skort.estimators.hardware import n_threads
-    >>> n_threads(None), n_threads(3), n_threads(-1) == joblib.cpu_count()
-    (1, 3, True)
+    >>> n_threads(None), n_threads(1), n_threads(-1) == joblib.cpu_count()
+    (1, 1, True)
     >>> with joblib.parallel_config(n_jobs=2):
     ...     n_threads(None)
     2
-    >>> joblib.Parallel(n_jobs=2, backend="threading")(joblib.delayed(n_threads)(n) for n in (None, -1, 3))
-    [1, 1, 3]
+    >>> joblib.Parallel(n_jobs=2, backend="threading")(joblib.delayed(n_threads)(n) for n in (None, -1, 2))
+    [1, 1, 2]
     """
     backend, of_context = get_active_backend()
     if n_jobs is None:
         n_jobs = of_context or 1
     if n_jobs > 0:
-        return n_jobs
+        return n_jobs if n_jobs <= _n_cores() else _bounded(n_jobs, _n_cores())
     # joblib's own `effective_n_jobs` gives all cores in the first level of workers.
     return 1 if backend.nesting_level else max(_n_cores() + 1 + n_jobs, 1)
+
+
+@functools.cache
+def _bounded(n_jobs, n_cores):
+    # Threads beyond the cores make everything slower, and a great number of them ends the process.
+    warn_user(
+        f"n_jobs={n_jobs} is more than this machine has: {n_cores} threads are used, one for each core that this "
+        "process may run on.",
+        RuntimeWarning,
+    )
+    return n_cores

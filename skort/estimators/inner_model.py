@@ -215,10 +215,11 @@ class InnerModel:
         UserWarning
             Where a step gives other values as ONNX.
         """
+        from skort.graphs.comparison import sample
         from skort.graphs.export import check_names
         from skort.graphs.initial import initial_score_graph
         from skort.graphs.trainable import select_trainable
-        from skort.graphs.transformers import sample, trainable_steps
+        from skort.graphs.transformers import trainable_steps
 
         transformers, raw_X = self.transformers, X
         some_rows = None if transformers is None else sample(X)

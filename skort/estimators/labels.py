@@ -29,6 +29,8 @@ class EncodedTarget(NamedTuple):
         Whether y has one dimension.
     class_weight : ndarray of shape (n_classes,) or None, default=None
         What the rows of each class count in the column of their class. None: as in all other columns.
+    outputs : dict of str to int or None, default=None
+        The names of the outputs of an ONNX model that the columns are of, and how many are of each. None: of one.
     """
 
     y: np.ndarray
@@ -36,6 +38,7 @@ class EncodedTarget(NamedTuple):
     classes: np.ndarray | None
     single_output: bool = True
     class_weight: np.ndarray | None = None
+    outputs: dict[str, int] | None = None
 
     @property
     def multi_label(self) -> bool:

@@ -14,7 +14,7 @@ __all__ = [
 ]
 
 Auto = Literal["auto"]
-SolverName = Literal["auto", "graph", "agent", "session"]
+SolverName = Literal["auto", "graph", "agent", "session", "module"]
 RegressionLossName = Literal[
     "auto",
     "squared_error",

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, clone
 
 from skort.estimators.sample_weight import ClassWeight
 from skort.objective.base import ScoreLoss
+from skort.objective.output_losses import OutputLosses
 from skort.objective.penalties import PENALTIES, ModelPenalty, Penalty, Strength, UnitFreeL2
 from skort.user_warning import warn_user
 
@@ -67,15 +68,24 @@ def chosen_loss(estimator, own: "OwnObjective", losses: dict[str, type], default
     default : str
         The name of the loss of a model that has none of its own.
     """
-    if not isinstance(estimator.loss, str):
-        return estimator.loss
+    if isinstance(estimator.loss, dict):
+        return OutputLosses({name: _chosen(estimator, own, losses, default, x) for name, x in estimator.loss.items()})
+    return _chosen(estimator, own, losses, default, estimator.loss)
+
+
+def _chosen(estimator, own, losses, default, loss):
+    """Return the loss that a name stands for; another value as it is."""
+    if not isinstance(loss, str):
+        return loss
     values = {name: getattr(estimator, name, "auto") for name in ("epsilon", "quantile")}
     given = {name: value for name, value in values.items() if not isinstance(value, str)}
-    if estimator.loss == "auto":
-        loss = losses[default]() if own.loss is None else clone(own.loss)
+    if loss == "auto":
+        named = losses[default]() if own.loss is None else clone(own.loss)
+    elif loss not in losses:
+        raise ValueError(f"loss: {loss!r} is none of {', '.join(losses)}.")
     else:
-        loss = losses[estimator.loss]()
-    return loss.set_params(**{name: value for name, value in given.items() if name in loss.shared_parameters})
+        named = losses[loss]()
+    return named.set_params(**{name: value for name, value in given.items() if name in named.shared_parameters})
 
 
 def chosen_penalty(estimator, own: "OwnObjective", size: TrainingSize) -> Penalty | None:

@@ -4,9 +4,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from skort.estimators.base import BaseOrtSGD, loss_before_fit
+from skort.estimators.base import BaseOrtSGD
+from skort.estimators.before_fit import loss_before_fit
+from skort.estimators.named_outputs import NamedOutputs
 from skort.objective.log_losses import LogLoss
 
 __all__ = ["ClassifierPredictions", "RegressorPredictions", "gives_probabilities"]
@@ -23,7 +24,9 @@ def gives_probabilities(classifier):
 class RegressorPredictions(BaseOrtSGD):
     """The predicting method of `OrtSGDRegressor`."""
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
+    _outputs: NamedOutputs | None
+
+    def predict(self, X: ArrayLike) -> np.ndarray | dict[str, np.ndarray]:
         """
         Predict targets.
 
@@ -33,14 +36,17 @@ class RegressorPredictions(BaseOrtSGD):
 
         Returns
         -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            In float64, in the shape of the y of `fit`.
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs), or dict of str to such arrays
+            In float64, in the shape of the y of `fit`; a dict by the names of outputs, where that was one.
         """
         from skort.graphs.export import PREDICTION
 
-        trained = self._run(PREDICTION, X).astype(np.float64)
-        prediction = self._fitted.target_transform.inverse(trained)
-        return prediction.ravel() if self._fitted.single_output else prediction
+        fitted = self._model()
+        trained = self._run(fitted, PREDICTION, X).astype(np.float64)
+        prediction = fitted.target_transform.inverse(trained)
+        if self._outputs is not None and self._outputs.by_name:
+            return self._outputs.split(prediction)
+        return prediction.ravel() if fitted.single_output else prediction
 
 
 class ClassifierPredictions(BaseOrtSGD):
@@ -63,8 +69,8 @@ class ClassifierPredictions(BaseOrtSGD):
         """
         from skort.graphs.export import LABEL
 
-        numbers = self._run(LABEL, X)
-        return self._fitted.labels(numbers)
+        fitted = self._model()
+        return fitted.labels(self._run(fitted, LABEL, X))
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """
@@ -80,10 +86,13 @@ class ClassifierPredictions(BaseOrtSGD):
             In float64. Two classes have one score, that of `classes_[1]`, which is predicted if the score is positive.
             Each label of a multi-label y has a score of its own.
         """
+        score = self._score(self._model(), X)
+        return score.ravel() if score.shape[1] == 1 else score
+
+    def _score(self, fitted, X):
         from skort.graphs.export import SCORE
 
-        score = self._run(SCORE, X).astype(np.float64)
-        return score.ravel() if score.shape[1] == 1 else score
+        return self._run(fitted, SCORE, X).astype(np.float64)
 
     @available_if(gives_probabilities)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
@@ -102,7 +111,7 @@ class ClassifierPredictions(BaseOrtSGD):
         """
         from skort.graphs.export import PROBABILITIES
 
-        return self._run(PROBABILITIES, X)
+        return self._run(self._model(), PROBABILITIES, X)
 
     @available_if(gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
@@ -119,13 +128,15 @@ class ClassifierPredictions(BaseOrtSGD):
             In float64. With "log_loss" they are computed from the raw scores and stay finite even if a probability is
             rounded to zero. With "modified_huber" they are minus infinity for a probability of zero.
         """
-        check_is_fitted(self)
-        if self._fitted.multi_label:
-            return log_expit(self.decision_function(X))
-        if not isinstance(self._fitted.loss, LogLoss):
+        from skort.graphs.export import PROBABILITIES
+
+        fitted = self._model()
+        if not isinstance(fitted.loss, LogLoss):
             with np.errstate(divide="ignore"):
-                return np.log(self.predict_proba(X), dtype=np.float64)
-        score = self.decision_function(X)
-        if score.ndim == 1:
-            return log_expit(np.column_stack([-score, score]))
-        return log_softmax(log_expit(score) if self._fitted.loss.one_against_rest else score, axis=1)
+                return np.log(self._run(fitted, PROBABILITIES, X), dtype=np.float64)
+        score = self._score(fitted, X)
+        if fitted.multi_label:
+            return log_expit(score[:, 0] if score.shape[1] == 1 else score)
+        if score.shape[1] == 1:
+            return log_expit(np.hstack([-score, score]))
+        return log_softmax(log_expit(score) if fitted.loss.one_against_rest else score, axis=1)

@@ -1,5 +1,6 @@
 """The fitted steps before a model: they transform X, and have a graph or a reason why they have none."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 
 from skort.exceptions import NotExportableError
+from skort.graph_bytes import GraphBytes
 
 if TYPE_CHECKING:
     import onnx
@@ -18,7 +20,7 @@ __all__ = ["Preprocessing", "as_rows", "numbers"]
 
 
 @dataclass(frozen=True)
-class Preprocessing:
+class Preprocessing(GraphBytes):
     """
     The fitted steps before what is trained: scikit-learn transforms X, and deployed models hold the same as ONNX.
 
@@ -32,6 +34,8 @@ class Preprocessing:
     obstacle : str or None, default=None
         Why there is no ONNX of the steps: the message of the error that an export raises.
     """
+
+    _graphs = ("graph",)
 
     transformers: Pipeline | None
     graph: "onnx.ModelProto | None"
@@ -86,17 +90,26 @@ def as_rows(X):
     ValueError
         For a single row of numbers.
     """
-    if hasattr(X, "columns"):
+    # What is wrong with a single text is said by the steps.
+    if hasattr(X, "columns") or isinstance(X, str):
         return X
     if scipy.sparse.issparse(X):
         return X.tocsr()
-    rows = np.asarray(X)
+    if isinstance(X, Iterator):
+        X = list(X)
+    rows = np.asarray(X, dtype=object if _begins_with_text(X) else None)
     if rows.dtype.kind == "U" and not hasattr(X, "dtype"):
         # A list of numbers and text, which numpy made text of.
         rows = np.asarray(X, dtype=object)
-    if rows.ndim == 1 and rows.dtype.kind in "biuf":
+    if rows.ndim == 1 and rows.size and rows.dtype.kind in "biuf":
         check_array(rows)
     return rows
+
+
+def _begins_with_text(X):
+    """Return whether X is a list with text in its first row: numpy would make all texts as long as the longest."""
+    first = X[0] if isinstance(X, (list, tuple)) and X else None
+    return isinstance(first, str) or (isinstance(first, (list, tuple)) and any(isinstance(v, str) for v in first))
 
 
 def numbers(X, dtype):

@@ -12,8 +12,10 @@ from sklearn.utils.metaestimators import available_if
 
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
-from skort.estimators.base import BaseOrtSGD, can_partial_fit, loss_before_fit
+from skort.estimators.base import BaseOrtSGD
+from skort.estimators.before_fit import can_partial_fit, loss_before_fit
 from skort.estimators.labels import EncodedTarget
+from skort.estimators.named_outputs import OutputsByName
 from skort.estimators.names import (
     Auto,
     DtypeName,
@@ -33,7 +35,7 @@ from skort.objective.penalties import Penalty
 __all__ = ["OrtSGDRegressor"]
 
 
-class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
+class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
     r"""
     Regression by mini-batch gradient descent on ONNX Runtime.
 
@@ -58,18 +60,18 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
         where its ONNX graph has weights with a gradient. `TransformedTargetRegressor`: its transformer is fitted to y,
         the model is trained on the transformed y, predictions and scores are in units of y. `onnx.ModelProto`: one
         input of floats, one output of floats; its weights are the initial ones. It is not changed.
-    solver : {"auto", "graph", "agent", "session"}, default="auto"
+    solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
         What makes the gradient steps: "graph" for the whole step as one ONNX graph, on any onnxruntime; "agent" for
-        ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11).
-        All make the same steps. "auto": the fastest that the model and the other parameters allow, which is "graph",
-        or "agent" for more than 500,000 weights and where an operator of the model, or an optimizer of your own, has
-        no rule for "graph".
-    loss : str or loss instance, default="auto"
+        ONNX Runtime's TrainingAgent; "session" for its TrainingSession (float32; Linux x86-64, Python 3.10 and 3.11);
+        "module" for its on-device API (float32, "sgd" and "adam", no l1 term). All make the same steps. "auto": the
+        fastest of the first three that the model and the other parameters allow: "graph", or "agent" for more than
+        500,000 weights and where an operator of the model, or an optimizer of your own, has no rule for "graph".
+    loss : str, loss instance or dict of str to either, default="auto"
         "auto": that of the model inside, such as the quantile loss of a `QuantileRegressor`; "squared_error" where it
         has none. "squared_error", "absolute_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive",
         "quantile", "poisson" or "gamma"; or an instance of `skort.objective.Huber`, of another class there, or of
-        `skort.objective.Loss` for a loss of your own. With "poisson" (y not negative) and "gamma" (y positive) the
-        score is the logarithm of the prediction.
+        `skort.objective.Loss` for one of your own. With "poisson" (y not negative) and "gamma" (y positive) the score
+        is the logarithm of the prediction. A dict: of each output of an ONNX model, by name; their sum is minimised.
     epsilon : float or "auto", default="auto"
         "auto": that of the model inside, or 0.1. Of "huber" the distance from y at which the loss becomes linear, of
         the two "epsilon_insensitive" losses the distance that costs nothing; in units of y. An instance has its own.
@@ -79,8 +81,8 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
         "auto": that of the model inside, in its own units: a long fit ends at scikit-learn's own optimum. Where it has
         none, `alpha` alone means "l2". The penalty is that of the weights that multiply inputs; intercepts have none,
         but for liblinear's models (`LinearSVC`, `LinearSVR`, `LogisticRegression(solver="liblinear")`). "l1" makes
-        weights exactly zero, in mini-batches too (but see `average`). An instance of `skort.objective.ElasticPenalty`
-        can give each weight its own strength; an instance has its own `alpha` and `l1_ratio`.
+        weights exactly zero, in mini-batches too (but see `average`). An instance has its own `alpha` and
+        `l1_ratio`: `skort.objective.ElasticPenalty` by weight; `skort.objective.Penalty` is one of your own.
     alpha : float or "auto", default="auto"
         Strength of the penalty, not negative. "auto": that of the model inside, for instance 1 / (C S) of a
         `LogisticRegression`, with S the sum of the sample weights of the fit, or of the first `partial_fit` (but see
@@ -168,9 +170,9 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
     Attributes
     ----------
     solver_ : str
-        The solver that made the steps: "graph", "agent" or "session".
+        The solver that made the steps: "graph", "agent", "session" or "module".
     weights_ : dict of str to ndarray
-        Copies of all weights, trained or not, by their names in `onnx_`.
+        Copies of all weights, trained or not, by their names in `onnx_`; `trainable_`: which were trained.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
         Coefficients, where the model is linear. After a pipeline's steps: of the transformed features. In a
         `TransformedTargetRegressor`: for the transformed y.
@@ -234,7 +236,7 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
     _losses = REGRESSION_LOSSES
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
-        "loss": [StrOptions({"auto", *_losses}), HasMethods(["value_function", "gradient_function"])],
+        "loss": [StrOptions({"auto", *_losses}), HasMethods(["value_function", "gradient_function"]), dict],
         "epsilon": [StrOptions({"auto"}), Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "quantile": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
     }
@@ -246,7 +248,7 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
         estimator: BaseEstimator | None = None,
         *,
         solver: SolverName = "auto",
-        loss: RegressionLossName | ScoreLoss = "auto",
+        loss: RegressionLossName | ScoreLoss | dict[str, RegressionLossName | ScoreLoss] = "auto",
         epsilon: float | Auto = "auto",
         quantile: float | Auto = "auto",
         penalty: PenaltyName | Penalty | None = "auto",
@@ -278,13 +280,11 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
         verbose: int = 0,
     ):
         self.estimator = estimator
-        self.solver, self.loss = solver, loss
-        self.epsilon, self.quantile = epsilon, quantile
+        self.solver, self.loss, self.epsilon, self.quantile = solver, loss, epsilon, quantile
         self.penalty, self.alpha, self.l1_ratio, self.n_total = penalty, alpha, l1_ratio, n_total
         self.optimizer, self.max_grad_norm = optimizer, max_grad_norm
         self.learning_rate, self.eta0, self.power_t = learning_rate, eta0, power_t
-        self.batch_size, self.max_iter = batch_size, max_iter
-        self.tol, self.n_iter_no_change = tol, n_iter_no_change
+        self.batch_size, self.max_iter, self.tol, self.n_iter_no_change = batch_size, max_iter, tol, n_iter_no_change
         self.early_stopping, self.validation_fraction, self.scoring = early_stopping, validation_fraction, scoring
         self.shuffle, self.standardize, self.trainable = shuffle, standardize, trainable
         self.dtype, self.device, self.n_jobs = dtype, device, n_jobs
@@ -311,8 +311,8 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
         ----------
         X : array-like of shape (n_samples, n_features)
             Numbers, finite; or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets, finite numbers.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or dict of str to such arrays
+            Targets, finite numbers; with a loss by outputs, by their names, or columns in the order of the loss.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
             pipeline in `estimator` are fitted on all rows, without weights.
@@ -390,7 +390,7 @@ class OrtSGDRegressor(RegressorMixin, RegressorPredictions):
             target = y.reshape(len(y), -1).astype(self.dtype)
         if not np.isfinite(target).all():
             raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
-        return EncodedTarget(y, target, None, single_output=y.ndim == 1)
+        return EncodedTarget(y, target, None, single_output=y.ndim == 1, outputs=self._widths(y))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -137,7 +137,12 @@ def with_class_weight(
     if class_weight.of_positives and len(classes) > 2:
         return sample_weight, encoded._replace(class_weight=by_class)
     weights = by_class[np.searchsorted(classes, y)]
-    weights = weights if sample_weight is None else sample_weight * weights
+    with np.errstate(over="ignore"):
+        weights = weights if sample_weight is None else sample_weight * weights
+    if not np.isfinite(weights).all():
+        raise ValueError(
+            f"class_weight={class_weight.given} times sample_weight is too large for float64. Make one of them smaller."
+        )
     if not weights.any():
         raise ValueError(f"class_weight={class_weight.given} and sample_weight leave no row of positive weight.")
     return weights, encoded

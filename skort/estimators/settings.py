@@ -25,6 +25,7 @@ from skort.estimators.variables import Variables
 from skort.objective.base import ScoreLoss
 from skort.objective.class_weighted import ClassWeighted
 from skort.objective.log_losses import LogLoss, MultiLabelLogLoss
+from skort.objective.output_losses import OutputLosses
 from skort.objective.penalties import Penalty
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class Settings:
     is_classifier : bool
     class_weight : ndarray of shape (n_classes,) or None, default=None
         What the rows of each class count in the column of their class, where each is trained against the rest.
+    start : dict of str to ndarray or None, default=None
+        The trained weights of the model before the training, for an own penalty that takes them.
     """
 
     given: dict[str, Any]
@@ -94,6 +97,7 @@ class Settings:
     dtype: str
     is_classifier: bool
     class_weight: np.ndarray | None = None
+    start: dict[str, np.ndarray] | None = None
 
     @classmethod
     def of(cls, estimator, own: "OwnObjective", size: TrainingSize) -> "Settings":
@@ -147,7 +151,13 @@ class Settings:
 
     def renewed(self, estimator) -> "Settings":
         """Return the settings that changed parameters make of the same model and the same size."""
-        return Settings.of(estimator, self.own, self.size)
+        return dataclasses.replace(Settings.of(estimator, self.own, self.size), start=self.start)
+
+    def starting_at(self, score_graph: "ScoreGraph") -> "Settings":
+        """Return the settings of a training that starts at a model; themselves where none of them asks for it."""
+        if self.start is not None or not getattr(self.penalty, "takes_start", False):
+            return self
+        return dataclasses.replace(self, start=score_graph.trained_arrays)
 
     def for_target(self, encoded: EncodedTarget) -> "Settings":
         """
@@ -158,6 +168,8 @@ class Settings:
         ValueError
             Where the loss is no loss of several labels.
         """
+        if isinstance(self.loss, OutputLosses) and self.loss.widths != encoded.outputs:
+            return dataclasses.replace(self, loss=self.loss.with_widths(encoded.outputs))
         if encoded.class_weight is not None and self.class_weight is None:
             return dataclasses.replace(self, class_weight=encoded.class_weight)
         if not encoded.multi_label or isinstance(self.loss, MultiLabelLogLoss):
@@ -217,6 +229,19 @@ class Settings:
             sample_weight_scale=variables.sample_weight_scale(target.shape[1]),
         )
 
+    def sparse_solvers(self, fitted: FittedModel, variables: Variables) -> list[str]:
+        """Return the names of the solvers that multiply sparse rows as they are, if the model allows it."""
+        from skort.graphs.split import product_layer
+        from skort.solvers import SPARSE_SOLVERS
+
+        is_own = getattr(self.penalty, "custom_terms", None) is not None
+        if self.device.is_remote or variables.row_factor is None or fitted.score_graph.dropout or is_own:
+            return []
+        layer = product_layer(fitted.score_graph)
+        if layer is None or layer.coefficient != fitted.score_graph.trainable[0]:
+            return []
+        return [name for name in self.solvers if name in SPARSE_SOLVERS]
+
     def problem(
         self,
         fitted: FittedModel,
@@ -224,6 +249,8 @@ class Settings:
         batch_size: int,
         rate_scale: float = 1.0,
         n_batches: int | None = None,
+        *,
+        is_sparse: bool = False,
     ) -> "Problem":
         """
         Return what a solver is made from.
@@ -238,19 +265,29 @@ class Settings:
             What the rates of the schedule are multiplied by.
         n_batches : int or None, default=None
             See `Problem`.
+        is_sparse : bool, default=False
+            Whether the batches are sparse.
         """
+        from skort.graphs.training_mode import masked
         from skort.objective.nodes import Objective
         from skort.solvers.base import Problem
 
         names, n_outputs = fitted.score_graph.trained, fitted.score_graph.n_outputs
-        graph = variables.graph(fitted.score_graph)
+        graph = masked(variables.graph(fitted.score_graph, of_model_rows=not is_sparse), batch_size)
         objective = Objective(
-            variables.loss, variables.penalty, names.coefficients, n_outputs, graph.dtype, names.intercepts
+            variables.loss,
+            variables.penalty,
+            names.coefficients,
+            n_outputs,
+            graph.dtype,
+            names.intercepts,
+            self.starting_at(fitted.score_graph).start or {},
         )
         loss_weights = variables.training_weights(fitted.loss_weights)
         largest = self.update.largest_rate
         update = self.update if largest is None else dataclasses.replace(self.update, largest_rate=rate_scale * largest)
-        return Problem(graph, objective, update, batch_size, self.device, n_batches, loss_weights)
+        row_factor = variables.row_factor if is_sparse else None
+        return Problem(graph, objective, update, batch_size, self.device, n_batches, loss_weights, row_factor)
 
 
 def resolved(component):
@@ -354,5 +391,6 @@ def snapshot(value):
         names = _parameter_names(type(value))  # type: ignore[arg-type]  # classes are hashable
         return type(value), {name: snapshot(getattr(value, name, None)) for name in names}
     if isinstance(value, dict):
-        return {key: snapshot(part) for key, part in value.items()}
+        # Their order says which columns are of which output, and which of two patterns counts.
+        return [(key, snapshot(part)) for key, part in value.items()]
     return [snapshot(part) for part in value] if isinstance(value, (list, tuple)) else value

@@ -18,7 +18,29 @@ from skort.estimators.variables import Variables
 if TYPE_CHECKING:
     from skort.solvers.base import Problem, Solver
 
-__all__ = ["Stream"]
+__all__ = ["Stream", "check_dense_batches"]
+
+# Of a dense batch of sparse rows: 64 MB in float32.
+_MOST_NUMBERS = 2**24
+
+
+def check_dense_batches(names: list[str], n_rows: int, n_columns: int) -> None:
+    """
+    Raise a ValueError where only solver "session" comes into question, and would make too much of a sparse X dense.
+
+    Parameters
+    ----------
+    names : list of str
+        The solvers that come into question.
+    n_rows, n_columns : int
+        Of a batch.
+    """
+    if names == ["session"] and n_rows * n_columns > _MOST_NUMBERS:
+        raise ValueError(
+            f'solver="session" makes the rows of a batch dense, here {n_rows * n_columns:,} numbers. It takes a sparse '
+            f'X up to {_MOST_NUMBERS:,}. Use solver="graph", which multiplies sparse rows as they are, or a smaller '
+            "batch_size."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +61,8 @@ class Stream:
         What the solver is at. Where an estimator is at another one, the solver is not that of this estimator.
     random_state : numpy.random.RandomState or None, default=None
         The training's own generator, at the progress. None: it is to be made.
+    are_sparse : bool, default=False
+        Whether the batches were sparse.
     """
 
     settings: Settings
@@ -48,6 +72,7 @@ class Stream:
     solver: "Solver"
     progress: Progress
     random_state: np.random.RandomState | None = None
+    are_sparse: bool = False
 
     @classmethod
     def begin(
@@ -58,16 +83,26 @@ class Stream:
         batch_size: int,
         progress: Progress,
         n_batches: int | None = None,
+        *,
+        are_sparse: bool = False,
     ) -> "Stream":
         """Return a solver that goes on from a model and a progress; an epoch has `n_batches`, where this is known."""
-        from skort.solvers import choose, solver_class
+        from skort.solvers import choose, make_solver
 
-        problem = settings.problem(fitted, variables, batch_size, progress.rate_scale, n_batches)
-        name = choose(settings.solvers, problem)
-        solver = solver_class(name, settings.device)(problem)
+        names = settings.sparse_solvers(fitted, variables) if are_sparse else []
+        is_sparse = bool(names)
+        if not is_sparse:
+            names = settings.solvers
+            if are_sparse:
+                check_dense_batches(names, batch_size, fitted.score_graph.n_features)
+        size = batch_size, progress.rate_scale, n_batches
+        problem = settings.problem(fitted, variables, *size, is_sparse=is_sparse)
+        name = choose(names, problem)
+        # A generator of its own: the order of the rows does not depend on what is drawn from it.
+        solver = make_solver(name, problem, progress.generator)
         if progress.solver is not None:
             solver.restore(progress.solver)
-        return cls(settings, variables, problem, name, solver, progress)
+        return cls(settings, variables, problem, name, solver, progress, are_sparse=are_sparse)
 
     def train(
         self, batches: Batches, *, max_iter: int | None, callbacks: Sequence[Callback], view: ModelView
@@ -100,9 +135,10 @@ class Stream:
         )
         return minimise(training)
 
-    def goes_on(self, settings: Settings, batch_size: int) -> bool:
+    def goes_on(self, settings: Settings, batches: Batches) -> bool:
         """Return whether the solver is right for more rows."""
-        return self.settings is settings and self.problem.batch_size == batch_size
+        is_same = self.problem.batch_size == batches.batch_size and self.are_sparse == batches.are_sparse
+        return self.settings is settings and is_same
 
     def from_there(self, progress: Progress) -> "Stream | None":
         """Return what goes on from a progress that differs in its learning rate alone; None where others differ."""

@@ -42,7 +42,8 @@ class _Weights:
         if name in self:
             # A weight that is nearly zero may become zero.
             with np.errstate(under="ignore"):
-                self._changed[name] = self.exact(name) * factor
+                changed = self.exact(name)
+                self._changed[name] = np.multiply(changed, factor, out=changed)
 
     def add(self, name, values):
         """Add to a vector, if there is one."""
@@ -73,8 +74,16 @@ class _Inputs:
     scale: np.ndarray
 
     @property
+    def factor(self) -> float | None:
+        """What X is multiplied by where that is one number, and nothing is subtracted; otherwise None."""
+        scale = self.scale
+        return None if self.mean.any() or (scale != scale[0]).any() else float(1 / scale[0])
+
+    @property
     def factors(self):
-        """What each coefficient of the training is multiplied by in the model."""
+        """What each coefficient of the training is multiplied by in the model: a number where that is the same."""
+        if self.factor is not None:
+            return self.factor
         return 1 / self.scale[None] if self.layer.transposed else 1 / self.scale[:, None]
 
     def to_model(self, weights: _Weights) -> None:
@@ -228,15 +237,20 @@ class Variables:
         """Return what the sample weights of a batch sum to."""
         return self.loss.weight_scale(n_outputs) * self.in_units.weight
 
-    def graph(self, score_graph: "ScoreGraph") -> "ScoreGraph":
-        """Return the model as a score graph of the training's weights."""
+    @property
+    def row_factor(self) -> float | None:
+        """What the rows of X are multiplied by in the training; None where they change in another way."""
+        return 1.0 if self.inputs is None else self.inputs.factor
+
+    def graph(self, score_graph: "ScoreGraph", *, of_model_rows: bool = True) -> "ScoreGraph":
+        """Return the model with the training's weights, as a function of X, or of rows `row_factor` times as large."""
         inputs, score = self.inputs, self.score
         if inputs is None and score is None:
             return score_graph
         from skort.graphs.standardized import rescaled_score, standardized_graph
 
         score_graph = score_graph.with_weights(self.training_weights(score_graph.trained_arrays))
-        if inputs is not None:
+        if inputs is not None and of_model_rows:
             score_graph = standardized_graph(score_graph, inputs.layer, inputs.mean, inputs.scale)
         if score is not None and score.is_of_y:
             score_graph = rescaled_score(score_graph, score.shift, score.scale)
@@ -343,7 +357,8 @@ def standardization_of(
     is_offset = is_target_flat = False
     if first is not None and facts.is_sparse:
         scale = usable_scale(facts.common_scale(batch_size), facts.dtype)
-        mean, scale = np.zeros(facts.n_features), np.full(facts.n_features, scale)
+        # As vectors, such numbers of many columns would take more memory than the weights.
+        mean, scale = (np.broadcast_to(number, facts.n_features) for number in (0.0, scale))
     elif first is not None:
         mean, deviation = _centred(*facts.columns(), centre=is_free and first.intercept is not None)
         scale = usable_scale(deviation, facts.dtype)

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import skl2onnx
 from numpy.typing import DTypeLike
-from onnx import TensorProto, helper
+from onnx import TensorProto
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
 from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
@@ -18,6 +18,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures
 
 from skort.graphs.raw_inputs import RawInput
+from skort.graphs.text import check_convertible, text_converters, text_shapes
 from skort.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype
 
 __all__ = ["rename_input", "to_onnx"]
@@ -37,21 +38,28 @@ def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onn
     inputs : tuple of RawInput
         What the estimator takes.
     dtype : dtype
-        float32 or float64, of the numbers in the inputs.
+        float32 or float64, of the numbers in the inputs and of what texts become.
 
     Returns
     -------
     model : onnx.ModelProto
-        Its inputs have the names of `inputs`.
+        Its inputs have the names of `inputs`. It needs no locale.
+
+    Raises
+    ------
+    NotExportableError
+        For a transformer of text that has no ONNX. skl2onnx raises errors of many kinds for other estimators.
     """
-    number = {1: FloatTensorType, 11: DoubleTensorType}[onnx_dtype(dtype)]
+    element_type = onnx_dtype(dtype)
+    number = DoubleTensorType if element_type == TensorProto.DOUBLE else FloatTensorType
     model = skl2onnx.convert_sklearn(
         _convertible(estimator),
         initial_types=[(i.name, (StringTensorType if i.is_text else number)([None, i.width])) for i in inputs],
         target_opset=OPSET,
         black_op=_DECOMPOSED,
         options={"zipmap": False} if is_classifier(estimator) else None,
-        custom_conversion_functions={SimpleImputer: _convert_imputer, PolynomialFeatures: _convert_polynomial},
+        custom_conversion_functions={**_CONVERTERS, **text_converters(element_type)},
+        custom_shape_calculators=text_shapes(element_type),
     )
     model.ir_version = IR_VERSION
     import_each_domain_once(model)
@@ -61,10 +69,6 @@ def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onn
             opset.version = OPSET
     for raw_input, value in zip(inputs, model.graph.input, strict=True):
         rename_input(model.graph, value, raw_input.name)
-    for node in model.graph.node:
-        if node.op_type == "StringNormalizer" and _is_ascii(model.graph):
-            # Some machines lack the default locale, en_US.UTF-8, which ASCII text does not need.
-            node.attribute.append(helper.make_attribute("locale", "C"))
     return model
 
 
@@ -74,6 +78,7 @@ def _convertible(estimator):
         return estimator
     if isinstance(estimator, FrozenEstimator):
         return _convertible(estimator.estimator)
+    check_convertible(estimator)
     estimator = copy.copy(estimator)
     if isinstance(estimator, Pipeline):
         estimator.steps = [(name, _convertible(step)) for name, step in estimator.steps]
@@ -168,9 +173,7 @@ def _convert_polynomial(scope, operator, container):
     container.add_node("Identity", product, operator.outputs[0].full_name, op_version=14)
 
 
-def _is_ascii(graph):
-    """Whether all text in the attributes of a graph is ASCII."""
-    return all(text.isascii() for node in graph.node for attribute in node.attribute for text in attribute.strings)
+_CONVERTERS = {SimpleImputer: _convert_imputer, PolynomialFeatures: _convert_polynomial}
 
 
 def rename_input(graph: onnx.GraphProto, value: onnx.ValueInfoProto, name: str) -> None:

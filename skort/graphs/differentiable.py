@@ -123,6 +123,9 @@ def _has_gradient(node, reached, leading, shapes, float64):
         return False
     if name in _FIRST_INPUT:
         return reached.isdisjoint(node.input[1:])
+    # It has no gradient of a product that is multiplied by zero.
+    if name == "Gemm":
+        return all(attribute.f != 0 for attribute in node.attribute if attribute.name in ("alpha", "beta"))
     # The runtime computes three wrong gradients without an error: of a product with a vector, ...
     if name == "MatMul":
         return all(len(shapes.get(i, (1, 1))) != 1 for i in node.input)

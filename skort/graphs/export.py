@@ -1,11 +1,14 @@
 """The deployable model: transformers, score graph and head in one ONNX file."""
 
 import copy
+from collections.abc import Mapping
+from numbers import Integral
 
 import numpy as np
 import onnx
 import onnx.checker
 import onnx.compose
+import onnx.defs
 import onnx.helper
 import onnx.version_converter
 from onnx import helper, numpy_helper
@@ -68,9 +71,10 @@ def regressor_model(
     transformers: onnx.ModelProto | None = None,
     inverse_link: str | onnx.FunctionProto | None = None,
     inverse_target: str | None = None,
+    outputs: Mapping[str, int] | None = None,
 ) -> onnx.ModelProto:
     """
-    Return the model X -> `PREDICTION`, of shape (any, n_outputs).
+    Return the model X -> `PREDICTION`, of shape (any, n_outputs), or its columns as several outputs.
 
     Parameters
     ----------
@@ -82,6 +86,9 @@ def regressor_model(
     inverse_target : str, default=None
         The function `(transformed) => (target)` of `skort.graphs.target_inverse`, after the inverse link. None: y was
         trained as it is.
+    outputs : dict of str to int, default=None
+        Names of the outputs, of shape (any, columns) -> their numbers of columns. None or empty: one output,
+        `PREDICTION`; otherwise that is a result inside the model.
     """
     model = _raw_score(score_graph, transformers)
     head = Fragment(score_graph.dtype)
@@ -91,8 +98,14 @@ def regressor_model(
         head.call(inverse_link or _IDENTITY, [score_graph.score_name], [_TRANSFORMED])
         head.call(inverse_target, [_TRANSFORMED], [PREDICTION])
     model.graph.node.extend(head.nodes)
-    info = helper.make_tensor_value_info(PREDICTION, onnx_dtype(score_graph.dtype), [None, score_graph.n_outputs])
-    return _finished(inlined(model, head), [info])
+    widths = outputs or {PREDICTION: score_graph.n_outputs}
+    if outputs:
+        sizes = numpy_helper.from_array(np.array(list(outputs.values())), "skort_columns")
+        model.graph.initializer.append(sizes)
+        model.graph.node.append(helper.make_node("Split", [PREDICTION, sizes.name], list(outputs), axis=1))
+    element_type = onnx_dtype(score_graph.dtype)
+    infos = [helper.make_tensor_value_info(name, element_type, [None, width]) for name, width in widths.items()]
+    return _finished(inlined(model, head), infos)
 
 
 def classifier_model(
@@ -185,16 +198,20 @@ def at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     ValueError
         Where the model cannot be written in that opset.
     """
+    newest = onnx.defs.onnx_opset_version()
+    if not isinstance(opset, Integral) or not _OLDEST_OPSET <= opset <= newest:
+        raise ValueError(
+            f"The model cannot be written with target_opset={opset!r}: it is an integer between {_OLDEST_OPSET} and "
+            f"{newest}, the newest one that the installed onnx knows."
+        )
     model = copy.deepcopy(model)
     (default,) = [o for o in model.opset_import if o.domain == ""]
     try:
         if opset > default.version:
             model = onnx.version_converter.convert_version(model, opset)
-        elif opset >= _OLDEST_OPSET:
+        else:
             # skort's own operators have not changed since then; the checker refuses others that have.
             default.version = opset
-        else:
-            raise ValueError(f"the oldest is {_OLDEST_OPSET}.")
         model.ir_version = max(IR_VERSION, onnx.helper.find_min_ir_version_for(model.opset_import, True))
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # the converter and the checker raise errors of many kinds

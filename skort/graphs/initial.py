@@ -148,7 +148,7 @@ def _template(
 
 
 def check_differentiable(
-    score_graph: ScoreGraph, solver: Literal["graph", "agent", "session"], gradient: Gradient
+    score_graph: ScoreGraph, solver: Literal["graph", "agent", "session", "module"], gradient: Gradient
 ) -> None:
     """
     Raise an error where no gradient reaches a trained weight from the score.
@@ -156,7 +156,7 @@ def check_differentiable(
     Parameters
     ----------
     score_graph : ScoreGraph
-    solver : {"graph", "agent", "session"}
+    solver : {"graph", "agent", "session", "module"}
         For the message.
     gradient : callable
         What the solver differentiates, as for `undifferentiable`.
@@ -169,9 +169,12 @@ def check_differentiable(
     """
     if not score_graph.trainable:
         operators = ", ".join(dict.fromkeys(node.op_type for node in score_graph.structure.graph.node))
+        branches = " The weights in the branches of If are not found: export the branch that is used." * (
+            "If" in operators.split(", ")
+        )
         raise NotTrainableError(
             "estimator: the model has no weight to train, no initializer of its ONNX graph that is an operand of "
-            f"MatMul, Gemm, Conv or Add between its input and its output. Its operators are {operators}."
+            f"MatMul, Gemm, Conv or Add between its input and its output. Its operators are {operators}.{branches}"
         )
     structure = onnx.ModelProto()
     structure.CopyFrom(score_graph.structure)

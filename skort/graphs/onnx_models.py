@@ -1,5 +1,7 @@
 """An ONNX model from anywhere as a score graph."""
 
+import math
+
 import numpy as np
 import onnx
 import onnx.checker
@@ -9,28 +11,16 @@ import onnx.version_converter
 from onnx import TensorProto, helper, numpy_helper
 
 from skort.exceptions import NotTrainableError
+from skort.graphs.heads import Head, find_head, rows_like, runner
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
+from skort.graphs.training_mode import in_training_mode
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype, read_names
-from skort.runtime.inference import InferenceModel
 
-__all__ = ["onnx_score_graph"]
+__all__ = ["constants_to_initializers", "onnx_score_graph", "plain_model", "spec_of"]
 
+# Results of an ONNX model may have so many values for each row.
+MAX_VALUES = 2**27
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
-_PROBABILITIES = ("Sigmoid", "Softmax", "LogSoftmax")
-# The one score of two classes with two columns. The indices are integers, so that nobody takes them for weights.
-_DIFFERENCE = """
-difference (scores) => (score) {
-    i = Constant <value = int64[1] {0}> ()
-    j = Constant <value = int64[1] {1}> ()
-    first = Gather <axis = 1> (scores, i)
-    second = Gather <axis = 1> (scores, j)
-    score = Sub (second, first)
-}"""
-_SECOND = """
-second (scores) => (score) {
-    j = Constant <value = int64[1] {1}> ()
-    score = Gather <axis = 1> (scores, j)
-}"""
 
 
 def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
@@ -42,8 +32,9 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     model : onnx.ModelProto
         One input of shape (any, n_features); one output of floats, and a classifier may have labels. It is not changed.
     spec : ScoreSpec
-        What the data and the loss ask for. The raw score of a classifier is the input of the last sigmoid or softmax,
-        or else the output; two columns of scores become their difference, one score.
+        What the data and the loss ask for. The raw score of a classifier is what its probabilities are the sigmoid or
+        softmax of, see `skort.graphs.heads`, or else the output; two columns of scores become their difference, one
+        score.
 
     Returns
     -------
@@ -53,28 +44,29 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     Raises
     ------
     NotTrainableError
-        Where the model has other inputs or outputs or another type of numbers, where its opset cannot be converted, and
-        where it does not run.
+        Where the model has other inputs or outputs or another type of numbers, where its opset cannot be converted,
+        where its probabilities are no sigmoid and no softmax, where it does not run, and where it mixes rows.
     ValueError
         Where the model takes another number of features than the data have.
     """
-    model = _plain(model)
+    model = plain_model(model)
     graph = model.graph
     X = _the_input(graph, spec)
-    score = _the_output(graph)
-    probability = None
-    if spec.is_classifier:
-        score, probability = _raw_score(graph, score)
-    _constants_to_initializers(graph)
-    _without_dropout(graph)
+    score = _the_output(graph, spec.outputs)
+    constants_to_initializers(graph)
+    in_training_mode(model)
     _end_at(graph, score)
+    X.CopyFrom(helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features]))
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    _check_size(model.graph)
+    head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
+    _end_at(model.graph, head.result)
     graph = model.graph
     _without_idle_ends(graph)
     n_columns = _n_columns(graph.output[0])
-    if spec.is_classifier and spec.n_outputs == 1 and n_columns == 2:
-        model = _with_one_score(model, _SECOND if probability == "Sigmoid" else _DIFFERENCE, spec.dtype)
-        graph, n_columns = model.graph, 1
+    if head.score is not None:
+        model = _followed_by(model, head.score, spec.dtype)
+        graph, n_columns = model.graph, spec.n_outputs
     if n_columns not in (None, spec.n_outputs):
         raise NotTrainableError(
             f"estimator: the ONNX model gives {n_columns} numbers a row where y asks for {spec.n_outputs}."
@@ -88,6 +80,28 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     _check_runs(model, spec)
     score_graph = ScoreGraph.of(model)
     return score_graph.training_only(score_graph.trained.coefficients + score_graph.trained.intercepts)
+
+
+def spec_of(model: onnx.ModelProto) -> ScoreSpec:
+    """
+    Return what an ONNX model says of itself: its own numbers of columns and its type of numbers.
+
+    Raises
+    ------
+    NotTrainableError
+        Where the model does not say them, and as `onnx_score_graph` does.
+    """
+    graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    initializers = {i.name for i in graph.initializer}
+    X = next((i for i in graph.input if i.name not in initializers), onnx.ValueInfoProto())
+    outputs = {output.name: output for output in graph.output}
+    widths = [_n_columns(info) for info in (X, outputs[_the_output(graph)])]
+    if X.type.tensor_type.elem_type not in _FLOATS or None in widths:
+        raise NotTrainableError(
+            "model: the ONNX model has to say the numbers of columns of one input and one output of floats; its inputs "
+            f"are {[_described(i) for i in graph.input]}, its outputs {[_described(o) for o in graph.output]}."
+        )
+    return ScoreSpec(widths[0], widths[1], helper.tensor_dtype_to_np_dtype(X.type.tensor_type.elem_type))
 
 
 def _without_idle_ends(graph):
@@ -114,9 +128,15 @@ def _without_idle_ends(graph):
         graph.output[0].CopyFrom(info)
 
 
-def _plain(model):
+def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a checked copy without functions, in skort's opset and IR version."""
     opset = next((o.version for o in model.opset_import if o.domain == ""), None)
+    outside = [i.name for i in model.graph.initializer if i.data_location == TensorProto.EXTERNAL]
+    if outside:
+        raise NotTrainableError(
+            f"estimator: the values of {', '.join(outside)} are in a file beside the ONNX model. Read both with "
+            "onnx.load(path), or call onnx.external_data_helper.load_external_data_for_model(model, folder)."
+        )
     try:
         onnx.checker.check_model(model)
         plain = onnx.inliner.inline_local_functions(model)
@@ -125,6 +145,8 @@ def _plain(model):
             plain = onnx.version_converter.convert_version(plain, OPSET)
     except Exception as error:  # the checker and the converter raise errors of many kinds
         reason = str(error).strip().splitlines()[0]
+        if opset == OPSET:
+            raise NotTrainableError(f"estimator: the ONNX model is not valid: {reason}") from error
         raise NotTrainableError(
             f"estimator: the ONNX model of opset {opset} cannot be read as opset {OPSET}, which all supported runtimes "
             f"know: {reason} Export it with target_opset={OPSET}."
@@ -157,33 +179,38 @@ def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
     return X
 
 
-def _the_output(graph):
-    """Return the name of the only output of floats."""
+def _the_output(graph, names=None):
+    """Return the name of the only output of floats, or of those of some names side by side, which nodes compute."""
     floats = [o.name for o in graph.output if o.type.tensor_type.elem_type in _FLOATS]
+    if names:
+        return _side_by_side(graph, names)
     if len(floats) != 1:
         raise NotTrainableError(
             "estimator: the ONNX model needs one output of floats, beside labels; it has the outputs "
             f"{[o.name for o in graph.output]}: {[_described(o) for o in graph.output]}. Cut it with "
-            "onnx.utils.Extractor, or convert a classifier with zipmap=False."
+            "onnx.utils.Extractor, convert a classifier with zipmap=False, or give a regressor a loss for each output: "
+            'loss={"name": "squared_error"}.'
         )
     return floats[0]
 
 
-def _raw_score(graph, output):
-    """Return the name of the raw score before `output`, and the operator that follows: a sigmoid, a softmax or None."""
-    needed = {output}
-    for node in reversed(graph.node):
-        if needed.isdisjoint(node.output):
-            continue
-        if node.op_type in _PROBABILITIES:
-            return node.input[0], node.op_type
-        if node.op_type in ("MatMul", "Gemm", "Conv"):
-            break
-        needed.update(node.input)
-    return output, None
+def _side_by_side(graph, names):
+    """Add the nodes that put the columns of some outputs side by side, in place; return the name of the result."""
+    dims = {o.name: len(o.type.tensor_type.shape.dim) for o in graph.output}
+    columns = []
+    for name in names:
+        columns.append(name if dims[name] == 2 else f"{name}/column")
+        if dims[name] == 1:
+            axis = numpy_helper.from_array(np.array([1], np.int64))
+            graph.node.append(helper.make_node("Constant", [], [f"{name}/axis"], value=axis))
+            graph.node.append(helper.make_node("Unsqueeze", [name, f"{name}/axis"], [f"{name}/column"]))
+    if len(columns) == 1:
+        return columns[0]
+    graph.node.append(helper.make_node("Concat", columns, ["columns_of_outputs"], axis=1))
+    return "columns_of_outputs"
 
 
-def _constants_to_initializers(graph):
+def constants_to_initializers(graph: onnx.GraphProto) -> None:
     """Turn constants of floats into initializers, which may be weights, in place."""
     for node in [node for node in graph.node if node.op_type == "Constant"]:
         (attribute,) = node.attribute
@@ -191,13 +218,6 @@ def _constants_to_initializers(graph):
             graph.initializer.append(attribute.t)
             graph.initializer[-1].name = node.output[0]
             graph.node.remove(node)
-
-
-def _without_dropout(graph):
-    """Replace `Dropout`, which does nothing in a prediction, by `Identity`, in place."""
-    for node in graph.node:
-        if node.op_type == "Dropout":
-            node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output[:1], name=node.name))
 
 
 def _end_at(graph, output):
@@ -216,31 +236,49 @@ def _end_at(graph, output):
     graph.output.append(known.get(output, onnx.ValueInfoProto(name=output)))
 
 
+def _check_size(graph):
+    """Raise an error where a model would compute for long, or need much memory, whatever the rows are."""
+    for node in graph.node:
+        if node.op_type in ("Loop", "Scan"):
+            raise NotTrainableError(
+                f"estimator: the ONNX model computes with the operator {node.op_type} (node {node.name!r}), through "
+                "which no gradient goes, and which may run without an end. Cut the model behind it."
+            )
+    for info in graph.value_info:
+        dims = [d.dim_value or 1 for d in info.type.tensor_type.shape.dim]
+        if math.prod(dims) > MAX_VALUES:
+            raise NotTrainableError(
+                f"estimator: the result {info.name!r} of the ONNX model has {math.prod(dims):,} values a row or more, "
+                f"of shape {dims}. Where this is meant, raise skort.graphs.onnx_models.MAX_VALUES, which is "
+                f"{MAX_VALUES:,}."
+            )
+
+
 def _check_runs(model, spec):
-    """Raise an error where the model does not run on any number of rows: its nodes may contain a batch size."""
-    rows = np.zeros((3, spec.n_features), spec.dtype)
-    try:
-        score = InferenceModel(model).run(model.graph.output[0].name, {model.graph.input[0].name: rows})
-    except Exception as error:  # the runtime raises errors of many kinds
-        reason = str(error).strip().splitlines()[0].partition("Status Message")[0]
+    """Raise an error where the model does not run on any number of rows, or where a row depends on the others."""
+    rows, run = rows_like(model.graph.input[0]), runner(model, model.graph.output[0].name)
+    score = run(rows[:3])
+    if score.shape != (3, spec.n_outputs):
         raise NotTrainableError(
-            f"estimator: ONNX Runtime does not run the ONNX model on {len(rows)} rows: {reason} If it was exported for "
-            "one number of rows, export it for any (dynamic_axes)."
-        ) from error
-    if score.shape != (len(rows), spec.n_outputs):
+            f"estimator: the ONNX model gives an array of shape {score.shape} for 3 rows, where y asks for "
+            f"{(3, spec.n_outputs)}."
+        )
+    together, alone = run(rows), np.concatenate([run(rows[i : i + 1]) for i in range(8)])
+    near = 1e-3 * max(1.0, float(np.abs(alone).max()))
+    if not (np.allclose(together[:3], score, atol=near) and np.allclose(together[:8], alone, atol=near)):
         raise NotTrainableError(
-            f"estimator: the ONNX model gives an array of shape {score.shape} for {len(rows)} rows, where y asks for "
-            f"{(len(rows), spec.n_outputs)}."
+            "estimator: the ONNX model mixes rows: the prediction of a row depends on the other rows of the call. Look "
+            f"for an operator over axis 0 among {', '.join(dict.fromkeys(node.op_type for node in model.graph.node))}."
         )
 
 
-def _with_one_score(model, source, dtype):
-    """Return the model followed by a function, written as ONNX text, that makes one score of two columns."""
+def _followed_by(model, source, dtype):
+    """Return the model followed by a function, written as ONNX text, that makes its raw score."""
     (output,) = model.graph.output
     end = Fragment(dtype)
-    end.call(source, [output.name], ["one_score"])
+    end.call(source, [output.name], ["raw_score"])
     model.graph.node.extend(end.nodes)
-    output.name = "one_score"
+    output.name = "raw_score"
     return inlined(model, end)
 
 

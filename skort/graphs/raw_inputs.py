@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
-__all__ = ["RawInput", "feeds", "raw_inputs"]
+__all__ = ["RawInput", "feeds", "raw_inputs", "text_columns"]
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,18 @@ def raw_inputs(X: Any) -> tuple[RawInput, ...]:
     inputs : tuple of RawInput
         A DataFrame has one input per column, under the column's name. An array of numbers and text has one per column,
         "x0", "x1", ... Anything else has one input, "X".
+
+    Raises
+    ------
+    ValueError
+        For a DataFrame with several columns of a name.
     """
-    return tuple(RawInput(name, _is_text(part), part.shape[1]) for name, part in _parts(X).items())
+    parts = _parts(X)
+    names = [name for name, _ in parts]
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        raise ValueError(f"X has several columns of the name {sorted(repeated)[0]!r}: rename them.")
+    return tuple(RawInput(name, _is_text(part), part.shape[1]) for name, part in parts)
 
 
 def feeds(X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike) -> dict[str, np.ndarray]:
@@ -60,25 +70,39 @@ def feeds(X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike) -> dict[str, n
     -------
     arrays : dict of str to ndarray
     """
-    parts = _parts(X)
+    parts = dict(_parts(X))
     return {i.name: _text(parts[i.name]) if i.is_text else _numbers(parts[i.name], dtype) for i in inputs}
 
 
+def text_columns(X: Any) -> list[np.ndarray]:
+    """
+    Return what in X is text.
+
+    Parameters
+    ----------
+    X : as for `raw_inputs`
+
+    Returns
+    -------
+    columns : list of ndarray of shape (n_samples, n_columns)
+    """
+    return [part for _, part in _parts(X) if _is_text(part)]
+
+
 def _parts(X):
-    """Return the values of each input by name, in two dimensions."""
+    """Return the name and the values of each input, in two dimensions."""
     if hasattr(X, "columns"):
-        names = [str(name) for name in X.columns]
-        repeated = {name for name in names if names.count(name) > 1}
-        if repeated:
-            raise ValueError(f"X has several columns of the name {sorted(repeated)[0]!r}: rename them.")
-        return {name: np.asarray(X[column]).reshape(-1, 1) for name, column in zip(names, X.columns, strict=True)}
+        columns = X.columns
+        if len(set(columns)) == len(columns):
+            return [(str(column), np.asarray(X[column]).reshape(-1, 1)) for column in columns]
+        return [(str(column), np.asarray(X.iloc[:, [i]])) for i, column in enumerate(columns)]
     if scipy.sparse.issparse(X):
-        return {"X": X}
+        return [("X", X)]
     X = np.asarray(X)
     columns = X.reshape(-1, 1) if X.ndim == 1 else X
     if columns.dtype.kind != "O" or len({_is_text(column) for column in columns.T}) <= 1:
-        return {"X": columns}
-    return {f"x{i}": column.reshape(-1, 1) for i, column in enumerate(columns.T)}
+        return [("X", columns)]
+    return [(f"x{i}", column.reshape(-1, 1)) for i, column in enumerate(columns.T)]
 
 
 def _is_text(values):

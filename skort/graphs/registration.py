@@ -55,7 +55,7 @@ def _set_output_types(operator):
     rows = operator.inputs[0].get_first_dimension()
     numbers = type(guess_tensor_type(operator.inputs[0].type))
     if not is_classifier(estimator):
-        (columns,) = [o.type.tensor_type.shape.dim[1].dim_value for o in estimator.onnx_.graph.output]
+        columns = sum(o.type.tensor_type.shape.dim[1].dim_value for o in estimator.onnx_.graph.output)
         operator.outputs[0].set_type(numbers([rows, columns]))
         return
     classes = estimator.classes_
@@ -87,7 +87,7 @@ def _convert(scope, operator, container):
     # One model may hold several estimators: each has a prefix of its own.
     prefix = scope.get_unique_operator_name(type(estimator).__name__) + "/"
     model = onnx.compose.add_prefix(_at_opset(estimator.to_onnx(), container.target_opset), prefix)
-    types = {prefix + SCORE: model.graph.output[-1].type.tensor_type.elem_type}
+    types = dict.fromkeys((prefix + SCORE, prefix + PREDICTION), model.graph.output[-1].type.tensor_type.elem_type)
     types.update((info.name, info.type.tensor_type.elem_type) for info in (*model.graph.input, *model.graph.output))
     nodes = _Nodes(prefix)
     _add_inputs(nodes, operator, [i.name.removeprefix(prefix) for i in model.graph.input], types)

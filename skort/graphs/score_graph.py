@@ -1,7 +1,7 @@
 """A model as ONNX up to its raw score, with its named weights."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx
@@ -9,8 +9,9 @@ import onnx.compose
 from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
+from skort.graph_bytes import GraphBytes
 from skort.graphs.conversion import rename_input
-from skort.onnx_text import import_each_domain_once
+from skort.onnx_text import import_each_domain_once, read_names
 
 __all__ = ["ScoreGraph", "ScoreSpec", "Weights", "find_weights", "joined", "set_batch_size"]
 
@@ -36,6 +37,8 @@ class ScoreSpec:
     own_link : bool, default=True
         Whether the score includes the exponential with which some regressors predict. False for a loss that takes the
         logarithm of the prediction as its score.
+    outputs : tuple of str, default=()
+        Names of the outputs of an ONNX model whose columns, side by side, are the score. Empty: of its only one.
     """
 
     n_features: int
@@ -43,6 +46,7 @@ class ScoreSpec:
     dtype: DTypeLike
     is_classifier: bool = False
     own_link: bool = True
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ class Weights:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreGraph:
+class ScoreGraph(GraphBytes):
     """
     The function (X, weights) -> raw score, and the values of the weights.
 
@@ -96,6 +100,9 @@ class ScoreGraph:
         The values of all weights, trained or frozen, in the order of `weight_names`.
     trained : Weights
         The names of the weights that are trained.
+    dropout : dict of str to float, default={}
+        The names of the inputs that are masks of a training, and the ratio of zeros of each: see
+        `skort.graphs.training_mode.masked`. Their `arrays` are overwritten for every step.
 
     Examples
     --------
@@ -112,9 +119,12 @@ class ScoreGraph:
     (array([3., 4.], dtype=float32), True)
     """
 
+    _graphs = ("structure",)
+
     structure: onnx.ModelProto
     arrays: dict[str, np.ndarray]
     trained: Weights
+    dropout: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: onnx.ModelProto) -> "ScoreGraph":
@@ -139,11 +149,13 @@ class ScoreGraph:
 
     @property
     def model(self) -> onnx.ModelProto:
-        """A new model X -> raw score, with the weights as initializers."""
+        """A new model X -> raw score, with the weights as initializers; masks, if there are any, are inputs."""
         model = onnx.ModelProto()
         model.CopyFrom(self.structure)
         del model.graph.input[1:], model.graph.initializer[:]
-        model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in self.arrays.items())
+        model.graph.input.extend(i for i in self.structure.graph.input if i.name in self.dropout)
+        weights = {name: array for name, array in self.arrays.items() if name not in self.dropout}
+        model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
         model.graph.initializer.extend(self.structure.graph.initializer)
         return model
 
@@ -282,8 +294,10 @@ class ScoreGraph:
 
 
 def set_batch_size(model: onnx.ModelProto, batch_size: int) -> None:
-    """Fix the number of rows of the first input and of the output of a model, in place."""
-    for info in (model.graph.input[0], model.graph.output[0]):
+    """Fix the number of rows of the first input, of masks and of the output of a model, in place."""
+    first, *others = model.graph.input
+    masks = [info for info in others if _dims(info) and not _dims(info)[0].dim_value]
+    for info in (first, *masks, model.graph.output[0]):
         _dims(info)[0].dim_value = batch_size
 
 
@@ -325,7 +339,7 @@ def find_weights(graph: onnx.GraphProto) -> Weights:
     for node in graph.node:
         if node.op_type in ("Identity", "Transpose") and node.input[0] in constants:
             constants[node.output[0]] = constants[node.input[0]]
-        if reached.isdisjoint(node.input):
+        if reached.isdisjoint(read_names(node)):
             continue
         reached.update(node.output)
         product = node.op_type in _PRODUCTS

@@ -14,6 +14,7 @@ __all__ = [
     "INVERSE_SCALE",
     "MEAN",
     "OFFSET",
+    "STANDARDIZED_SCORE",
     "Layer",
     "centred",
     "first_layer",
@@ -26,6 +27,8 @@ __all__ = [
 #: The weight that `centred` adds.
 OFFSET = "X_offset"
 MEAN, INVERSE_SCALE = "skort_X_mean", "skort_X_inverse_scale"
+#: The score before `rescaled_score`.
+STANDARDIZED_SCORE = "skort_standardized_score"
 _TARGET_MEAN, _TARGET_SCALE = "skort_y_mean", "skort_y_scale"
 
 
@@ -213,7 +216,7 @@ def rescaled_score(score_graph: ScoreGraph, mean: np.ndarray, scale: float) -> S
 def _rescaled_structure(serialized: bytes, n_outputs: int, dtype: np.dtype) -> onnx.ModelProto:
     structure = onnx.ModelProto.FromString(serialized)
     graph = structure.graph
-    score, single, scaled = graph.output[0].name, "skort_standardized_score", "skort_scaled_score"
+    score, single, scaled = graph.output[0].name, STANDARDIZED_SCORE, "skort_scaled_score"
     for node in graph.node:
         node.input[:] = [single if name == score else name for name in node.input]
         node.output[:] = [single if name == score else name for name in node.output]

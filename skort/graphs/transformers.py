@@ -17,27 +17,19 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from skort.exceptions import NotExportableError
+from skort.graphs.comparison import Difference, UnlikeError, largest_difference
 from skort.graphs.conversion import to_onnx
-from skort.graphs.raw_inputs import RawInput, feeds, raw_inputs
+from skort.graphs.raw_inputs import RawInput, raw_inputs
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.onnx_text import onnx_dtype
-from skort.runtime.inference import InferenceModel
 from skort.user_warning import warn_user
 
-__all__ = ["Obstacle", "StepGraphs", "sample", "trainable_steps", "transformer_graph"]
+__all__ = ["Obstacle", "StepGraphs", "trainable_steps", "transformer_graph"]
 
-# Number of rows on which ONNX is compared with scikit-learn.
-_SAMPLE = 100
 # A larger difference between both, in standard deviations of a column, is more than rounding.
 _TOLERANCE = 1e-3
 # Where in its C++ sources an error of ONNX Runtime arose.
 _PLACE = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : |\S+\.(?:cc|h):\d+ .*?\)(?:::\S+| const)* ")
-
-
-def sample(X: Any) -> Any:
-    """Return a copy of some rows of X, evenly spaced, to check a conversion on."""
-    n_samples = _num_samples(X)
-    return _safe_indexing(X, np.arange(0, n_samples, -(-n_samples // _SAMPLE)))
 
 
 def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.ModelProto:
@@ -66,7 +58,7 @@ def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.
     Warns
     -----
     UserWarning
-        Where the conversion gives other values than scikit-learn. The warning names the step.
+        Where the conversion gives other values than scikit-learn. The warning names the step and the feature.
     """
     steps = [name for name, _ in transformers.steps]
     cure = "put the step in a Pipeline before this estimator."
@@ -78,15 +70,8 @@ def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.
             f"estimator: the step {name!r} cannot be part of an ONNX model in {dtype}: {reason} For an ONNX model of "
             f"the rest, {cure}"
         ) from error
-    if difference > _TOLERANCE:
-        beginnings = ((name, transformers[: i + 1]) for i, name in enumerate(steps[:-1]))
-        differing = (name for name, beginning in beginnings if _convert(beginning, X, dtype)[1] > _TOLERANCE)
-        name = next(differing, steps[-1])
-        warn_user(
-            f"estimator: the step {name!r} gives other values as ONNX in {dtype} than in scikit-learn, by up to "
-            f"{difference:.2g} standard deviations of a feature: so will the exported model from this estimator. "
-            f"""{"" if str(dtype) == "float64" else 'Use dtype="float64", or '}{cure}""",
-        )
+    if difference.size > _TOLERANCE:
+        _warn_of_difference(transformers, difference, X, dtype, cure)
     return model
 
 
@@ -166,7 +151,9 @@ def _step_graph(name: str, step: Any, dtype: DTypeLike) -> ScoreGraph | Obstacle
 
 
 def _described(error: Exception) -> str:
-    """Return the type and the first line of an error, as a sentence."""
+    """Return the type and the first line of an error, as a sentence without its end; or a reason as it is."""
+    if isinstance(error, (NotExportableError, UnlikeError)):
+        return str(error).rstrip(".")
     reason = _PLACE.sub("", (str(error) or "no reason given").splitlines()[0]).strip().rstrip(".")
     return f"{type(error).__name__}: {reason}"
 
@@ -199,28 +186,56 @@ def _failures(transformers, X, dtype):
             yield name, error
 
 
-def _convert(transformers: Pipeline, X: Any, dtype: DTypeLike) -> tuple[onnx.ModelProto, float]:
-    """Return the model, and its largest difference from scikit-learn in standard deviations of a column."""
+def _warn_of_difference(transformers, difference, X, dtype, cure):
+    """Name the first step that gives other values, and the feature where they differ most."""
+    name, part = transformers.steps[-1][0], transformers
+    for i, (earlier, _) in enumerate(transformers.steps[:-1]):
+        of_beginning = _convert(transformers[: i + 1], X, dtype)[1]
+        if of_beginning.size > _TOLERANCE:
+            name, part, difference = earlier, transformers[: i + 1], of_beginning
+            break
+    has_text = any(i.is_text for i in raw_inputs(X))
+    warn_user(
+        f"estimator: the step {name!r} gives other values as ONNX in {dtype} than in scikit-learn, by up to "
+        f"{difference.size:.2g} standard deviations of a feature{_feature(part, difference.column)}: so will the "
+        "exported model from this estimator. "
+        f"""{"" if str(dtype) == "float64" or has_text else 'Use dtype="float64", or '}{cure}""",
+    )
+
+
+def _feature(transformers, column):
+    """Return the name of a column that transformers give, where they know it."""
+    try:
+        return f" ({str(transformers.get_feature_names_out()[column])!r})"
+    except (AttributeError, ValueError):
+        return ""
+
+
+def _convert(transformers: Pipeline, X: Any, dtype: DTypeLike) -> tuple[onnx.ModelProto, Difference]:
+    """Return the model, and its largest difference from scikit-learn."""
     # Transformers with copy=False change the rows, so they get a copy.
     expected = transformers.transform(_safe_indexing(X, np.arange(_num_samples(X))))
-    expected = np.asarray(expected.toarray() if scipy.sparse.issparse(expected) else expected, dtype=np.float64)
     # skl2onnx and the runtime raise errors of many kinds for what they cannot convert or run.
     try:
         inputs = raw_inputs(X)
         with np.errstate(over="ignore"):
             model = _joined_columns(transformers, inputs, dtype)
+            if len(model.graph.output) > 1:
+                raise UnlikeError("its conversion gives something else than its transform.")
+            if _is_text(expected):
+                # Another step makes numbers of it, which are compared.
+                return model, Difference(0.0, 0)
             _cast_output(model, dtype)
-            values = InferenceModel(model).run(model.graph.output[0].name, feeds(X, inputs, dtype))
+            return model, largest_difference(expected, model, X, inputs, dtype)
     except Exception as error:
         raise _ConversionError(f"{_described(error)}.") from error
-    if len(model.graph.output) > 1 or values.shape != expected.shape:
-        raise _ConversionError("its conversion gives something else than its transform.")
-    if not np.isfinite(values[np.isfinite(expected)]).all():
-        raise _ConversionError("its conversion gives infinities or NaN.")
-    deviation = np.nanstd(expected, axis=0)
-    # A column that hardly varies holds nothing but rounding errors.
-    scale = np.where(deviation > 1e-3 * deviation.max(), deviation, deviation.max() or np.nanmax(np.abs(expected)) or 1)
-    return model, np.max(np.abs(values - expected) / scale)
+
+
+def _is_text(values):
+    if scipy.sparse.issparse(values):
+        return False
+    values = np.asarray(values)
+    return values.dtype.kind in "OUT" and any(isinstance(value, str) for value in values.flat)
 
 
 def _joined_columns(transformers, inputs, dtype):

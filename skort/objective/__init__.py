@@ -3,6 +3,7 @@
 from skort.objective.classification_losses import Hinge, ModifiedHuber, PerceptronLoss, SquaredHinge
 from skort.objective.concomitant_huber import ConcomitantHuber
 from skort.objective.custom_loss import Loss
+from skort.objective.custom_penalty import Penalty
 from skort.objective.label_losses import (
     LabelEpsilonInsensitive,
     LabelHuber,
@@ -21,6 +22,7 @@ from skort.objective.regression_losses import (
     SquaredEpsilonInsensitive,
     SquaredError,
 )
+from skort.objective.weighted_sum import WeightedSum
 
 __all__ = [
     "L1",
@@ -41,6 +43,7 @@ __all__ = [
     "Loss",
     "ModifiedHuber",
     "OneVsRestLogLoss",
+    "Penalty",
     "PerceptronLoss",
     "PoissonLoss",
     "Quantile",
@@ -48,4 +51,5 @@ __all__ = [
     "SquaredError",
     "SquaredHinge",
     "TweedieLoss",
+    "WeightedSum",
 ]

@@ -7,6 +7,7 @@ from sklearn.utils._param_validation import HasMethods
 
 from skort.component import Component
 from skort.objective.base import FunctionSource
+from skort.objective.custom_functions import check_signature, parsed, result_shape
 
 __all__ = ["Loss"]
 
@@ -140,53 +141,20 @@ class Loss(Component):
 
 
 def _parsed(name, source):
-    from skort.onnx_text import function
-
-    try:
-        return function(source, "float32")
-    except Exception as error:  # of onnx.parser, which is no ValueError
-        raise _no_function(name, error) from error
+    return parsed(f"loss: {name}", source)
 
 
 def _check_inputs(name, source, signatures):
-    proto = _parsed(name, source)
-    if list(proto.input) not in signatures or len(proto.output) != 1:
-        wanted = " or ".join(f"({', '.join(inputs)})" for inputs in signatures)
-        raise ValueError(
-            f"loss: {name} must be a function of {wanted} with one output, got ({', '.join(proto.input)}) => "
-            f"({', '.join(proto.output)})."
-        )
+    check_signature(f"loss: {name}", source, signatures)
 
 
 def _check_columns(name, source, n_outputs, allowed):
     """Return the number of columns of the result for `n_outputs` scores, one of `allowed`."""
-    shape = _result_shape(name, source, n_outputs)
+    shapes = {"score": (_ROWS, n_outputs), "target": (_ROWS, n_outputs), "weight": (_ROWS, 1)}
+    inputs = {key: shapes[key] for key in _parsed(name, source).input}
+    shape = result_shape(f"loss: {name}", source, inputs)
     if len(shape) != 2 or shape[0] != _ROWS or shape[1] not in allowed:
         wanted = " or ".join(f"(n_samples, {columns})" for columns in sorted(allowed))
         got = ", ".join("n_samples" if size == _ROWS else str(size or "?") for size in shape)
         raise ValueError(f"loss: {name} must return an array of shape {wanted} here, got ({got}).")
     return shape[1]
-
-
-def _result_shape(name, source, n_outputs):
-    import onnx.checker
-    import onnx.shape_inference
-
-    from skort.onnx_text import function_model
-
-    shapes = {"score": (_ROWS, n_outputs), "target": (_ROWS, n_outputs), "weight": (_ROWS, 1)}
-    inputs = {key: shapes[key] for key in _parsed(name, source).input}
-    try:
-        model = function_model(source, "float32", inputs)
-        onnx.checker.check_model(model)
-        model.graph.output[0].type.tensor_type.ClearField("shape")
-        model = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
-    except Exception as error:  # of onnx.checker and onnx.shape_inference, which are no ValueErrors
-        raise _no_function(name, error) from error
-    return [dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim]
-
-
-def _no_function(name, error):
-    reason = error.args[0] if error.args else ""
-    reason = reason.decode() if isinstance(reason, bytes) else str(reason)
-    return ValueError(f"loss: {name} is not an ONNX function that can run: {' '.join(reason.split())}")

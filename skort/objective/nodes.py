@@ -1,12 +1,13 @@
 """The objective as ONNX nodes that a solver adds to the graph of a raw score."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from onnx.helper import make_tensor_value_info
 
 from skort.objective.base import ScoreLoss
+from skort.objective.custom_penalty import CustomTerm
 from skort.objective.penalties import Penalty, Strength, checked_strengths, l1_text, l2_gradient_text, l2_text
 from skort.onnx_text import onnx_dtype
 
@@ -36,11 +37,6 @@ column_sums (gradient) => (sums) {
     rows = Constant <value = int64[1] {0}> ()
     sums = ReduceSum <keepdims = 0> (gradient, rows)
 }"""
-_WEIGHTED_SUM = """
-weighted_sum (loss, sample_weight) => (sum) {
-    weighted = Mul (loss, sample_weight)
-    sum = ReduceSum <keepdims = 0> (weighted)
-}"""
 
 
 @dataclass(frozen=True)
@@ -65,6 +61,8 @@ class Objective:
         float32 or float64.
     intercepts : tuple of str, default=()
         Names of the weights that are added to a product.
+    start : dict of str to ndarray, default={}
+        What an own penalty may take beside the weights: their values in the model before the training.
     """
 
     loss: ScoreLoss
@@ -73,6 +71,7 @@ class Objective:
     n_outputs: int
     dtype: np.dtype
     intercepts: tuple[str, ...] = ()
+    start: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def strengths(self) -> dict[str, Strength]:
@@ -92,6 +91,19 @@ class Objective:
         return strengths if of_intercepts is None else {**strengths, **of_intercepts(self.intercepts)}
 
     @property
+    def custom_terms(self) -> dict[str, CustomTerm]:
+        """
+        What an own penalty is of the weights that have it, by name.
+
+        Raises
+        ------
+        ValueError
+            Where its functions are none, or name no trained weight.
+        """
+        terms = getattr(self.penalty, "custom_terms", None)
+        return {} if terms is None else terms(self.coefficients, self.intercepts)
+
+    @property
     def sample_weight_scale(self):
         """What the sample weights of a batch sum to where all rows count the same."""
         return self.loss.weight_scale(self.n_outputs)
@@ -100,8 +112,12 @@ class Objective:
     def loss_key(self) -> tuple[Any, ...]:
         """What the value of the loss depends on, as a hashable value."""
         value = self.loss.value_function(self.n_outputs)
-        source = value if isinstance(value, str) else value.SerializeToString()
-        return source, self.loss.takes_weight, self.loss.weight_names, self.n_outputs, np.dtype(self.dtype).str
+        return _source(value), self.loss.takes_weight, self.loss.weight_names, self.n_outputs, np.dtype(self.dtype).str
+
+    @property
+    def custom_key(self) -> tuple[Any, ...]:
+        """What the functions of an own penalty are and which weights they are of, as a hashable value."""
+        return tuple((name, _source(term.value), _source(term.gradient)) for name, term in self.custom_terms.items())
 
     @property
     def weight_gradients(self) -> dict[str, str]:
@@ -126,20 +142,29 @@ class Objective:
 
     def add_loss(self, fragment, score, result):
         """Add the nodes that compute `result`, the weighted sum of the loss over the batch, from `score`."""
+        self.add_losses(fragment, score, "skort_weighted_losses")
+        fragment.call(_SUM, ["skort_weighted_losses"], [result])
+
+    def add_losses(self, fragment, score, result):
+        """Add the nodes that compute `result`, the weighted losses of the rows, from `score`."""
         value = self.loss.value_function(self.n_outputs)
         if self.loss.takes_weight:
-            self._call(fragment, value, [score, TARGET, SAMPLE_WEIGHT], ["skort_losses"])
-            fragment.call(_SUM, ["skort_losses"], [result])
+            self._call(fragment, value, [score, TARGET, SAMPLE_WEIGHT], [result])
         else:
             self._call(fragment, value, [score, TARGET], ["skort_losses"])
-            fragment.call(_WEIGHTED_SUM, ["skort_losses", SAMPLE_WEIGHT], [result])
+            fragment.node("Mul", ["skort_losses", SAMPLE_WEIGHT], [result])
 
     def add_value(self, fragment, score):
         """Add the nodes that compute the scalars `LOSS`, `SMOOTH` and `OBJECTIVE` from the result named `score`."""
         self.add_loss(fragment, score, LOSS)
-        for norm, text, before, after in (("l2", l2_text, LOSS, SMOOTH), ("l1", l1_text, SMOOTH, OBJECTIVE)):
+        self.add_penalty(fragment)
+
+    def add_penalty(self, fragment):
+        """Add the nodes that compute the scalars `SMOOTH` and `OBJECTIVE` from the scalar `LOSS`."""
+        with_custom = self.add_custom_value(fragment, LOSS)
+        for norm, text, before, after in (("l2", l2_text, with_custom, SMOOTH), ("l1", l1_text, SMOOTH, OBJECTIVE)):
             value = before
-            for name, strength in self._with_term(norm).items():
+            for name, strength in self.with_term(norm).items():
                 term = f"skort_{name}_{norm}"
                 fragment.constant(f"{term}_strength", np.asarray(strength, self.dtype))
                 called = text(by_element=np.ndim(strength) > 0)
@@ -148,7 +173,28 @@ class Objective:
                 value = f"{term}_sum"
             fragment.node("Identity", [value], [after])
 
-    def _with_term(self, norm):
+    def add_custom_value(self, fragment, value):
+        """Add the nodes that add an own penalty to the scalar `value`; return the name of the sum."""
+        for name, term in self.custom_terms.items():
+            result = f"skort_{name}_custom"
+            fragment.call(term.value, self.custom_inputs(fragment, name, "of_value"), [f"{result}_value"])
+            fragment.constant(f"{result}_strength", np.asarray(term.strength, self.dtype))
+            fragment.node("Mul", [f"{result}_value", f"{result}_strength"], [f"{result}_penalty"])
+            fragment.node("Add", [value, f"{result}_penalty"], [f"{result}_sum"])
+            value = f"{result}_sum"
+        return value
+
+    def custom_inputs(self, fragment, name, use):
+        """Add the nodes that compute what an own penalty takes of a weight, and return it; `use` names them."""
+        term, data = self.custom_terms[name], f"skort_{name}_{use}"
+        fragment.constant(f"{data}_factor", np.asarray(term.factor, self.dtype))
+        fragment.node("Mul", [name, f"{data}_factor"], [data])
+        if len(term.inputs) == 1:
+            return [data]
+        fragment.constant(f"{data}_start", self.start[name].astype(self.dtype))
+        return [data, f"{data}_start"]
+
+    def with_term(self, norm):
         """Return the strengths of one term of the weights that have it, by name."""
         strengths = {name: getattr(strength, norm) for name, strength in self.strengths.items()}
         return {name: strength for name, strength in strengths.items() if np.any(strength)}
@@ -179,9 +225,17 @@ class Objective:
             fragment.call(_REPEATED, [name, inputs[0]], [result])
         fragment.call_elementwise(source, [*inputs, *repeated], results, self.n_outputs)
 
-    def add_weight_gradient(self, fragment, weight, data_gradient, gradient):
-        """Add the nodes that compute `gradient`: `data_gradient` plus the l2 term's derivative by `weight`."""
-        term = f"skort_{weight}_data"
-        fragment.constant(f"{term}_strength", np.asarray(self.strengths[weight].l2, self.dtype))
-        fragment.call(l2_gradient_text(), [weight, f"{term}_strength"], [f"{term}_penalty_gradient"])
-        fragment.node("Add", [data_gradient, f"{term}_penalty_gradient"], [gradient])
+    def add_l2_gradients(self, fragment):
+        """Add the nodes that compute the derivatives of the l2 terms; return their names, by weight."""
+        results = {}
+        for name, strength in self.with_term("l2").items():
+            term = f"skort_{name}_data"
+            fragment.constant(f"{term}_strength", np.asarray(strength, self.dtype))
+            results[name] = f"{term}_penalty_gradient"
+            fragment.call(l2_gradient_text(), [name, f"{term}_strength"], [results[name]])
+        return results
+
+
+def _source(function):
+    """Return a function as a hashable value."""
+    return function if function is None or isinstance(function, str) else function.SerializeToString()

@@ -143,9 +143,13 @@ class ElasticPenalty(Component):
         Strength, not negative; an array broadcasts to the shape of each weight, (n_features, n_outputs) in a linear
         model. A dict from the names of weights, or glob patterns such as ``"coefficient*"``, to their strengths: of the
         entries that match a weight the last one counts, a weight that none matches has no penalty. `weights_` of a
-        fitted estimator shows the names; intercepts never have a penalty.
-    l1_ratio : float, default=0.15
-        Between 0, the squared norm alone, and 1, the absolute one alone.
+        fitted estimator shows the names.
+    l1_ratio : float, array-like or dict, default=0.15
+        Between 0, the squared norm alone, and 1, the absolute one alone. An array or a dict as for `alpha`: every
+        weight with a strength needs an entry of the dict.
+    intercepts : float, array-like or dict, default=None
+        Strength of the penalty of intercepts, as `alpha` is that of the weights that multiply inputs. None: they have
+        no penalty. Where they have one, a training does not subtract the means of X and y, see `standardize`.
 
     Examples
     --------
@@ -153,18 +157,32 @@ class ElasticPenalty(Component):
     >>> penalty = ElasticPenalty({"coefficient*": 1e-3, "coefficient1": 0.5}, l1_ratio=0)
     >>> penalty.strengths(("coefficient", "coefficient1"))
     {'coefficient': Strength(l1=0.0, l2=0.001), 'coefficient1': Strength(l1=0.0, l2=0.5)}
+    >>> penalty = ElasticPenalty(0.5, l1_ratio={"coefficient": 0, "*1": 1, "intercept*": 0}, intercepts=0.25)
+    >>> penalty.strengths(("coefficient", "coefficient1"))
+    {'coefficient': Strength(l1=0.0, l2=0.5), 'coefficient1': Strength(l1=0.5, l2=0.0)}
+    >>> penalty.intercept_strengths(("intercept",))
+    {'intercept': Strength(l1=0.0, l2=0.25)}
     """
 
     shared_parameters = ("alpha", "l1_ratio")
-    _parameter_constraints = {"alpha": _ALPHA, "l1_ratio": [Interval(Real, 0, 1, closed="both")]}
+    _parameter_constraints = {
+        "alpha": _ALPHA,
+        "l1_ratio": [Interval(Real, 0, 1, closed="both"), dict, "array-like"],
+        "intercepts": [*_ALPHA, None],
+    }
 
-    def __init__(self, alpha=1e-4, l1_ratio=0.15):
+    def __init__(self, alpha=1e-4, l1_ratio=0.15, intercepts=None):
         self.alpha = alpha
         self.l1_ratio = l1_ratio
+        self.intercepts = intercepts
 
     def strengths(self, names):
         """Return the strengths of the weights `names` that have a penalty, by name."""
-        return _strengths(self.alpha, float(self.l1_ratio), names)
+        return _strengths(self.alpha, self.l1_ratio, names)
+
+    def intercept_strengths(self, names):
+        """Return the same for intercepts."""
+        return {} if self.intercepts is None else _strengths(self.intercepts, self.l1_ratio, names, "intercepts")
 
 
 class ModelPenalty:
@@ -226,21 +244,38 @@ def checked_strengths(penalty: Penalty, names: tuple[str, ...]) -> dict[str, Str
     return strengths
 
 
-def _strengths(alpha, l1_ratio, names):
-    alphas = _alphas(alpha, names) if isinstance(alpha, dict) else dict.fromkeys(names, _checked(alpha, "alpha"))
-    return {name: Strength(a * l1_ratio, a * (1 - l1_ratio)) for name, a in alphas.items() if np.any(a)}
+def _strengths(alpha, l1_ratio, names, parameter="alpha"):
+    """Return the strengths of the weights `names` that have a penalty; `parameter` is what errors call `alpha`."""
+    alphas = {name: a for name, a in _by_name(alpha, names, parameter).items() if np.any(a)}
+    ratios = {name: _ratio(l1_ratio, name) for name in alphas}
+    return {name: Strength(a * ratios[name], a * (1 - ratios[name])) for name, a in alphas.items()}
 
 
-def _alphas(by_pattern, names):
-    """Return the strengths of the weights `names` that a pattern matches."""
-    alphas = {}
-    for pattern, value in by_pattern.items():
-        checked = _checked(value, f"alpha[{pattern!r}]")
+def _by_name(values, names, parameter):
+    """Return the strengths of the weights `names`: all the same, or those that a pattern matches."""
+    if not isinstance(values, dict):
+        return dict.fromkeys(names, _checked(values, parameter))
+    by_name = {}
+    for pattern, value in values.items():
+        checked = _checked(value, f"{parameter}[{pattern!r}]")
         matched = [name for name in names if fnmatchcase(name, str(pattern))]
         if not matched:
-            raise no_such_weight("alpha", pattern, names)
-        alphas.update(dict.fromkeys(matched, checked))
-    return alphas
+            raise no_such_weight(parameter, pattern, names)
+        by_name.update(dict.fromkeys(matched, checked))
+    return by_name
+
+
+def _ratio(l1_ratio, name):
+    """Return the part of the l1 term in the penalty of a weight."""
+    if isinstance(l1_ratio, dict):
+        matching = [ratio for pattern, ratio in l1_ratio.items() if fnmatchcase(name, str(pattern))]
+        if not matching:
+            raise ValueError(f"penalty: l1_ratio has no entry that matches {name!r}, which has a penalty.")
+        l1_ratio = matching[-1]
+    ratio = _checked(l1_ratio, "l1_ratio")
+    if np.any(ratio > 1):
+        raise ValueError(f"penalty: l1_ratio must be between 0 and 1, got {l1_ratio!r}.")
+    return ratio
 
 
 def no_such_weight(what: str, name: str, names: tuple[str, ...]) -> ValueError:
@@ -250,7 +285,7 @@ def no_such_weight(what: str, name: str, names: tuple[str, ...]) -> ValueError:
 
 
 def _checked(value, name):
-    """Return a strength as a float, or an array as an array of floats."""
+    """Return a number, such as a strength, as a float, or an array as an array of floats."""
     array = np.asarray(value)
     if array.dtype.kind not in "biuf" or not np.all((array >= 0) & (array <= _STRENGTHS.right)):
         raise ValueError(f"penalty: {name} must be a number not negative, got {value!r}.")

@@ -22,6 +22,15 @@ class RescaledPenalty:
         of_intercepts = getattr(self._penalty, "intercept_strengths", None)
         return {} if of_intercepts is None else self._rescaled(of_intercepts(names))
 
+    def custom_terms(self, coefficients, intercepts):
+        """Return the terms of an own penalty, by name."""
+        terms = getattr(self._penalty, "custom_terms", None)
+        of_model = {} if terms is None else terms(coefficients, intercepts)
+        return {
+            name: term._replace(strength=term.strength / self._unit, factor=self._factors.get(name, 1.0))
+            for name, term in of_model.items()
+        }
+
     def _rescaled(self, strengths):
         factors, unit = self._factors, self._unit
         return {
@@ -36,6 +45,8 @@ def rescaled(penalty: Penalty | None, factors: dict[str, float | np.ndarray], un
 
     .. math:: \frac{a |w|}{unit} = \frac{a \, factor}{unit} |v|, \qquad
         \frac{b}{2} \frac{w^2}{unit} = \frac{b \, factor^2}{unit} \frac{v^2}{2}
+
+    An own penalty is computed of w itself, and divided by the unit.
 
     Parameters
     ----------

@@ -138,7 +138,8 @@ def device_named(name: str, n_threads: int = 1) -> Device:
     """
     if name == "cpu":
         return Device(n_threads=n_threads)
-    match = re.fullmatch(r"cuda(?::(\d+))?", name)
+    # The runtime's numbers of devices are small integers.
+    match = re.fullmatch(r"cuda(?::(\d{1,4}))?", name)
     if match is None:
         raise ValueError(f'device={name!r} is unknown. Use "cpu", "cuda", or "cuda:1" for the second of several.')
     return Device("cuda", int(match[1] or 0), n_threads, is_remote=True)

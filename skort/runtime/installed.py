@@ -5,6 +5,7 @@ import functools
 import importlib
 import importlib.metadata
 import logging
+import re
 import sys
 import warnings
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from skort.exceptions import RuntimeNotAvailableError
 
 __all__ = ["installed_distributions", "load", "require", "training_api", "why_missing"]
 
+ApiName = Literal["TrainingAgent", "TrainingSession", "GradientGraphBuilder", "Module"]
 # All of these install the same import package, `onnxruntime`.
 DISTRIBUTIONS = (
     "onnxruntime",
@@ -34,6 +36,9 @@ _PACKAGES = {
     ),
     "TrainingSession": "onnxruntime-training 1.16.2 and 1.16.3 (Linux x86-64, Python 3.10 and 3.11)",
 }
+# They come with TrainingAgent: the builds for training have all of them.
+_ON_DEVICE = ("GradientGraphBuilder", "Module")
+_PACKAGES |= dict.fromkeys(_ON_DEVICE, _PACKAGES["TrainingAgent"])
 
 
 @functools.cache
@@ -70,18 +75,20 @@ def load() -> Any:
     except ImportError as error:
         advice = mixed or "Install it: pip install onnxruntime."
         raise RuntimeNotAvailableError(f"onnxruntime cannot be imported ({error}). {advice}") from error
+    if not hasattr(onnxruntime, "InferenceSession"):
+        raise RuntimeNotAvailableError(f"onnxruntime has lost files of its own. {mixed or _cure_of_loss()}")
     if mixed:
         warnings.warn(mixed, RuntimeWarning, stacklevel=2)
     return onnxruntime
 
 
-def require(name: Literal["TrainingAgent", "TrainingSession"]) -> Any:
+def require(name: ApiName) -> Any:
     """
     Return a class of ONNX Runtime's training API.
 
     Parameters
     ----------
-    name : {"TrainingAgent", "TrainingSession"}
+    name : {"TrainingAgent", "TrainingSession", "GradientGraphBuilder", "Module"}
 
     Raises
     ------
@@ -94,7 +101,7 @@ def require(name: Literal["TrainingAgent", "TrainingSession"]) -> Any:
     return api[name]
 
 
-def why_missing(name: Literal["TrainingAgent", "TrainingSession"]) -> str:
+def why_missing(name: ApiName) -> str:
     """Return a message about a missing class of the training API: what is installed, and which packages have it."""
     found = ", ".join(f"{k} {v}" for k, v in installed_distributions().items()) or "no package of ONNX Runtime"
     python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
@@ -108,8 +115,9 @@ def training_api() -> dict[str, Any]:
     from onnxruntime.capi import _pybind_state
 
     api = {}
-    if hasattr(_pybind_state, "TrainingAgent"):
-        api["TrainingAgent"] = _pybind_state.TrainingAgent
+    for name in ("TrainingAgent", *_ON_DEVICE):
+        if hasattr(_pybind_state, name):
+            api[name] = getattr(_pybind_state, name)
     if hasattr(_pybind_state, "TrainingSession"):
         # The C++ class alone is not enough: its Python half was removed from the wheels first.
         with contextlib.suppress(ImportError):
@@ -132,15 +140,37 @@ def _mixed():
     )
 
 
+def _cure_of_loss():
+    """Return the advice where the folder of onnxruntime is there without its files."""
+    wanted = " ".join(f"{name}=={version}" for name, version in installed_distributions().items()) or "onnxruntime"
+    return (
+        "Another distribution of it was installed over it and uninstalled. Mend it with: pip install --force-reinstall "
+        f"--no-deps {wanted}"
+    )
+
+
 def _needs_numpy_1():
     """Return a message about a numpy too new for onnxruntime-training, with the cure; None if it is not."""
     found = installed_distributions()
     if list(found) != ["onnxruntime-training"] or np.__version__.startswith("1."):
         return None
+    packages = " ".join(["'numpy<2'", *_numpy_2_only()])
     return (
         f"onnxruntime-training {found['onnxruntime-training']} was built for numpy 1, and numpy {np.__version__} is "
-        "installed, perhaps by a package installed after skort. Mend it with: pip install 'numpy<2', and install other "
-        "packages together with skort, so that pip takes versions of them that agree."
+        "installed, perhaps by a package installed after skort. Mend it with one command, so that pip takes versions "
+        f"of all packages that agree: pip install {packages}"
+    )
+
+
+def _numpy_2_only():
+    """Return the names of the installed distributions that need numpy 2."""
+    return sorted(
+        {
+            distribution.metadata["Name"]
+            for distribution in importlib.metadata.distributions()
+            for requirement in distribution.requires or ()
+            if "extra ==" not in requirement and re.match(r"numpy\b[^;]*>=\s*2", requirement)
+        }
     )
 
 

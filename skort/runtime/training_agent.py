@@ -14,7 +14,7 @@ from skort.runtime.values import borrow
 __all__ = ["BoundTrainingAgent", "agent_session", "gradient_graph"]
 
 
-def gradient_graph(model: bytes, trainable: Sequence[str]) -> bytes:
+def gradient_graph(model: bytes, trainable: Sequence[str], inputs: Sequence[str] = ()) -> bytes:
     """
     Return the graph that computes a model's output, yields it, and then computes the gradients of its weights.
 
@@ -24,6 +24,8 @@ def gradient_graph(model: bytes, trainable: Sequence[str]) -> bytes:
         A serialised model with one output and fixed shapes.
     trainable : list of str
         The initializers to differentiate by. They become inputs; the gradient by `w` is the output ``w_grad``.
+    inputs : list of str, default=()
+        The inputs to differentiate by, too.
 
     Returns
     -------
@@ -37,7 +39,7 @@ def gradient_graph(model: bytes, trainable: Sequence[str]) -> bytes:
     config.initializer_names = list(trainable)
     config.initializer_names_to_train = list(trainable)
     # Without the gradient by X a step has one matrix product less, and the graph can be made in float64 too.
-    config.input_names_require_grad = []
+    config.input_names_require_grad = list(inputs)
     config.build_gradient_graph = True
     builder = _pybind_state.OrtModuleGraphBuilder()
     builder.initialize(model, config)
@@ -99,23 +101,36 @@ class BoundTrainingAgent:
         memories = [memory] * len(returned), [memory] * len(output_names)
         self._agent = agent_class(self._session._sess, input_names, memories[0], output_names, memories[1], 0)
         self._vector, self._state = _pybind_state.OrtValueVector, _pybind_state.PartialGraphExecutionState
-        self._borrowed = [inputs, outputs, returned]
+        self._read, self._borrowed, self._input_names = dict(inputs), [outputs, returned], input_names
+        self._inputs = self._values(inputs[name] for name in input_names)
+        self._outputs = self._values(outputs[name] for name in output_names)
+        self._returned = self._values(returned)
 
-        def values(arrays):
-            vector = self._vector()
-            for array in arrays:
-                vector.push_back(borrow(array)._ortvalue)
-            return vector
+    def _values(self, arrays):
+        vector = self._vector()
+        for array in arrays:
+            vector.push_back(borrow(array)._ortvalue)
+        return vector
 
-        self._inputs = values(inputs[name] for name in input_names)
-        self._outputs = values(outputs[name] for name in output_names)
-        self._returned = values(returned)
+    def replace(self, name: str, array: np.ndarray) -> None:
+        """Let the next runs read another array as the input `name`: C-contiguous, of the same shape and dtype."""
+        if array is not self._read[name]:
+            self._read[name] = array
+            self._inputs = self._values(self._read[each] for each in self._input_names)
 
     def run(self) -> float:
         """Run forward and backward; return the yielded scalar."""
-        state, yielded = self._state(), self._vector()
-        self._agent.run_forward(self._inputs, yielded, state, None)
-        # Read before the backward run, which may reuse its memory.
-        value = float(yielded[0].numpy())
-        self._agent.run_backward(self._returned, self._outputs, state)
+        value = self.forward()
+        self.backward()
         return value
+
+    def forward(self) -> float:
+        """Run forward, and keep what the backward run needs; return the yielded scalar."""
+        self._running, yielded = self._state(), self._vector()
+        self._agent.run_forward(self._inputs, yielded, self._running, None)
+        # Read before the backward run, which may reuse its memory.
+        return float(yielded[0].numpy())
+
+    def backward(self) -> None:
+        """Write the outputs of the last forward run; once for each of them."""
+        self._agent.run_backward(self._returned, self._outputs, self._running)

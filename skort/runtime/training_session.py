@@ -94,8 +94,8 @@ class BoundTrainingSession:
         self._gradient_norm = np.zeros((), np.float32)
         self._outputs = {name: np.zeros((), np.float32) for name in outputs}
         self._objective = self._outputs[outputs[0]]
-        self._borrowed = [inputs]
-        binding = self._session.io_binding()
+        self._read = dict(inputs)
+        self._wrapper = binding = self._session.io_binding()
         for name, array in {**inputs, LEARNING_RATE: self._eta}.items():
             binding.bind_ortvalue_input(name, borrow(array))
         for name, array in self._outputs.items():
@@ -104,6 +104,12 @@ class BoundTrainingSession:
         # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without options makes its own.
         self._run, self._options = self._session._sess.run_with_iobinding, load().RunOptions()
         self._binding = binding._iobinding
+
+    def replace(self, name: str, array: np.ndarray) -> None:
+        """Let the next runs read another array as the input `name`: C-contiguous, of the same shape and dtype."""
+        if array is not self._read[name]:
+            self._read[name] = array
+            self._wrapper.bind_ortvalue_input(name, borrow(array))
 
     def run(self, eta: float) -> float:
         """Make one update of every trained weight; return the objective before it."""

@@ -5,9 +5,18 @@ import numpy as np
 from skort.descent.optimizers import SGD
 from skort.descent.update import Update
 from skort.exceptions import RuntimeNotAvailableError
-from skort.solvers.choice import SOLVERS, choose, solver_class, usable
+from skort.solvers.choice import ON_REQUEST, SOLVERS, SPARSE_SOLVERS, choose, make_solver, solver_class, usable
 
-__all__ = ["SOLVERS", "available_solvers", "choose", "solver_class", "usable"]
+__all__ = [
+    "ON_REQUEST",
+    "SOLVERS",
+    "SPARSE_SOLVERS",
+    "available_solvers",
+    "choose",
+    "make_solver",
+    "solver_class",
+    "usable",
+]
 
 
 def available_solvers():

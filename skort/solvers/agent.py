@@ -1,6 +1,7 @@
 """TrainingAgent: forward with the raw-score gradient, backward, update."""
 
 import functools
+from typing import Any
 
 import numpy as np
 import onnx
@@ -19,12 +20,14 @@ from skort.runtime.training_agent import BoundTrainingAgent, agent_session, grad
 from skort.solvers.base import BaseSolver, Problem, is_small
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.loss_gradient import derived_score_gradient, score_gradient
+from skort.solvers.penalty_gradient import add_custom_gradients
 
-__all__ = ["AgentSolver"]
+__all__ = ["RETURNED_LOSS", "AgentSolver", "gradient_of", "shared_session", "training_graph"]
 
 # A search has few structures. A session of a small step keeps about a MB.
 _SESSIONS: Kept = Kept(16)
-_RETURNED_LOSS, _RETURNED_WEIGHT = f"{LOSS}_returned", f"{SAMPLE_WEIGHT}_returned"
+#: The output that is the loss.
+RETURNED_LOSS, _RETURNED_WEIGHT = f"{LOSS}_returned", f"{SAMPLE_WEIGHT}_returned"
 
 
 class AgentSolver(BaseSolver):
@@ -67,7 +70,7 @@ class AgentSolver(BaseSolver):
         self._flat = flat(self._initial)
         self._gradient, self._scratch = np.zeros_like(self._flat), np.zeros_like(self._flat)
         self._memory = self._rule.start(*problem.n_weights(), dtype)
-        session, parameters = _shared_session(problem)
+        session, parameters = shared_session(problem)
         inputs = {
             graph.input_name: self.batch.X,
             TARGET: self.batch.target,
@@ -75,16 +78,37 @@ class AgentSolver(BaseSolver):
             **views(self._flat, self._initial),
             **parameters,
         }
-        outputs = {_gradient_of(name): part for name, part in views(self._gradient, self._initial).items()}
-        outputs[_RETURNED_LOSS] = loss = np.zeros((), dtype)
+        outputs = {gradient_of(name): part for name, part in views(self._gradient, self._initial).items()}
+        outputs[RETURNED_LOSS] = loss = np.zeros((), dtype)
         self._loss = loss.item
         self._agent = BoundTrainingAgent(session, inputs, outputs, [self.batch.sample_weight])
 
     def step(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
         objective = self._agent.run()
-        self._rule.update(self._flat, self._gradient, eta, self._memory, self._scratch)
+        self.update(eta)
         self._add(share, objective, self._loss())
+
+    def forward(self) -> float:
+        """Return the objective of the batch, and keep what `backward` needs."""
+        return self._agent.forward()
+
+    def backward(self) -> dict[str, np.ndarray]:
+        """
+        Return the gradient of the objective without its l1 term by each weight, after `forward`.
+
+        The arrays are those that `update` reads and the next call overwrites.
+        """
+        self._agent.backward()
+        return views(self._gradient, self._initial)
+
+    def update(self, eta: float) -> None:
+        """Change the weights by the last gradient with learning rate `eta`."""
+        self._rule.update(self._flat, self._gradient, eta, self._memory, self._scratch)
+
+    def read(self, X):
+        """Let the next steps read the rows of X where they are; None: those of `batch`."""
+        self._agent.replace(self._problem.score_graph.input_name, self.batch.X if X is None else X)
 
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
@@ -99,13 +123,11 @@ class AgentSolver(BaseSolver):
 
     def training_graphs(self):
         """Return the graph of forward and backward; the update follows it in numpy."""
-        problem = self._problem
-        model = _gradient_model(problem, problem.score_graph.with_batch_size(problem.batch_size))
-        parts = [functools.partial(part, problem=problem) for part in _PARTS]
-        return {"gradient": _gradient_graph(problem, model, parts)}
+        return {"gradient": training_graph(self._problem)}
 
 
-def _gradient_of(name):
+def gradient_of(name: str) -> str:
+    """Return the name of the output that is the gradient by a weight, or by X."""
     return f"{name}_grad"
 
 
@@ -113,26 +135,44 @@ def _data_gradient_of(name):
     return f"{name}_data_grad"
 
 
-def _shared_session(problem):
-    """Return the session of all problems of a structure, and the numbers that this one gives to it."""
+def shared_session(problem: Problem, *, by_rows: bool = False) -> tuple[Any, dict[str, np.ndarray]]:
+    """
+    Return the session of all problems of a structure, and the numbers that this one gives to it.
+
+    Parameters
+    ----------
+    problem : Problem
+    by_rows : bool, default=False
+        Whether it gives the gradient by the input of the score graph, too.
+    """
     programs = [Program(problem.objective.dtype, problem.batch_size, part.__name__.strip("_")) for part in _PARTS]
     for part, program in zip(_PARTS, programs, strict=True):
         part(program, problem=problem)
     parameters = {name: array for program in programs for name, array in program.parameters.items()}
 
     def make():
-        model = _gradient_model(problem, problem.score_graph.with_frozen_inputs(problem.batch_size))
+        model = problem.score_graph.with_frozen_inputs(problem.batch_size)
+        model = _gradient_model(problem, model, by_rows=by_rows)
         graph = _gradient_graph(problem, model, [program.write for program in programs], infos(parameters))
         return agent_session(graph.SerializeToString(), problem.objective.dtype, problem.device)
 
-    key = problem.structure, tuple(program.structure for program in programs)
+    key = problem.structure, by_rows, tuple(program.structure for program in programs)
     session = _SESSIONS.get(key, make) if is_small(problem) else make()
     return session, {**parameters, **problem.score_graph.frozen_arrays}
 
 
-def _gradient_model(problem, model):
+def training_graph(problem: Problem, *, by_rows: bool = False) -> onnx.ModelProto:
+    """Return the graph of a problem that `shared_session` runs, with its numbers as constants."""
+    model = problem.score_graph.with_batch_size(problem.batch_size)
+    parts = [functools.partial(part, problem=problem) for part in _PARTS]
+    return _gradient_graph(problem, _gradient_model(problem, model, by_rows=by_rows), parts)
+
+
+def _gradient_model(problem, model, *, by_rows):
     """Return the runtime's gradient graph of a model of the score."""
-    return onnx.load_from_string(gradient_graph(model.SerializeToString(), problem.score_graph.trainable))
+    graph = problem.score_graph
+    inputs = [graph.input_name] if by_rows else []
+    return onnx.load_from_string(gradient_graph(model.SerializeToString(), graph.trainable, inputs))
 
 
 def _gradient_graph(problem, model, parts, parameters=()):
@@ -146,7 +186,7 @@ def _gradient_graph(problem, model, parts, parameters=()):
     into a `Fragment`, as those of `_PARTS` do.
     """
     objective, (add_value, add_score_gradient, add_penalty_gradient) = problem.objective, parts
-    data_gradients = {_gradient_of(name): _data_gradient_of(name) for name in _smooth(objective)}
+    data_gradients = {gradient_of(name): _data_gradient_of(name) for name in _smooth(objective)}
     fragment = Fragment(objective.dtype)
     for node in model.graph.node:
         node.output[:] = [data_gradients.get(name, name) for name in node.output]
@@ -155,10 +195,10 @@ def _gradient_graph(problem, model, parts, parameters=()):
             add_value(fragment)
             fragment.nodes.append(node)
             node.input[:] = [OBJECTIVE, SAMPLE_WEIGHT]
-            node.output[:] = [_gradient_of(OBJECTIVE), _RETURNED_WEIGHT]
+            node.output[:] = [gradient_of(OBJECTIVE), _RETURNED_WEIGHT]
             node.attribute[0].ints[:] = [0, 1]
             # ONNX Runtime returns a forward value only if backward uses it; hence the product with one.
-            fragment.node("Mul", [LOSS, _gradient_of(OBJECTIVE)], [_RETURNED_LOSS])
+            fragment.node("Mul", [LOSS, gradient_of(OBJECTIVE)], [RETURNED_LOSS])
             add_score_gradient(fragment)
             fragment.node("Identity", [SCORE_GRADIENT], [score_gradient])
         else:
@@ -168,7 +208,7 @@ def _gradient_graph(problem, model, parts, parameters=()):
     model.graph.node.extend(fragment.nodes)
     by_weights = objective.weight_gradients
     model.graph.input.extend([*objective.inputs(problem.batch_size), *objective.weight_infos(by_weights), *parameters])
-    model.graph.output.extend([objective.output(_RETURNED_LOSS), *objective.weight_infos(by_weights.values())])
+    model.graph.output.extend([objective.output(RETURNED_LOSS), *objective.weight_infos(by_weights.values())])
     # ReluGrad does not exist in float64, and takes longer than the products of matrices in float32.
     return rewritten(inlined(model, fragment), {"ReluGrad": relu_gradient(objective.dtype)}, objective.dtype)
 
@@ -189,8 +229,13 @@ def _score_gradient(writer, problem):
 
 
 def _penalty_gradient(writer, problem):
-    for name in _smooth(problem.objective):
-        problem.objective.add_weight_gradient(writer, name, _data_gradient_of(name), _gradient_of(name))
+    objective, weights = problem.objective, problem.weights
+    added = {name: [_data_gradient_of(name)] for name in _smooth(objective)}
+    for gradients in (objective.add_l2_gradients(writer), add_custom_gradients(writer, objective, weights)):
+        for name, gradient in gradients.items():
+            added[name].append(gradient)
+    for name, gradients in added.items():
+        writer.node("Sum", gradients, [gradient_of(name)])
 
 
 #: What is written into the gradient graph of the score: each adds its nodes.
@@ -198,5 +243,5 @@ _PARTS = (_value, _score_gradient, _penalty_gradient)
 
 
 def _smooth(objective):
-    """Return the names of the weights that have an l2 term."""
-    return [name for name, strength in objective.strengths.items() if np.any(strength.l2)]
+    """Return the names of the weights whose penalty is part of their gradient."""
+    return [*objective.with_term("l2"), *objective.custom_terms]

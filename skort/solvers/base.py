@@ -13,12 +13,14 @@ from skort.descent.transforms.accumulated_l1 import with_owed
 from skort.descent.transforms.base import Rule
 from skort.descent.update import MANY_ROWS, Terms, Update
 from skort.graphs.differentiable import Gradient
+from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initial import check_differentiable
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import Objective
 from skort.runtime.device import CPU, Device
 from skort.solvers.flat_weights import strengths_vector, views
 from skort.solvers.loss_gradient import check_loss
+from skort.solvers.penalty_gradient import check_custom_penalty
 
 __all__ = ["BaseSolver", "Problem", "Solver", "is_small"]
 
@@ -44,6 +46,9 @@ class Problem:
         The number of batches of an epoch. None: it is not known, as in a stream.
     loss_weights : dict of str to ndarray of shape (n_outputs,), default={}
         The initial values of the weights that the loss has of its own, in the order of its `weight_names`.
+    row_factor : float or None, default=None
+        What sparse rows are multiplied by before the first product, whose weights are the first ones. None: the batches
+        are dense.
     """
 
     score_graph: ScoreGraph
@@ -53,6 +58,7 @@ class Problem:
     device: Device = CPU
     n_batches: int | None = None
     loss_weights: dict[str, np.ndarray] = field(default_factory=dict)
+    row_factor: float | None = None
 
     @functools.cached_property
     def weights(self) -> dict[str, np.ndarray]:
@@ -106,6 +112,9 @@ class Solver(Stepper, Protocol):
     def check_model(cls, problem: Problem) -> None:
         """Raise a NotTrainableError where an operator of the model or of its loss has no gradient here."""
 
+    def read(self, X: np.ndarray | None) -> None:
+        """Let the next steps read the rows of X where they are; None: those of `batch`, as at first."""
+
     def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """Return every ONNX graph that a step runs, by name."""
 
@@ -123,14 +132,17 @@ class BaseSolver(abc.ABC):
     """
 
     #: The value of the estimators' parameter `solver`.
-    name: ClassVar[Literal["graph", "agent", "session"]]
+    name: ClassVar[Literal["graph", "agent", "session", "module"]]
     #: What it differentiates of a graph, see `skort.graphs.differentiable.undifferentiable`.
     gradient: Gradient
     batch: Any
 
     def __init__(self, problem: Problem):
-        self._initial = problem.weights
-        self._rule = problem.rule()
+        self._start(problem.weights, problem.rule())
+
+    def _start(self, weights: dict[str, np.ndarray], rule: Rule) -> None:
+        """Take the initial weights, by name, and the update."""
+        self._initial, self._rule = weights, rule
         self._objective = self._objective_sum = self._loss_sum = 0.0
 
     @classmethod
@@ -150,12 +162,30 @@ class BaseSolver(abc.ABC):
     def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """Return every ONNX graph that a step runs, by name."""
 
+    def read(self, X: np.ndarray | None) -> None:
+        """
+        Let the next steps read the rows of X, where they are if the solver can; None: those of `batch`, as at first.
+
+        Parameters
+        ----------
+        X : ndarray of shape (batch_size, n_features) or None
+            C-contiguous, of the dtype of the training.
+        """
+        if X is not None:
+            self.batch.X[...] = X
+
     @classmethod
     def check_model(cls, problem: Problem) -> None:
-        """Raise an error where the model, or a loss that brings no gradient, is not differentiated."""
+        """Raise an error where the model, or a loss or penalty that brings no gradient, is not differentiated."""
         check_differentiable(problem.score_graph, cls.name, cls.gradient)
         if problem.objective.loss.gradient_function(problem.objective.n_outputs) is None:
             check_loss(problem.objective, problem.batch_size, cls.gradient)
+        cls._check_penalty(problem)
+
+    @classmethod
+    def _check_penalty(cls, problem):
+        """Raise an error for an own penalty that has no gradient: skort derives it where the user gives none."""
+        check_custom_penalty(problem.objective, problem.weights, rule_gradient)
 
     def _add(self, share: float, objective: float, loss: float) -> None:
         """Add up what a step gave."""
@@ -177,6 +207,10 @@ class BaseSolver(abc.ABC):
         """Return a copy of the trained weights, by name: of their mean where there is one."""
         state = self._read()
         return views(self._rule.result(state["weights"], state), self._initial)
+
+    def is_finite(self) -> bool:
+        """Return whether all weights are finite."""
+        return all(bool(np.isfinite(array).all()) for array in self.weights().values())
 
     def state(self) -> dict[str, np.ndarray]:
         """Return a copy of everything that training goes on from, by name."""

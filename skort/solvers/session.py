@@ -28,6 +28,7 @@ from skort.runtime.training_session import (
 from skort.solvers.base import BaseSolver, Problem, is_small
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.loss_gradient import check_loss
+from skort.solvers.penalty_gradient import check_custom_penalty
 
 __all__ = ["SessionSolver"]
 
@@ -122,6 +123,11 @@ class SessionSolver(BaseSolver):
         super().check_model(problem)
         check_loss(problem.objective, problem.batch_size, cls.gradient)
 
+    @classmethod
+    def _check_penalty(cls, problem):
+        """Raise an error for an own penalty that ONNX Runtime does not differentiate."""
+        check_custom_penalty(problem.objective, problem.weights, cls.gradient, derives_all=True)
+
     def __init__(self, problem: Problem):
         super().__init__(problem)
         graph, objective, update = problem.score_graph, problem.objective, problem.update
@@ -176,6 +182,10 @@ class SessionSolver(BaseSolver):
                 self._average.add(_vectors(self._session)["weights"], self._memory)
         objective, loss = self._values
         self._add(share, objective(), loss())
+
+    def read(self, X):
+        """Let the next steps read the rows of X where they are; None: those of `batch`."""
+        self._session.replace(self._problem.score_graph.input_name, self.batch.X if X is None else X)
 
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient; 0 before the first step."""

@@ -48,6 +48,9 @@ class MeanSolver:
     def weights(self):
         return {"w": np.array(self.w)}
 
+    def is_finite(self):
+        return bool(np.isfinite(self.w))
+
     def state(self):
         return self.weights()
 

@@ -145,3 +145,10 @@ def test_liblinear_trains_one_class_against_the_rest():
     np.testing.assert_allclose(ours.predict_log_proba(X), np.log(ours.predict_proba(X)), atol=1e-12)
     far = ours.predict_log_proba(-1e5 * X)
     assert far.min() < -1e3 and np.isfinite(far).all()
+
+
+def test_weights_beyond_float64_are_named():
+    X, y = np.eye(4), [0, 1, 0, 1]
+    model = OrtSGDClassifier(class_weight={0: 1e300, 1: 1.0})
+    with pytest.raises(ValueError, match="times sample_weight is too large for float64"):
+        model.fit(X, y, sample_weight=np.full(4, 1e300))

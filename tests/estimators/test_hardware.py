@@ -59,7 +59,13 @@ def threads(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("n_jobs, n", [(None, 1), (1, 1), (3, 3), (-1, joblib.cpu_count())])
+@pytest.fixture(autouse=True)
+def four_cores(monkeypatch):
+    """The tests see the same machine everywhere."""
+    monkeypatch.setattr(hardware, "_n_cores", lambda: 4)
+
+
+@pytest.mark.parametrize("n_jobs, n", [(None, 1), (1, 1), (3, 3), (-1, 4)])
 def test_every_session_has_so_many_threads(solver, n_jobs, n, threads):
     model = short(solver=solver, n_jobs=n_jobs).fit(X, Y, X_val=MANY, y_val=MANY[:, 0] > 0)
     model.predict(MANY)
@@ -101,13 +107,24 @@ def test_a_stream_goes_on_with_other_threads(threads):
 def test_one_thread_in_workers(backend):
     with joblib.parallel_config(backend, n_jobs=2):
         assert n_threads(None) == 2
-        given = [None, -1, -5, 3]
-        assert joblib.Parallel()(joblib.delayed(n_threads)(n) for n in given) == [1, 1, 1, 3]
+        given = [None, -1, -5, 2]
+        assert joblib.Parallel()(joblib.delayed(n_threads)(n) for n in given) == [1, 1, 1, 2]
 
 
 def test_negative_numbers_count_from_all_cores(monkeypatch):
     monkeypatch.setattr(hardware, "_n_cores", lambda: 8)
     assert [n_threads(n) for n in (-1, -2, -8, -9)] == [8, 7, 1, 1]
+
+
+@pytest.mark.parametrize("n_jobs", [5, 10**9])
+def test_more_jobs_than_cores_are_all_cores(n_jobs, threads):
+    with pytest.warns(RuntimeWarning, match=f"n_jobs={n_jobs} is more than this machine has: 4 threads") as warned:
+        model = short(n_jobs=n_jobs).fit(X, Y)
+    assert warned[0].filename == __file__
+    # Once.
+    short(n_jobs=n_jobs).fit(X, Y)
+    assert set(threads) == {4}
+    same(model, short().fit(X, Y))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -124,6 +141,7 @@ def test_results_do_not_depend_on_the_number_of_threads(model, solver):
 @pytest.mark.parametrize(
     "parameters, message",
     [
+        ({"device": "cuda:" + 20 * "9"}, "is unknown"),
         ({"n_jobs": 0}, "'n_jobs' parameter of OrtSGDRegressor must be an int"),
         ({"n_jobs": 1.5}, "'n_jobs' parameter of OrtSGDRegressor must be an int"),
         ({"device": None}, "'device' parameter of OrtSGDRegressor must be an instance of 'str'"),

@@ -20,7 +20,7 @@ from skort.estimators import names
 from skort.estimators.settings import resolved, snapshot
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.penalties import PENALTIES
-from skort.solvers import SOLVERS
+from skort.solvers import ON_REQUEST, SOLVERS
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_a_snapshot_sees_what_is_changed_in_place(value, change):
         (names.PenaltyName, ["auto", *PENALTIES]),
         (names.OptimizerName, OPTIMIZERS),
         (names.ScheduleName, SCHEDULES),
-        (names.SolverName, ["auto", *SOLVERS]),
+        (names.SolverName, ["auto", *SOLVERS, *ON_REQUEST]),
     ],
 )
 def test_the_types_of_names_are_the_tables(literal, table):

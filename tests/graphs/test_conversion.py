@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import PolynomialFeatures
 
@@ -43,10 +42,3 @@ def test_missing_text(marker, cell, run_onnx):
     fed = X if marker == "?" else fed
     (values,) = run_onnx(to_onnx(imputer, (RawInput("X", True, 2),), "float32"), X=fed.astype(object)).values()
     assert values.tolist() == imputer.transform(X).tolist() == [["a", "x"], ["a", "y"], ["a", "y"], ["b", "y"]]
-
-
-@pytest.mark.parametrize("texts, locale", [(["Plain Words", "more words"], ["C"]), (["Zürich", "Bern"], [])])
-def test_plain_letters_need_no_locale(texts, locale):
-    model = to_onnx(TfidfVectorizer().fit(texts), (RawInput("X", True, 1),), "float32")
-    (node,) = [node for node in model.graph.node if node.op_type == "StringNormalizer"]
-    assert [a.s.decode() for a in node.attribute if a.name == "locale"] == locale

@@ -1,6 +1,7 @@
 """ONNX models from anywhere as score graphs."""
 
 import numpy as np
+import onnx.external_data_helper
 import onnx.parser
 import pytest
 import skl2onnx
@@ -13,6 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort.exceptions import NotTrainableError
+from skort.graphs.differentiable import runtime_gradient
+from skort.graphs.gradient.reverse import rule_gradient
+from skort.graphs.initial import check_differentiable
 from skort.graphs.onnx_models import onnx_score_graph
 from skort.graphs.score_graph import ScoreSpec, Weights
 
@@ -161,7 +165,10 @@ def test_two_scores_of_two_classes_become_their_difference(rng, run_onnx):
             "m (double[N, 2] X) => (double[N, 1] y) <double[2, 1] W = {1, 1}> { y = MatMul (X, W) }",
             "computes in float64, got dtype='float32'",
         ),
-        ("m (float[N, 2] X) => (float[N, 1] y) { y = NoSuchOperator (X) }", "cannot be read as opset 17"),
+        (
+            "m (float[N, 2] X) => (float[N, 1] y) { y = NoSuchOperator (X) }",
+            "is not valid: No Op registered for NoSuchOperator",
+        ),
         (
             "m (float[1, 2] X) => (float[1, 1] y) <float[2, 1] W = {1, 1}, int64[2] shape = {1, 1}>"
             "{ a = MatMul (X, W) y = Reshape (a, shape) }",
@@ -185,6 +192,38 @@ def test_an_opset_of_the_future_is_named():
     model.opset_import[0].version = 999
     with pytest.raises(NotTrainableError, match=r"opset 999 cannot be read as opset 17.*target_opset=17"):
         onnx_score_graph(model, ScoreSpec(2, 1, "float32"))
+
+
+def test_values_in_another_file_are_named():
+    model = parsed("m (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { y = MatMul (X, W) }")
+    (weight,) = model.graph.initializer
+    weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight), "W"))
+    onnx.external_data_helper.set_external_data(weight, "weights.bin")
+    with pytest.raises(NotTrainableError, match=r"the values of W are in a file beside.*onnx\.load\(path\)"):
+        onnx_score_graph(model, ScoreSpec(2, 1, "float32"))
+
+
+def test_weights_in_branches_are_named():
+    model = parsed("""
+        m (float[N, 2] X) => (float[N, 1] y) <bool yes = {1}> {
+            y = If (yes) <
+                then_branch = a () => (float[N, 1] p) <float[2, 1] W = {1, 2}> { p = MatMul (X, W) },
+                else_branch = b () => (float[N, 1] q) <float[2, 1] V = {1, 2}> { q = MatMul (X, V) }>
+        }""")
+    graph = onnx_score_graph(model, ScoreSpec(2, 1, "float32"))
+    with pytest.raises(NotTrainableError, match="The weights in the branches of If are not found"):
+        check_differentiable(graph, "graph", rule_gradient)
+
+
+@pytest.mark.parametrize("factor", ["alpha", "beta"])
+@pytest.mark.parametrize("solver", ["agent", "session"])
+def test_a_product_times_zero_has_no_gradient_of_the_runtime(factor, solver):
+    model = parsed(
+        "m (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}, float[1] b = {1}>"
+        f"{{ y = Gemm <{factor} = 0.0> (X, W, b) }}"
+    )
+    with pytest.raises(NotTrainableError, match="operator Gemm"):
+        check_differentiable(onnx_score_graph(model, ScoreSpec(2, 1, "float32")), solver, runtime_gradient)
 
 
 def test_another_number_of_features():

@@ -11,19 +11,20 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, MinMaxScaler, Normalizer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    StandardScaler,
+)
 
-from skort.graphs.transformers import Obstacle, sample, trainable_steps, transformer_graph
-
-
-@pytest.mark.parametrize("n, rows", [(1, [0]), (100, range(100)), (101, range(0, 101, 2)), (1000, range(0, 1000, 10))])
-def test_a_sample_is_a_copy_of_rows_from_end_to_end(n, rows):
-    X = np.arange(n)[:, None]
-    np.testing.assert_array_equal(sample(X).ravel(), rows)
-    sample(X)[...] = -1
-    assert X.min() == 0
+from skort.exceptions import NotExportableError
+from skort.graphs.transformers import Obstacle, trainable_steps, transformer_graph
 
 
 def fitted(*steps, X, y=None):
@@ -60,6 +61,14 @@ def test_a_step_that_cannot_be_converted_is_named(steps, dtype, name, rng, capfd
     assert capfd.readouterr().err == ""
 
 
+def test_a_step_that_gives_text_is_not_taken_for_the_one_that_fails():
+    X = np.array([["red"], ["blue"], ["red"]] * 10, dtype=object)
+    steps = SimpleImputer(strategy="most_frequent"), OneHotEncoder()
+    transformer_graph(fitted(*steps, X=X), X, "float32")
+    with pytest.raises(NotExportableError, match="the step 'rbfsampler' cannot be part"):
+        transformer_graph(fitted(*steps, RBFSampler(), StandardScaler(), X=X), X, "float32")
+
+
 def test_a_step_that_differs_in_float32_is_named(rng):
     X = rng.normal(size=(500, 3))
     near_zero, far_away = X, X + 1e7
@@ -67,7 +76,7 @@ def test_a_step_that_differs_in_float32_is_named(rng):
         warnings.simplefilter("error")
         transformer_graph(fitted(StandardScaler(), PCA(2), X=near_zero), near_zero, "float32")
         transformer_graph(fitted(StandardScaler(), PCA(2), X=far_away), far_away, "float64")
-    with pytest.warns(UserWarning, match=r"the step 'standardscaler' gives other values .* in float32 .*float64"):
+    with pytest.warns(UserWarning, match=r"the step 'standardscaler' gives other .* feature \('x\d'\): .*float64"):
         transformer_graph(fitted(StandardScaler(), PCA(2), X=far_away), far_away, "float32")
 
 

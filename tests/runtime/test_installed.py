@@ -1,6 +1,7 @@
 """The messages about missing and mixed runtimes."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 
@@ -70,27 +71,48 @@ def test_a_runtime_that_cannot_be_imported(distributions, advice, pretend, monke
 def test_a_numpy_too_new_for_the_runtime_is_named_with_its_cure(pretend, monkeypatch):
     pretend({"onnxruntime-training": "1.16.3"})
     monkeypatch.setattr(installed.np, "__version__", "2.4.6")
+    needs = {
+        "pandas": ["numpy>=2.0", "pytz"],
+        "narwhals": ["x", 'numpy (>=2.1.0) ; python_version > "3"'],
+        "scipy": ["numpy<2.7,>=1.26", 'numpy>=2; extra == "test"'],
+        "old": None,
+    }
+    found = [SimpleNamespace(metadata={"Name": name}, requires=requires) for name, requires in needs.items()]
+    monkeypatch.setattr(installed.importlib.metadata, "distributions", lambda: found)
     installed.load.cache_clear()
     try:
         with pytest.raises(RuntimeNotAvailableError, match="was built for numpy 1, and numpy 2") as error:
             installed.load()
     finally:
         installed.load.cache_clear()
-    assert "Mend it with: pip install 'numpy<2'" in str(error.value)
+    assert str(error.value).endswith(": pip install 'numpy<2' narwhals pandas")
+
+
+def test_a_runtime_without_its_files_is_named_with_its_cure(pretend, monkeypatch):
+    pretend({"onnxruntime-training": "1.16.3"})
+    monkeypatch.setattr(installed.np, "__version__", "1.26.4")
+    monkeypatch.setattr(installed.importlib, "import_module", lambda name: SimpleNamespace())
+    installed.load.cache_clear()
+    try:
+        with pytest.raises(RuntimeNotAvailableError, match="has lost files of its own") as error:
+            installed.load()
+    finally:
+        installed.load.cache_clear()
+    assert str(error.value).endswith("pip install --force-reinstall --no-deps onnxruntime-training==1.16.3")
 
 
 def test_import_leaves_the_root_logger_alone(monkeypatch):
     def noisy(name):
         logging.getLogger().setLevel(logging.DEBUG)
         logging.getLogger().addHandler(logging.StreamHandler())
-        return name
+        return SimpleNamespace(InferenceSession=name)
 
     root = logging.getLogger()
     before = root.level, root.handlers[:]
     monkeypatch.setattr(installed.importlib, "import_module", noisy)
     installed.load.cache_clear()
     try:
-        assert installed.load() == "onnxruntime"
+        assert installed.load().InferenceSession == "onnxruntime"
     finally:
         installed.load.cache_clear()
     assert (root.level, root.handlers) == before

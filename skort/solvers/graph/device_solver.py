@@ -73,6 +73,9 @@ class DeviceGraphSolver(GraphSolver):
             self._session.replace(name, array)
         self._session.run()
 
+    def read(self, X):
+        """Do nothing: a step reads the rows that its device has a copy of."""
+
     def means(self):
         """Return the objective and the loss, each the mean over all steps since the last call."""
         sums = self._session.state[SUMS]

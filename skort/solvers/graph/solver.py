@@ -82,6 +82,10 @@ class GraphSolver(BaseSolver):
         self._session.run()
         self._add(share, self._last_objective.item(), self._loss())
 
+    def read(self, X):
+        """Let the next steps read the rows of X where they are; None: those of `batch`."""
+        self._session.replace(self._problem.score_graph.input_name, self.batch.X if X is None else X)
+
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
         return norm(self._gradient)

@@ -4,23 +4,27 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from skort.graphs.gradient.applied import int64s
+from skort.graphs.gradient.forward_backward import add_model, needed
+from skort.graphs.gradient.packing import GRADIENT, packed_text, unpacked_text
 from skort.graphs.gradient.reverse import add_gradients
-from skort.graphs.score_graph import set_batch_size
 from skort.graphs.standardized import INVERSE_SCALE, MEAN
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import l1_text, l2_vector_text
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined, read_names
 from skort.solvers.flat_weights import flat
 from skort.solvers.loss_gradient import ruled_score_gradient, score_gradient
+from skort.solvers.penalty_gradient import add_custom_gradients, custom_gradient_name
 
 __all__ = [
     "ETA",
     "GRADIENT",
     "WEIGHTS",
     "add_loss",
+    "add_rule",
+    "add_score_gradient",
     "add_update",
     "next_name",
+    "read_inputs_only",
     "shared_step_graph",
     "start_graph",
     "state_name",
@@ -29,7 +33,6 @@ __all__ = [
 ]
 
 ETA = "skort_learning_rate"
-GRADIENT = "skort_weights_gradient"
 WEIGHTS = "skort_weights"
 _LOSS_GRADIENT = "skort_loss_gradient"
 _DOCUMENTATION = f"""\
@@ -74,7 +77,7 @@ def step_graph(problem, memory):
     """
     fragment, weights = Fragment(problem.objective.dtype), problem.weights
     model = problem.score_graph.with_batch_size(problem.batch_size)
-    fragment.call(_unpacked(weights), [WEIGHTS], list(weights))
+    fragment.call(unpacked_text(weights), [WEIGHTS], list(weights))
     fragment.nodes.extend(model.graph.node)
     add_loss(fragment, problem)
     _add_gradient(fragment, problem, model.graph)
@@ -82,7 +85,7 @@ def step_graph(problem, memory):
     initializers = [i for i in model.graph.initializer if i.name not in weights]
     initializers += [numpy_helper.from_array(a, state_name(n)) for n, a in memory.items() if n not in changed]
     states = states_of(problem, memory, changed)
-    step = _needed(_step_model(fragment, problem, model, states, infos(states), initializers))
+    step = needed(_step_model(fragment, problem, model, states, infos(states), initializers))
     step.doc_string = _DOCUMENTATION
     return step
 
@@ -108,17 +111,20 @@ def shared_step_graph(problem, states, parameters, add_loss, add_update):
         As from `step_graph`, but that frozen weights and `parameters` are inputs, as are the parts of the vector of
         weights, by their names. It has only the inputs that it needs.
     """
-    fragment, model = Fragment(problem.objective.dtype), onnx.ModelProto()
-    model.CopyFrom(problem.score_graph.structure)
-    set_batch_size(model, problem.batch_size)
-    fragment.nodes.extend(model.graph.node)
+    fragment = Fragment(problem.objective.dtype)
+    model = add_model(fragment, problem.score_graph, problem.batch_size)
     add_loss(fragment)
     _add_gradient(fragment, problem, model.graph)
     add_update(fragment)
     inputs = [*infos(states), *model.graph.input[1:], *infos(problem.loss_weights), *infos(parameters)]
-    model = _needed(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
-    needed = {name for node in model.graph.node for name in read_names(node)}
-    given = [i for i in model.graph.input if i.name in needed]
+    return read_inputs_only(_step_model(fragment, problem, model, states, inputs, model.graph.initializer))
+
+
+def read_inputs_only(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy with only those nodes that the outputs are computed from, and only the inputs that they read."""
+    model = needed(model)
+    read = {name for node in model.graph.node for name in read_names(node)}
+    given = [i for i in model.graph.input if i.name in read]
     del model.graph.input[:]
     model.graph.input.extend(given)
     return model
@@ -130,9 +136,15 @@ def states_of(problem, memory, changed):
 
 
 def add_loss(writer, problem):
-    """Add the loss, and its gradient by the score."""
+    """Add the loss, its gradient by the score, and those of an own penalty by the weights."""
+    problem.objective.add_loss(writer, problem.score_graph.score_name, LOSS)
+    add_score_gradient(writer, problem)
+    add_custom_gradients(writer, problem.objective, problem.weights)
+
+
+def add_score_gradient(writer, problem):
+    """Add the gradient of the loss by the score."""
     objective, score = problem.objective, problem.score_graph.score_name
-    objective.add_loss(writer, score, LOSS)
     if objective.loss.gradient_function(objective.n_outputs) is None:
         gradient = score_gradient(ruled_score_gradient, objective, problem.batch_size)
         by_weights = objective.weight_gradients
@@ -144,7 +156,12 @@ def add_loss(writer, problem):
 
 def add_update(writer, problem, rule, memory):
     """Add penalty and update; return the names of what the update changes of the memory."""
-    _add_penalty(writer, problem.terms)
+    _add_penalty(writer, problem.objective.add_custom_value(writer, LOSS), problem.terms)
+    return add_rule(writer, rule, memory)
+
+
+def add_rule(writer, rule, memory):
+    """Add the update alone; return the names of what it changes of the memory."""
     names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
     results = rule.add_nodes(writer, names)
     for name in results.keys() & names.keys():
@@ -164,11 +181,15 @@ def _step_model(fragment, problem, model, states, inputs, initializers):
 
 
 def _add_gradient(fragment, problem, graph):
-    """Add the gradient of the loss by all weights, as one vector, from that by the score."""
+    """Add the gradient of the loss, and of an own penalty, by all weights, as one vector, from that by the score."""
     gradients = add_gradients(fragment, graph, SCORE_GRADIENT, problem.score_graph.trainable)
     gradients |= problem.objective.weight_gradients
+    for name in problem.objective.custom_terms:
+        total = f"skort_{name}_gradient"
+        fragment.node("Add", [gradients[name], custom_gradient_name(name)], [total])
+        gradients[name] = total
     result = GRADIENT if problem.terms.l2 is None else _LOSS_GRADIENT
-    fragment.call(_packed(problem.weights), [gradients[name] for name in problem.weights], [result])
+    fragment.call(packed_text(problem.weights), [gradients[name] for name in problem.weights], [result])
 
 
 def start_graph(arrays):
@@ -179,37 +200,9 @@ def start_graph(arrays):
     return helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
 
 
-def _unpacked(weights):
-    """Return the function that takes the vector of all weights apart."""
-    sizes = int64s(w.size for w in weights.values())
-    shapes = "\n".join(
-        f"    shape{i} = Constant <value = {int64s(w.shape)}> ()\n    weight{i} = Reshape (part{i}, shape{i})"
-        for i, w in enumerate(weights.values())
-    )
-    return f"""
-unpacked (weights) => ({", ".join(f"weight{i}" for i in range(len(weights)))}) {{
-    sizes = Constant <value = {sizes}> ()
-    {", ".join(f"part{i}" for i in range(len(weights)))} = Split <axis = 0> (weights, sizes)
-{shapes}
-}}"""
-
-
-def _packed(weights):
-    """Return the function that puts the gradients by all weights together."""
-    matrices = [i for i, w in enumerate(weights.values()) if w.ndim != 1]
-    vectors = [f"part{i}" if i in matrices else f"gradient{i}" for i in range(len(weights))]
-    parts = "\n".join(f"    part{i} = Reshape (gradient{i}, flat)" for i in matrices)
-    return f"""
-packed ({", ".join(f"gradient{i}" for i in range(len(weights)))}) => (gradient) {{
-    flat = Constant <value = int64[1] {{-1}}> ()
-{parts}
-    gradient = Concat <axis = 0> ({", ".join(vectors)})
-}}"""
-
-
-def _add_penalty(writer, terms):
-    """Add the objective, and its gradient from that of the loss, but for that of the l1 term."""
-    value, l1, l2 = LOSS, terms.l1, terms.l2
+def _add_penalty(writer, value, terms):
+    """Add the objective to the scalar `value`, and its gradient from that of `value`, but for that of the l1 term."""
+    l1, l2 = terms.l1, terms.l2
     if l1 is not None:
         writer.constant("skort_l1", l1)
         writer.call(l1_text(by_element=True), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])
@@ -222,18 +215,3 @@ def _add_penalty(writer, terms):
         writer.node("Add", [_LOSS_GRADIENT, "skort_l2_gradient"], [GRADIENT])
         value = "skort_l2_objective"
     writer.node("Identity", [value], [OBJECTIVE])
-
-
-def _needed(model):
-    """Return a copy with only those nodes that the outputs are computed from."""
-    needed, nodes = {output.name for output in model.graph.output}, []
-    for node in reversed(model.graph.node):
-        if not needed.isdisjoint(node.output):
-            needed.update(read_names(node))
-            nodes.append(node)
-    copied = onnx.ModelProto()
-    copied.CopyFrom(model)
-    del copied.graph.node[:], copied.graph.initializer[:]
-    copied.graph.node.extend(reversed(nodes))
-    copied.graph.initializer.extend(i for i in model.graph.initializer if i.name in needed)
-    return copied

@@ -1,0 +1,13 @@
+"""
+Training on devices: the files of ONNX Runtime's on-device training API.
+
+`save_training_artifacts` writes what a device needs to train a model further. `OnDeviceTraining` trains from these
+files where a build of ONNX Runtime for training is installed. `load_checkpoint` brings the weights back.
+"""
+
+from skort.artifacts.blocks import TrainingBuilder
+from skort.artifacts.on_device import OnDeviceTraining
+from skort.artifacts.returned import load_checkpoint
+from skort.artifacts.saved import save_training_artifacts
+
+__all__ = ["OnDeviceTraining", "TrainingBuilder", "load_checkpoint", "save_training_artifacts"]

@@ -1,0 +1,115 @@
+"""A training model step by step, as onnxruntime.training.onnxblock builds one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+from onnx import numpy_helper
+
+from skort.artifacts.sources import LOSS, Source, model_source
+from skort.solvers.module.models import eval_model, training_model
+
+__all__ = ["TrainingBuilder"]
+
+
+class TrainingBuilder:
+    """
+    Build the training model of an ONNX model step by step.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        In float32. It is not changed.
+    batch_size : int or None, default=None
+        See `save_training_artifacts`.
+
+    Examples
+    --------
+    >>> import onnx.parser
+    >>> from skort.artifacts import TrainingBuilder
+    >>> line = onnx.parser.parse_model('''
+    ... <ir_version: 8, opset_import: ["" : 17]>
+    ... line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}, float[1] intercept = {0}>
+    ... { product = MatMul (X, coef)  score = Add (product, intercept) }''')
+    >>> builder = TrainingBuilder(line, batch_size=4)
+    >>> builder.requires_grad("coef")
+    >>> builder.build("squared_error")
+    'loss'
+    >>> trainable, frozen = builder.parameters()
+    >>> [p.name for p in trainable], [p.name for p in frozen]
+    (['coef'], ['intercept'])
+    >>> training, evaluation = builder.to_model_proto()
+    >>> [output.name for output in training.graph.output]
+    ['loss', 'coef_grad.accumulation.out']
+    """
+
+    def __init__(self, model: onnx.ModelProto, *, batch_size: int | None = None):
+        self._model, self._batch_size = model, batch_size
+        self._names: list[str] = []
+        self._source: Source | None = None
+
+    def requires_grad(self, name: str, value: bool = True) -> None:
+        """
+        Say whether a parameter is trained. Where none is named, `build` takes coefficients and intercepts.
+
+        Parameters
+        ----------
+        name : str
+        value : bool, default=True
+        """
+        self._names = [other for other in self._names if other != name] + ([name] if value else [])
+
+    def build(self, loss: Any, *, additional_output_names: Sequence[str] = (), sample_weight: bool = False) -> str:
+        """
+        Put the losses on the model; return the name of the output that is the loss.
+
+        Parameters
+        ----------
+        loss, additional_output_names, sample_weight
+            See `save_training_artifacts`.
+
+        Raises
+        ------
+        ValueError
+            For unknown names, and as `save_training_artifacts` does.
+        """
+        names = self._names or None
+        self._source = model_source(self._model, loss, names, additional_output_names, sample_weight=sample_weight)
+        return LOSS
+
+    def parameters(self) -> tuple[list[onnx.TensorProto], list[onnx.TensorProto]]:
+        """
+        Return the trainable and the frozen parameters.
+
+        Raises
+        ------
+        RuntimeError
+            Before `build`.
+        """
+        plan = self._built().plan
+        trainable, frozen = (
+            [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+            for arrays in (plan.trainable, plan.frozen)
+        )
+        return trainable, frozen
+
+    def to_model_proto(self) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+        """
+        Return the training model and the eval model.
+
+        Raises
+        ------
+        RuntimeError
+            Before `build`.
+        NotTrainableError
+            Where an operator has no gradient.
+        RuntimeNotAvailableError
+            Where `batch_size` is None, and the installed ONNX Runtime is no build for training.
+        """
+        source = self._built()
+        return training_model(source.plan, self._batch_size), eval_model(source.eval)
+
+    def _built(self):
+        if self._source is None:
+            raise RuntimeError("The training model is not built yet: call build(loss) first.")
+        return self._source

@@ -1,0 +1,61 @@
+"""The four files of a training on a device."""
+
+import os
+import pathlib
+
+import onnx
+
+from skort.runtime.checkpoint_file import CheckpointFile, read_checkpoint
+
+__all__ = ["CHECKPOINT", "EVAL", "OPTIMIZER", "TRAINING", "artifact", "checkpoint_at", "model_at"]
+
+TRAINING, EVAL, OPTIMIZER = "training_model.onnx", "eval_model.onnx", "optimizer_model.onnx"
+CHECKPOINT = "checkpoint"
+
+
+def artifact(folder: str | os.PathLike, prefix: str, name: str) -> pathlib.Path:
+    """
+    Return the path of one of the files.
+
+    Raises
+    ------
+    FileNotFoundError
+        Where there is no such file.
+    """
+    path = pathlib.Path(folder, f"{prefix}{name}")
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{str(path)!r} does not exist: the folder is to have the files that save_training_artifacts writes, "
+            f"with the same prefix (here {prefix!r})."
+        )
+    return path
+
+
+def checkpoint_at(path: pathlib.Path) -> CheckpointFile:
+    """
+    Read a checkpoint.
+
+    Raises
+    ------
+    ValueError
+        As `read_checkpoint` does, with the name of the file.
+    """
+    try:
+        return read_checkpoint(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r} cannot be read: {error}") from error
+
+
+def model_at(path: pathlib.Path) -> onnx.ModelProto:
+    """
+    Read an ONNX model.
+
+    Raises
+    ------
+    ValueError
+        Where the file is none.
+    """
+    try:
+        return onnx.load(path)
+    except Exception as error:  # of protobuf, which is no ValueError
+        raise ValueError(f"{str(path)!r} is no ONNX model, or is damaged.") from error

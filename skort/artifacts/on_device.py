@@ -1,0 +1,225 @@
+"""Training from the files, where ONNX Runtime is a build for training."""
+
+import os
+import pathlib
+import tempfile
+
+import numpy as np
+from onnx import helper
+
+from skort.artifacts.files import (
+    CHECKPOINT,
+    EVAL,
+    OPTIMIZER,
+    TRAINING,
+    artifact,
+    checkpoint_at,
+    model_at,
+)
+from skort.artifacts.saved import PREDICTIONS
+from skort.files import write_file
+from skort.runtime.checkpoint_file import release_here, releases, version_here
+from skort.runtime.installed import load
+from skort.runtime.module import ModuleSession
+
+__all__ = ["OnDeviceTraining"]
+
+_ACCUMULATED = ".accumulation.out"
+
+
+class OnDeviceTraining:
+    """
+    Train from the files of `save_training_artifacts`, as a device does.
+
+    It needs numpy and a build of ONNX Runtime for training; torch and the estimator are not needed.
+
+    Parameters
+    ----------
+    folder : str or path-like
+    prefix : str, default=""
+        What the names of the files begin with.
+    checkpoint : str, path-like or None, default=None
+        The checkpoint to begin with. None: that in the folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        Where a file is missing. The optimizer model may be missing.
+    ValueError
+        Where a file cannot be read, or the checkpoint is of another model.
+    RuntimeNotAvailableError
+        Where the installed ONNX Runtime is no build for training.
+    """
+
+    def __init__(self, folder: str | os.PathLike, prefix: str = "", checkpoint: str | os.PathLike | None = None):
+        training, evaluation = (artifact(folder, prefix, name) for name in (TRAINING, EVAL))
+        path = artifact(folder, prefix, CHECKPOINT) if checkpoint is None else pathlib.Path(checkpoint)
+        graph, parameters = model_at(training).graph, checkpoint_at(path)
+        arrays = {**parameters.trainable, **parameters.frozen}
+        self._trainable = list(parameters.trainable)
+        self._inputs = [_described(i) for i in graph.input if i.name not in arrays]
+        self._inputs = [i for i in self._inputs if not i[0].endswith((".accumulation.buffer", "lazy_reset_grad"))]
+        self._outputs = [o.name for o in graph.output if not o.name.endswith(_ACCUMULATED)]
+        _check_parameters(graph, arrays, path)
+        _check_release(parameters.version, path)
+        model = model_at(evaluation)
+        self._results = [name for node in model.graph.node for name in node.output]
+        props = {prop.key: prop.value for prop in model.metadata_props}
+        self._predictions = props[PREDICTIONS].split("\n") if PREDICTIONS in props else self._outputs
+        optimizer = pathlib.Path(folder, f"{prefix}{OPTIMIZER}")
+        self._session = ModuleSession(training, path, evaluation, optimizer if optimizer.is_file() else None)
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of what a step takes, in order."""
+        return [name for name, *_ in self._inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of what a step returns, the loss first."""
+        return list(self._outputs)
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the next updates; 0.001 at first. A checkpoint does not restore it."""
+        return self._session.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        self._session.learning_rate = float(value)
+
+    def train_step(self, *arrays: np.ndarray) -> dict[str, np.ndarray]:
+        """
+        Make one update on a batch.
+
+        Parameters
+        ----------
+        *arrays : ndarray
+            In the order of `input_names`. Numbers are converted to float32.
+
+        Returns
+        -------
+        outputs : dict of str to ndarray
+            Before the update, by `output_names`.
+
+        Raises
+        ------
+        ValueError
+            Where an array has another shape than the training model takes, and where there is no optimizer model.
+        """
+        if not self._session.has_optimizer:
+            raise ValueError(f"The folder has no {OPTIMIZER}: save the artifacts with an optimizer.")
+        inputs = self._checked(arrays, n_rows_matter=True)
+        values = self._session.add_gradients(inputs)
+        self._session.update()
+        return dict(zip(self._outputs, values, strict=False))
+
+    def eval_step(self, *arrays: np.ndarray) -> dict[str, np.ndarray]:
+        """
+        Compute the loss of a batch of any size.
+
+        Parameters
+        ----------
+        *arrays : ndarray
+            As for `train_step`.
+
+        Returns
+        -------
+        outputs : dict of str to ndarray
+        """
+        inputs = self._checked(arrays, n_rows_matter=False)
+        return dict(zip(self._outputs, self._session.evaluate(inputs), strict=False))
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return copies of the trained parameters, by name."""
+        return {name: self._session.parameter(name) for name in self._trainable}
+
+    def save_checkpoint(self, path: str | os.PathLike, *, include_optimizer_state: bool = False) -> None:
+        """
+        Write the parameters as they are now; an existing file is replaced.
+
+        Parameters
+        ----------
+        path : str or path-like
+        include_optimizer_state : bool, default=False
+            Whether a training that goes on from the file knows the optimizer's moments.
+        """
+        self._write(path, lambda temporary: self._session.save(temporary, with_optimizer=include_optimizer_state))
+
+    def export_model_for_inferencing(
+        self, path: str | os.PathLike, graph_output_names: list[str] | None = None
+    ) -> None:
+        """
+        Write the model with its parameters as they are now, without losses, for any ONNX Runtime.
+
+        Parameters
+        ----------
+        path : str or path-like
+        graph_output_names : list of str or None, default=None
+            Results of the eval model. None: the predictions, which are those of `save_onnx`.
+
+        Raises
+        ------
+        ValueError
+            For names of no results.
+        """
+        names = self._predictions if graph_output_names is None else list(graph_output_names)
+        if unknown := [name for name in names if name not in self._results]:
+            raise ValueError(
+                f"graph_output_names: {unknown} are no results of the eval model, which has {self._results}."
+            )
+        self._write(path, lambda temporary: self._session.export(temporary, names))
+
+    def _write(self, path, write):
+        with tempfile.TemporaryDirectory(prefix="skort-") as folder:
+            temporary = pathlib.Path(folder, "file")
+            write(temporary)
+            write_file(path, temporary.read_bytes())
+
+    def _checked(self, arrays, *, n_rows_matter):
+        """Return arrays as the model takes them."""
+        if len(arrays) != len(self._inputs):
+            raise ValueError(f"{len(arrays)} arrays were given, where a step takes {self.input_names}.")
+        checked = []
+        for (name, shape, dtype), array in zip(self._inputs, arrays, strict=True):
+            array = np.ascontiguousarray(array, dtype)
+            sizes = shape if n_rows_matter else [None, *shape[1:]]
+            if array.ndim != len(sizes) or any(s not in (None, n) for s, n in zip(sizes, array.shape, strict=True)):
+                wanted = ", ".join("any" if size is None else str(size) for size in sizes)
+                raise ValueError(
+                    f"{name} has the shape {array.shape}, but the training model was written for ({wanted}). Another "
+                    "batch_size of save_training_artifacts, or None, takes other batches."
+                )
+            checked.append(array)
+        return checked
+
+
+def _described(info):
+    """Return the name, the shape, with None for any size, and the dtype of an input."""
+    tensor = info.type.tensor_type
+    shape = [dim.dim_value or None for dim in tensor.shape.dim]
+    return info.name, shape, helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+
+
+def _check_release(version, path):
+    """Raise an error where the installed ONNX Runtime does not read a version of checkpoints."""
+    if version != version_here():
+        raise ValueError(
+            f"{str(path)!r} is for ONNX Runtime {releases(version)}, and {load().__version__} is installed: save the "
+            f'artifacts with ort_version="{release_here()}".'
+        )
+
+
+def _check_parameters(graph, arrays, path):
+    """Raise an error where the parameters of a checkpoint are not those of a training model."""
+    inputs = {i.name: tuple(d.dim_value for d in i.type.tensor_type.shape.dim) for i in graph.input}
+    buffers = [name for name in inputs if name.endswith("_grad.accumulation.buffer")]
+    needed = {name.removesuffix("_grad.accumulation.buffer") for name in buffers}
+    for name, array in arrays.items():
+        if inputs.get(name) != array.shape:
+            raise ValueError(
+                f"{str(path)!r} is the checkpoint of another model: it has {name!r} of shape {array.shape}, the "
+                f"training model {inputs.get(name, 'has no such parameter')}."
+            )
+    if missing := sorted(needed - arrays.keys()):
+        raise ValueError(f"{str(path)!r} is the checkpoint of another model: it lacks the parameters {missing}.")

@@ -1,0 +1,70 @@
+"""What a device has trained, back in an estimator."""
+
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from skort.artifacts.files import CHECKPOINT, artifact, checkpoint_at
+from skort.artifacts.sources import predicting_graph
+from skort.estimators.base import BaseOrtSGD
+from skort.estimators.exchange import fitted_problem
+
+__all__ = ["load_checkpoint"]
+
+
+def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = "") -> Any:
+    """
+    Return a fitted estimator with the weights of a checkpoint.
+
+    Any ONNX Runtime will do: the file is read without it.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        A folder with the file `checkpoint`, or a file of any name, which a device wrote.
+    estimator : OrtSGDRegressor or OrtSGDClassifier
+        The fitted one that `save_training_artifacts` got, or a copy of it. It is not changed.
+    prefix : str, default=""
+        What the name of the file in the folder begins with.
+
+    Returns
+    -------
+    estimator : OrtSGDRegressor or OrtSGDClassifier
+        A copy that predicts, exports and goes on training with the weights of the checkpoint. Its optimizer remembers
+        no step, and its history is that of the fit.
+
+    Raises
+    ------
+    FileNotFoundError
+        Where there is no such file.
+    NotFittedError
+    ValueError
+        Where the file cannot be read, or is the checkpoint of another model or of another fit.
+    """
+    if not isinstance(estimator, BaseOrtSGD):
+        raise ValueError(
+            f"estimator must be the fitted OrtSGDRegressor or OrtSGDClassifier of the artifacts, got {estimator!r}."
+        )
+    _, variables, problem, _ = fitted_problem(estimator)
+    path = pathlib.Path(folder)
+    path = artifact(folder, prefix, CHECKPOINT) if path.is_dir() or not path.exists() else path
+    checkpoint = checkpoint_at(path)
+    given = {**checkpoint.trainable, **checkpoint.frozen}
+    score_graph, _ = predicting_graph(problem.score_graph, variables)
+    expected = {**score_graph.arrays, **problem.loss_weights}
+    shapes, wanted = ({name: array.shape for name, array in arrays.items()} for arrays in (given, expected))
+    if shapes != wanted:
+        raise ValueError(
+            f"{str(path)!r} is the checkpoint of another model: it has the parameters {shapes}, the estimator {wanted}."
+        )
+    trained = problem.weights.keys()
+    for name, array in expected.items():
+        if name not in trained and not np.allclose(given[name], array, rtol=1e-6, atol=0):
+            raise ValueError(
+                f"{str(path)!r} is the checkpoint of another fit: the values of {name!r}, which is not trained, differ "
+                "from those of the estimator."
+            )
+    weights = {name: given[name].astype(array.dtype) for name, array in problem.weights.items()}
+    return estimator.with_weights(variables.model_weights(weights))

@@ -1,0 +1,209 @@
+"""The files that a device needs to train a model."""
+
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import onnx
+import onnx.compose
+from onnx import helper
+
+from skort.artifacts.files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING
+from skort.artifacts.sources import Source, estimator_source, model_source
+from skort.descent.optimizers import SGD, Adam
+from skort.estimators.base import BaseOrtSGD
+from skort.exceptions import RuntimeNotAvailableError
+from skort.files import write_files
+from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, write_checkpoint
+from skort.solvers.module.models import eval_model, optimizer_model, training_model
+
+__all__ = ["PREDICTIONS", "save_training_artifacts"]
+
+#: Where an eval model says which of its results are predictions.
+PREDICTIONS = "skort.predictions"
+# What onnxruntime.training.artifacts has, too.
+_REFUSED = {
+    "ort_format": "the files are ONNX; python -m onnxruntime.tools.convert_onnx_models_to_ort converts them",
+    "custom_op_library": "skort's rules and those of ONNX Runtime differentiate standard operators only",
+}
+
+
+def save_training_artifacts(
+    estimator_or_model: Any,
+    folder: str | os.PathLike,
+    *,
+    loss: Any = "auto",
+    optimizer: "Literal['SGD', 'AdamW'] | SGD | Adam | None" = "SGD",
+    trainable: str | Sequence[str] | None = None,
+    batch_size: int | None = None,
+    ort_version: Literal["1.16", "1.17", "1.18", "1.19"] = "1.19",
+    prefix: str = "",
+    additional_output_names: Sequence[str] = (),
+    sample_weight: bool = False,
+    ort_format: bool = False,
+    custom_op_library: str | os.PathLike | None = None,
+) -> None:
+    """
+    Write the files with which ONNX Runtime's on-device training API trains a model further.
+
+    They are `training_model.onnx`, `eval_model.onnx`, `optimizer_model.onnx` and `checkpoint`. Module, Optimizer and
+    CheckpointState load them, in every language that has these classes. Torch is not needed.
+
+    Parameters
+    ----------
+    estimator_or_model : OrtSGDRegressor, OrtSGDClassifier or onnx.ModelProto
+        A fitted estimator: its objective, penalty included, is minimised further from its weights. The inputs of a
+        training step are those of `onnx_`, in float32, and "target", of shape (n_rows, n_outputs): y for a regressor
+        (after the transformer of a `TransformedTargetRegressor`); 1 or 0 for two classes, which have one column, one
+        column a class for more, and one column a label for several labels. Or an ONNX model in float32.
+    folder : str or path-like
+        It is made where it does not exist. Files of the same names are replaced.
+    loss : str, loss, dict or None, default="auto"
+        "auto": that of an estimator. Of an ONNX model: an object of `skort.objective` or its name, for the one output
+        of the model; a dict of the outputs that have a loss, name -> (weight, loss), whose weighted losses are summed,
+        each with an input `target_` and the name of the output; None: the first output is the loss, a number.
+    optimizer : {"SGD", "AdamW"}, SGD, Adam or None, default="SGD"
+        "AdamW" is `skort.optimizers.Adam` with its default parameters. None: there is no optimizer model. A device
+        chooses the learning rate.
+    trainable : str, list of str or None, default=None
+        Names, or patterns with `*`, `?` and `[...]`, of the weights that are trained. Other weights are in the
+        checkpoint, too, and stay as they are. None: those that the estimator trained, or the coefficients and
+        intercepts of an ONNX model.
+    batch_size : int or None, default=None
+        The number of rows of every training batch. skort differentiates the model, on any ONNX Runtime. None: any
+        number; ONNX Runtime differentiates it, which takes a build for training here. The eval model takes any number.
+    ort_version : {"1.16", "1.17", "1.18", "1.19"}, default="1.19"
+        The release of ONNX Runtime on the device: 1.18 and later do not read checkpoints of 1.17 and earlier, nor the
+        other way round.
+    prefix : str, default=""
+        What the names of the files begin with.
+    additional_output_names : sequence of str, default=()
+        Names of results inside the model that both steps return after the loss.
+    sample_weight : bool, default=False
+        Whether "sample_weight", of shape (n_rows, 1), is the last input. The loss is the sum of weighted losses of rows
+        divided by the number of rows. An estimator with class weights needs it: they are a part of the sample weights.
+    ort_format : bool, default=False
+        True is refused: the files are ONNX.
+    custom_op_library : path-like or None, default=None
+        Anything but None is refused: operators have to be those of ONNX.
+
+    Raises
+    ------
+    NotTrainableError
+        Where an operator has no gradient; it is named.
+    RuntimeNotAvailableError
+        Where `batch_size` is None, and the installed ONNX Runtime is no build for training.
+    NotExportableError
+        Where a step of a pipeline cannot be part of an ONNX model.
+    ValueError
+        For parameters that are not as they must be.
+    OSError
+        Where the folder cannot be written.
+
+    Notes
+    -----
+    All models are of opset 17, with ONNX Runtime's own operators of domain "com.microsoft"; a model of another opset is
+    converted. Where the estimator standardizes X and y, so do the first nodes: the parameters in the checkpoint are
+    those of the standardized variables, which `load_checkpoint` takes back. With `standardize=False` they are those of
+    `weights_`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.artifacts import save_training_artifacts
+    >>> model = OrtSGDRegressor(max_iter=3, tol=None).fit(*load_diabetes(return_X_y=True))
+    >>> folder = tempfile.mkdtemp()
+    >>> save_training_artifacts(model, folder, batch_size=20)
+    >>> sorted(os.listdir(folder))
+    ['checkpoint', 'eval_model.onnx', 'optimizer_model.onnx', 'training_model.onnx']
+    """
+    _check({"ort_format": ort_format, "custom_op_library": custom_op_library}, batch_size, ort_version)
+    update = _update(optimizer)
+    options = (trainable, tuple(additional_output_names))
+    if isinstance(estimator_or_model, BaseOrtSGD):
+        if loss != "auto":
+            raise ValueError(f'loss={loss!r}: an estimator has its own. Use loss="auto", or fit it with that loss.')
+        source = estimator_source(estimator_or_model, *options, sample_weight=sample_weight)
+    else:
+        _check_model(estimator_or_model, loss)
+        source = model_source(estimator_or_model, loss, *options, sample_weight=sample_weight)
+    training = _with_steps(_training_model(source, batch_size), source)
+    evaluation = eval_model(source.eval)
+    helper.set_model_props(evaluation, {PREDICTIONS: "\n".join(source.predictions)})
+    checkpoint = CheckpointFile(VERSIONS[ort_version], source.plan.trainable, source.plan.frozen)
+    contents = {
+        TRAINING: training.SerializeToString(),
+        EVAL: evaluation.SerializeToString(),
+        CHECKPOINT: write_checkpoint(checkpoint),
+    }
+    if update is not None:
+        contents[OPTIMIZER] = optimizer_model(*update).SerializeToString()
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    write_files({pathlib.Path(folder, f"{prefix}{name}"): content for name, content in contents.items()})
+
+
+def _training_model(source, batch_size):
+    try:
+        return training_model(source.plan, batch_size)
+    except RuntimeNotAvailableError as error:
+        raise RuntimeNotAvailableError(
+            f"batch_size=None takes a build for training; a batch_size works here. {error}"
+        ) from error
+
+
+def _check(refused, batch_size, ort_version):
+    for name, value in refused.items():
+        if value:
+            raise ValueError(f"{name}={value!r} is not possible: {_REFUSED[name]}.")
+    if batch_size is not None and not (isinstance(batch_size, (int, np.integer)) and batch_size > 0):
+        raise ValueError(f"batch_size must be an int > 0, or None, got {batch_size!r}.")
+    if ort_version not in VERSIONS:
+        raise ValueError(f"ort_version must be one of {sorted(VERSIONS)}, got {ort_version!r}.")
+
+
+def _check_model(model, loss):
+    if not isinstance(model, onnx.ModelProto):
+        raise ValueError(
+            "estimator_or_model must be a fitted OrtSGDRegressor or OrtSGDClassifier, or an onnx.ModelProto, got "
+            f"{model!r}. Put a fitted scikit-learn model into one: OrtSGDRegressor(FrozenEstimator(model)).fit(X, y)."
+        )
+    if isinstance(loss, str) and loss == "auto":
+        raise ValueError('loss="auto" is for estimators. An ONNX model needs a loss, or None where its output is one.')
+
+
+def _update(optimizer):
+    """Return the name and the options of an optimizer model, or None."""
+    if optimizer is None:
+        return None
+    if optimizer == "SGD" or type(optimizer) is SGD:
+        return "SGD", {}
+    adam = Adam() if optimizer == "AdamW" else optimizer
+    if type(adam) is not Adam:
+        raise ValueError(
+            f'optimizer must be "SGD", "AdamW", an SGD or an Adam of skort.optimizers, or None, got {optimizer!r}.'
+        )
+    return "AdamW", adam.get_params()
+
+
+def _with_steps(model: onnx.ModelProto, source: Source) -> onnx.ModelProto:
+    """Return a training model that begins with the steps before the plan's first input."""
+    if source.steps is None:
+        return model
+    steps = onnx.compose.add_prefix(source.steps, "transformers/", rename_inputs=False)
+    first = source.plan.user_inputs[0].name
+    graph = steps.graph
+    # An input of the steps may have the name of what they make.
+    transformed = graph.output[0].name
+    for node in model.graph.node:
+        graph.node.append(node)
+        graph.node[-1].input[:] = [transformed if name == first else name for name in node.input]
+    graph.input.extend(i for i in model.graph.input if i.name != first)
+    graph.initializer.extend(model.graph.initializer)
+    opsets = {o.domain: o.version for o in (*steps.opset_import, *model.opset_import)}
+    merged = helper.make_graph(graph.node, "training", graph.input, model.graph.output, graph.initializer)
+    imports = [helper.make_opsetid(*opset) for opset in opsets.items()]
+    return helper.make_model(merged, ir_version=model.ir_version, opset_imports=imports, producer_name="skort")

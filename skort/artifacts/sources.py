@@ -1,0 +1,331 @@
+"""What is trained on a device: a fitted estimator, or an ONNX model and its losses."""
+
+import fnmatch
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.compose
+import onnx.shape_inference
+from onnx import TensorProto, helper, numpy_helper
+
+from skort.estimators.exchange import fitted_problem
+from skort.estimators.variables import Variables
+from skort.graphs.onnx_models import plain_model
+from skort.graphs.score_graph import ScoreGraph, find_weights
+from skort.graphs.standardized import STANDARDIZED_SCORE, rescaled_score
+from skort.graphs.training_mode import in_training_mode
+from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.nodes import OBJECTIVE, Objective
+from skort.onnx_text import Fragment, infos
+from skort.solvers.module.plan import Plan, Term
+from skort.solvers.module.solver import check_dropout
+
+__all__ = ["LOSS", "TARGET", "Source", "estimator_source", "model_source"]
+
+#: The names of what a device gives, and of the first result that it gets.
+TARGET, SAMPLE_WEIGHT, LOSS = "target", "sample_weight", "loss"
+_TRAINING_MODE = "skort_training_mode"
+_ROW_WEIGHTS = """
+row_weights (target) => (weight) {
+    n_rows = Shape <start = 0, end = 1> (target)
+    one = Constant <value = int64[1] {1}> ()
+    shape = Concat <axis = 0> (n_rows, one)
+    divisor = Cast <to = 1> (n_rows)
+    scale = Constant <value = float {%r}> ()
+    share = Div (scale, divisor)
+    weight = Expand (share, shape)
+}"""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """
+    What is trained, and what the same graph predicts.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the training model.
+    eval : Plan
+        Of the eval model: the same parameters, and predictions after the scores.
+    predictions : tuple of str
+        The names of the predictions in the eval model.
+    steps : onnx.ModelProto or None, default=None
+        What comes before the first input of the plan; the eval model has it already.
+    """
+
+    plan: Plan
+    eval: Plan
+    predictions: tuple[str, ...]
+    steps: onnx.ModelProto | None = None
+
+
+def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], *, sample_weight: bool) -> Source:
+    """
+    Return what a fitted estimator gives to a device: the training that it would go on with itself.
+
+    Parameters
+    ----------
+    estimator : OrtSGDRegressor or OrtSGDClassifier
+        Fitted.
+    trainable : None, str or list of str
+        Names or patterns of weights. None: those that the estimator trained.
+    additional : sequence of str
+        Names of further results to return.
+    sample_weight : bool
+        Whether sample weights are an input.
+
+    Raises
+    ------
+    NotTrainableError
+        For a Dropout in training mode.
+    ValueError
+        For an estimator in float64, a penalty with an l1 term, class weights without sample weights, and unknown names.
+    """
+    fitted, variables, problem, weighs_rows = fitted_problem(estimator)
+    objective, graph = problem.objective, problem.score_graph
+    _check_float32(objective.dtype)
+    check_dropout(graph)
+    if objective.with_term("l1"):
+        raise ValueError(
+            f"penalty={estimator.penalty!r} has an l1 term, which the optimizers of on-device training do not know. "
+            'Use penalty="l2" or None.'
+        )
+    if weighs_rows and not sample_weight:
+        raise ValueError(
+            f"class_weight={estimator.class_weight!r} is a part of the sample weights: use sample_weight=True, and let "
+            "the device give each row the weight of its class."
+        )
+    score_graph, score = predicting_graph(graph, variables)
+    arrays = {**score_graph.arrays, **problem.loss_weights}
+    chosen = graph.trainable if trainable is None else _matching(trainable, list(graph.arrays))
+    names = {*chosen, *problem.loss_weights}
+    n_outputs = graph.n_outputs
+    inputs = [_rows_info(TARGET, n_outputs), *([_rows_info(SAMPLE_WEIGHT, 1)] if sample_weight else [])]
+    term = Term(score, "skort_target", "skort_sample_weight", objective)
+
+    def before(fragment):
+        _add_target(fragment, variables, n_outputs)
+        _add_row_weights(
+            fragment, TARGET, term.sample_weight, variables.sample_weight_scale(n_outputs), given=sample_weight
+        )
+
+    def after(fragment):
+        fragment.constant("skort_unit", np.float32(variables.in_units.unit))
+        fragment.constant("skort_offset", np.float32(variables.in_units.offset))
+        fragment.node("Mul", [OBJECTIVE, "skort_unit"], ["skort_in_units"])
+        fragment.node("Add", ["skort_in_units", "skort_offset"], [LOSS])
+
+    plan = Plan(
+        structure=score_graph.structure,
+        trainable={name: array for name, array in arrays.items() if name in names},
+        frozen={name: array for name, array in arrays.items() if name not in names},
+        terms=(term,),
+        outputs=(LOSS, *additional),
+        inputs=tuple(inputs),
+        penalized=objective,
+        before=before,
+        after=after,
+    )
+    _check_results(additional, plan.structure.graph)
+    exported = fitted.with_score_graph(score_graph).onnx
+    predictions = tuple(output.name for output in exported.graph.output)
+    structure = _with_parameter_inputs(exported, score_graph.arrays)
+    return Source(plan, replace(plan, structure=structure), predictions, fitted.preprocessing.exported())
+
+
+def predicting_graph(graph: ScoreGraph, variables: Variables) -> tuple[ScoreGraph, str]:
+    """Return a score graph in the training's variables whose score is the model's, and the name of the training's."""
+    score = variables.score
+    if score is None or score.is_of_y:
+        return graph, graph.score_name
+    return rescaled_score(graph, score.shift, score.scale), STANDARDIZED_SCORE
+
+
+def model_source(
+    model: onnx.ModelProto, loss: Any, trainable: Any, additional: Sequence[str], *, sample_weight: bool
+) -> Source:
+    """
+    Return what an ONNX model gives to a device.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    loss : loss, name, dict or None
+        See `save_training_artifacts`.
+    trainable, additional, sample_weight
+        As for `estimator_source`. None: coefficients and intercepts of products.
+
+    Raises
+    ------
+    ValueError
+        For unknown names, and for a model that is not in float32.
+    NotTrainableError
+        Where its opset cannot be converted.
+    """
+    plain = plain_model(model)
+    in_training_mode(plain)
+    plain = onnx.shape_inference.infer_shapes(plain, data_prop=True)
+    values = {i.name: i for i in plain.graph.initializer}
+    user_inputs = [i for i in plain.graph.input if i.name not in values]
+    for value in (*user_inputs, *plain.graph.output):
+        if value.type.tensor_type.elem_type == TensorProto.DOUBLE:
+            _check_float32(np.dtype("float64"))
+    found = find_weights(plain.graph)
+    weights = [i.name for i in plain.graph.initializer if i.data_type == TensorProto.FLOAT and i.dims]
+    chosen = found.coefficients + found.intercepts if trainable is None else _matching(trainable, weights)
+    arrays = {n: numpy_helper.to_array(values[n]) for n in weights if n in chosen or n in found.names}
+    structure = _with_parameter_inputs(plain, arrays)
+    losses = _losses(loss, [output.name for output in plain.graph.output])
+    terms = [_term(name, weight, each, plain, len(losses)) for name, (weight, each) in losses.items()]
+    inputs = [_rows_info(term.target, term.objective.n_outputs) for term in terms]
+
+    def before(fragment):
+        for term in terms:
+            scale = term.objective.sample_weight_scale
+            _add_row_weights(fragment, term.target, term.sample_weight, scale, given=sample_weight)
+
+    plan = Plan(
+        structure=structure,
+        trainable={name: array for name, array in arrays.items() if name in chosen},
+        frozen={name: array for name, array in arrays.items() if name not in chosen},
+        terms=tuple(terms),
+        outputs=(LOSS, *additional),
+        inputs=(*inputs, *([_rows_info(SAMPLE_WEIGHT, 1)] if sample_weight and terms else [])),
+        before=before,
+        after=lambda fragment: fragment.node("Identity", [OBJECTIVE], [LOSS]),
+    )
+    _check_names(plan, plain.graph)
+    _check_results(additional, plain.graph)
+    training = replace(plan, structure=_with_active_dropout(structure))
+    return Source(training, plan, tuple(output.name for output in plain.graph.output))
+
+
+def _losses(loss, outputs):
+    """Return the weight and the loss of each output that has one."""
+    if loss is None:
+        return {}
+    if isinstance(loss, dict):
+        unknown = [name for name in loss if name not in outputs]
+        if unknown or not loss:
+            raise ValueError(f"loss: {unknown} are no outputs of the model, which are {outputs}.")
+        for name, pair in loss.items():
+            if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[0], Real)):
+                raise ValueError(f"loss[{name!r}] must be a pair (weight, loss), got {pair!r}.")
+        return {name: (float(weight), _loss(each)) for name, (weight, each) in loss.items()}
+    if len(outputs) != 1:
+        raise ValueError(
+            f"loss={loss!r}: the model has the outputs {outputs}. Give a dict of the outputs that have a loss: name -> "
+            "(weight, loss)."
+        )
+    return {outputs[0]: (1.0, _loss(loss))}
+
+
+def _loss(loss):
+    if not isinstance(loss, str):
+        if not hasattr(loss, "value_function"):
+            raise ValueError(f"loss={loss!r} is no loss: use an object of skort.objective, or its name.")
+        return loss
+    known = {**CLASSIFICATION_LOSSES, **REGRESSION_LOSSES}
+    if loss not in known:
+        raise ValueError(f"loss={loss!r} is unknown: use an object of skort.objective, or one of {sorted(known)}.")
+    return known[loss]()
+
+
+def _term(name, weight, loss, model, n_terms):
+    (output,) = [o for o in model.graph.output if o.name == name]
+    dims = output.type.tensor_type.shape.dim
+    if len(dims) != 2 or not dims[1].dim_value:
+        raise ValueError(f"loss: the output {name!r} is to have the shape (any, n_outputs), with a known n_outputs.")
+    objective = Objective(loss, None, (), dims[1].dim_value, np.dtype("float32"))
+    if loss.weight_names:
+        raise ValueError(f"loss={loss!r} has weights of its own: fit it with OrtSGDRegressor, and pass that.")
+    target = TARGET if n_terms == 1 else f"{TARGET}_{name}"
+    return Term(name, target, f"skort_sample_weight_of/{name}", objective, weight)
+
+
+def _check_float32(dtype):
+    if dtype != np.float32:
+        raise ValueError(f'dtype="{dtype}": on-device training is in float32 only.')
+
+
+def _check_names(plan, graph):
+    """Raise an error where a name of the model's is one that is added to it."""
+    added = {LOSS, *(i.name for i in plan.inputs)}
+    names = {i.name for i in graph.input} | {name for node in graph.node for name in node.output}
+    clashing = sorted(name for name in names if name in added or name.startswith("skort_"))
+    if clashing:
+        raise ValueError(f"The ONNX model has results or inputs named {clashing}, which artifacts add: rename them.")
+
+
+def _check_results(names, graph):
+    """Raise an error where further results to return do not exist."""
+    known = [name for node in graph.node for name in node.output]
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"additional_output_names: {unknown} are no results of the model, which has {known}.")
+
+
+def _matching(patterns, names):
+    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    unknown = [pattern for pattern in patterns if not fnmatch.filter(names, pattern)]
+    if unknown or not patterns:
+        raise ValueError(f"trainable={unknown or patterns!r} matches no weight. The weights are {names}.")
+    return tuple(name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns))
+
+
+def _rows_info(name, width):
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, width])
+
+
+def _with_parameter_inputs(model, arrays):
+    """Return a copy of a model in which the initializers of some names are inputs."""
+    structure = onnx.ModelProto()
+    structure.CopyFrom(model)
+    del structure.graph.initializer[:], structure.graph.input[:]
+    structure.graph.initializer.extend(i for i in model.graph.initializer if i.name not in arrays)
+    constants = {i.name for i in model.graph.initializer}
+    structure.graph.input.extend(i for i in model.graph.input if i.name not in constants)
+    structure.graph.input.extend(infos(arrays))
+    return structure
+
+
+def _with_active_dropout(structure):
+    """Return a copy whose `Dropout` nodes draw masks, and return them: ONNX Runtime's gradient reads them."""
+    active = onnx.ModelProto()
+    active.CopyFrom(structure)
+    nodes = [node for node in active.graph.node if node.op_type == "Dropout"]
+    for node in nodes:
+        ratio = node.input[1] if len(node.input) > 1 else ""
+        node.input[:] = [node.input[0], ratio, _TRAINING_MODE]
+        node.output[:] = [node.output[0], f"{node.output[0]}/mask"]
+    if nodes:
+        active.graph.initializer.append(numpy_helper.from_array(np.array(True), _TRAINING_MODE))
+    return active
+
+
+def _add_target(fragment: Fragment, variables: Variables, n_outputs: int) -> None:
+    """Add the nodes that make the target of the training of the user's."""
+    zeros = np.zeros((1, n_outputs), np.float64)
+    shift, unit = variables.target(zeros), variables.target(zeros + 1)
+    if not shift.any() and math.isclose(unit.flat[0], 1.0):
+        fragment.node("Identity", [TARGET], ["skort_target"])
+        return
+    scale = unit - shift
+    fragment.constant("skort_target_mean", (-shift / scale).astype(np.float32))
+    fragment.constant("skort_target_inverse_scale", scale.astype(np.float32))
+    fragment.node("Sub", [TARGET, "skort_target_mean"], ["skort_target_centred"])
+    fragment.node("Mul", ["skort_target_centred", "skort_target_inverse_scale"], ["skort_target"])
+
+
+def _add_row_weights(fragment, target, result, scale, *, given):
+    """Add the nodes that divide the loss of a batch by its number of rows."""
+    if not given:
+        fragment.call(_ROW_WEIGHTS % float(scale), [target], [result])
+        return
+    fragment.call(_ROW_WEIGHTS % float(scale), [target], [f"{result}/share"])
+    fragment.node("Mul", [SAMPLE_WEIGHT, f"{result}/share"], [result])

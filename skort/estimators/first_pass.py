@@ -1,0 +1,184 @@
+"""The first pass over batches of the user's own: their numbers, labels and weights, and rows that stand for all."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils import _safe_indexing
+
+from skort.estimators.dlpack import as_array
+
+__all__ = ["FirstPass", "numbered", "repeatable"]
+
+# Rows that stand for all have so many values of X at most: 32 MB in float64.
+_MANY_VALUES = 2**22
+
+
+def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
+    """
+    Return a function that begins a new pass over batches.
+
+    Raises
+    ------
+    ValueError
+        Where batches can be read once only, or not at all.
+    """
+    if callable(batches):
+        return lambda: iter(batches())
+    if not isinstance(batches, Iterable):
+        raise ValueError(
+            f"batches must be something to iterate over, got {type(batches).__name__}: a list, a DataLoader, or a "
+            "function that returns an iterator."
+        )
+    if isinstance(batches, Iterator):
+        raise ValueError(
+            "batches is an iterator, which gives its batches once, and every epoch reads them. Give what makes it: a "
+            "list, a DataLoader, or a function that returns a new iterator."
+        )
+    return lambda: iter(batches)
+
+
+def numbered(batches: Iterable[Any], encode: Callable[..., Any]) -> Iterator[Any]:
+    """Yield what `encode` makes of (X, y) or (X, y, sample_weight) of each batch; its errors get the batch's number."""
+    for number, batch in enumerate(batches):
+        if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
+            raise ValueError(
+                f"batches: batch {number} is {_described(batch)}, and not (X, y) or (X, y, sample_weight)."
+            )
+        try:
+            yield encode(*batch)
+        except ValueError as error:
+            raise ValueError(f"batches: batch {number}: {error}") from error
+
+
+def _described(batch):
+    kind = f"a {type(batch).__name__}"
+    return f"{kind} of {len(batch)}" if isinstance(batch, (tuple, list)) else kind
+
+
+@dataclass(frozen=True, eq=False)
+class FirstPass:
+    """
+    What one pass over all batches tells.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or DataFrame
+        Every k-th row, with the least k for which they have about 4 million values at most: all rows of small data.
+    y : ndarray
+        The targets of these rows.
+    sample_weight : ndarray or None
+        The sample weights of these rows.
+    all_labels : ndarray of shape (n_samples,) or None
+        The labels of all rows, where they are to be kept.
+    all_weights : ndarray of shape (n_samples,) or None
+        The sample weights of all rows; None where all count the same.
+    sizes : list of int
+        The number of rows of each batch.
+    """
+
+    X: Any
+    y: np.ndarray
+    sample_weight: np.ndarray | None
+    all_labels: np.ndarray | None
+    all_weights: np.ndarray | None
+    sizes: list[int]
+
+    @classmethod
+    def over(cls, batches: Iterable[Any], *, has_labels: bool) -> "FirstPass":
+        """
+        Read all batches once.
+
+        Parameters
+        ----------
+        batches : iterable of (X, y) or (X, y, sample_weight)
+        has_labels : bool
+            Whether to keep all y of one dimension.
+
+        Raises
+        ------
+        ValueError
+            Where there are none, or where they do not fit together.
+        """
+        sample = _Sample()
+        labels: list[np.ndarray] = []
+        weights: list[np.ndarray] = []
+        sizes: list[int] = []
+        for X, y, sample_weight in numbered(batches, _as_arrays):
+            sample.add(len(sizes), X, y, sample_weight)
+            if has_labels and y.ndim == 1:
+                labels.append(y)
+            if sample_weight is not None:
+                weights.append(sample_weight)
+            sizes.append(len(y))
+        if not sum(sizes):
+            raise ValueError("batches is empty: it gave no rows.")
+        all_labels = np.concatenate(labels) if labels else None
+        X, y, sample_weight = sample.joined()
+        return cls(X, y, sample_weight, all_labels, np.concatenate(weights) if weights else None, sizes)
+
+
+def _as_arrays(X, y, sample_weight=None):
+    X, y = as_array(X, "X"), as_array(y, "y")
+    sample_weight = None if sample_weight is None else np.asarray(as_array(sample_weight, "sample_weight"), float)
+    y = np.asarray(y)
+    for name, array in (("y", y), ("sample_weight", sample_weight)):
+        if array is not None and (array.ndim == 0 or array.shape[:1] != X.shape[:1]):
+            raise ValueError(f"X has the shape {X.shape}, but {name} has {array.shape}: they need one row each.")
+    return X.tocsr() if scipy.sparse.issparse(X) else X, y, sample_weight
+
+
+class _Sample:
+    """Every k-th row of all that were added."""
+
+    def __init__(self):
+        self._parts, self._every, self._n_rows = [], 1, 0
+
+    def add(self, number, X, y, sample_weight):
+        """Add the rows of a batch; raise an error where it does not fit to the first one."""
+        part = (X, y, sample_weight)
+        if self._parts:
+            _check_alike(number, self._parts[0][1:], part)
+        self._keep(np.arange(self._n_rows, self._n_rows + len(y)), part)
+        self._n_rows += len(y)
+        width = int(np.prod(X.shape[1:], dtype=int)) or 1
+        while sum(len(numbers) for numbers, *_ in self._parts) * width > _MANY_VALUES:
+            self._every *= 2
+            parts, self._parts = self._parts, []
+            for numbers, *rows in parts:
+                self._keep(numbers, rows)
+
+    def _keep(self, numbers, rows):
+        chosen = np.flatnonzero(numbers % self._every == 0)
+        if len(chosen) == len(numbers):
+            kept = [None if each is None else each.copy() for each in rows]
+        else:
+            kept = [None if each is None else _safe_indexing(each, chosen) for each in rows]
+        self._parts.append((numbers[chosen], *kept))
+
+    def joined(self):
+        """Return X, y and the sample weights, or None, of all rows that were kept."""
+        return [None if column[0] is None else _joined(column) for column in list(zip(*self._parts, strict=True))[1:]]
+
+
+def _check_alike(number, first, part):
+    for name, before, now in zip(("X", "y"), first, part, strict=False):
+        if now.shape[1:] != before.shape[1:]:
+            raise ValueError(
+                f"batches: batch {number}: {name} has the shape {now.shape}, the first one {before.shape}: all need "
+                "the same columns."
+            )
+    if (first[2] is None) != (part[2] is None):
+        raise ValueError(f"batches: batch {number}: either all batches have a sample_weight, or none.")
+
+
+def _joined(parts):
+    if scipy.sparse.issparse(parts[0]):
+        return scipy.sparse.vstack(parts, format="csr")
+    if hasattr(parts[0], "iloc"):
+        import pandas
+
+        return pandas.concat(parts, ignore_index=True)
+    return np.concatenate(parts)

@@ -1,0 +1,163 @@
+"""The score graph of anything that has one, and back."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+from sklearn.base import is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from skort.estimators.base import BaseOrtSGD
+from skort.estimators.inner_model import InnerModel
+from skort.estimators.preprocessing import Preprocessing
+from skort.estimators.target_transform import TargetTransform
+from skort.exceptions import NotExportableError, NotTrainableError
+from skort.graphs.families import FAMILY, fitted_stand_in, layers, score_model
+from skort.graphs.initial import initial_score_graph
+from skort.graphs.onnx_models import onnx_score_graph, spec_of
+from skort.graphs.score_graph import ScoreGraph, ScoreSpec, joined
+from skort.graphs.trainable import check_trainable, select_trainable
+from skort.graphs.transformers import StepGraphs, trainable_steps
+
+__all__ = ["estimator_with", "score_graph_of"]
+
+
+def score_graph_of(model: Any, trainable: Any = None, dtype: str | None = None) -> ScoreGraph:
+    """
+    Return the function X -> raw score of a model at its own weights, the steps before the model included.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto, or fitted estimator or Pipeline
+        Of skort or of scikit-learn.
+    trainable : None, str or list of str, default=None
+        Names of weights, or patterns. None: those of the last step; of a skort estimator those that it trains.
+    dtype : {"float32", "float64"}, default=None
+        None: that of an ONNX model or a skort estimator, and float32 otherwise.
+
+    Raises
+    ------
+    NotFittedError
+        For an estimator that is not fitted.
+    NotExportableError
+        Where a step before the model has no ONNX.
+    NotTrainableError
+        For a Dropout in training mode, and as `skort.graphs.onnx_models.onnx_score_graph`.
+    ValueError
+        For another dtype than the model's, and as `skort.graphs.trainable.select_trainable`.
+    """
+    if dtype not in (None, "float32", "float64"):
+        raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
+    transformers, score_graph = _parts(model, dtype)
+    if transformers is not None:
+        score_graph = _with_steps(transformers, score_graph)
+    return score_graph if trainable is None else select_trainable(score_graph, StepGraphs({}, None), trainable)[1]
+
+
+def _parts(model, dtype):
+    """Return the fitted steps before a model, or None, and the score graph of the model alone."""
+    if isinstance(model, onnx.ModelProto):
+        transformers, score_graph = None, onnx_score_graph(model, spec_of(model))
+    elif isinstance(model, BaseOrtSGD):
+        check_is_fitted(model)
+        fitted = vars(model)["_fitted"]
+        transformers, score_graph = fitted.preprocessing.transformers, fitted.score_graph
+    else:
+        transformers, score_graph = _of_scikit_learn(model, np.dtype(dtype or "float32"))
+    if dtype not in (None, str(score_graph.dtype)):
+        raise ValueError(f"dtype={dtype!r}, but the model computes in {score_graph.dtype}.")
+    if any(node.op_type == "Dropout" for node in score_graph.structure.graph.node):
+        raise NotTrainableError(
+            "model: it has a Dropout in training mode, whose masks are drawn by the estimators only. Export it for "
+            "predictions (of torch: after model.eval()), and put the dropout in front of it or behind."
+        )
+    return transformers, score_graph
+
+
+def _of_scikit_learn(model, dtype):
+    """Return the fitted steps before a fitted model, or None, and the score graph of the model."""
+    if isinstance(model, type) or not hasattr(model, "fit"):
+        raise ValueError(f"model must be an ONNX model, or a fitted estimator or Pipeline, got {model!r}.")
+    inner = InnerModel.of(FrozenEstimator(model))
+    if inner.target is not None:
+        raise NotTrainableError(
+            "model: the score of a TransformedTargetRegressor is not its prediction. Give its regressor_."
+        )
+    if isinstance(inner.model, onnx.ModelProto):
+        return inner.transformers, onnx_score_graph(inner.model, spec_of(inner.model))
+    check_trainable(inner.model, is_fitted=True)
+    spec = ScoreSpec(inner.model.n_features_in_, _n_outputs(inner.model), dtype, is_classifier(inner.model))
+    return inner.transformers, initial_score_graph(inner.model, spec, np.random.RandomState(0), is_fitted=True)
+
+
+def _n_outputs(model):
+    """Return the number of columns of the raw score of a fitted model."""
+    if type(score_model(model)) in FAMILY:
+        return layers(fitted_stand_in(model))[0][-1].shape[1]
+    if is_classifier(model):
+        return 1 if len(model.classes_) == 2 else len(model.classes_)
+    prediction = model.predict(np.zeros((1, model.n_features_in_)))
+    return 1 if np.ndim(prediction) == 1 else np.shape(prediction)[1]
+
+
+def _with_steps(transformers, score_graph):
+    """Return the score graph with the steps before it, whose weights are not trained."""
+    steps = trainable_steps(transformers, score_graph.dtype)
+    if steps.obstacle is not None:
+        raise NotExportableError(
+            f"model: the step {steps.obstacle.step!r} cannot be a part of the graph: {steps.obstacle.reason}. "
+            "Transform X by the steps up to it, and give the rest of the Pipeline."
+        )
+    whole = joined([*steps.graphs.values(), score_graph]).with_input_name("X")
+    return whole.training_only(score_graph.trainable)
+
+
+def estimator_with(model: Any, score_graph: ScoreGraph) -> Any:
+    """
+    Return a fitted copy of an estimator with the weights of a score graph.
+
+    Parameters
+    ----------
+    model : fitted estimator or Pipeline
+        As for `score_graph_of`.
+    score_graph : ScoreGraph
+        As from `score_graph_of`, with other values of the trained weights.
+
+    Raises
+    ------
+    ValueError
+        For an ONNX model, where weights of steps before the model were trained, and where scikit-learn has no place
+        for the weights.
+    """
+    if isinstance(model, onnx.ModelProto):
+        raise ValueError("The model is an ONNX model, not an estimator: use to_onnx().")
+    _, last = _parts(model, str(score_graph.dtype))
+    trained = score_graph.trained_arrays
+    of_steps = [name for name in trained if name not in last.arrays]
+    if of_steps:
+        raise ValueError(
+            f"{of_steps} are weights of steps before the model, which estimators do not take: use to_onnx()."
+        )
+    if isinstance(model, BaseOrtSGD):
+        return model.with_weights(trained)
+    inner = InnerModel.of(FrozenEstimator(model))
+    plain = inner.to_sklearn(
+        Preprocessing(inner.transformers, None, last.dtype),
+        last.with_weights(trained),
+        TargetTransform(),
+        classes=getattr(inner.model, "classes_", None),
+        single_output=_has_single_output(inner.model),
+        has_link=False,
+    )
+    if inner.transformers is None and hasattr(model, "feature_names_in_"):
+        plain.feature_names_in_ = model.feature_names_in_
+    return plain
+
+
+def _has_single_output(model):
+    """Return whether a model of the family was fitted on a y of one dimension, and is not multi-label."""
+    model = score_model(model)
+    if is_classifier(model):
+        return getattr(model, "out_activation_", None) != "logistic" or model.n_outputs_ == 1
+    return model.n_outputs_ == 1 if hasattr(model, "n_outputs_") else np.ndim(model.coef_) == 1

@@ -1,0 +1,390 @@
+"""The gradient of a model as ONNX graphs, for a loss and a training loop that are somewhere else."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skort.graphs.gradient.halves import GradientGraphs
+
+if TYPE_CHECKING:
+    import onnx
+
+    from skort.solvers.graph.gradient_sessions import GradientPair
+
+__all__ = ["ForwardBackward", "GradientGraphs", "Gradients", "Saved", "gradient_graphs", "initial_model"]
+
+# The numbers of DLPack.
+_DEVICES = {2: "cuda", 3: "cuda_host", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm"}
+
+
+def gradient_graphs(
+    model: Any,
+    *,
+    trainable: str | list[str] | None = None,
+    batch_size: int,
+    input_gradient: bool = False,
+    dtype: str | None = None,
+) -> GradientGraphs:
+    """
+    Return a model and its gradient as two ONNX models of standard operators.
+
+    Any ONNX Runtime runs them. `ForwardBackward` does so on arrays, for any number of rows.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto, estimator or Pipeline
+        An ONNX model of one input and one output of floats, both of shape (any, columns); a fitted estimator of skort;
+        a fitted estimator of scikit-learn, or a Pipeline of numeric steps that ends in one. The score is the output of
+        an ONNX model, what `decision_function` of a classifier and `predict` of a regressor return (of a classifier
+        without it, what the sigmoid or softmax takes; of a regressor of skort, the logarithm of the prediction where
+        its loss has a log link). It has the shape (batch_size, n_outputs).
+    trainable : str or list of str, default=None
+        The weights to differentiate by: names, or patterns with `*`, `?` and `[...]`. None: those of the last step; of
+        an estimator of skort those that it trains.
+    batch_size : int
+        Number of rows, at least 1. Gradients are sums over these rows.
+    input_gradient : bool, default=False
+        Whether to differentiate by X, too.
+    dtype : {"float32", "float64"}, default=None
+        None: that of an ONNX model or an estimator of skort; float32 for scikit-learn's.
+
+    Returns
+    -------
+    graphs : GradientGraphs
+        The models `forward` and `backward`.
+
+    Raises
+    ------
+    NotTrainableError
+        Where no gradient goes through an operator on the way: it names the operator.
+    NotFittedError
+        For an estimator that is not fitted.
+    ValueError
+        For a name in `trainable` that no weight has, another dtype than that of the model, a step of a Pipeline that
+        has no ONNX, and a `batch_size` below 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skort.gradients import gradient_graphs
+    >>> model = LinearRegression().fit([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [1.0, 2.0, 3.0])
+    >>> forward, backward = gradient_graphs(model, batch_size=3)
+    >>> [i.name for i in forward.graph.input]
+    ['X', 'coef', 'intercept']
+    >>> [i.name for i in backward.graph.input], [o.name for o in backward.graph.output]
+    (['skort_score_gradient', 'X'], ['coef_gradient', 'intercept_gradient'])
+    """
+    from skort.estimators.score_graph_of import score_graph_of
+    from skort.graphs.gradient.forward_backward import forward_backward
+
+    if not isinstance(batch_size, int | np.integer) or batch_size < 1:
+        raise ValueError(f"batch_size must be an int of at least 1, got {batch_size!r}.")
+    score_graph = score_graph_of(model, trainable, dtype)
+    return forward_backward(score_graph, int(batch_size), input_gradient=input_gradient)
+
+
+def initial_model(
+    estimator: Any, n_features: int, n_outputs: int = 1, *, dtype: str = "float32", random_state: Any = None
+) -> "onnx.ModelProto":
+    """
+    Return an unfitted linear model or neural network of scikit-learn as ONNX, at its initial weights.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Linear weights are zero; those of a network are drawn as scikit-learn draws them.
+    n_features : int
+    n_outputs : int, default=1
+        Number of columns of the score: 1 for a regression of one target or two classes.
+    dtype : {"float32", "float64"}, default="float32"
+    random_state : int, RandomState or None, default=None
+        Draws the weights.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+        X -> raw score.
+
+    Raises
+    ------
+    NotTrainableError
+        For other estimators.
+
+    Examples
+    --------
+    >>> from sklearn.neural_network import MLPClassifier
+    >>> from skort.gradients import initial_model
+    >>> model = initial_model(MLPClassifier((20,)), n_features=8, n_outputs=3, random_state=0)
+    >>> {i.name: tuple(i.dims) for i in model.graph.initializer}
+    {'coefficient': (8, 20), 'coefficient1': (20, 3), 'intercepts': (1, 20), 'intercepts1': (1, 3)}
+    """
+    from sklearn.utils import check_random_state
+
+    from skort.graphs.initial import initial_score_graph
+    from skort.graphs.score_graph import ScoreSpec
+    from skort.graphs.trainable import check_trainable
+
+    if not hasattr(estimator, "get_params"):
+        raise ValueError(f"estimator must be an estimator of scikit-learn, got {type(estimator).__name__}.")
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
+    check_trainable(estimator)
+    spec = ScoreSpec(n_features, n_outputs, np.dtype(dtype))
+    return initial_score_graph(estimator, spec, check_random_state(random_state)).model
+
+
+class Gradients(NamedTuple):
+    """
+    The gradients of a loss.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_weights,)
+        By the trained weights; `ForwardBackward.views` gives its parts by their names.
+    X : ndarray of shape (n_samples, n_features) or None
+        By X, where it was asked for.
+    """
+
+    weights: np.ndarray
+    X: np.ndarray | None
+
+
+class Saved:
+    """
+    What a forward keeps for its backward, which takes it out. It goes when nobody holds it.
+
+    Parameters
+    ----------
+    pair : GradientPair
+    X : ndarray of shape (n_samples, n_features)
+    arrays : dict of str to ndarray
+        The weights.
+    kept : list of ndarray
+        What is between X and the score.
+    """
+
+    def __init__(self, pair: "GradientPair", X: np.ndarray, arrays: dict[str, np.ndarray], kept: list[np.ndarray]):
+        self._state: tuple | None = (pair, X, arrays, kept)
+
+    @property
+    def is_released(self) -> bool:
+        """Whether a backward has taken what was kept."""
+        return self._state is None
+
+    def state(self, *, keep: bool = False) -> tuple:
+        """Return what was kept, and forget it unless `keep`."""
+        if self._state is None:
+            raise ValueError(
+                "saved: a backward has used it, and it is released. Call forward again, or keep it for several: "
+                "backward(saved, score_gradient, keep=True)."
+            )
+        state = self._state
+        if not keep:
+            self._state = None
+        return state
+
+
+class ForwardBackward:
+    """
+    A model whose score and gradient are computed on arrays, for a loss and an update that are yours.
+
+    Parameters
+    ----------
+    model, trainable, input_gradient, dtype
+        As for `gradient_graphs`.
+    n_jobs : int, default=None
+        Threads of a matrix product: None is 1, -1 all cores.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_weights,)
+        The trained weights as one vector, at first those of the model. Change it in place.
+
+    Notes
+    -----
+    A number of rows that is new takes some milliseconds; the last 32 are kept, for all models of the same structure.
+    Several threads may use the same object.
+
+    Examples
+    --------
+    One step of gradient descent on the squared error:
+
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skort.gradients import ForwardBackward, initial_model
+    >>> X, y = np.array([[1, 0], [0, 2]], np.float32), np.array([[1], [2]], np.float32)
+    >>> layer = ForwardBackward(initial_model(LinearRegression(), 2))
+    >>> score, saved = layer.forward(X)
+    >>> gradients = layer.backward(saved, (score - y) / len(y))
+    >>> layer.views(gradients.weights)
+    {'coef': array([[-0.5],
+           [-2. ]], dtype=float32), 'intercept': array([-1.5], dtype=float32)}
+    >>> layer.weights -= 0.1 * gradients.weights
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        trainable: str | list[str] | None = None,
+        input_gradient: bool = False,
+        dtype: str | None = None,
+        n_jobs: int | None = None,
+    ):
+        from skort.estimators.hardware import n_threads
+        from skort.estimators.score_graph_of import score_graph_of
+        from skort.graphs.gradient.forward_backward import check_gradient
+        from skort.runtime.device import Device
+        from skort.solvers.flat_weights import flat
+        from skort.solvers.graph.gradient_sessions import GradientSessions
+
+        self._graph = score_graph_of(model, trainable, dtype)
+        check_gradient(self._graph, input_gradient=input_gradient)
+        self._model, self._input_gradient = model, input_gradient
+        self._sessions = GradientSessions(self._graph, Device(n_threads=n_threads(n_jobs)))
+        self._dtype, self._frozen = self._graph.dtype, self._graph.frozen_arrays
+        self._n_features, self._n_outputs = self._graph.n_features, self._graph.n_outputs
+        self._n_weights = sum(array.size for array in self._graph.trained_arrays.values())
+        self.weights = flat(self._graph.trained_arrays)
+
+    def views(self, vector: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """
+        Return the parts of a vector of all trained weights, by their names and in their shapes, without a copy.
+
+        Parameters
+        ----------
+        vector : ndarray of shape (n_weights,), default=None
+            Weights, or a gradient. None: `weights`.
+        """
+        from skort.solvers.flat_weights import views
+
+        return views(self.weights if vector is None else vector, self._graph.trained_arrays)
+
+    def forward(
+        self, X: ArrayLike, *, training: bool = True, weights: ArrayLike | None = None
+    ) -> tuple[np.ndarray, Saved | None]:
+        """
+        Compute the score.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            A numpy array, or another one of the CPU's memory that speaks DLPack, of the dtype of the model. It is read
+            in place where it is C-contiguous.
+        training : bool, default=True
+            False: nothing is kept for a backward, and no number of rows is new.
+        weights : array of shape (n_weights,), default=None
+            None: the attribute `weights`.
+
+        Returns
+        -------
+        score : ndarray of shape (n_samples, n_outputs)
+            A new array. It speaks DLPack, as all arrays of numpy do.
+        saved : Saved or None
+            For `backward`. X and the weights have to stay as they are until then. None where not `training`.
+
+        Raises
+        ------
+        ValueError
+            For another dtype, shape or device, and for no rows.
+        """
+        X = _as_array(X, "X", self._dtype, (None, self._n_features))
+        vector = _as_array(self.weights if weights is None else weights, "weights", self._dtype, (self._n_weights,))
+        arrays = self._sessions.arrays(vector, self._frozen)
+        if not training:
+            return self._sessions.score(X, arrays), None
+        pair = self._sessions.pair(len(X), input_gradient=self._input_gradient)
+        score, kept = self._sessions.forward(pair, X, arrays)
+        return score, Saved(pair, X, arrays, kept)
+
+    def backward(self, saved: Saved, score_gradient: ArrayLike, *, keep: bool = False) -> Gradients:
+        """
+        Compute the gradients of a loss.
+
+        Parameters
+        ----------
+        saved : Saved
+            From `forward`. Several forwards may come before their backwards, in any order.
+        score_gradient : array of shape (n_samples, n_outputs)
+            The derivative of the loss by the score, as X is.
+        keep : bool, default=False
+            Whether `saved` is kept for another backward.
+
+        Returns
+        -------
+        gradients : Gradients
+            New arrays.
+
+        Raises
+        ------
+        ValueError
+            Where `saved` was used before, and as in `forward`.
+        """
+        if not isinstance(saved, Saved):
+            raise ValueError(f"saved must be what forward(X) returns behind the score, got {type(saved).__name__}.")
+        pair, X, arrays, kept = saved.state(keep=True)
+        dy = _as_array(score_gradient, "score_gradient", self._dtype, (len(X), self._n_outputs))
+        gradients = Gradients(*self._sessions.backward(pair, dy, X, arrays, kept))
+        saved.state(keep=keep)
+        return gradients
+
+    def to_onnx(self) -> "onnx.ModelProto":
+        """Return X -> score as ONNX, with the weights as they are now."""
+        return self._trained().model
+
+    def to_estimator(self) -> Any:
+        """
+        Return a fitted copy of the estimator, with the weights as they are now.
+
+        Raises
+        ------
+        ValueError
+            Where the model is no estimator, where weights of steps before the model are trained, and where
+            scikit-learn has no place for the weights.
+        """
+        from skort.estimators.score_graph_of import estimator_with
+
+        return estimator_with(self._model, self._trained())
+
+    def _trained(self):
+        return self._graph.with_weights({name: array.copy() for name, array in self.views().items()})
+
+
+def _as_array(array: Any, name: str, dtype: np.dtype, shape: tuple[int | None, ...]) -> np.ndarray:
+    """
+    Return an array that speaks DLPack as a C-contiguous ndarray, without a copy where it is one.
+
+    Parameters
+    ----------
+    array : array-like
+    name : str
+        For the message of an error.
+    dtype : dtype
+        The one that it must have.
+    shape : tuple of int or None
+        The one that it must have. None: any number of rows, but not 0.
+
+    Raises
+    ------
+    ValueError
+        For another dtype, shape or device.
+    """
+    if not isinstance(array, np.ndarray) and hasattr(array, "__dlpack_device__"):
+        try:
+            kind, index = array.__dlpack_device__()
+            if kind != 1:
+                raise BufferError(f"it is on the device {_DEVICES.get(kind, kind)}:{index}. Copy it to the CPU.")
+            array = np.from_dlpack(array)
+        except (BufferError, TypeError, ValueError) as error:
+            raise ValueError(f"{name} cannot be read as an array: {error}") from error
+    given = np.asarray(array)
+    if given.dtype != dtype:
+        raise ValueError(f"{name} has the dtype {given.dtype}, and the model computes in {dtype}: cast it.")
+    if len(given.shape) != len(shape) or any(n not in (None, m) for n, m in zip(shape, given.shape, strict=True)):
+        expected = f"({', '.join('any' if n is None else str(n) for n in shape)}{',' * (len(shape) == 1)})"
+        raise ValueError(f"{name} has the shape {given.shape}, and the model takes {expected}.")
+    if not len(given):
+        raise ValueError(f"{name} has no rows.")
+    return np.ascontiguousarray(given)

@@ -1,0 +1,27 @@
+"""Objects that hold ONNX graphs, in pickles and files of `skops`: the graphs are bytes there."""
+
+from typing import Any, ClassVar
+
+__all__ = ["GraphBytes"]
+
+
+class GraphBytes:
+    """
+    A class whose state, as `pickle`, `copy.deepcopy` and `skops` see it, has no class of ONNX in it.
+
+    A subclass names the attributes that are graphs.
+    """
+
+    _graphs: ClassVar[tuple[str, ...]]
+
+    def __getstate__(self) -> dict[str, Any]:
+        graphs = {name: getattr(self, name) for name in self._graphs}
+        as_bytes = {name: None if graph is None else graph.SerializeToString() for name, graph in graphs.items()}
+        return {**vars(self), **as_bytes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        import onnx
+
+        serialized = {name: state[name] for name in self._graphs}
+        graphs = {name: None if b is None else onnx.ModelProto.FromString(b) for name, b in serialized.items()}
+        vars(self).update({**state, **graphs})

@@ -1,0 +1,130 @@
+"""How far converted steps are from scikit-learn's, on some rows of X, of which no large part is made dense."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+import scipy.sparse
+from numpy.typing import DTypeLike
+from sklearn.utils import _safe_indexing
+from sklearn.utils.sparsefuncs import mean_variance_axis
+from sklearn.utils.validation import _num_samples
+
+from skort.graphs.raw_inputs import RawInput, feeds, text_columns
+from skort.runtime.inference import InferenceModel
+
+__all__ = ["Difference", "UnlikeError", "largest_difference", "sample"]
+
+# Number of rows on which ONNX is compared with scikit-learn, and of further ones for characters that those may lack.
+_SAMPLE = 100
+# The largest number of values that are dense at once.
+_BLOCK = 2**18
+
+
+@dataclass(frozen=True)
+class Difference:
+    """
+    How far a conversion is from scikit-learn.
+
+    Parameters
+    ----------
+    size : float
+        In standard deviations of the column.
+    column : int
+        Where it is largest.
+    """
+
+    size: float
+    column: int
+
+
+class UnlikeError(ValueError):
+    """What the conversion gives cannot be compared with what scikit-learn gives."""
+
+
+def sample(X: Any) -> Any:
+    """
+    Return a copy of some rows of X, to check a conversion on.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, DataFrame or texts of shape (n_samples, ...)
+
+    Returns
+    -------
+    rows : of the type of X
+        Up to 100 rows, evenly spaced, and of text up to 100 rows in which characters beyond ASCII occur first.
+    """
+    n_samples = _num_samples(X)
+    spaced = np.arange(0, n_samples, -(-n_samples // _SAMPLE))
+    return _safe_indexing(X, np.union1d(spaced, _rows_of_new_characters(X)))
+
+
+def _rows_of_new_characters(X):
+    """Return the rows in which characters occur first: tokens and small letters differ in those beyond ASCII."""
+    known, rows = set(map(chr, range(128))), []
+    for texts in text_columns(X):
+        for position, text in enumerate(texts.flat):
+            if isinstance(text, str) and not text.isascii() and not known.issuperset(text):
+                known.update(text)
+                rows.append(position // texts.shape[1])
+                if len(rows) == _SAMPLE:
+                    return np.array(rows)
+    return np.array(rows, dtype=np.int64)
+
+
+def largest_difference(
+    expected: Any, model: onnx.ModelProto, X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike
+) -> Difference:
+    """
+    Return how far what transformers give and what their ONNX gives are apart.
+
+    Parameters
+    ----------
+    expected : array-like or sparse matrix of shape (n_samples, n_columns)
+        What the transformers make of X.
+    model : onnx.ModelProto
+        The transformers as ONNX, with one output.
+    X : array-like, sparse matrix, DataFrame or texts of shape (n_samples, ...)
+    inputs : tuple of RawInput
+        Those of the model.
+    dtype : dtype
+        float32 or float64.
+
+    Raises
+    ------
+    UnlikeError
+        Where shapes differ, and where the model gives infinities or NaN in place of numbers.
+    """
+    is_sparse = scipy.sparse.issparse(expected)
+    expected = expected.tocsr().astype(np.float64) if is_sparse else np.asarray(expected, dtype=np.float64)
+    scale, inference, largest = _scales(expected), InferenceModel(model), Difference(0.0, 0)
+    width = max(1, *expected.shape[1:], sum(i.width for i in inputs))
+    n_rows = max(1, _BLOCK // width)
+    for start in range(0, expected.shape[0], n_rows):
+        rows = np.arange(start, min(start + n_rows, expected.shape[0]))
+        values = inference.run(model.graph.output[0].name, feeds(_safe_indexing(X, rows), inputs, dtype))
+        part = expected[rows].toarray() if is_sparse else expected[rows]
+        if values.shape != part.shape:
+            raise UnlikeError("its conversion gives something else than its transform.")
+        finite = np.isfinite(part)
+        if not np.isfinite(values[finite]).all():
+            raise UnlikeError("its conversion gives infinities or NaN.")
+        difference = np.subtract(values, part, where=finite, out=np.zeros_like(part))
+        sizes = np.max(np.abs(difference) / scale, axis=0, initial=0.0)
+        column = int(sizes.argmax())
+        if sizes[column] > largest.size:
+            largest = Difference(float(sizes[column]), column)
+    return largest
+
+
+def _scales(expected):
+    """Return the unit of each column; one that hardly varies holds nothing but rounding errors."""
+    if scipy.sparse.issparse(expected):
+        deviation = np.sqrt(mean_variance_axis(expected, axis=0)[1])
+        most = np.nanmax(np.abs(expected.data), initial=0.0)
+    else:
+        deviation, most = np.nanstd(expected, axis=0), np.nanmax(np.abs(expected))
+    largest = deviation.max()
+    return np.where(deviation > 1e-3 * largest, deviation, largest or most or 1)

@@ -1,0 +1,147 @@
+"""Forward and backward of a score graph as two graphs, for a loss that is computed elsewhere."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+import onnx
+import onnx.shape_inference
+from onnx import helper
+
+from skort.exceptions import NotTrainableError
+from skort.graphs.differentiable import undifferentiable
+from skort.graphs.gradient.halves import GradientGraphs, gradient_name
+from skort.graphs.gradient.reverse import add_gradients, rule_gradient
+from skort.graphs.score_graph import ScoreGraph, set_batch_size
+from skort.objective.nodes import SCORE_GRADIENT
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype, read_names
+
+__all__ = ["add_model", "check_gradient", "forward_backward", "needed"]
+
+_FORWARD = """\
+The forward half of a gradient by skort. Its first output is the score; the others are inputs of the backward half.
+"""
+_BACKWARD = f"""\
+The backward half of a gradient by skort. {SCORE_GRADIENT} is the derivative of a loss by the score; the other inputs
+are inputs and outputs of the forward half. Each output has the name of what it is the gradient by, and "_gradient".
+"""
+
+
+def add_model(fragment: Fragment, score_graph: ScoreGraph, batch_size: int) -> onnx.ModelProto:
+    """Add the nodes of a score graph; return its structure for exactly `batch_size` rows."""
+    model = onnx.ModelProto()
+    model.CopyFrom(score_graph.structure)
+    set_batch_size(model, batch_size)
+    fragment.nodes.extend(model.graph.node)
+    return model
+
+
+def forward_backward(score_graph: ScoreGraph, batch_size: int, *, input_gradient: bool = False) -> GradientGraphs:
+    """
+    Return a model and its gradient by its trained weights as two models.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+    batch_size : int
+        Number of rows, at least 1.
+    input_gradient : bool, default=False
+        Whether the gradient by X is wanted, too.
+
+    Raises
+    ------
+    NotTrainableError
+        Where no gradient goes through an operator on the way: it names the operator. Where there is nothing to
+        differentiate by.
+    """
+    X, score = score_graph.input_name, score_graph.score_name
+    fragment = Fragment(score_graph.dtype)
+    model = add_model(fragment, score_graph, batch_size)
+    check_gradient(score_graph, input_gradient=input_gradient)
+    wanted = [*([X] if input_gradient else []), *score_graph.trainable]
+    gradients = add_gradients(fragment, model.graph, SCORE_GRADIENT, wanted)
+    for name, result in gradients.items():
+        fragment.rename(result, gradient_name(name))
+    shape = [batch_size, score_graph.n_outputs]
+    score_gradient = helper.make_tensor_value_info(SCORE_GRADIENT, onnx_dtype(score_graph.dtype), shape)
+    results = [onnx.ValueInfoProto(name=gradient_name(name)) for name in wanted]
+    model.graph.input.insert(0, score_gradient)
+    model.graph.output.extend(results)
+    del model.graph.node[:]
+    model.graph.node.extend(fragment.nodes)
+    opsets = [o for o in model.opset_import if o.domain != ""] + [helper.make_opsetid("", OPSET)]
+    whole = helper.make_model(model.graph, ir_version=IR_VERSION, opset_imports=opsets)
+    whole = onnx.shape_inference.infer_shapes(needed(inlined(whole, fragment)), data_prop=True)
+    return _split(whole, score, [result.name for result in results])
+
+
+def check_gradient(score_graph: ScoreGraph, *, input_gradient: bool = False) -> None:
+    """Raise the errors of `forward_backward`."""
+    if not score_graph.trainable:
+        raise NotTrainableError("model: it has no weight to train.")
+    structure = onnx.ModelProto()
+    structure.CopyFrom(score_graph.structure)
+    # Some rules depend on shapes, but none on the number of rows.
+    set_batch_size(structure, 2)
+    wanted = [*([score_graph.input_name] if input_gradient else []), *score_graph.trainable]
+    obstacle = undifferentiable(structure.graph, wanted, rule_gradient)
+    if obstacle is not None:
+        operator, node = obstacle
+        by_X = "X or " * input_gradient, ", ask for no gradient by X" * input_gradient
+        raise NotTrainableError(
+            f"model: between {by_X[0]}a weight and the score, its ONNX graph computes with the operator {operator}"
+            f"{f' (node {node!r})' if node else ''}, which has no gradient in {score_graph.dtype}, or whose shapes are "
+            f"not known before it runs. Name the weights after it in trainable{by_X[1]}, or cut the model."
+        )
+
+
+def _split(whole: onnx.ModelProto, score: str, results: Sequence[str]) -> GradientGraphs:
+    """
+    Return the nodes that the score needs, and all others, as two models.
+
+    Slopes such as 1 - y^2 depend on no derivative, yet belong to the backward half: an evaluation needs none of them.
+    """
+    graph = whole.graph
+    constants = [node for node in graph.node if not node.input and not read_names(node)]
+    names = _leading_to(graph.node, [score])
+    first = [node for node in graph.node if not names.isdisjoint(node.output) or node in constants]
+    last = [node for node in graph.node if names.isdisjoint(node.output) or node in constants]
+    held = {i.name for i in graph.initializer} | {name for node in constants for name in node.output}
+    made = {name for node in last for name in node.output}
+    read = dict.fromkeys(name for node in last for name in read_names(node) if name not in made | held)
+    inputs = {i.name: i for i in graph.input}
+    saved = [name for name in read if name not in inputs and name != score]
+    forward_inputs = [name for name in inputs if name != SCORE_GRADIENT]
+    backward_inputs = [SCORE_GRADIENT, *(name for name in read if name != SCORE_GRADIENT)]
+    return GradientGraphs(
+        _part(whole, first, forward_inputs, [score, *saved], _FORWARD),
+        _part(whole, last, backward_inputs, results, _BACKWARD),
+    )
+
+
+def _part(whole, nodes, inputs, outputs, documentation):
+    """Return some nodes of a model as a model."""
+    infos = {info.name: info for info in (*whole.graph.value_info, *whole.graph.output, *whole.graph.input)}
+    given, results = ([infos[name] for name in names] for names in (inputs, outputs))
+    graph = helper.make_graph(nodes, "gradient", given, results, whole.graph.initializer)
+    model = helper.make_model(graph, ir_version=whole.ir_version, opset_imports=whole.opset_import)
+    model.doc_string = documentation
+    return needed(model)
+
+
+def needed(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy with only those nodes and initializers that the outputs are computed from."""
+    names = _leading_to(model.graph.node, [output.name for output in model.graph.output])
+    copied = onnx.ModelProto()
+    copied.CopyFrom(model)
+    del copied.graph.node[:], copied.graph.initializer[:]
+    copied.graph.node.extend(node for node in model.graph.node if not names.isdisjoint(node.output))
+    copied.graph.initializer.extend(i for i in model.graph.initializer if i.name in names)
+    return copied
+
+
+def _leading_to(nodes: Collection[onnx.NodeProto], outputs: Iterable[str]) -> set[str]:
+    """Return `outputs`, and the names of all results that they are computed from."""
+    names = set(outputs)
+    for node in reversed(list(nodes)):
+        if not names.isdisjoint(node.output):
+            names.update(read_names(node))
+    return names

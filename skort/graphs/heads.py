@@ -1,0 +1,248 @@
+"""What an ONNX classifier computes from its raw score: it is proved, not guessed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import onnx
+from scipy.special import expit, softmax
+
+from skort.exceptions import NotTrainableError
+from skort.onnx_text import read_names
+from skort.runtime.inference import InferenceModel
+
+__all__ = ["Head", "find_head", "rows_like", "runner"]
+
+_PROBABILITIES = ("Sigmoid", "Softmax", "LogSoftmax")
+_N_ROWS = 64
+
+
+class Head(NamedTuple):
+    """
+    How the probabilities of a model come from a result inside it.
+
+    Parameters
+    ----------
+    result : str
+        Name of the result.
+    score : str or None
+        A function, written as ONNX text, that makes the raw score of the result. None: the result is the score. The
+        probabilities are the sigmoid of one score, or the softmax of one score a class.
+    """
+
+    result: str
+    score: str | None
+
+
+def find_head(model: onnx.ModelProto, output: str, n_outputs: int) -> Head:
+    """
+    Find the raw score of a classifier.
+
+    A sigmoid or softmax is the head where all that `output` takes from X goes through it, and where the probabilities
+    of random scores are those of one of the known heads: the sigmoid of a score or of its negative, one or both
+    columns in either order; the softmax in any order of its columns; the logarithms of these.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        With the types of all results.
+    output : str
+        Name of the output of floats.
+    n_outputs : int
+        Number of columns of the raw score: one for two classes.
+
+    Returns
+    -------
+    head : Head
+        Where the output is no probability, it is the raw score itself.
+
+    Raises
+    ------
+    NotTrainableError
+        Where the output is a probability, but not of a known head.
+    """
+    node = _last_probability(model.graph, output)
+    head = None if node is None else _proved(model, node, output, n_outputs)
+    if head is not None:
+        return head
+    values = _two_dimensional(runner(model, output)(rows_like(model.graph.input[0])))
+    if _are_probabilities(values, node is not None):
+        behind = f"the {node.op_type} node {node.name!r}" if node is not None else "its own operators"
+        raise NotTrainableError(
+            f"estimator: the output {output!r} of the ONNX model is a probability, but it is neither the sigmoid nor "
+            f"the softmax of one score: {behind} and what follows give other numbers. Cut the model at the score that "
+            "is to be trained, with onnx.utils.Extractor."
+        )
+    return Head(output, _difference(0, 1) if n_outputs == 1 and _n_columns(model.graph, output) == 2 else None)
+
+
+def _last_probability(graph, output):
+    """Return the last sigmoid or softmax on the way to `output`, or None where a product follows all of them."""
+    needed = {output}
+    for node in reversed(graph.node):
+        if needed.isdisjoint(node.output):
+            continue
+        if node.op_type in _PROBABILITIES:
+            return node
+        if node.op_type in ("MatMul", "Gemm", "Conv"):
+            return None
+        needed.update(read_names(node))
+    return None
+
+
+def _proved(model, node, output, n_outputs):
+    """Return the head that begins with a node, or None where it is no known one."""
+    result, X = node.input[0], model.graph.input[0]
+    end = _part(model, result, output)
+    n_columns = _n_columns(model.graph, result)
+    if X.name in _needed_inputs(end) or n_columns is None:
+        return None
+    scores = np.random.RandomState(0).normal(scale=3.0, size=(_N_ROWS, n_columns)).astype(_dtype(X))
+    run_end = runner(end, output)
+    probabilities = run_end(scores)
+    for source, score in _candidates(run_end, scores, n_outputs):
+        if _is_known(probabilities, score):
+            return Head(result, source)
+    if n_columns != 2 or n_outputs != 1:
+        return None
+    # Two columns of which one is the negative of the other: any numbers in their place are no scores of the model.
+    probabilities, scores = (runner(model, name)(rows_like(X)) for name in (output, result))
+    if not np.allclose(scores.sum(axis=1), 0, atol=1e-4 * max(1.0, np.abs(scores).max())):
+        return None
+    candidates = ((_columns([i]), scores[:, [i]]) for i in (1, 0))
+    return next((Head(result, source) for source, score in candidates if _is_known(probabilities, score)), None)
+
+
+def _candidates(run_end, scores: np.ndarray, n_outputs: int) -> Iterator[tuple[str | None, np.ndarray]]:
+    """Yield functions that may make the raw score of a result, and their values."""
+    n_columns = scores.shape[1]
+    if n_columns == n_outputs == 1:
+        yield None, scores
+        yield "negative (score) => (negative) { negative = Neg (score) }", -scores
+    elif n_outputs == 1 and n_columns == 2:
+        yield _difference(0, 1), scores[:, [1]] - scores[:, [0]]
+        yield _difference(1, 0), scores[:, [0]] - scores[:, [1]]
+    elif n_columns == n_outputs:
+        yield None, scores
+        one_large = 20 * np.eye(n_columns, dtype=scores.dtype)
+        order = np.argmax(_two_dimensional(run_end(one_large)), axis=0)
+        if sorted(order) == list(range(n_columns)):
+            yield _columns(order), scores[:, order]
+
+
+def _is_known(probabilities: np.ndarray, score: np.ndarray) -> bool:
+    """Return whether probabilities are those of a raw score."""
+    probabilities = _two_dimensional(probabilities)
+    if (probabilities <= 0).all():
+        probabilities = np.exp(probabilities)
+    if score.shape[1] > 1:
+        expected = softmax(score, axis=1)
+    elif probabilities.shape[1] == 1:
+        expected = expit(score)
+    else:
+        expected = np.hstack([expit(-score), expit(score)])
+    return probabilities.shape == expected.shape and np.allclose(probabilities, expected, atol=1e-5)
+
+
+def _are_probabilities(values: np.ndarray, has_head: bool) -> bool:
+    """Return whether all values of wild rows are between zero and one, behind a sigmoid or as scores seldom are."""
+    if values.min() < 0 or values.max() > 1:
+        return False
+    if has_head:
+        return True
+    return np.ptp(values) > 1e-3 if values.shape[1] == 1 else np.allclose(values.sum(axis=1), 1, atol=1e-4)
+
+
+def _two_dimensional(values):
+    return values.reshape(len(values), -1)
+
+
+def _difference(first: int, second: int) -> str:
+    """Return the score of two classes with two columns."""
+    # The indices are integers, so that nobody takes them for weights.
+    return f"""
+difference (scores) => (score) {{
+    i = Constant <value = int64[1] {{{first}}}> ()
+    j = Constant <value = int64[1] {{{second}}}> ()
+    first = Gather <axis = 1> (scores, i)
+    second = Gather <axis = 1> (scores, j)
+    score = Sub (second, first)
+}}"""
+
+
+def _columns(indices: Sequence[int]) -> str:
+    """Return some columns of the scores."""
+    return f"""
+columns (scores) => (score) {{
+    i = Constant <value = int64[{len(indices)}] {{{", ".join(map(str, indices))}}}> ()
+    score = Gather <axis = 1> (scores, i)
+}}"""
+
+
+def _part(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProto:
+    """Return the part of a model between two results; inputs of the model that it needs, too, stay inputs."""
+    graph, needed = model.graph, {end}
+    nodes: list[onnx.NodeProto] = []
+    for node in reversed(graph.node):
+        if begin not in node.output and not needed.isdisjoint(node.output):
+            needed.update(read_names(node))
+            nodes.insert(0, node)
+    cut = onnx.ModelProto()
+    cut.CopyFrom(model)
+    for items in (cut.graph.node, cut.graph.initializer, cut.graph.input, cut.graph.output, cut.graph.value_info):
+        del items[:]
+    cut.graph.node.extend(nodes)
+    cut.graph.initializer.extend(i for i in graph.initializer if i.name in needed)
+    known = {info.name: info for info in (*graph.value_info, *graph.output, *graph.input)}
+    begins = [begin, *(i.name for i in graph.input if i.name in needed and i.name != begin)]
+    cut.graph.input.extend(known[name] for name in begins if name in known)
+    cut.graph.output.append(known.get(end, onnx.ValueInfoProto(name=end)))
+    return cut
+
+
+def rows_like(X: onnx.ValueInfoProto) -> np.ndarray:
+    """Return random rows of data, large and small, for an input of two dimensions."""
+    random_state, width = np.random.RandomState(0), X.type.tensor_type.shape.dim[1].dim_value
+    return (random_state.normal(size=(_N_ROWS, width)) * random_state.choice([1, 10], size=(_N_ROWS, 1))).astype(
+        _dtype(X)
+    )
+
+
+def runner(model: onnx.ModelProto, result: str) -> Callable[[np.ndarray], np.ndarray]:
+    """
+    Return the function that computes a result of a model from its only input.
+
+    It raises a NotTrainableError where ONNX Runtime does not run the model.
+    """
+    inner = () if any(o.name == result for o in model.graph.output) else (result,)
+    inference = InferenceModel(model, inner)
+    name = model.graph.input[0].name
+
+    def run(rows):
+        try:
+            return inference.run(result, {name: rows})
+        except Exception as error:  # the runtime raises errors of many kinds
+            reason = str(error).strip().splitlines()[0].partition("Status Message")[0]
+            raise NotTrainableError(
+                f"estimator: ONNX Runtime does not run the ONNX model on {len(rows)} rows: {reason} If it was exported "
+                "for one number of rows, export it for any (dynamic_axes)."
+            ) from error
+
+    return run
+
+
+def _needed_inputs(model):
+    return {i.name for i in model.graph.input[1:]}
+
+
+def _n_columns(graph, name):
+    """Return the number of columns of a result with two dimensions; None where it is not known."""
+    for info in (*graph.value_info, *graph.output):
+        dims = info.type.tensor_type.shape.dim
+        if info.name == name and len(dims) == 2:
+            return dims[1].dim_value or None
+    return None
+
+
+def _dtype(info):
+    return onnx.helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)

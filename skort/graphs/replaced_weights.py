@@ -1,0 +1,86 @@
+"""Other weights in an ONNX model that stays as it is."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+from numpy.typing import ArrayLike
+from onnx import TensorProto, helper
+
+__all__ = ["with_weights"]
+
+_DATA = {TensorProto.FLOAT: "float_data", TensorProto.DOUBLE: "double_data"}
+
+
+def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> onnx.ModelProto:
+    """
+    Return a copy of an ONNX model with other numbers in some of its tensors.
+
+    All else is kept byte for byte: names, opset, producer, metadata, which tensors are initializers and which are
+    constants, and how their numbers are stored.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        It is not changed.
+    weights : dict of str to array-like
+        Name of an initializer, or of the output of a `Constant` node, of floats -> its numbers, of the same shape and
+        finite. They are cast to its type, float32 or float64.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+
+    Raises
+    ------
+    ValueError
+        Where the graph has no such tensor, or one of another shape, for numbers that are not finite in its type, and
+        for a tensor whose numbers are in another file.
+
+    Examples
+    --------
+    >>> import onnx.parser
+    >>> from onnx import numpy_helper
+    >>> from skort.onnx_models import with_weights
+    >>> model = onnx.parser.parse_model('''
+    ... <ir_version: 8, opset_import: ["" : 17]>
+    ... line (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { y = MatMul (X, W) }''')
+    >>> numpy_helper.to_array(with_weights(model, {"W": [[3.0], [4.0]]}).graph.initializer[0]).ravel()
+    array([3., 4.], dtype=float32)
+    """
+    copied = onnx.ModelProto()
+    copied.CopyFrom(model)
+    tensors = _tensors(copied.graph)
+    for name, values in weights.items():
+        if name not in tensors:
+            known = ", ".join(tensors) or "none"
+            raise ValueError(f"weights names {name!r}, but the tensors of floats in the ONNX model are {known}.")
+        _fill(tensors[name], name, values)
+    return copied
+
+
+def _tensors(graph):
+    """Return the initializers and constants of floats, by name."""
+    tensors = {i.name: i for i in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute[0].name == "value":
+            tensors[node.output[0]] = node.attribute[0].t
+    return {name: tensor for name, tensor in tensors.items() if tensor.data_type in _DATA}
+
+
+def _fill(tensor, name, values):
+    """Give a tensor other numbers, in place."""
+    if tensor.data_location == TensorProto.EXTERNAL:
+        raise ValueError(f"weights[{name!r}]: its numbers are in another file. Load the model with onnx.load(path).")
+    with np.errstate(over="ignore"):
+        array = np.asarray(values).astype(helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    if array.shape != tuple(tensor.dims):
+        raise ValueError(f"weights[{name!r}] has shape {array.shape}, but the ONNX model has {tuple(tensor.dims)}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"weights[{name!r}] has numbers that are not finite in {array.dtype}.")
+    field = _DATA[tensor.data_type]
+    if len(getattr(tensor, field)):
+        tensor.ClearField(field)
+        getattr(tensor, field).extend(array.ravel().tolist())
+    else:
+        tensor.raw_data = array.astype(array.dtype.newbyteorder("<")).tobytes()

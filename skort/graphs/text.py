@@ -1,0 +1,320 @@
+"""
+Texts to numbers: scikit-learn's vectorizers as ONNX that needs no locale.
+
+A text is split into tokens, each token becomes an integer, and `TfIdfVectorizer` counts the n-grams of integers. Only
+ASCII is made small letters by an operator, as others depend on the locale of the machine; the other letters are made
+small by the table of tokens, which holds them in the ways in which they are written.
+"""
+
+import functools
+import string
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
+
+from skort.exceptions import NotExportableError
+from skort.graphs.token_expression import token_expression
+
+__all__ = ["check_convertible", "text_converters", "text_shapes"]
+
+_ML, _MICROSOFT = "ai.onnx.ml", "com.microsoft"
+_UNKNOWN, _STOP_WORD = -1, -2
+_SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+_REASONS = {
+    HashingVectorizer: "it keeps no vocabulary, and its hash is not written as ONNX. TfidfVectorizer and "
+    "CountVectorizer are; with max_features the file is small.",
+    DictVectorizer: "it takes dicts, and the inputs of an ONNX model are columns of numbers or text. OneHotEncoder "
+    "takes such columns.",
+}
+
+
+def check_convertible(estimator: Any) -> None:
+    """
+    Raise an error for a step that is never written as ONNX.
+
+    Parameters
+    ----------
+    estimator : estimator
+
+    Raises
+    ------
+    NotExportableError
+        With the reason.
+    """
+    reason = _REASONS.get(type(estimator))
+    if reason is not None:
+        raise NotExportableError(f"{type(estimator).__name__}: {reason}")
+
+
+def text_converters(element_type: int) -> dict[type, Callable]:
+    """
+    Return the converters of text, as skl2onnx calls them.
+
+    Parameters
+    ----------
+    element_type : int
+        TensorProto.FLOAT or TensorProto.DOUBLE, of what vectorizers give.
+
+    Returns
+    -------
+    converters : dict of type to callable
+        The callables raise NotExportableError where a vectorizer has no ONNX.
+    """
+
+    def convert_counts(scope, operator, container):
+        nodes = _Nodes(scope, container)
+        nodes.give(_counts(nodes, operator, element_type), operator)
+
+    def convert_tf_idf(scope, operator, container):
+        nodes = _Nodes(scope, container)
+        counts = _counts(nodes, operator, element_type)
+        nodes.give(_tf_idf(nodes, counts, operator.raw_operator, element_type), operator)
+
+    def convert_weighting(scope, operator, container):
+        nodes, X = _Nodes(scope, container), operator.inputs[0]
+        counts = nodes.add("Cast", [X.full_name], to=element_type)
+        nodes.give(_tf_idf(nodes, counts, operator.raw_operator, element_type), operator)
+
+    return {CountVectorizer: convert_counts, TfidfVectorizer: convert_tf_idf, TfidfTransformer: convert_weighting}
+
+
+def text_shapes(element_type: int) -> dict[type, Callable]:
+    """Return what tells skl2onnx the types and shapes of the converters' outputs."""
+    tensor = DoubleTensorType if element_type == TensorProto.DOUBLE else FloatTensorType
+
+    def of_vectorizer(operator):
+        operator.outputs[0].type = tensor([None, len(operator.raw_operator.vocabulary_)])
+
+    def of_weighting(operator):
+        operator.outputs[0].type = tensor([None, operator.raw_operator.n_features_in_])
+
+    return {CountVectorizer: of_vectorizer, TfidfVectorizer: of_vectorizer, TfidfTransformer: of_weighting}
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Writes nodes of a conversion; results get names of their own."""
+
+    scope: Any
+    container: Any
+
+    def add(self, operator: str, inputs: list[str], domain: str = "", version: int = 13, **attributes) -> str:
+        """Return the name of the result of an operator."""
+        result = self.scope.get_unique_variable_name(operator.lower())
+        self.container.add_node(operator, inputs, result, op_domain=domain, op_version=version, **attributes)
+        return result
+
+    def constant(self, values: Any, element_type: int = TensorProto.INT64) -> str:
+        """Return the name of a constant."""
+        name, values = self.scope.get_unique_variable_name("constant"), np.asarray(values)
+        flat = [value.encode() for value in values.flat] if element_type == TensorProto.STRING else values.ravel()
+        self.container.add_initializer(name, element_type, list(values.shape), flat)
+        return name
+
+    def joined(self, shape: str, sizes: list[int]) -> str:
+        """Return the name of a shape with more sizes at its end."""
+        return self.add("Concat", [shape, self.constant(sizes)], axis=0)
+
+    def codes(self, tokens: str, table: dict[str, int], otherwise: int) -> str:
+        """Return the name of the integers that stand for tokens."""
+        keys, values = list(table), list(table.values())
+        attributes = {"keys_strings": keys, "values_int64s": values, "default_int64": otherwise}
+        return self.add("LabelEncoder", [tokens], _ML, 2, **attributes)
+
+    def tokens(self, texts: str, expression: str) -> str:
+        """Return the name of the parts of texts that match a regular expression; rows are filled up with ''."""
+        attributes = {"tokenexp": expression, "pad_value": "", "mark": 0, "mincharnum": 1}
+        tokens = self.add("Tokenizer", [texts], _MICROSOFT, 1, **attributes)
+        # onnx does not know the type of what Tokenizer gives, and its checker crashes at a LabelEncoder of no type.
+        return self.add("Cast", [tokens], to=TensorProto.STRING)
+
+    def give(self, result: str, operator: Any) -> None:
+        """Make a result the output of the converted step."""
+        self.container.add_node("Identity", result, operator.outputs[0].full_name, op_version=13)
+
+
+def _counts(nodes, operator, element_type):
+    """Write a vectorizer; return the name of the counts of its n-grams."""
+    vectorizer = operator.raw_operator
+    _check_settings(vectorizer)
+    texts = nodes.add("Reshape", [operator.inputs[0].full_name, nodes.constant([-1])])
+    by_column = [term for term, _ in sorted(vectorizer.vocabulary_.items(), key=lambda item: item[1])]
+    of_words = vectorizer.analyzer == "word"
+    grams = _word_grams(vectorizer, by_column) if of_words else [tuple(term) for term in by_column]
+    tokens = {token: code for code, token in enumerate(dict.fromkeys(t for gram in grams for t in gram))}
+    if of_words:
+        codes = _word_codes(nodes, texts, tokens, vectorizer)
+    else:
+        write = _character_codes if vectorizer.analyzer == "char" else _inner_codes
+        codes = write(nodes, texts, _character_table(tokens, lowercase=vectorizer.lowercase))
+    counts = _gram_counts(nodes, codes, [[tokens[t] for t in gram] for gram in grams], vectorizer.ngram_range[1])
+    if vectorizer.binary:
+        counts = nodes.add("Cast", [counts], to=TensorProto.BOOL)
+    return nodes.add("Cast", [counts], to=element_type)
+
+
+def _check_settings(vectorizer):
+    """Raise an error for what no operator does."""
+    for name in ("preprocessor", "tokenizer", "analyzer"):
+        if callable(getattr(vectorizer, name)):
+            raise NotExportableError(f"{name} is a Python function, which ONNX cannot hold.")
+    if vectorizer.analyzer == "char_wb" and vectorizer.ngram_range[0] == 1:
+        raise NotExportableError('analyzer="char_wb" is written as ONNX for n-grams of two characters and more only.')
+    if vectorizer.strip_accents is not None:
+        raise NotExportableError(f"strip_accents={vectorizer.strip_accents!r}: no ONNX operator removes accents.")
+    if vectorizer.input != "content":
+        raise NotExportableError(f"input={vectorizer.input!r}: an ONNX model takes the texts themselves.")
+
+
+def _word_grams(vectorizer, terms):
+    """Return the words of each term, which scikit-learn joins by a space."""
+    if vectorizer.ngram_range[1] == 1:
+        return [(term,) for term in terms]
+    grams = [tuple(term.split(" ")) for term in terms]
+    tokenize = vectorizer.build_tokenizer()
+    for word in dict.fromkeys(word for gram in grams for word in gram):
+        if tokenize(word) != [word]:
+            raise NotExportableError(
+                f"the vocabulary has {word!r}, which token_pattern={vectorizer.token_pattern!r} does not make one "
+                "token of: the words of n-grams cannot be told apart."
+            )
+    return grams
+
+
+def _word_codes(nodes, texts, tokens, vectorizer):
+    """Return the name of the codes of the words of each text, without stop words."""
+    if vectorizer.lowercase:
+        # "C" is the one locale that every machine has. It knows the letters of ASCII.
+        attributes = {"case_change_action": "LOWER", "is_case_sensitive": 0, "locale": "C"}
+        texts = nodes.add("StringNormalizer", [texts], version=10, **attributes)
+    forms = _spellings if vectorizer.lowercase else lambda token: [token]
+    stop_words = vectorizer.get_stop_words() or ()
+    table = {form: code for token, code in tokens.items() for form in forms(token)}
+    table |= {form: _STOP_WORD for word in stop_words for form in forms(word)}
+    is_alone = vectorizer.ngram_range[1] == 1
+    words = nodes.tokens(texts, token_expression(vectorizer.token_pattern, is_alone=is_alone))
+    codes = nodes.codes(words, table, _UNKNOWN)
+    if not stop_words or is_alone:
+        return codes
+    return _without(nodes, codes, nodes.add("Equal", [codes, nodes.constant(_STOP_WORD)]))
+
+
+def _spellings(token):
+    """Return the ways in which a token of small letters is written, where ASCII is made small letters already."""
+    if token.isascii():
+        return [token] if token == token.lower() else []
+    forms = (form.translate(_SMALL) for form in (token, token.upper(), token.capitalize(), token.title()))
+    return [form for form in dict.fromkeys(forms) if form.lower() == token]
+
+
+def _character_table(tokens, *, lowercase):
+    """Return the codes of characters, and of the capitals that stand for them."""
+    table = {token: code for token, code in tokens.items() if not lowercase or token == token.lower()}
+    return table | {c: table[c.lower()] for c in _capitals() if c.lower() in table} if lowercase else table
+
+
+def _character_codes(nodes, texts, table):
+    """Return the name of the codes of the characters of each text; several spaces count as one blank."""
+    characters = nodes.tokens(texts, ".")
+    codes = nodes.codes(characters, table, _UNKNOWN)
+    spaces = nodes.codes(characters, dict.fromkeys(_spaces(), 1), 0)
+    before, after = (
+        nodes.add("Pad", [spaces, nodes.constant([0, shift, 0, -shift]), nodes.constant(0)]) for shift in (1, -1)
+    )
+    is_space, after_space, before_space = (nodes.add("Cast", [c], to=TensorProto.BOOL) for c in (spaces, before, after))
+    repeated = nodes.add("And", [is_space, nodes.add("Or", [after_space, before_space])])
+    blank = nodes.constant(table.get(" ", _UNKNOWN))
+    codes = nodes.add("Where", [repeated, blank, codes], version=9)
+    return _without(nodes, codes, nodes.add("And", [is_space, after_space]))
+
+
+def _inner_codes(nodes, texts, table):
+    """Return the name of the codes of the characters of words, with blanks around each word."""
+    # No n-gram of a word has two blanks side by side, so any number of them may be between words.
+    blank = table.get(" ", _UNKNOWN)
+    words = nodes.tokens(texts, token_expression(r"\S+"))
+    n_texts = nodes.add("Shape", [texts])
+    # Where no text has a word, there is one without characters.
+    no_word = nodes.add("Expand", [nodes.constant([""], TensorProto.STRING), nodes.joined(n_texts, [1])])
+    words = nodes.add("Concat", [words, no_word], axis=1)
+    characters = nodes.tokens(nodes.add("Reshape", [words, nodes.constant([-1])]), ".")
+    codes = nodes.codes(characters, {**table, "": blank}, _UNKNOWN)
+    codes = nodes.add("Pad", [codes, nodes.constant([0, 1, 0, 1]), nodes.constant(blank)])
+    return nodes.add("Reshape", [codes, nodes.joined(n_texts, [-1])])
+
+
+@functools.cache
+def _capitals():
+    """Return the characters that have another small letter of one character."""
+    return [c for c in _all_characters() if c.lower() != c and len(c.lower()) == 1]
+
+
+@functools.cache
+def _spaces():
+    return [c for c in _all_characters() if c.isspace()]
+
+
+def _all_characters():
+    # None beyond is a space or has a small letter.
+    return map(chr, range(0x20000))
+
+
+def _without(nodes, codes, dropped):
+    """Return the name of rows of codes without those that are dropped; their ends are filled up."""
+    length = nodes.add("Shape", [codes])
+    width = nodes.add("Gather", [length, nodes.constant(1)])
+    position = nodes.add("Range", [nodes.constant(0), width, nodes.constant(1)], version=11)
+    rank = nodes.add("Where", [dropped, nodes.add("Add", [position, width], version=14), position], version=9)
+    codes = nodes.add("Where", [dropped, nodes.constant(_UNKNOWN), codes], version=9)
+    order, ranks = (nodes.scope.get_unique_variable_name(name) for name in ("order", "ranks"))
+    k = nodes.add("Reshape", [width, nodes.constant([1])])
+    nodes.container.add_node("TopK", [rank, k], [ranks, order], op_version=11, axis=1, largest=0, sorted=1)
+    return nodes.add("GatherElements", [codes, order], axis=1)
+
+
+def _gram_counts(nodes, codes, grams, longest):
+    """Return the name of the counts of n-grams of codes, one column each."""
+    columns = sorted(range(len(grams)), key=lambda column: len(grams[column]))
+    lengths = [len(gram) for gram in grams]
+    starts = [sum(size for size in lengths if size < n) for n in range(1, longest + 1)]
+    attributes = {
+        "mode": "TF",
+        # A word that is shorter than n characters is an n-gram, too.
+        "min_gram_length": min(lengths),
+        "max_gram_length": longest,
+        "max_skip_count": 0,
+        "ngram_counts": starts,
+        "ngram_indexes": columns,
+        "pool_int64s": [code for column in columns for code in grams[column]],
+    }
+    return nodes.add("TfIdfVectorizer", [codes], version=9, **attributes)
+
+
+def _tf_idf(nodes, counts, transformer, element_type):
+    """Write the weighting of counts by a `TfidfTransformer`; return the name of its result."""
+    zero, one = (nodes.constant(value, element_type) for value in (0.0, 1.0))
+    values = counts
+    if transformer.sublinear_tf:
+        is_zero = nodes.add("Equal", [values, zero])
+        logarithm = nodes.add("Log", [nodes.add("Where", [is_zero, one, values], version=9)])
+        damped = nodes.add("Add", [logarithm, one], version=14)
+        values = nodes.add("Where", [is_zero, zero, damped], version=9)
+    if transformer.use_idf:
+        values = nodes.add("Mul", [values, nodes.constant(transformer.idf_, element_type)], version=14)
+    if transformer.norm is None:
+        return values
+    axes = nodes.constant([1])
+    if transformer.norm == "l1":
+        norm = nodes.add("ReduceSum", [nodes.add("Abs", [values]), axes], keepdims=1)
+    else:
+        squares = nodes.add("Mul", [values, values], version=14)
+        norm = nodes.add("Sqrt", [nodes.add("ReduceSum", [squares, axes], keepdims=1)])
+    divisor = nodes.add("Where", [nodes.add("Greater", [norm, zero]), norm, one], version=9)
+    return nodes.add("Div", [values, divisor], version=14)

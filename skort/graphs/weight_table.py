@@ -1,0 +1,126 @@
+"""Which weights an ONNX model has, and which of them gradient descent can train."""
+
+from typing import NamedTuple
+
+import onnx
+from onnx import TensorProto
+from sklearn.base import BaseEstimator
+
+from skort.graphs.differentiable import runtime_gradient, undifferentiable
+from skort.graphs.fitted_graph import fitted_score_graph, given_model
+from skort.graphs.gradient.reverse import rule_gradient
+from skort.graphs.onnx_models import constants_to_initializers, plain_model
+from skort.graphs.score_graph import find_weights as weights_of
+from skort.onnx_text import read_names
+
+__all__ = ["Weight", "find_weights"]
+
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+_KINDS = {"coefficients": "coefficient", "intercepts": "intercept", "scales": "scale"}
+
+
+class Weight(NamedTuple):
+    """
+    A weight of an ONNX model.
+
+    Parameters
+    ----------
+    name : str
+        That of the initializer, or of the output of the `Constant` node.
+    shape : tuple of int
+    kind : {"coefficient", "intercept", "scale"}
+        Whether it multiplies what comes from the input (`MatMul`, `Gemm`, `Conv`), is added to such a product, or is
+        another number that is added, subtracted, multiplied or divided by, such as those of a scaler. An estimator
+        trains coefficients and intercepts, and scales where `trainable` names them.
+    trainable : bool
+        Whether a gradient goes from an output of floats to it, by skort's rules or by ONNX Runtime.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    kind: str
+    trainable: bool
+
+
+def find_weights(model: onnx.ModelProto | BaseEstimator) -> list[Weight]:
+    """
+    Return the weights of a model, found by the structure of its ONNX graph.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto, or fitted estimator of skort or scikit-learn
+        The first input of an ONNX model is X. It is not changed.
+
+    Returns
+    -------
+    weights : list of Weight
+        Coefficients, then intercepts, then scales, each in the order of the graph: initializers and constants of the
+        type of X with dimensions, that an operator combines with what is computed from X.
+
+    Raises
+    ------
+    ValueError
+        Where `model` is none of these, or has no input.
+    NotTrainableError
+        Where its opset cannot be converted; a `ValueError`.
+
+    Examples
+    --------
+    >>> import onnx.parser
+    >>> from skort.onnx_models import find_weights
+    >>> model = onnx.parser.parse_model('''
+    ... <ir_version: 8, opset_import: ["" : 17]>
+    ... line (float[N, 2] X) => (float[N, 1] y) <float[2] scale = {1, 3}, float[2, 1] W = {1, 2}>
+    ... { scaled = Div (X, scale)  product = MatMul (scaled, W)  y = Ceil (product) }''')
+    >>> for weight in find_weights(model):
+    ...     print(weight)
+    Weight(name='W', shape=(2, 1), kind='coefficient', trainable=False)
+    Weight(name='scale', shape=(2,), kind='scale', trainable=False)
+    """
+    given = given_model(model)
+    model = plain_model(given if isinstance(given, onnx.ModelProto) else fitted_score_graph(given).model)
+    graph = model.graph
+    initializers = {i.name for i in graph.initializer}
+    inputs = [i for i in graph.input if i.name not in initializers]
+    if not inputs:
+        raise ValueError("The ONNX model has no input.")
+    del graph.input[:]
+    graph.input.append(inputs[0])
+    constants_to_initializers(graph)
+    found, shapes = weights_of(graph), {i.name: tuple(i.dims) for i in graph.initializer}
+    graph.input.extend(inputs[1:])
+    trainable = _with_gradient(model, found.names)
+    return [
+        Weight(name, shapes[name], kind, name in trainable)
+        for field, kind in _KINDS.items()
+        for name in getattr(found, field)
+    ]
+
+
+def _with_gradient(model, names):
+    """Return the names of the weights that a gradient goes to."""
+    # Some rules depend on shapes, but none on the number of rows.
+    for info in (*model.graph.input, *model.graph.output):
+        dims = info.type.tensor_type.shape.dim
+        if dims and not dims[0].dim_value:
+            dims[0].dim_value = 2
+    graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    outputs = [o for o in graph.output if o.type.tensor_type.elem_type in _FLOATS]
+    trainable = set()
+    for output in outputs:
+        del graph.output[:]
+        graph.output.append(output)
+        leading = _leading_to(graph, output.name)
+        for name in leading.intersection(names):
+            if any(undifferentiable(graph, [name], gradient) is None for gradient in (rule_gradient, runtime_gradient)):
+                trainable.add(name)
+    return trainable
+
+
+def _leading_to(graph, output):
+    """Return the names of all results and weights that an output is computed from."""
+    leading = {output}
+    for node in reversed(graph.node):
+        if not leading.isdisjoint(node.output):
+            leading.update(read_names(node))
+    return leading

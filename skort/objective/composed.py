@@ -1,0 +1,61 @@
+"""Functions that are made of the functions of several losses."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import onnx
+
+    from skort.onnx_text import Fragment
+
+__all__ = ["check_part", "composed", "same_source"]
+
+
+def composed(name: str, inputs: list[str], output: str, fragment: "Fragment") -> "onnx.FunctionProto":
+    """
+    Return the nodes of a fragment as one function, in which every call is replaced by its nodes.
+
+    Parameters
+    ----------
+    name : str
+    inputs : list of str
+        The results that the nodes take.
+    output : str
+        The result that they make.
+    fragment : Fragment
+        Of float64: constants get the dtype of the training later.
+    """
+    import onnx
+    from onnx import helper
+
+    from skort.onnx_text import DOMAIN, IR_VERSION, OPSET, inlined
+
+    opset = helper.make_opsetid("", OPSET)
+    infos = [onnx.ValueInfoProto(name=each) for each in (*inputs, output)]
+    graph = helper.make_graph(fragment.nodes, name, infos[:-1], infos[-1:])
+    model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[opset])
+    return helper.make_function(DOMAIN, name, inputs, [output], inlined(model, fragment).graph.node, [opset])
+
+
+def same_source(first, second) -> bool:
+    """Return whether two functions, as text, as protos or None, are the same."""
+    keys = [each if each is None or isinstance(each, str) else each.SerializeToString() for each in (first, second)]
+    return keys[0] == keys[1]
+
+
+def check_part(what: str, loss) -> None:
+    """
+    Raise a ValueError where a loss cannot be a part of another one.
+
+    Parameters
+    ----------
+    what : str
+        What takes it, for the message.
+    loss : object
+    """
+    if isinstance(loss, type) or not hasattr(loss, "value_function"):
+        raise ValueError(f"{what} takes instances of losses, such as Huber(), got {loss!r}.")
+    if hasattr(loss, "_parameter_constraints"):
+        loss._validate_params()
+    if loss.takes_weight or loss.weight_names:
+        kind = "weights of its own" if loss.weight_names else "sample weights as an input"
+        raise ValueError(f"{what} takes no loss with {kind}, got {type(loss).__name__}.")

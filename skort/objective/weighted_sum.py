@@ -1,0 +1,269 @@
+"""A sum of losses."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+
+from skort.component import Component
+from skort.objective.base import FunctionSource, InUnits, ScoreLoss, TextLoss
+from skort.objective.composed import check_part, composed, same_source
+from skort.objective.custom_functions import result_shape
+
+__all__ = ["WeightedSum"]
+
+# The number of rows with which shapes are checked: no other dimension has this size.
+_ROWS = 97
+
+
+def _has_units(loss):
+    """Return whether all losses are known in other units; of a link, the columns have to count the same."""
+    weights, losses = zip(*loss.losses, strict=True)
+    has_link = losses[0].inverse_link_function(1) is not None
+    return all(hasattr(each, "in_units") for each in losses) and not (has_link and any(np.ndim(w) for w in weights))
+
+
+class WeightedSum(Component):
+    r"""
+    A weighted sum of losses of the same score.
+
+    .. math:: loss(y, s) = \sum_k c_k \, loss_k(y, s), \qquad
+        \frac{\partial loss}{\partial s} = \sum_k c_k \frac{\partial loss_k}{\partial s}
+
+    Parameters
+    ----------
+    losses : list of (float or array-like of shape (n_outputs,), loss instance)
+        The weights :math:`c_k`, not negative, and the losses, in units of y. An array weighs the columns of a loss of
+        several outputs. The losses have no weights of their own, and all of a regression predict the same of a score.
+
+    Notes
+    -----
+    Parameters of the parts have names as in `sklearn.pipeline.make_union`: the class in lower case, with "-1", "-2" and
+    so on behind it where several are of one class. Of a part "huber", "huber" is the loss, "huber_weight" its weight
+    and "huber__epsilon" a parameter of it, so that a search reaches each of them:
+    ``GridSearchCV(model, {"loss__huber_weight": [0.2, 0.6], "loss__huber__epsilon": [0.1, 1.0]})``.
+
+    A classifier predicts probabilities where all parts give the same ones.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.objective import Huber, SquaredError, WeightedSum
+    >>> loss = WeightedSum([(0.4, SquaredError()), (0.6, Huber(epsilon=1.0))])
+    >>> model = OrtSGDRegressor(loss=loss).set_params(loss__huber__epsilon=2.0, loss__squarederror_weight=0.1)
+    >>> model.loss
+    WeightedSum(losses=[(0.1, SquaredError()), (0.6, Huber(epsilon=2.0))])
+    """
+
+    takes_weight = False
+    weight_names: tuple[str, ...] = ()
+    _parameter_constraints = {"losses": [list, tuple]}
+
+    def __init__(self, losses: "list[tuple[Any, ScoreLoss]]"):
+        self.losses = losses
+
+    # --- parameters
+
+    def get_params(self, deep=True):
+        """Return the parameters: `losses` and, where `deep`, those of the parts by their names."""
+        params: dict[str, Any] = {"losses": self.losses}
+        if not (deep and _are_pairs(self.losses)):
+            return params
+        for name, (weight, loss) in zip(self._names(), self.losses, strict=True):
+            params |= {name: loss, f"{name}_weight": weight}
+            if hasattr(loss, "get_params") and not isinstance(loss, type):
+                params |= {f"{name}__{key}": value for key, value in loss.get_params().items()}
+        return params
+
+    def set_params(self, **params):
+        """
+        Set parameters by the names that `get_params` gives.
+
+        Raises
+        ------
+        ValueError
+            For another name; it lists those that there are.
+        """
+        self.losses = params.pop("losses", self.losses)
+        names = self._names()
+        parts = {name: list(pair) for name, pair in zip(names, self.losses, strict=True)}
+        nested: dict[str, dict[str, Any]] = {}
+        for key, value in params.items():
+            name, has_part, parameter = key.partition("__")
+            if has_part and name in parts:
+                nested.setdefault(name, {})[parameter] = value
+            elif key in parts:
+                parts[key][1] = value
+            elif key.removesuffix("_weight") in parts and key.endswith("_weight"):
+                parts[key.removesuffix("_weight")][0] = value
+            else:
+                known = ", ".join(each for name in names for each in (name, f"{name}_weight"))
+                raise ValueError(f"Invalid parameter {key!r} for WeightedSum. Valid parameters are: losses, {known}.")
+        for name, values in nested.items():
+            parts[name][1].set_params(**values)
+        if params:
+            self.losses = [tuple(part) for part in parts.values()]
+        return self
+
+    def _names(self):
+        """Return the names of the parts."""
+        plain = [type(loss).__name__.lower() for _, loss in self.losses]
+        counts, seen, names = Counter(plain), Counter[str](), []
+        for name in plain:
+            seen[name] += 1
+            names.append(f"{name}-{seen[name]}" if counts[name] > 1 else name)
+        return names
+
+    def _validate_params(self):
+        super()._validate_params()
+        if not (_are_pairs(self.losses) and self.losses):
+            raise ValueError(f"loss: WeightedSum takes a list of (weight, loss), got {self.losses!r}.")
+        for weight, loss in self.losses:
+            _check_part(weight, loss)
+        if not any(np.any(weight) for weight, _ in self.losses):
+            raise ValueError("loss: all weights of the WeightedSum are zero.")
+        if not self.estimator_types:
+            kinds = ", ".join(
+                f"{type(loss).__name__} of a {' or '.join(loss.estimator_types)}" for _, loss in self.losses
+            )
+            raise ValueError(f"loss: WeightedSum takes losses of the same kind of estimator, got {kinds}.")
+        if "regressor" in self.estimator_types and not self._has_one_link(1):
+            names = ", ".join(type(loss).__name__ for _, loss in self.losses)
+            raise ValueError(f"loss: WeightedSum takes losses that predict the same of a score, got {names}.")
+
+    # --- what estimators and solvers need
+
+    @property
+    def estimator_types(self) -> tuple[str, ...]:
+        """The estimators that can minimise all losses."""
+        kinds = [loss.estimator_types for _, loss in self.losses]
+        return tuple(kind for kind in kinds[0] if all(kind in others for others in kinds))
+
+    @property
+    def one_against_rest(self) -> bool:
+        """Whether each column of a score of several classes is a binary problem of its own in all losses."""
+        return all(loss.one_against_rest for _, loss in self.losses)
+
+    @property
+    def is_robust(self) -> bool:
+        """Whether the gradients of all losses are bounded."""
+        return all(getattr(loss, "is_robust", False) for _, loss in self.losses)
+
+    @property
+    def is_least_at_zero(self) -> bool:
+        """Whether a score of zero has the least value of all losses."""
+        return all(getattr(loss, "is_least_at_zero", False) for _, loss in self.losses)
+
+    def value_function(self, n_outputs: int) -> FunctionSource:
+        """Return the ONNX function `(score, target) => (loss)`."""
+        shapes = {"score": (_ROWS, n_outputs), "target": (_ROWS, n_outputs)}
+        sources = [loss.value_function(n_outputs) for _, loss in self.losses]
+        columns = [result_shape("loss: value", source, shapes)[1] for source in sources]
+        for (weight, loss), n in zip(self.losses, columns, strict=True):
+            if np.ndim(weight) and (n != n_outputs or np.shape(weight) != (n_outputs,)):
+                what = f"{n_outputs} columns" if n == n_outputs else "one value for all columns"
+                raise ValueError(
+                    f"loss: the weights of {type(loss).__name__} have shape {np.shape(weight)}, but it has {what}."
+                )
+        # A loss with one column is added to each column of the others.
+        repeats = [max(columns) // n for n in columns]
+        factors = [factor / n for factor, n in zip(self._factors(n_outputs), repeats, strict=True)]
+        return _sum_of(sources, factors, "loss")
+
+    def gradient_function(self, n_outputs: int) -> "FunctionSource | None":
+        """Return the ONNX function `(score, target) => (gradient)`, or None where a loss has none."""
+        sources = []
+        for weight, loss in self.losses:
+            source = loss.gradient_function(n_outputs)
+            # The columns of a loss of the user's may depend on several scores.
+            if source is None or (np.ndim(weight) and not isinstance(loss, TextLoss)):
+                return None
+            sources.append(source)
+        return _sum_of(sources, self._factors(n_outputs), "gradient")
+
+    def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
+        """Return that of all losses, or None where they differ."""
+        return self.losses[0][1].inverse_link_function(n_outputs) if self._has_one_link(n_outputs) else None
+
+    def _has_one_link(self, n_outputs):
+        first, *others = (loss.inverse_link_function(n_outputs) for _, loss in self.losses)
+        return all(same_source(first, other) for other in others)
+
+    def weight_scale(self, n_outputs: int) -> float:
+        """Return that of the first loss; the others are multiplied by how theirs differs."""
+        return self.losses[0][1].weight_scale(n_outputs)
+
+    def _factors(self, n_outputs):
+        """Return what the losses are multiplied by, for the sample weights of the first one."""
+        scale = self.weight_scale(n_outputs)
+        return [np.asarray(w, float) * (loss.weight_scale(n_outputs) / scale) for w, loss in self.losses]
+
+    @available_if(_has_units)
+    def in_units(self, scale: float) -> InUnits:
+        """
+        Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`.
+
+        The weights of the losses are such that the largest ones add up to one.
+        """
+        parts = [loss.in_units(scale) for _, loss in self.losses]  # type: ignore[attr-defined]
+        weights = [np.asarray(weight, float) for weight, _ in self.losses]
+        unit = float(sum(np.max(w) * part.unit for w, part in zip(weights, parts, strict=True)))
+        scaled = [w * (part.unit * part.weight / unit) for w, part in zip(weights, parts, strict=True)]
+        largest = float(sum(np.max(w) for w in scaled))
+        offset = float(sum(np.max(w) * part.offset for w, part in zip(weights, parts, strict=True) if part.offset))
+        pairs = [(w / largest, part.loss) for w, part in zip(scaled, parts, strict=True)]
+        return InUnits(WeightedSum(pairs), unit, offset, largest)
+
+    def curvature(self, n_outputs: int) -> float | None:
+        """Return a bound of the second derivative of a row's loss by its score; None where a loss has none."""
+        total = 0.0
+        for factor, (_, loss) in zip(self._factors(n_outputs), self.losses, strict=True):
+            curvature = getattr(loss, "curvature", lambda n_outputs: None)(n_outputs)
+            if curvature is None:
+                return None
+            total += float(np.max(factor)) * curvature
+        return total
+
+    def check_target(self, target: np.ndarray) -> None:
+        """Raise a ValueError for targets that one of the losses cannot take."""
+        for _, loss in self.losses:
+            loss.check_target(target)
+
+    def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
+        """Return nothing: the loss has no weights of its own."""
+        return {}
+
+    def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return nothing: the loss has no weights of its own."""
+        return {}
+
+
+def _are_pairs(losses):
+    return isinstance(losses, (list, tuple)) and all(isinstance(p, (list, tuple)) and len(p) == 2 for p in losses)
+
+
+def _check_part(weight, loss):
+    """Raise an error where a pair is no weight and loss."""
+    array = np.asarray(weight)
+    if array.dtype.kind not in "biuf" or array.ndim > 1 or not np.all((array >= 0) & np.isfinite(array)):
+        raise ValueError(f"loss: the weights of a WeightedSum are numbers not negative, got {weight!r}.")
+    check_part("loss: WeightedSum", loss)
+
+
+def _sum_of(sources, factors, result):
+    """Return the function of score and target that gives the sum of some functions of them, times numbers."""
+    from skort.onnx_text import Fragment
+
+    fragment, total = Fragment(np.float64), ""
+    for i, (source, factor) in enumerate(zip(sources, factors, strict=True)):
+        part, product = f"part{i}", f"product{i}"
+        fragment.call(source, ["score", "target"], [part])
+        fragment.constant(f"factor{i}", np.asarray(factor, np.float64))
+        fragment.node("Mul", [f"factor{i}", part], [product])
+        if total:
+            fragment.node("Add", [total, product], [f"sum{i}"])
+            product = f"sum{i}"
+        total = product
+    fragment.node("Identity", [total], [result])
+    return composed("weighted_sum", ["score", "target"], result, fragment)

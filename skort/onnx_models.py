@@ -1,0 +1,29 @@
+"""Tools for ONNX models that are trained, or were: their weights, and their objective as a graph."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from skort.graphs.replaced_weights import with_weights
+    from skort.graphs.weight_table import Weight, find_weights
+    from skort.solvers.objective_graph import objective_graph
+
+__all__ = ["Weight", "find_weights", "objective_graph", "with_weights"]
+
+_WHERE = {
+    "Weight": "skort.graphs.weight_table",
+    "find_weights": "skort.graphs.weight_table",
+    "objective_graph": "skort.solvers.objective_graph",
+    "with_weights": "skort.graphs.replaced_weights",
+}
+
+
+def __getattr__(name):
+    """Import a name when it is first asked for: all of them need onnx."""
+    if name in _WHERE:
+        return getattr(importlib.import_module(_WHERE[name]), name)
+    raise AttributeError(f"module 'skort.onnx_models' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(__all__)

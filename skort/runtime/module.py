@@ -1,0 +1,168 @@
+"""Module, Optimizer and CheckpointState: ONNX Runtime's on-device training API, without torch."""
+
+import contextlib
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from skort.exceptions import NotTrainableError
+from skort.runtime.device import CPU, Device
+from skort.runtime.installed import load, require
+from skort.runtime.sessions import session_options
+from skort.runtime.values import borrow
+
+__all__ = ["ModuleSession", "gradient_model"]
+
+
+def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
+    """
+    Return the model that computes an output, and its gradients.
+
+    Parameters
+    ----------
+    model : bytes
+        A serialised model whose output is a number.
+    names : iterable of str
+        Inputs to differentiate by: the gradient by `w` is the result ``w_grad``.
+    output : str
+
+    Raises
+    ------
+    NotTrainableError
+        Where ONNX Runtime does not differentiate the model.
+    RuntimeNotAvailableError
+        Where the installed ONNX Runtime is no build for training.
+    """
+    builder_class = require("GradientGraphBuilder")
+    builder = builder_class(model, {output}, set(names), output, session_options())
+    try:
+        builder.build()
+    except RuntimeError as error:
+        raise NotTrainableError(f"ONNX Runtime does not differentiate the model: {_reason(error)}") from error
+    return builder.get_model()
+
+
+@contextlib.contextmanager
+def _named(path):
+    """Raise the errors of ONNX Runtime with the name of the file that is loaded, and without the place in its code."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise ValueError(f"ONNX Runtime {load().__version__} does not load {str(path)!r}: {_reason(error)}") from error
+
+
+def _reason(error):
+    """Return what ONNX Runtime says, without the place in its code."""
+    return str(error).strip().splitlines()[0].rpartition("[ONNXRuntimeError]")[2].lstrip(": ")
+
+
+class ModuleSession:
+    """
+    The files of a training on a device, at work.
+
+    Parameters
+    ----------
+    training, checkpoint : path-like
+    eval, optimizer : path-like or None, default=None
+        None: there is no such step.
+    device : Device, default=CPU
+        Only its number of threads matters.
+
+    Raises
+    ------
+    ValueError
+        Where ONNX Runtime does not load a file.
+    RuntimeNotAvailableError
+        Where the installed ONNX Runtime is no build for training.
+    """
+
+    def __init__(
+        self,
+        training: os.PathLike,
+        checkpoint: os.PathLike,
+        eval: os.PathLike | None = None,
+        optimizer: os.PathLike | None = None,
+        device: Device = CPU,
+    ):
+        module_class = require("Module")
+        from onnxruntime.capi import _pybind_state as binding
+
+        memory = binding.OrtDevice(binding.OrtDevice.cpu(), binding.OrtDevice.default_memory(), 0)
+        options = session_options(device)
+        self._binding = binding
+        self._optimizer: Any = None
+        with _named(checkpoint):
+            self._state = binding.load_checkpoint(os.fspath(checkpoint))
+        # The module first: it tells the state where its arrays are to be.
+        path = None if eval is None else os.fspath(eval)
+        with _named(training):
+            self._module = module_class(os.fspath(training), self._state, path, memory, options)
+        if optimizer is not None:
+            with _named(optimizer):
+                self._optimizer = binding.Optimizer(os.fspath(optimizer), self._state, memory, options)
+
+    @property
+    def has_optimizer(self) -> bool:
+        """Whether there is an optimizer model."""
+        return self._optimizer is not None
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the next steps of the optimizer."""
+        return self._optimizer.get_learning_rate()
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        self._optimizer.set_learning_rate(value)
+
+    def bound(self, arrays: Iterable[np.ndarray]) -> Any:
+        """Return inputs of steps that read these arrays, which the caller keeps, in place."""
+        vector = self._binding.OrtValueVector()
+        for array in arrays:
+            vector.push_back(borrow(array)._ortvalue)
+        return vector
+
+    def add_gradients(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Compute the outputs for `inputs`, and add the gradients to those since the last update."""
+        outputs = self._binding.OrtValueVector()
+        self._module.train_step(list(inputs), outputs)
+        return [value.numpy() for value in outputs]
+
+    def add_gradients_bound(self, inputs: Any) -> list[np.ndarray]:
+        """Do the same for `inputs` as from `bound`."""
+        outputs = self._binding.OrtValueVector()
+        self._module.train_step_with_ort_values(inputs, outputs)
+        return [value.numpy() for value in outputs]
+
+    def evaluate(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Compute the outputs for `inputs`."""
+        outputs = self._binding.OrtValueVector()
+        self._module.eval_step(list(inputs), outputs)
+        return [value.numpy() for value in outputs]
+
+    def update(self) -> None:
+        """Update the parameters by their gradients; the next ones take their place."""
+        self._optimizer.optimizer_step()
+        self._module.lazy_reset_grad()
+
+    def parameter(self, name: str) -> np.ndarray:
+        """Return a copy of a parameter."""
+        return self._state.get_parameter(name).data.numpy().copy()
+
+    def gradient(self, name: str) -> np.ndarray:
+        """Return a copy of the gradient of a parameter, as the last update used it."""
+        return self._state.get_parameter(name).grad.numpy().copy()
+
+    def put(self, name: str, values: np.ndarray) -> None:
+        """Give a parameter other values."""
+        self._state.copy_parameter_from(name, load().OrtValue.ortvalue_from_numpy(values)._ortvalue)
+
+    def save(self, path: os.PathLike, *, with_optimizer: bool) -> None:
+        """Write a checkpoint, with what the optimizer remembers or without."""
+        self._binding.save_checkpoint(self._state, os.fspath(path), with_optimizer)
+
+    def export(self, path: os.PathLike, names: list[str]) -> None:
+        """Write the part of the eval model that some results need, with the parameters as they are now."""
+        self._module.export_model_for_inferencing(os.fspath(path), names)

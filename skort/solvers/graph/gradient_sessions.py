@@ -1,0 +1,164 @@
+"""Forward and backward of a score graph on arrays, in sessions that models of one structure share."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skort.graphs.gradient.forward_backward import forward_backward
+from skort.graphs.gradient.packing import packed_gradients
+from skort.graphs.score_graph import ScoreGraph
+from skort.objective.nodes import SCORE_GRADIENT
+from skort.runtime.array_session import ArraySession
+from skort.runtime.device import CPU, Device
+from skort.runtime.kept import Kept
+from skort.solvers.flat_weights import views
+
+__all__ = ["GradientPair", "GradientSessions"]
+
+# One for every number of rows of every structure: a session of a small model keeps about a MB.
+_PAIRS: Kept["GradientPair"] = Kept(32)
+# These take any number of rows.
+_SCORES: Kept[ArraySession] = Kept(16)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientPair:
+    """
+    The sessions of the two halves of a gradient, for one number of rows.
+
+    Parameters
+    ----------
+    forward, backward : ArraySession
+    results : list of str
+        The outputs of `forward`; the first one is the score.
+    kept : list of str
+        Those of them that `backward` reads: all, or all but the score.
+    inputs : tuple of str
+        What else it reads, but for the derivative by the score: weights, and X where it does.
+    gradients : list of str
+        Its outputs: the gradient by all weights as a vector, and that by X where it was asked for.
+    """
+
+    forward: ArraySession
+    backward: ArraySession
+    results: list[str]
+    kept: list[str]
+    inputs: tuple[str, ...]
+    gradients: list[str]
+
+
+class GradientSessions:
+    """
+    The score of a score graph and its gradient, for any number of rows. It keeps no array: threads may share it.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+        Its weights say names and shapes; their values are arguments of the methods.
+    device : Device, default=CPU
+        Of the CPU.
+    """
+
+    def __init__(self, score_graph: ScoreGraph, device: Device = CPU):
+        self._graph, self._device, self._key = score_graph, device, score_graph.key
+        self._input, self._score = score_graph.input_name, score_graph.score_name
+        self._trained = score_graph.trained_arrays
+
+    def arrays(self, weights: np.ndarray, frozen: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """
+        Return all weights by their names, as the other methods take them.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_weights,)
+            The trained weights, of the dtype of the model, as all arrays here. What is returned are views of it.
+        frozen : dict of str to ndarray
+            The others.
+        """
+        return {**views(weights, self._trained), **frozen}
+
+    def score(self, X: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:
+        """
+        Return the raw score, of shape (n_samples, n_outputs), and keep nothing.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            C-contiguous, as all arrays here.
+        arrays : dict of str to ndarray
+            All weights.
+        """
+        session = _SCORES.get((self._key, self._device), self._made_score)
+        (score,) = session.run([self._score], {self._input: X, **arrays})
+        return score
+
+    def _made_score(self):
+        return ArraySession(self._graph.structure.SerializeToString(), self._device)
+
+    def pair(self, n_samples: int, *, input_gradient: bool) -> GradientPair:
+        """
+        Return the sessions for a number of rows, made where it is the first time.
+
+        Raises
+        ------
+        NotTrainableError
+            As `forward_backward` does.
+        """
+        key = self._key, n_samples, input_gradient, self._device
+        return _PAIRS.get(key, lambda: self._made(n_samples, input_gradient))
+
+    def _made(self, n_samples, input_gradient):
+        forward, backward = forward_backward(self._graph, n_samples, input_gradient=input_gradient)
+        read = {i.name for i in backward.graph.input}
+        results = [output.name for output in forward.graph.output]
+        # One output is bound faster than several, and copying the gradients costs less.
+        backward = packed_gradients(backward, self._trained)
+        return GradientPair(
+            ArraySession(forward.SerializeToString(), self._device),
+            ArraySession(backward.SerializeToString(), self._device),
+            results,
+            [name for name in results if name in read],
+            tuple(name for name in (self._input, *self._graph.arrays) if name in read),
+            [output.name for output in backward.graph.output],
+        )
+
+    def forward(
+        self, pair: GradientPair, X: np.ndarray, arrays: dict[str, np.ndarray]
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Return the raw score, and what `backward` needs of the run: new arrays."""
+        results = pair.forward.run(pair.results, {self._input: X, **arrays})
+        return results[0], results[len(results) - len(pair.kept) :]
+
+    def backward(
+        self,
+        pair: GradientPair,
+        score_gradient: np.ndarray,
+        X: np.ndarray,
+        arrays: dict[str, np.ndarray],
+        kept: list[np.ndarray],
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """
+        Return the gradients of a loss.
+
+        Parameters
+        ----------
+        pair : GradientPair
+        score_gradient : ndarray of shape (n_samples, n_outputs)
+            The derivative of the loss by the score.
+        X, arrays
+            Those of `forward`.
+        kept : list of ndarray
+            What it returned behind the score.
+
+        Returns
+        -------
+        by_weights : ndarray of shape (n_weights,)
+        by_X : ndarray of shape (n_samples, n_features) or None
+            None where the pair has no such gradient.
+        """
+        given = dict(zip(pair.kept, kept, strict=True))
+        given[SCORE_GRADIENT] = score_gradient
+        for name in pair.inputs:
+            given[name] = X if name == self._input else arrays[name]
+        by_weights, *by_X = pair.backward.run(pair.gradients, given)
+        return by_weights, by_X[0] if by_X else None

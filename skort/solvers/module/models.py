@@ -1,0 +1,300 @@
+"""The files of on-device training: training, eval and optimizer model, and the checkpoint."""
+
+import copy
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+import onnx.shape_inference
+from onnx import TensorProto, helper
+
+from skort.exceptions import NotTrainableError
+from skort.graphs.differentiable import runtime_gradient, undifferentiable
+from skort.graphs.gradient.reverse import add_gradients, rule_gradient
+from skort.objective.nodes import LOSS, OBJECTIVE
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
+from skort.runtime.module import gradient_model
+from skort.solvers.module.plan import Plan
+from skort.solvers.penalty_gradient import add_custom_gradients
+
+__all__ = ["check_plan", "eval_model", "optimizer_model", "training_model"]
+
+_MICROSOFT = "com.microsoft"
+_RESET = "lazy_reset_grad"
+# A number whose gradients are those of the objective without its penalty.
+_SURROGATE = "skort_surrogate"
+_ONE = "skort_surrogate/one"
+_SUM = """
+sum_of_all (values) => (sum) {
+    sum = ReduceSum <keepdims = 0> (values)
+}"""
+_INNER_PRODUCT = """
+inner_product (score, gradient) => (sum) {
+    products = Mul (score, gradient)
+    sum = ReduceSum <keepdims = 0> (products)
+}"""
+
+
+def eval_model(plan: Plan) -> onnx.ModelProto:
+    """
+    Return the model (inputs, parameters) -> outputs of a plan, for any number of rows.
+
+    Parameters
+    ----------
+    plan : Plan
+    """
+    return _value_model(plan, None)
+
+
+def training_model(plan: Plan, batch_size: int | None) -> onnx.ModelProto:
+    r"""
+    Return the model that computes the outputs of a plan, and adds the gradients of its parameters to buffers.
+
+    With the scores s, their losses' derivatives g by them, taken for constants, and the penalty,
+
+    .. math:: \frac{\partial J}{\partial w} = \frac{\partial}{\partial w} \sum_k \langle s_k(w), g_k \rangle
+        + \frac{\partial penalty}{\partial w}
+
+    so that the closed form of a loss's gradient is used, whoever differentiates the rest.
+
+    Parameters
+    ----------
+    plan : Plan
+    batch_size : int or None
+        The number of rows of every batch: skort's rules differentiate, on any ONNX Runtime. None: any number; ONNX
+        Runtime differentiates, which takes a build for training.
+
+    Raises
+    ------
+    NotTrainableError
+        Where an operator has no gradient.
+    RuntimeNotAvailableError
+        Where `batch_size` is None, and ONNX Runtime is no build for training.
+    """
+    check_plan(plan, batch_size)
+    value = _value_model(plan, batch_size)
+    fragment = Fragment(np.float32)
+    gradients: dict[str, str] = {}
+    for term in plan.terms:
+        if not term.is_derived:
+            gradients |= term.add_score_gradient(fragment)
+    names = [name for name in plan.trainable if name not in gradients]
+    surrogate = _surrogate_model(plan, value)
+    if batch_size is None:
+        differentiated = gradient_model(surrogate.SerializeToString(), names, _SURROGATE)
+        fragment.nodes, initializers = _with_score_gradients(onnx.load_from_string(differentiated), plan, fragment)
+        gradients |= {name: f"{name}_grad" for name in names}
+    else:
+        fragment.nodes[:0], initializers = value.graph.node, list(value.graph.initializer)
+        fragment.constant(_ONE, np.ones((), np.float32))
+        gradients |= add_gradients(fragment, surrogate.graph, _ONE, names)
+    gradients = _with_penalty(fragment, plan, gradients)
+    return _accumulating(plan, value, fragment, initializers, gradients)
+
+
+def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> onnx.ModelProto:
+    """
+    Return the model (learning rate, step, parameters, gradients, moments) -> whether it has updated the parameters.
+
+    Parameters
+    ----------
+    name : {"SGD", "AdamW"}
+    options : dict of str to float, default=None
+        Of "AdamW": `beta_1`, `beta_2`, `epsilon` and `weight_decay`.
+    """
+    # ONNX Runtime gives moments to every optimizer.
+    sequences = ["params", "gradients", "first_order_moments"]
+    if name == "SGD":
+        node = helper.make_node("SGDOptimizerV2", ["learning_rate", "params", "gradients"], ["updated"])
+    else:
+        options = options or {}
+        sequences.append("second_order_moments")
+        node = helper.make_node(
+            "AdamWOptimizer",
+            ["learning_rate", "step", *sequences],
+            ["updated"],
+            alpha=float(options["beta_1"]),
+            beta=float(options["beta_2"]),
+            epsilon=float(options["epsilon"]),
+            weight_decay=float(options["weight_decay"]),
+            correct_bias=1,
+            # epsilon is added to the root of the uncorrected moment, as in scikit-learn's and skort's Adam.
+            adam_mode=1,
+        )
+    node.domain = _MICROSOFT
+    inputs = [
+        helper.make_tensor_value_info("learning_rate", TensorProto.FLOAT, [1]),
+        helper.make_tensor_value_info("step", TensorProto.INT64, [1]),
+        *(helper.make_tensor_sequence_value_info(s, TensorProto.FLOAT, None) for s in sequences),
+    ]
+    # ONNX Runtime infers no dimensions where the kernel returns one: any shape is right.
+    output = helper.make_tensor_value_info("updated", TensorProto.BOOL, None)
+    return _model(helper.make_graph([node], "optimizer", inputs, [output]))
+
+
+def check_plan(plan: Plan, batch_size: int | None) -> None:
+    """
+    Raise an error where an operator between a parameter and the loss has no gradient.
+
+    Parameters
+    ----------
+    plan : Plan
+    batch_size : int or None
+        As for `training_model`.
+    """
+    if not plan.trainable:
+        raise NotTrainableError("trainable: there is no parameter to train.")
+    graph = _surrogate_model(plan, _value_model(plan, batch_size or 2)).graph
+    gradient = runtime_gradient if batch_size is None else rule_gradient
+    loss_weights = {name for term in plan.terms for name in term.objective.loss.weight_names}
+    obstacle = undifferentiable(graph, [name for name in plan.trainable if name not in loss_weights], gradient)
+    if obstacle is not None:
+        operator, node = obstacle
+        advice = "batch_size (skort's own rules)" if batch_size is None else "batch_size=None (those of ONNX Runtime)"
+        raise NotTrainableError(
+            f"No gradient goes through the operator {operator}{f' (node {node!r})' if node else ''} between a "
+            f"parameter and the loss. Train parameters after it (trainable), or try {advice}."
+        )
+
+
+def _value_model(plan, batch_size):
+    """Return the model (inputs, parameters) -> outputs: of `batch_size` rows, or of any."""
+    source, fragment = plan.structure.graph, Fragment(np.float32)
+    plan.before(fragment)
+    fragment.nodes[:0] = source.node
+    losses = []
+    for term in plan.terms:
+        term.add_loss(fragment)
+        fragment.constant(f"{term.loss}/weight", np.asarray(term.weight, np.float32))
+        fragment.node("Mul", [term.loss, f"{term.loss}/weight"], [f"{term.loss}/weighted"])
+        losses.append(f"{term.loss}/weighted")
+    _add_sum(fragment, losses or [source.output[0].name], LOSS)
+    _add_penalty(fragment, plan)
+    plan.after(fragment)
+    user_inputs = [_with_rows(i, batch_size) for i in plan.user_inputs]
+    inputs = [*user_inputs, *infos({**plan.trainable, **plan.frozen})]
+    outputs = [onnx.ValueInfoProto(name=name) for name in plan.outputs]
+    graph = helper.make_graph(fragment.nodes, "value", inputs, outputs, source.initializer)
+    model = onnx.shape_inference.infer_shapes(inlined(_model(graph, plan.structure), fragment), data_prop=True)
+    known = {i.name: i for i in (*model.graph.value_info, *model.graph.output)}
+    scalar = infos({name: np.zeros((), np.float32) for name in (LOSS, OBJECTIVE)})
+    known |= {i.name: i for i in scalar}
+    del model.graph.output[:]
+    model.graph.output.extend(known[name] for name in plan.outputs)
+    return model
+
+
+def _add_sum(fragment, names, result):
+    """Add the sum of some numbers; ONNX Runtime differentiates Add, and does not differentiate Sum."""
+    total = names[0]
+    for i, name in enumerate(names[1:], start=1):
+        fragment.node("Add", [total, name], [f"{result}/{i}"])
+        total = f"{result}/{i}"
+    fragment.node("Identity", [total], [result])
+
+
+def _with_rows(value, batch_size):
+    """Return an input for a number of rows."""
+    value, dims = copy.deepcopy(value), value.type.tensor_type.shape.dim
+    if dims and batch_size is not None and dims[0].dim_value not in (0, batch_size):
+        raise ValueError(f"batch_size={batch_size}: the input {value.name!r} has {dims[0].dim_value} rows.")
+    if dims and not dims[0].dim_value:
+        dim = value.type.tensor_type.shape.dim[0]
+        dim.Clear()
+        if batch_size is None:
+            dim.dim_param = "n_rows"
+        else:
+            dim.dim_value = batch_size
+    return value
+
+
+def _add_penalty(fragment, plan):
+    """Add the penalty to the loss: the result is the objective."""
+    if plan.penalized is None:
+        fragment.node("Identity", [LOSS], [OBJECTIVE])
+    else:
+        plan.penalized.add_penalty(fragment)
+
+
+def _with_penalty(fragment, plan, gradients):
+    """Return the names of the gradients to which those of the penalty are added, but for those of an l1 term."""
+    if plan.penalized is None:
+        return gradients
+    parts = [
+        plan.penalized.add_l2_gradients(fragment),
+        add_custom_gradients(fragment, plan.penalized, {**plan.trainable, **plan.frozen}),
+    ]
+    for i, by_weight in enumerate(parts):
+        for name in by_weight.keys() & gradients.keys():
+            total = f"skort_{name}_gradient/{i}"
+            fragment.node("Add", [gradients[name], by_weight[name]], [total])
+            gradients = gradients | {name: total}
+    return gradients
+
+
+def _surrogate_model(plan, value):
+    """Return a model with one output, a number, whose gradients by the parameters are those of the losses."""
+    fragment, parts = Fragment(np.float32), []
+    fragment.nodes.extend(value.graph.node)
+    given = []
+    for term in plan.terms:
+        if term.is_derived:
+            parts.append(f"{term.loss}/weighted")
+            continue
+        score = next(i for i in (*value.graph.value_info, *value.graph.output) if i.name == term.score)
+        given.append(copy.deepcopy(score))
+        given[-1].name = term.score_gradient
+        parts.append(f"{term.score_gradient}/sum")
+        fragment.call(_INNER_PRODUCT, [term.score, term.score_gradient], [parts[-1]])
+    if plan.terms:
+        _add_sum(fragment, parts, _SURROGATE)
+    else:
+        fragment.call(_SUM, [plan.structure.graph.output[0].name], [_SURROGATE])
+    output = infos({_SURROGATE: np.zeros((), np.float32)})
+    inputs = [*value.graph.input, *given]
+    graph = helper.make_graph(fragment.nodes, "surrogate", inputs, output, value.graph.initializer)
+    model = inlined(_model(graph, plan.structure), fragment)
+    return onnx.shape_inference.infer_shapes(model, data_prop=True)
+
+
+def _with_score_gradients(model, plan, fragment):
+    """Return the nodes of a gradient graph, among which those of the score gradients are, and its initializers."""
+    after = {term.score_gradient for term in plan.terms if not term.is_derived}
+    early, late = [], []
+    for node in model.graph.node:
+        if _SURROGATE in node.output:
+            continue
+        if after.isdisjoint(node.input):
+            early.append(node)
+        else:
+            late.append(node)
+            after.update(node.output)
+    return [*early, *fragment.nodes, *late], list(model.graph.initializer)
+
+
+def _accumulating(plan, value, fragment, initializers: Sequence[TensorProto], gradients):
+    """Return the training model: every gradient is added to its buffer, an input that the node changes in place."""
+    buffers, outputs = {}, list(value.graph.output)
+    for name, array in plan.trainable.items():
+        accumulation = f"{name}_grad.accumulation"
+        buffers[f"{accumulation}.buffer"] = array
+        node = helper.make_node(
+            "InPlaceAccumulatorV2",
+            [f"{accumulation}.buffer", gradients[name], _RESET],
+            [f"{accumulation}.out"],
+            domain=_MICROSOFT,
+        )
+        fragment.nodes.append(node)
+        outputs.append(helper.make_tensor_value_info(f"{accumulation}.out", TensorProto.BOOL, [1]))
+    reset = helper.make_tensor_value_info(_RESET, TensorProto.BOOL, [1])
+    inputs = [*value.graph.input, *infos(buffers), reset]
+    graph = helper.make_graph(fragment.nodes, "training", inputs, outputs, initializers)
+    return inlined(_model(graph, plan.structure), fragment)
+
+
+def _model(graph, source=None):
+    """Return a graph as a model with the operators of a source, and with those of ONNX Runtime."""
+    domains = {o.domain: o.version for o in (() if source is None else source.opset_import)}
+    domains |= {"": OPSET, _MICROSOFT: 1}
+    opsets = [helper.make_opsetid(*opset) for opset in domains.items()]
+    return helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets, producer_name="skort")

@@ -1,0 +1,157 @@
+"""The objective of an ONNX model as an ONNX model."""
+
+import numpy as np
+import onnx
+from onnx import helper
+from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
+
+from skort.exceptions import NotTrainableError
+from skort.graphs.fitted_graph import fitted_score_graph, given_model
+from skort.graphs.onnx_models import onnx_score_graph, plain_model
+from skort.graphs.score_graph import ScoreSpec
+from skort.objective.base import ScoreLoss
+from skort.objective.custom_penalty import check_term
+from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.nodes import LOSS, OBJECTIVE, Objective
+from skort.objective.penalties import PENALTIES, Penalty
+from skort.onnx_text import Fragment, inlined
+
+__all__ = ["objective_graph"]
+
+_FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
+
+
+def objective_graph(
+    model: onnx.ModelProto | BaseEstimator,
+    loss: str | ScoreLoss = "squared_error",
+    penalty: str | Penalty | None = None,
+) -> onnx.ModelProto:
+    r"""
+    Return the model that computes the objective of a model on any number of rows.
+
+    .. math:: J(w) = \sum_i v_i \, loss(y_i, score_i) + penalty(w)
+
+    Parameters
+    ----------
+    model : onnx.ModelProto, or fitted estimator of skort or scikit-learn
+        An ONNX model as for `OrtSGDRegressor(estimator=model)`, which says the numbers of columns of X and of the
+        output. It is not changed.
+    loss : str or loss instance, default="squared_error"
+        A loss of regression by its name, or one of classification whose name no loss of regression has. The score of a
+        loss of classification is the raw score, before a sigmoid or softmax at the end of the model; its target is 0 or
+        1 for two classes, which have one score, and one-hot for more.
+    penalty : str, penalty instance or None, default=None
+        By its name it has its default strength. What an own penalty gets as `start` are the weights of the model.
+
+    Returns
+    -------
+    objective : onnx.ModelProto
+        Its inputs are X, "skort_target" of shape (any, n_outputs), "skort_sample_weight" of shape (any, 1) with
+        :math:`v_i`, which is :math:`s_i / \sum_j s_j` for sample weights :math:`s_i` and, where the loss is the mean
+        over several outputs, divided by their number, and the weights that the loss has of its own. Its outputs are the
+        scalars "skort_loss" and "skort_objective". The weights of the model are initializers.
+
+    Raises
+    ------
+    ValueError
+        For an unknown loss or penalty, parameters of theirs that are not as they must be, and another model.
+    NotFittedError
+        Where an estimator is not fitted.
+    NotTrainableError
+        Where the model has other inputs or outputs than an estimator takes, or does not run; a `ValueError`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import onnx.parser
+    >>> import onnxruntime
+    >>> from skort.objective import L2
+    >>> from skort.onnx_models import objective_graph
+    >>> model = onnx.parser.parse_model('''
+    ... <ir_version: 8, opset_import: ["" : 17]>
+    ... line (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { y = MatMul (X, W) }''')
+    >>> graph = objective_graph(model, "squared_error", L2(alpha=2.0))
+    >>> session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    >>> batch = {"X": np.eye(2), "skort_target": np.zeros((2, 1)), "skort_sample_weight": np.full((2, 1), 0.5)}
+    >>> loss, objective = session.run(None, {name: array.astype(np.float32) for name, array in batch.items()})
+    >>> print(loss, objective)
+    1.25 6.25
+    """
+    resolved_loss, resolved_penalty = _loss(loss), _penalty(penalty)
+    score_graph = _score_graph(given_model(model), resolved_loss)
+    names = score_graph.trained
+    objective = Objective(
+        resolved_loss,
+        resolved_penalty,
+        names.coefficients,
+        score_graph.n_outputs,
+        score_graph.dtype,
+        names.intercepts,
+        score_graph.trained_arrays,
+    )
+    for name, term in objective.custom_terms.items():
+        check_term(term, name, score_graph.arrays[name].shape)
+    whole, fragment = score_graph.model, Fragment(score_graph.dtype)
+    objective.add_value(fragment, score_graph.score_name)
+    whole.graph.node.extend(fragment.nodes)
+    whole.graph.input.extend([*objective.inputs(None), *objective.weight_infos(resolved_loss.weight_names)])
+    del whole.graph.output[:]
+    whole.graph.output.extend(objective.output(name) for name in (LOSS, OBJECTIVE))
+    return inlined(whole, fragment)
+
+
+def _loss(loss):
+    """Return a loss, validated."""
+    if isinstance(loss, str):
+        known = CLASSIFICATION_LOSSES | REGRESSION_LOSSES
+        if loss not in known:
+            raise ValueError(f"loss must be one of {', '.join(known)}, or an instance, got {loss!r}.")
+        return known[loss]()
+    if hasattr(loss, "_parameter_constraints"):
+        loss._validate_params()
+    return loss
+
+
+def _penalty(penalty):
+    """Return a penalty, validated."""
+    if isinstance(penalty, str):
+        if penalty not in PENALTIES:
+            raise ValueError(f"penalty must be one of {', '.join(PENALTIES)}, an instance or None, got {penalty!r}.")
+        return PENALTIES[penalty]()
+    if hasattr(penalty, "_parameter_constraints"):
+        penalty._validate_params()
+    return penalty
+
+
+def _score_graph(model, loss):
+    """Return the score graph that a loss asks for."""
+    if isinstance(model, onnx.ModelProto):
+        return onnx_score_graph(model, _spec(model, loss))
+    kind = get_tags(model).estimator_type
+    if kind not in loss.estimator_types:
+        raise ValueError(f"loss={type(loss).__name__} is no loss of a {kind}, which {type(model).__name__} is.")
+    return fitted_score_graph(model, own_link=loss.inverse_link_function(1) is None)
+
+
+def _spec(model, loss):
+    """Return what a loss asks of a score graph, with the shapes that the model says."""
+    graph = onnx.shape_inference.infer_shapes(plain_model(model), data_prop=True).graph
+    initializers = {i.name for i in graph.initializer}
+    X, *_ = [i for i in graph.input if i.name not in initializers] or [onnx.ValueInfoProto()]
+    y, *_ = [o for o in graph.output if o.type.tensor_type.elem_type in _FLOATS] or [onnx.ValueInfoProto()]
+    n_features, n_columns = _n_columns(X), _n_columns(y)
+    if not (n_features and n_columns):
+        raise NotTrainableError(
+            "model: the numbers of columns of its first input and of its output of floats must be known, got "
+            f"{n_features or 'none'} and {n_columns or 'none'}."
+        )
+    is_classifier = "regressor" not in loss.estimator_types
+    n_outputs = 1 if is_classifier and n_columns == 2 else n_columns
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(X.type.tensor_type.elem_type))
+    return ScoreSpec(n_features, n_outputs, dtype, is_classifier)
+
+
+def _n_columns(info):
+    dims = info.type.tensor_type.shape.dim
+    return dims[1].dim_value if len(dims) == 2 else 0

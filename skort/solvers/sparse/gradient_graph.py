@@ -1,0 +1,88 @@
+"""The graph behind the first product: score, loss, and the gradient by the product and by the other weights."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from skort.graphs.gradient.reverse import add_gradients
+from skort.graphs.score_graph import set_batch_size
+from skort.graphs.split import PRODUCT
+from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
+from skort.program import Program
+from skort.runtime.kept import Kept
+from skort.runtime.step_session import StepSession, compiled
+from skort.solvers.base import Problem, is_small
+from skort.solvers.graph.step import add_loss, read_inputs_only
+
+__all__ = ["bound_gradient", "gradient_name", "product_gradient_graph"]
+
+# A search has few structures. A session of a small step keeps about a MB.
+_SESSIONS: Kept = Kept(16)
+
+
+def gradient_name(name: str) -> str:
+    """Return the name of the output that is the gradient of the loss by a weight, or by the product."""
+    return f"skort_gradient_of/{name}"
+
+
+def product_gradient_graph(problem: Problem) -> onnx.ModelProto:
+    """
+    Return the graph (product, target, sample weight, weights) -> (loss, its gradients) of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of a score graph as from `skort.graphs.split.after_first_product`.
+    """
+    return _graph(problem, lambda fragment: add_loss(fragment, problem), problem.score_graph.frozen_arrays)
+
+
+def bound_gradient(problem: Problem, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> StepSession:
+    """
+    Return the session of `product_gradient_graph`; problems of one structure share it.
+
+    Parameters
+    ----------
+    problem : Problem
+    inputs : dict of str to ndarray
+        The product, the target, the sample weights, and the weights that are trained: read in every run.
+    outputs : dict of str to ndarray
+        The loss, and the gradient by each of `PRODUCT` and the weights: every run overwrites them.
+    """
+    loss, frozen = Program(problem.objective.dtype, problem.batch_size, "loss"), problem.score_graph.frozen_arrays
+    add_loss(loss, problem)
+
+    def make():
+        graph = _graph(problem, loss.write, {**loss.parameters, **frozen})
+        return compiled(graph.SerializeToString(), problem.device), frozenset(i.name for i in graph.graph.input)
+
+    key = problem.structure, loss.structure
+    session, names = _SESSIONS.get(key, make) if is_small(problem) else make()
+    given = {**inputs, **loss.parameters, **frozen}
+    return StepSession(session, {name: given[name] for name in names}, outputs, {}, {}, device=problem.device)
+
+
+def _graph(problem: Problem, write_loss: Any, parameters: dict[str, np.ndarray]) -> onnx.ModelProto:
+    objective, score_graph = problem.objective, problem.score_graph
+    fragment, model = Fragment(objective.dtype), onnx.ModelProto()
+    model.CopyFrom(score_graph.structure)
+    set_batch_size(model, problem.batch_size)
+    graph = model.graph
+    fragment.nodes.extend(graph.node)
+    write_loss(fragment)
+    gradients = add_gradients(fragment, graph, SCORE_GRADIENT, [PRODUCT, *score_graph.trainable])
+    gradients |= objective.weight_gradients
+    for name, result in gradients.items():
+        fragment.nodes.append(helper.make_node("Identity", [result], [gradient_name(name)]))
+    scalar, width = np.zeros((), objective.dtype), score_graph.n_features
+    shapes = {PRODUCT: np.zeros((problem.batch_size, width), objective.dtype), **problem.weights}
+    outputs = infos({LOSS: scalar, **{gradient_name(name): shapes[name] for name in gradients}})
+    loss_inputs = objective.inputs(problem.batch_size)
+    inputs = {PRODUCT: graph.input[0], TARGET: loss_inputs[0], SAMPLE_WEIGHT: loss_inputs[1]}
+    inputs |= {info.name: info for info in infos({**problem.weights, **parameters})}
+    made = helper.make_graph(fragment.nodes, "gradient", list(inputs.values()), outputs, graph.initializer)
+    opsets = [o for o in model.opset_import if o.domain != ""] + [helper.make_opsetid("", OPSET)]
+    return read_inputs_only(inlined(helper.make_model(made, ir_version=IR_VERSION, opset_imports=opsets), fragment))

@@ -1,0 +1,221 @@
+"""How the weights change after a step of sparse rows: all of them, or only those that the rows touch."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from skort.descent.sparse_batch import SparseRows
+from skort.descent.transforms.base import Rule
+from skort.descent.transforms.clipping import norm
+from skort.descent.transforms.lazy import LazyWeights, Recurrence
+from skort.descent.update import Terms
+from skort.solvers.base import Problem
+from skort.solvers.flat_weights import strengths_vector
+
+__all__ = ["FirstUpdate", "FullUpdate", "LazyUpdate", "make_update"]
+
+
+class FirstUpdate(Protocol):
+    """What the solver needs: the product of the first layer, and an update of all weights from the gradient by it."""
+
+    #: The update of all weights, as one vector.
+    rule: Rule
+    #: All weights, those of the first product before the others.
+    weights: np.ndarray
+    #: The gradient of the loss by the weights after those of the first product, which the caller writes.
+    gradient: np.ndarray
+    #: What the rule remembers.
+    memory: dict[str, np.ndarray]
+
+    def product(self, rows: SparseRows) -> np.ndarray:
+        """Return the product of the rows and the weights."""
+
+    def update(self, rows: SparseRows, by_product: np.ndarray, eta: float) -> float:
+        """Make one update from the gradient by the product; return the penalty of the weights before it."""
+
+    def settle(self) -> None:
+        """Make the arrays hold the values that they are called."""
+
+    def forget(self) -> None:
+        """Go on from the arrays, which somebody has overwritten."""
+
+    def gradient_norm(self) -> float:
+        """Return the Euclidean norm of the last gradient, before it was clipped."""
+
+    def is_finite(self) -> bool:
+        """Return whether all weights are finite."""
+
+
+def make_update(problem: Problem, shape: tuple[int, int], factor: float) -> FirstUpdate:
+    """
+    Return an update that touches few weights, if there is one that is exact; otherwise the one of all weights.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its first weights are those of the first product.
+    shape : (int, int)
+        The shape of these: numbers of columns of X and of outputs of the first layer.
+    factor : float
+        What the rows are multiplied by.
+    """
+    recurrence = _recurrence(problem)
+    if recurrence is None:
+        return FullUpdate(problem, shape, factor)
+    return LazyUpdate(problem, shape, factor, recurrence)
+
+
+def _recurrence(problem):
+    """Return the recurrence of the first weights; None where it is not the same for all, or not linear."""
+    update, strengths = problem.update, problem.objective.strengths
+    if update.max_grad_norm is not None or any(np.any(strength.l1) for strength in strengths.values()):
+        return None
+    first = next(iter(problem.weights))
+    l2 = np.ravel(strengths[first].l2 if first in strengths else 0.0)
+    if np.any(l2 != l2[0]):
+        return None
+    recurrence = Recurrence.of(update.optimizer, float(l2[0]), is_averaged=bool(update.average))
+    # Steps that may be implicit are not lazy.
+    steep = Terms(l2=2 * l2[:1])
+    return None if recurrence is None or (l2[0] > 0 and update.is_stiff(steep)) else recurrence
+
+
+class FullUpdate:
+    """
+    The rule of the other solvers, on all weights.
+
+    Parameters
+    ----------
+    problem : Problem
+    shape : (int, int)
+        That of the first weights, by inputs and outputs.
+    factor : float
+        What the rows are multiplied by.
+    """
+
+    def __init__(self, problem: Problem, shape: tuple[int, int], factor: float):
+        self.rule, self._factor, self._terms = problem.rule(), factor, problem.terms
+        self.weights = _flat(problem)
+        self._gradient, self._scratch = np.zeros_like(self.weights), np.empty_like(self.weights)
+        n_first = shape[0] * shape[1]
+        self._first, self._by_first = (a[:n_first].reshape(shape) for a in (self.weights, self._gradient))
+        self.gradient = self._gradient[n_first:]
+        self.memory = self.rule.start(*problem.n_weights(), self.weights.dtype)
+
+    def product(self, rows):
+        """Return the product of the rows and the weights."""
+        product = rows.product(self._first)
+        return np.multiply(product, self._factor, out=product)
+
+    def update(self, rows, by_product, eta):
+        """Make one update from the gradient by the product; return the penalty of the weights before it."""
+        self._by_first.fill(0)
+        rows.add_transposed_product(by_product * self._factor, self._by_first)
+        penalty = _add_penalty(self._terms, self.weights, self._gradient, self._scratch)
+        self.rule.update(self.weights, self._gradient, eta, self.memory, self._scratch)
+        return penalty
+
+    def settle(self):
+        """Nothing is to be done."""
+
+    forget = settle
+
+    def gradient_norm(self):
+        """Return the Euclidean norm of the last gradient, before it was clipped."""
+        return norm(self._gradient)
+
+    def is_finite(self):
+        """Return whether all weights are finite."""
+        return bool(np.isfinite(self.weights).all())
+
+
+class LazyUpdate:
+    """
+    An update that touches only the weights of columns that the rows have values in, and is that of all weights.
+
+    Parameters
+    ----------
+    problem, shape, factor
+        As for `FullUpdate`.
+    recurrence : Recurrence
+        Of the first weights.
+    """
+
+    def __init__(self, problem: Problem, shape: tuple[int, int], factor: float, recurrence: Recurrence):
+        self._recurrence, self._update = recurrence, problem.update
+        names = list(problem.weights)[1:]
+        others = {name: problem.weights[name] for name in names}
+        self._terms = _terms(problem, others)
+        # The result of a rule does not depend on the penalty.
+        self.rule = self._rule = problem.update.rule(self._terms)
+        self.weights, n_first = _flat(problem), shape[0] * shape[1]
+        self.memory = self.rule.start(*problem.n_weights(), self.weights.dtype)
+        held = {"weights": self.weights, **self.memory}
+        by_weight = {name for name, array in held.items() if array.shape == self.weights.shape}
+        first = {name: held[name][:n_first].reshape(shape) for name in by_weight}
+        self._lazy = LazyWeights(recurrence, first, factor)
+        self._other_weights = self.weights[n_first:]
+        self._other_memory = {n: a[n_first:] if n in by_weight else a for n, a in self.memory.items()}
+        self.gradient, self._scratch = (np.zeros_like(self._other_weights) for _ in range(2))
+        # Rules make their own arrays for so many weights.
+        self._rule.start(0, len(self._other_weights), self.weights.dtype)
+        self._last: Callable[[], float] = float
+
+    def product(self, rows):
+        """Return the product of the rows and the weights."""
+        product, self._parts = self._lazy.products(rows)
+        return product
+
+    def update(self, rows, by_product, eta):
+        """Make one update from the gradient by the product; return the penalty of the weights before it."""
+        penalty = _add_penalty(self._terms, self._other_weights, self.gradient, self._scratch)
+        self._rule.update(self._other_weights, self.gradient, eta, self._other_memory, self._scratch)
+        counts = bool(self._update.average) and self.memory["average_n_updates"][0] >= int(self._update.average)
+        lazy, l2 = self._lazy, self._recurrence.l2
+        lazy.update(rows, self._parts, by_product, eta, counts=counts)
+        self._last = lambda: lazy.squared_gradient(rows, by_product)
+        return penalty + 0.5 * l2 * lazy.square
+
+    def settle(self):
+        """Make the arrays hold the values that they are called."""
+        self._lazy.settle()
+
+    def forget(self):
+        """Go on from the arrays, which somebody has overwritten."""
+        self._lazy.forget()
+
+    def gradient_norm(self):
+        """Return the Euclidean norm of the last gradient, before it was clipped."""
+        l2 = self._recurrence.l2
+        first = self._last() + l2 * (2 * self._lazy.along + l2 * self._lazy.square)
+        return float(np.sqrt(max(first, 0.0) + norm(self.gradient) ** 2))
+
+    def is_finite(self):
+        """Return whether all weights are finite."""
+        return self._lazy.is_finite() and bool(np.isfinite(self._other_weights).all())
+
+
+def _flat(problem):
+    return np.concatenate([array.ravel() for array in problem.weights.values()])
+
+
+def _terms(problem: Problem, weights: dict[str, np.ndarray]) -> Terms:
+    """Return the terms of the penalty of some of the weights."""
+    if not weights:
+        return Terms()
+    l1, l2 = (strengths_vector(problem.objective, weights, norm) for norm in ("l1", "l2"))
+    return Terms(l1, l2)
+
+
+def _add_penalty(terms: Terms, weights: Any, gradient: Any, scratch: Any) -> float:
+    """Add the derivative of the l2 term to a gradient; return the value of the penalty."""
+    penalty = 0.0
+    if terms.l2 is not None:
+        np.multiply(terms.l2, weights, out=scratch)
+        np.add(gradient, scratch, out=gradient)
+        penalty += 0.5 * float(np.vdot(scratch, weights))
+    if terms.l1 is not None:
+        np.abs(weights, out=scratch)
+        penalty += float(np.vdot(terms.l1, scratch))
+    return penalty

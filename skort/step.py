@@ -1,0 +1,325 @@
+"""One gradient step at a time: the loop is the user's."""
+
+import copy
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, is_classifier
+
+from skort.descent.filled import fill
+from skort.descent.progress import Progress
+from skort.estimators.classifier import OrtSGDClassifier
+from skort.estimators.dlpack import as_array
+from skort.estimators.regressor import OrtSGDRegressor
+from skort.estimators.rows import blocks
+from skort.estimators.stream import Stream
+from skort.estimators.without_data import encoder_without_data
+from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+
+__all__ = ["Step"]
+
+
+class Step:
+    r"""
+    One gradient step of a model on one batch, as often as you call it: the loop over epochs and batches is yours.
+
+    A step on m rows of positive sample weight :math:`s_i` changes the weights by the gradient of
+
+    .. math:: J(w) = \frac{1}{m} \sum_{i=1}^m s_i \, loss(y_i, score_i) + penalty(w)
+
+    It is the step of the estimators: with the same batches, the same initial weights and `standardize=False` they end
+    at the same weights, bit for bit. The estimators divide sample weights by their mean over all rows; a step takes
+    them as they are, since it knows no other rows.
+
+    Parameters
+    ----------
+    estimator : OrtSGDRegressor, OrtSGDClassifier, predictor of scikit-learn or onnx.ModelProto
+        An estimator of skort brings its parameters, such as `dtype`, `average` and `max_grad_norm`; a fitted one its
+        weights, too. Any other model is what `OrtSGDRegressor` and `OrtSGDClassifier` take, without steps before it: in
+        a `FrozenEstimator` it begins at its fitted weights. An ONNX model is a classifier where `classes` are given.
+    loss : str or ScoreLoss, default="auto"
+        "auto", here and below: as the estimator says. For other models it is as the estimators have it by default.
+    penalty : str, Penalty or None, default="auto"
+    optimizer : str or Optimizer, default="auto"
+    solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
+        The API of ONNX Runtime that makes the steps. With "agent", `forward`, `backward` and `update` are separate.
+    batch_size : int or "auto", default="auto"
+        The largest number of rows of a batch. "auto" is 200 for other models. Batches of fewer rows are filled up with
+        rows of weight zero.
+    n_features : int, default=None
+        The number of columns of X. None: as a fitted or ONNX model says.
+    n_outputs : int, default=None
+        The number of columns of y of a regressor. None: as an ONNX model says, otherwise one.
+    classes : array-like of shape (n_classes,), default=None
+        The labels of a classifier. None: those of a fitted one.
+
+    Attributes
+    ----------
+    solver : str
+        The solver that makes the steps.
+    objective : float
+        The objective on the last batch, before its update; NaN before the first one.
+
+    Raises
+    ------
+    ValueError
+        For a parameter that is not as described, or is needed and missing, and for models with steps before them.
+    NotTrainableError
+        Where the model cannot be trained; a `ValueError`.
+    RuntimeNotAvailableError
+        Where the installed ONNX Runtime lacks what the solver needs; an `ImportError`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skort import Step
+    >>> X = np.random.RandomState(0).normal(size=(100, 2)).astype(np.float32)
+    >>> y = X @ [1, 2] + 3
+    >>> step = Step(LinearRegression(), n_features=2, batch_size=10)
+    >>> for epoch in range(20):
+    ...     losses = [step.step(X[i : i + 10], y[i : i + 10], eta=0.1) for i in range(0, 100, 10)]
+    >>> {name: w.ravel().round(3).tolist() for name, w in step.weights().items()}
+    {'coef': [1.0, 2.0], 'intercept': [3.0]}
+    >>> bool(losses[-1] < 1e-6)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        loss: Any = "auto",
+        penalty: Any = "auto",
+        optimizer: Any = "auto",
+        solver: str = "auto",
+        batch_size: int | str = "auto",
+        n_features: int | None = None,
+        n_outputs: int | None = None,
+        classes: ArrayLike | None = None,
+    ):
+        from skort.runtime.inference import InferenceModel
+
+        given = {"loss": loss, "penalty": penalty, "optimizer": optimizer, "solver": solver, "batch_size": batch_size}
+        given = {name: value for name, value in given.items() if not (isinstance(value, str) and value == "auto")}
+        whole = _as_estimator(estimator, loss, has_classes=classes is not None).set_params(**given)
+        self._encoder, generator = encoder_without_data(whole, n_features, n_outputs, classes)
+        settings, fitted = self._encoder.settings, self._encoder.fitted
+        graph, variables, size = fitted.score_graph, settings.variables(fitted.score_graph, None), settings.batch_size
+        self._scale = variables.sample_weight_scale(graph.n_outputs)
+        n_batches = None if whole.n_total is None else -(-whole.n_total // size)
+        stream = Stream.begin(settings, fitted, variables, size, Progress.start(generator), n_batches)
+        self.solver, self._solver = stream.solver_name, stream.solver
+        self.objective = math.nan
+        self._scorer = InferenceModel(lambda: graph.model, (), dict(graph.arrays), ("score", graph.key))
+        self._is_forward = self._is_backward = False
+
+    def __reduce__(self):
+        raise TypeError(
+            "A Step holds a session of ONNX Runtime, which is not copied. Keep state(), and restore it in a new Step."
+        )
+
+    def step(self, X: ArrayLike, y: ArrayLike, eta: float, sample_weight: ArrayLike | None = None, *, score=False):
+        """
+        Make one update.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Of numpy, or of any library with DLPack. A whole batch that is C-contiguous and of the dtype of the training
+            is read where it is, without a copy. The names of the columns of a DataFrame are not looked at.
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+            Targets or labels.
+        eta : float
+            Learning rate.
+        sample_weight : array-like of shape (n_rows,), default=None
+            As they count. None: all ones.
+        score : bool, default=False
+            Whether to return the raw score, too.
+
+        Returns
+        -------
+        loss : float
+            The weighted mean loss of the batch, without the penalty, before the update. It is not checked: a training
+            that diverges returns infinity or NaN.
+        score : ndarray of shape (n_rows, n_outputs)
+            The raw score before the update, only with `score=True`.
+
+        Raises
+        ------
+        ValueError
+            For rows that do not suit the model, or are more than `batch_size`. Nothing is changed then.
+        """
+        eta = _rate(eta)
+        self._put(X, y, sample_weight)
+        scores = self.forward(X) if score else None
+        # A diverging training overflows: the loss says so.
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            self._solver.step(eta, 1.0)
+        self._is_forward = self._is_backward = False
+        self.objective, loss = self._solver.means()
+        return (loss, scores) if score else loss
+
+    def forward(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *, training=False
+    ):
+        """
+        Compute the raw score; with `training=True` the objective, for a `backward` that follows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Any number of rows; at most `batch_size` with `training=True`.
+        y, sample_weight : array-like, default=None
+            As for `step`, with `training=True` only.
+        training : bool, default=False
+            True needs solver "agent".
+
+        Returns
+        -------
+        result : ndarray of shape (n_rows, n_outputs) or float
+            The raw score at the present weights, of which nothing is kept; or the objective.
+
+        Raises
+        ------
+        ValueError
+            As for `step`, and for `training=True` with another solver.
+        """
+        if training:
+            solver = self._agent()
+            if y is None:
+                raise ValueError("y is needed with training=True: the objective depends on it.")
+            self._put(X, y, sample_weight)
+            self.objective = solver.forward()
+            self._is_forward, self._is_backward = True, False
+            return self.objective
+        rows = self._encoder.estimator._prepared(self._encoder.fitted, _matrix(X))
+        graph = self._encoder.fitted.score_graph
+        self._scorer.weights = {**graph.arrays, **self._encoder.fitted.without_loss_weights(self.weights())}
+        parts = [self._scorer.run(graph.score_name, {graph.input_name: part}) for part in blocks(rows)]
+        return np.concatenate(parts)[: rows.shape[0]]
+
+    def backward(self) -> dict[str, np.ndarray]:
+        """
+        Compute the gradients of the objective of the last `forward(training=True)`; needs solver "agent".
+
+        Returns
+        -------
+        gradients : dict of str to ndarray
+            By the names of `weights`, without that of an l1 term, which the update takes. What you write into these
+            arrays is what `update` uses; the next `backward` overwrites them.
+
+        Raises
+        ------
+        ValueError
+            Where no `forward(training=True)` came before.
+        """
+        solver = self._agent()
+        if not self._is_forward:
+            raise ValueError("backward needs a forward(X, y, training=True) before it, one for each.")
+        self._is_forward, self._is_backward = False, True
+        return solver.backward()
+
+    def update(self, eta: float) -> None:
+        """
+        Change the weights by the gradients of the last `backward`; needs solver "agent".
+
+        Parameters
+        ----------
+        eta : float
+            Learning rate.
+
+        Raises
+        ------
+        ValueError
+            Where no `backward` came before.
+        """
+        solver, eta = self._agent(), _rate(eta)
+        if not self._is_backward:
+            raise ValueError("update needs a backward() before it, one for each.")
+        self._is_backward = False
+        solver.update(eta)
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return copies of the trained weights, by the names of the ONNX graph: of their mean with `average`."""
+        return self._solver.weights()
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return copies of all arrays that the next step goes on from: the weights, and the optimizer's memory."""
+        return self._solver.state()
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """
+        Go on from a state that `state` returned, here or in another `Step` of the same model: to the last bit.
+
+        Parameters
+        ----------
+        state : dict of str to ndarray
+            As `numpy.savez(path, **step.state())` keeps it, too.
+
+        Raises
+        ------
+        ValueError
+            Where it is that of another model, optimizer or dtype.
+        """
+        if not hasattr(state, "keys"):
+            raise ValueError(f"state must be what state() returned, got {type(state).__name__}.")
+        self._solver.restore({name: state[name] for name in state})
+        self._is_forward = self._is_backward = False
+
+    def to_onnx(self) -> Any:
+        """
+        Return the model with the present weights.
+
+        Returns
+        -------
+        model : onnx.ModelProto
+            As `OrtSGDRegressor.to_onnx` and `OrtSGDClassifier.to_onnx` give it.
+        """
+        return self._encoder.fitted.with_weights(self.weights()).onnx
+
+    def training_graphs(self) -> dict[str, Any]:
+        """Return every ONNX graph that a step runs, by name: see `OrtSGDRegressor.training_graphs`."""
+        return self._solver.training_graphs()
+
+    def _put(self, X, y, sample_weight):
+        """Put rows into the batch of the solver."""
+        rows, target, sample_weight = self._encoder(_matrix(X), y, sample_weight)
+        n_rows, size = len(target), len(self._solver.batch)
+        if n_rows > size:
+            raise ValueError(f"X has {n_rows} rows, but batch_size={size}: give fewer rows, or a larger batch_size.")
+        fill(self._solver.batch, rows, target, sample_weight, self._scale, self._solver.read)
+
+    def _agent(self) -> Any:
+        """Return the solver whose step has parts."""
+        if self.solver != "agent":
+            raise ValueError(
+                f'solver="{self.solver}" makes forward, backward and update in one run. Use step, or solver="agent".'
+            )
+        return self._solver
+
+
+def _as_estimator(model, loss, *, has_classes):
+    """Return a copy of an estimator of skort, or one around another model."""
+    if isinstance(model, (OrtSGDClassifier, OrtSGDRegressor)):
+        return copy.copy(model)
+    if has_classes or (isinstance(model, BaseEstimator) and is_classifier(model)):
+        return OrtSGDClassifier(model)
+    if isinstance(loss, str) and loss in CLASSIFICATION_LOSSES and loss not in REGRESSION_LOSSES:
+        raise ValueError(f"classes is needed: loss={loss!r} is that of a classifier.")
+    return OrtSGDRegressor(model)
+
+
+def _matrix(X):
+    """Return the rows of X without the names of their columns."""
+    return X.to_numpy() if hasattr(X, "iloc") else as_array(X, "X")
+
+
+def _rate(eta):
+    """Return a learning rate as a float."""
+    if not isinstance(eta, Real) or not math.isfinite(eta) or eta < 0:
+        raise ValueError(f"eta must be a finite number that is not negative, got {eta!r}.")
+    return float(eta)

@@ -1,0 +1,250 @@
+"""
+A model as a layer of torch: `OnnxModule`.
+
+It needs torch: ``pip install "skort[torch]"``.
+"""
+
+from typing import Any
+
+import numpy as np
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError(f'skort.torch needs torch ({error}). Install it: pip install "skort[torch]".') from error
+from torch import nn
+
+from skort.estimators.hardware import n_threads
+from skort.estimators.score_graph_of import estimator_with, score_graph_of
+from skort.graphs.gradient.forward_backward import check_gradient
+from skort.runtime.device import Device
+from skort.runtime.transient import Transient
+from skort.solvers.flat_weights import flat, views
+from skort.solvers.graph.gradient_sessions import GradientSessions
+
+__all__ = ["OnnxModule"]
+
+
+class OnnxModule(nn.Module):
+    """
+    A model as a layer, which ONNX Runtime computes and any optimizer of torch trains.
+
+    Its gradients are those of the same layers of torch, by its weights and by its input, so that it stands anywhere
+    between other layers. It has no head: the score of a classifier goes into a loss that takes logits.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto, estimator or Pipeline
+        As for `skort.gradients.gradient_graphs`. The weights begin at its own.
+    trainable : str or list of str, default=None
+        The weights that are trained: names, or patterns with `*`, `?` and `[...]`. None: those of the last step; of an
+        estimator of skort those that it trains.
+    dtype : {"float32", "float64"}, default=None
+        None: that of an ONNX model or an estimator of skort; float32 for scikit-learn's.
+    n_jobs : int, default=None
+        Threads of a matrix product: None is 1, -1 all cores.
+
+    Attributes
+    ----------
+    weights : torch.nn.Parameter of shape (n_weights,)
+        The trained weights as one vector, the only parameter: a step of an optimizer costs the same whatever the number
+        of layers. `named_weights` gives its parts.
+    frozen : torch.Tensor of shape (n_frozen,)
+        The other weights as one vector, a buffer.
+
+    Notes
+    -----
+    It computes on the CPU. `eval()` changes nothing: no part of the model behaves otherwise in training. Under
+    `torch.no_grad()` nothing is kept for a backward. The weights must not change between a forward and its backward,
+    which torch checks. A second derivative raises an error. A number of rows that is new takes some milliseconds in
+    training; the last 32 are kept, for all modules of the same structure. `torch.compile` compiles the layers around
+    it, where it is `torch.compiler.disable(module)`.
+
+    Raises
+    ------
+    NotTrainableError
+        Where no gradient goes through an operator between a weight and the score: it names the operator.
+    ValueError
+        For a name in `trainable` that no weight has, and as `skort.gradients.gradient_graphs`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn.neural_network import MLPClassifier
+    >>> from skort.gradients import initial_model
+    >>> from skort.torch import OnnxModule
+    >>> head = OnnxModule(initial_model(MLPClassifier((20,)), n_features=8, n_outputs=3, random_state=0))
+    >>> network = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), head)
+    >>> optimizer = torch.optim.Adam(network.parameters())
+    >>> loss = torch.nn.functional.cross_entropy(network(torch.ones(10, 5)), torch.zeros(10, dtype=torch.int64))
+    >>> loss.backward()
+    >>> optimizer.step()
+    >>> {name: tuple(part.shape) for name, part in head.named_weights(head.weights.grad).items()}
+    {'coefficient': (8, 20), 'coefficient1': (20, 3), 'intercepts': (1, 20), 'intercepts1': (1, 3)}
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        trainable: str | list[str] | None = None,
+        dtype: str | None = None,
+        n_jobs: int | None = None,
+    ):
+        super().__init__()
+        self._model = model
+        self._graph = score_graph_of(model, trainable, dtype)
+        check_gradient(self._graph)
+        self._dtype, self._n_features = getattr(torch, str(self._graph.dtype)), self._graph.n_features
+        #: What runs the model.
+        self.sessions = GradientSessions(self._graph, Device(n_threads=n_threads(n_jobs)))
+        self._views = Transient()
+        self._frozen_arrays = self._graph.frozen_arrays
+        self.weights = nn.Parameter(torch.from_numpy(flat(self._graph.trained_arrays)))
+        self._n_weights = self.weights.numel()
+        frozen = flat(self._frozen_arrays) if self._frozen_arrays else np.empty(0, self._graph.dtype)
+        self.register_buffer("frozen", torch.from_numpy(frozen))
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        """
+        Compute the score.
+
+        Parameters
+        ----------
+        X : torch.Tensor of shape (n_samples, n_features)
+            On the CPU, of the dtype of the model. It is read in place where it is contiguous.
+
+        Returns
+        -------
+        score : torch.Tensor of shape (n_samples, n_outputs)
+
+        Raises
+        ------
+        ValueError
+            For another dtype, shape or device of X, for no rows, and where the module was moved to another device or
+            dtype.
+        """
+        weights = self.weights
+        self._check(X, weights)
+        if torch.is_grad_enabled() and (X.requires_grad or weights.requires_grad):
+            return _Score.apply(X, weights, self)
+        return torch.from_numpy(self.sessions.score(_array(X), self.arrays(weights)))
+
+    def named_weights(self, vector: "torch.Tensor | None" = None) -> dict[str, torch.Tensor]:
+        """
+        Return the parts of a vector of all trained weights, by their names and in their shapes, without a copy.
+
+        Parameters
+        ----------
+        vector : torch.Tensor of shape (n_weights,), default=None
+            `weights.grad`, for instance. None: `weights`; a gradient goes through its parts, as for a penalty of some
+            of them.
+        """
+        return views(self.weights if vector is None else vector, self._graph.trained_arrays)
+
+    def to_onnx(self) -> Any:
+        """Return X -> score as an ONNX model, with the weights as they are now."""
+        return self._trained().model
+
+    def to_estimator(self) -> Any:
+        """
+        Return a fitted copy of the estimator that the module was made from, with the weights as they are now.
+
+        Raises
+        ------
+        ValueError
+            Where it was made from an ONNX model, where weights of steps before the model are trained, and where
+            scikit-learn has no place for the weights.
+        """
+        return estimator_with(self._model, self._trained())
+
+    def arrays(self, weights: torch.Tensor) -> dict[str, np.ndarray]:
+        """Return all weights as ONNX Runtime reads them: views of tensors, kept while these stay where they are."""
+        frozen = self.frozen if self._frozen_arrays else None
+        place = weights.data_ptr(), 0 if frozen is None else frozen.data_ptr()
+        kept = self._views.look()
+        if kept is None or kept[0] != place:
+            if not weights.is_contiguous() or weights.numel() != self._n_weights:
+                raise ValueError(
+                    f"weights must be a contiguous vector of {self._n_weights} numbers, got shape "
+                    f"{tuple(weights.shape)} and strides {weights.stride()}."
+                )
+            others = {} if frozen is None else views(frozen.numpy(), self._frozen_arrays)
+            kept = place, self.sessions.arrays(weights.detach().numpy(), others)
+            self._views.put(kept)
+        return kept[1]
+
+    def extra_repr(self) -> str:
+        """Return the shapes for `repr`."""
+        return f"{self._n_features}, {self._graph.n_outputs}, n_weights={self.weights.numel()}"
+
+    def _trained(self):
+        arrays = {**self._frozen_arrays, **self._graph.trained_arrays}
+        vector = torch.cat([self.frozen, self.weights.detach()]).numpy()
+        return self._graph.with_weights(views(vector, arrays))
+
+    def _check(self, X, weights):
+        """Raise an error for an X, or weights, that ONNX Runtime would not take."""
+        if not isinstance(X, torch.Tensor):
+            raise ValueError(f"X must be a tensor, got {type(X).__name__}: use torch.from_numpy.")
+        _check_kind("X", X, self._dtype)
+        _check_kind("The module", weights, self._dtype)
+        if X.dim() != 2 or X.size(1) != self._n_features:
+            raise ValueError(f"X has the shape {tuple(X.shape)}, and the model takes (any, {self._n_features}).")
+        if not X.size(0):
+            raise ValueError("X has no rows.")
+
+
+def _check_kind(name, tensor, dtype):
+    if not tensor.is_cpu:
+        raise ValueError(f"{name} is on the device {tensor.device}: OnnxModule computes on the CPU, use .cpu().")
+    if tensor.dtype is not dtype:
+        raise ValueError(f"{name} has the dtype {tensor.dtype}, and the model computes in {dtype}: cast it.")
+
+
+def _array(tensor):
+    """Return a tensor as a C-contiguous array, of its own memory where it can be."""
+    # Asking costs less than a new tensor.
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    return (tensor if tensor.is_contiguous() else tensor.contiguous()).numpy()
+
+
+class _Score(torch.autograd.Function):
+    """The score of an `OnnxModule`, with its gradient."""
+
+    @staticmethod
+    def forward(ctx, X, weights, module):
+        pair = module.sessions.pair(X.size(0), input_gradient=ctx.needs_input_grad[0])
+        array, kept = module.sessions.forward(pair, _array(X), module.arrays(weights))
+        score = torch.from_numpy(array)
+        # torch frees them after the backward, and finds out whether they were changed before.
+        ctx.save_for_backward(X, weights, *(score if part is array else torch.from_numpy(part) for part in kept))
+        ctx.module, ctx.pair = module, pair
+        return score
+
+    @staticmethod
+    def backward(ctx, score_gradient):
+        X, weights, *kept = ctx.saved_tensors
+        module = ctx.module
+        by_weights, by_X = module.sessions.backward(
+            ctx.pair, _array(score_gradient), _array(X), module.arrays(weights), [_array(part) for part in kept]
+        )
+        gradients = [None if array is None else torch.from_numpy(array) for array in (by_X, by_weights)]
+        if torch.is_grad_enabled():
+            gradients = [None if g is None else _Once.apply(g, X, weights, score_gradient) for g in gradients]
+        return *gradients, None
+
+
+class _Once(torch.autograd.Function):
+    """A gradient that depends on some tensors, and is not differentiated by them. Else it would pass for a constant."""
+
+    @staticmethod
+    def forward(ctx, gradient, *tensors):
+        return gradient
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise RuntimeError(
+            "OnnxModule has no second derivative. Take out of the loss what depends on its gradient, or detach that."
+        )

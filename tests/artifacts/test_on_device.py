@@ -1,0 +1,132 @@
+"""Training from the files, and what is wrong with files and arrays."""
+
+import numpy as np
+import onnx
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from skort import OrtSGDRegressor
+from skort.artifacts import OnDeviceTraining, save_training_artifacts
+from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, read_checkpoint, release_here, write_checkpoint
+from skort.runtime.installed import training_api
+
+pytestmark = pytest.mark.skipif("Module" not in training_api(), reason="this runtime is no build for training")
+RELEASE = release_here()
+X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+y = (X @ [1.0, -2.0, 0.5] + 0.5).astype(np.float32)[:, None]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    options = {"standardize": False, "learning_rate": "constant", "eta0": 0.1, "max_iter": 1, "tol": None}
+    model = OrtSGDRegressor(LinearRegression(), **options).fit(X, y.ravel())
+    save_training_artifacts(model, tmp_path, optimizer="AdamW", batch_size=10, ort_version=RELEASE)
+    return tmp_path
+
+
+def losses(training, n_steps):
+    return [training.train_step(X[i * 10 : i * 10 + 10], y[i * 10 : i * 10 + 10])["loss"] for i in range(n_steps)]
+
+
+def test_a_training_goes_on_from_a_checkpoint_with_the_moments(folder):
+    whole = OnDeviceTraining(folder)
+    assert whole.learning_rate == pytest.approx(0.001)
+    whole.learning_rate = 0.05
+    expected = losses(whole, 4)
+    first = OnDeviceTraining(folder)
+    first.learning_rate = 0.05
+    losses(first, 2)
+    first.save_checkpoint(folder / "with", include_optimizer_state=True)
+    first.save_checkpoint(folder / "without")
+    rows = [(X[i * 10 : i * 10 + 10], y[i * 10 : i * 10 + 10]) for i in (2, 3)]
+    for name, same in (("with", True), ("without", False)):
+        rest = OnDeviceTraining(folder, checkpoint=folder / name)
+        rest.learning_rate = 0.05
+        got = [rest.train_step(*row)["loss"] for row in rows]
+        assert np.allclose(got, expected[2:], rtol=1e-6) == same
+    assert read_checkpoint((folder / "with").read_bytes()).n_steps == 2
+
+
+def test_evaluation_takes_any_number_of_rows_and_changes_nothing(folder):
+    training = OnDeviceTraining(folder)
+    before = training.weights()
+    loss = training.eval_step(X[:7], y[:7])["loss"]
+    residual = X[:7] @ before["coef"] + before["intercept"] - y[:7]
+    assert loss == pytest.approx(np.mean(residual**2) / 2, rel=1e-5)
+    for name, weights in training.weights().items():
+        np.testing.assert_array_equal(weights, before[name])
+
+
+@pytest.mark.parametrize(
+    "arrays, message",
+    [
+        ((X[:5], y[:5]), r"X has the shape \(5, 3\), but the training model was written for \(10, 3\)"),
+        ((X[:10, :2], y[:10]), r"X has the shape \(10, 2\)"),
+        ((X[:10], y[:10, 0]), r"target has the shape \(10,\), but the training model was written for \(10, 1\)"),
+        ((X[:10],), r"1 arrays were given, where a step takes \['X', 'target'\]"),
+    ],
+)
+def test_a_batch_that_was_not_exported_is_refused(folder, arrays, message):
+    with pytest.raises(ValueError, match=message):
+        OnDeviceTraining(folder).train_step(*arrays)
+
+
+@pytest.mark.parametrize("name", ["training_model.onnx", "eval_model.onnx", "checkpoint"])
+def test_a_missing_or_damaged_file_is_named(folder, name):
+    (folder / name).write_bytes(b"damaged")
+    with pytest.raises(ValueError, match=f"{name}' (is no ONNX model|cannot be read: it is no checkpoint)"):
+        OnDeviceTraining(folder)
+    (folder / name).unlink()
+    with pytest.raises(FileNotFoundError, match=f"{name}' does not exist: the folder is to have the files that save_t"):
+        OnDeviceTraining(folder)
+
+
+def test_another_prefix_is_named(folder):
+    with pytest.raises(FileNotFoundError, match=r"new_training_model.onnx' does not exist.*here 'new_'"):
+        OnDeviceTraining(folder, "new_")
+
+
+def test_without_an_optimizer_model_nothing_is_trained(folder):
+    (folder / "optimizer_model.onnx").unlink()
+    training = OnDeviceTraining(folder)
+    assert training.eval_step(X[:10], y[:10])["loss"] > 0
+    with pytest.raises(ValueError, match=r"has no optimizer_model\.onnx"):
+        training.train_step(X[:10], y[:10])
+
+
+@pytest.mark.parametrize(
+    "trainable, message",
+    [
+        ({"coef": np.ones((4, 1), np.float32), "intercept": np.ones(1, np.float32)}, "'coef' of shape"),
+        ({"coef": np.ones((3, 1), np.float32)}, r"lacks the parameters \['intercept'\]"),
+        ({"weight": np.ones((3, 1), np.float32)}, "'weight' of shape .*has no such parameter"),
+    ],
+)
+def test_the_checkpoint_of_another_model_is_refused(folder, trainable, message):
+    checkpoint = CheckpointFile(VERSIONS[RELEASE], trainable, {})
+    (folder / "checkpoint").write_bytes(write_checkpoint(checkpoint))
+    with pytest.raises(ValueError, match=f"is the checkpoint of another model: .*{message}"):
+        OnDeviceTraining(folder)
+
+
+def test_the_checkpoint_of_another_release_is_refused(folder):
+    mine = read_checkpoint((folder / "checkpoint").read_bytes())
+    other = 3 - VERSIONS[RELEASE]
+    (folder / "checkpoint").write_bytes(write_checkpoint(CheckpointFile(other, mine.trainable, mine.frozen)))
+    with pytest.raises(ValueError, match=rf"is for ONNX Runtime 1\.1\d and 1\.1\d, .*ort_version=\"{RELEASE}\""):
+        OnDeviceTraining(folder)
+
+
+def test_results_to_export_that_do_not_exist_are_named(folder):
+    training = OnDeviceTraining(folder)
+    with pytest.raises(ValueError, match=r"graph_output_names: \['scores'\] are no results of the eval model"):
+        training.export_model_for_inferencing(folder / "model.onnx", ["scores"])
+    assert not (folder / "model.onnx").exists()
+
+
+def test_a_model_that_the_runtime_does_not_load_is_named(folder):
+    model = onnx.load(folder / "optimizer_model.onnx")
+    model.graph.node[0].op_type = "NoOptimizer"
+    onnx.save(model, folder / "optimizer_model.onnx")
+    with pytest.raises(ValueError, match=r"ONNX Runtime 1\.1\d\.\d does not load '.*optimizer_model.onnx': "):
+        OnDeviceTraining(folder)

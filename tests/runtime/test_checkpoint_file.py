@@ -1,0 +1,59 @@
+"""Checkpoints, compared with those that ONNX Runtime reads and writes itself."""
+
+import numpy as np
+import pytest
+
+from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, read_checkpoint, version_here, write_checkpoint
+from skort.runtime.installed import training_api
+
+ARRAYS = {"coef": np.arange(6, dtype=np.float32).reshape(2, 3), "intercept": np.array([7], dtype=np.float32)}
+FROZEN = {"scale": np.array([[0.5]], dtype=np.float32)}
+MOMENTS = {name: (array + 1, array + 2) for name, array in ARRAYS.items()}
+
+
+def same(first, second):
+    assert first.keys() == second.keys()
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, second[name])
+        assert second[name].dtype == np.float32
+
+
+@pytest.mark.parametrize("version", sorted({*VERSIONS.values()}))
+def test_what_is_written_is_read(version):
+    checkpoint = CheckpointFile(version, ARRAYS, FROZEN, MOMENTS, 12)
+    read = read_checkpoint(write_checkpoint(checkpoint))
+    assert (read.version, read.n_steps) == (version, 12)
+    same(ARRAYS, read.trainable)
+    same(FROZEN, read.frozen)
+    assert read.moments.keys() == MOMENTS.keys()
+    for name, pair in MOMENTS.items():
+        np.testing.assert_array_equal(np.stack(read.moments[name]), np.stack(pair))
+
+
+@pytest.mark.skipif("Module" not in training_api(), reason="this runtime is no build for training")
+def test_onnx_runtime_reads_it_and_writes_the_same(tmp_path):
+    from onnxruntime.capi import _pybind_state
+
+    version = version_here()
+    (tmp_path / "ours").write_bytes(write_checkpoint(CheckpointFile(version, ARRAYS, FROZEN)))
+    state = _pybind_state.load_checkpoint(str(tmp_path / "ours"))
+    assert sorted(state.parameter_names()) == ["coef", "intercept", "scale"]
+    for name, array in {**ARRAYS, **FROZEN}.items():
+        parameter = state.get_parameter(name)
+        np.testing.assert_array_equal(parameter.data.numpy(), array)
+        assert parameter.requires_grad == (name in ARRAYS)
+    _pybind_state.save_checkpoint(state, str(tmp_path / "theirs"), False)
+    theirs = read_checkpoint((tmp_path / "theirs").read_bytes())
+    assert theirs.version == version
+    same(ARRAYS, theirs.trainable)
+    same(FROZEN, theirs.frozen)
+
+
+def test_what_cannot_be_read_is_said():
+    good = write_checkpoint(CheckpointFile(2, ARRAYS, FROZEN))
+    with pytest.raises(ValueError, match="it is no checkpoint of ONNX Runtime's"):
+        read_checkpoint(b"something else")
+    with pytest.raises(ValueError, match=r"it is damaged|is not in float32, or its values"):
+        read_checkpoint(good[: len(good) // 2])
+    with pytest.raises(ValueError, match=r"it is of version 3; the versions 1 \(ONNX Runtime 1.16 and 1.17\), 2 "):
+        read_checkpoint(write_checkpoint(CheckpointFile(3, ARRAYS, FROZEN)))

@@ -1,0 +1,92 @@
+"""Solvers of sparse rows make the steps of those of arrays, from the same state to the same state."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
+
+from skort.descent.optimizers import SGD, Adam, Momentum
+from skort.descent.update import Update
+from skort.graphs.initial import initial_score_graph
+from skort.graphs.score_graph import ScoreSpec
+from skort.objective import L1, L2, SquaredError
+from skort.objective.nodes import Objective
+from skort.solvers import SOLVERS, SPARSE_SOLVERS, available_solvers
+from skort.solvers.base import Problem
+
+N_FEATURES, N_ROWS, FACTOR = 40, 8, 0.5
+X = scipy.sparse.random(60, N_FEATURES, 0.1, format="csr", random_state=0)
+Y = np.random.RandomState(0).normal(size=(60, 2))
+SOLVER_NAMES = [name for name in SPARSE_SOLVERS if name in available_solvers()]
+UPDATES = [
+    (Update(SGD(), largest_rate=0.1), L2(0.1)),
+    (Update(SGD(), average=3, largest_rate=0.1), None),
+    (Update(Momentum(), average=2, largest_rate=0.05), L2(0.1)),
+    (Update(SGD(), max_grad_norm=0.01), L1(0.01)),
+    (Update(Adam()), L2(0.1)),
+]
+MODELS = [LinearRegression(), MLPRegressor(hidden_layer_sizes=(5,), activation="tanh")]
+
+
+def problem_of(model, update, penalty, **options):
+    graph = initial_score_graph(model, ScoreSpec(N_FEATURES, 2, "float64"), np.random.RandomState(0))
+    objective = Objective(SquaredError(), penalty, graph.coefficients, 2, np.dtype("float64"))
+    return Problem(graph, objective, update, N_ROWS, **options)
+
+
+def make_steps(solver, steps, *, dense):
+    """Make steps on given rows; return the objective and the norm of the gradient of each."""
+    seen = []
+    data = [FACTOR * X.toarray() if dense else X, Y]
+    solver.batch.sample_weight[...] = 1 / N_ROWS
+    fillers = solver.batch.fillers(data)
+    for numbers in steps:
+        for fill in fillers:
+            fill(numbers)
+        solver.step(0.05, 0.25)
+        seen.append((solver.objective(), solver.gradient_norm()))
+    return seen
+
+
+@pytest.mark.parametrize("name", SOLVER_NAMES)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("update, penalty", UPDATES)
+def test_states_are_those_of_dense_steps_and_go_on_either_way(name, model, update, penalty, rng):
+    steps = rng.integers(0, 60, (12, N_ROWS))
+    dense, other_dense = (SOLVERS[name](problem_of(model, update, penalty)) for _ in range(2))
+    sparse, other_sparse = (SPARSE_SOLVERS[name](problem_of(model, update, penalty, row_factor=FACTOR)) for _ in "ab")
+    first = [make_steps(solver, steps[:6], dense=solver is dense) for solver in (sparse, dense)]
+    np.testing.assert_allclose(*first, rtol=1e-9)
+    np.testing.assert_allclose(sparse.means(), dense.means(), rtol=1e-9)
+    # Each goes on from the state of the other.
+    other_sparse.restore(dense.state())
+    other_dense.restore(sparse.state())
+    rest = [make_steps(s, steps[6:], dense=s is other_dense) for s in (sparse, other_sparse, other_dense)]
+    for seen in rest[1:]:
+        np.testing.assert_allclose(seen, rest[0], rtol=1e-9)
+    for solver in (other_sparse, other_dense):
+        for weight, array in sparse.weights().items():
+            np.testing.assert_allclose(solver.weights()[weight], array, rtol=1e-8, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", SOLVER_NAMES)
+@pytest.mark.parametrize("update, penalty", UPDATES)
+def test_a_restored_state_makes_the_same_steps_to_the_last_bit(name, update, penalty, rng):
+    steps = rng.integers(0, 60, (12, N_ROWS))
+    one, other = (SPARSE_SOLVERS[name](problem_of(MODELS[1], update, penalty, row_factor=FACTOR)) for _ in "ab")
+    make_steps(one, steps[:6], dense=False)
+    other.restore(one.state())
+    assert make_steps(one, steps[6:], dense=False) == make_steps(other, steps[6:], dense=False)
+    for weight, array in one.weights().items():
+        np.testing.assert_array_equal(other.weights()[weight], array)
+
+
+@pytest.mark.parametrize("name", SOLVER_NAMES)
+def test_numbers_that_are_not_finite_are_found(name):
+    solver = SPARSE_SOLVERS[name](problem_of(MODELS[0], *UPDATES[0], row_factor=1.0))
+    assert solver.is_finite()
+    state = solver.state()
+    state["weights"][-1] = np.nan
+    solver.restore(state)
+    assert not solver.is_finite()

@@ -1,0 +1,163 @@
+"""Own penalties in the graphs of the solvers: values, given and derived gradients, and what is refused."""
+
+import numpy as np
+import pytest
+from onnx import helper
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
+
+from skort import OrtSGDRegressor
+from skort.exceptions import NotTrainableError
+from skort.objective import L2, Penalty
+from skort.objective.custom_penalty import CustomTerm
+from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
+from skort.runtime.sessions import inference_session
+from skort.solvers.graph.step import ETA, GRADIENT, WEIGHTS
+from skort.solvers.penalty_gradient import ruled_penalty_gradient
+
+HALF_SQUARES = """\
+half_squares (weight) => (penalty) {
+    half = Constant <value = float {0.5}> ()
+    square = Mul (weight, weight)
+    sum = ReduceSum <keepdims = 0> (square)
+    penalty = Mul (half, sum)
+}"""
+ITSELF = "itself (weight) => (gradient) { gradient = Identity (weight) }"
+ROWS = """\
+rows (weight) => (penalty) {
+    little = Constant <value = float {1e-4}> ()
+    columns = Constant <value = int64[1] {1}> ()
+    square = Mul (weight, weight)
+    sums = ReduceSum <keepdims = 0> (square, columns)
+    positive = Add (sums, little)
+    norms = Sqrt (positive)
+    penalty = ReduceSum <keepdims = 0> (norms)
+}"""
+# The squared cosines of all pairs of columns.
+CORRELATION = """\
+correlation (weight) => (penalty) {
+    rows = Constant <value = int64[1] {0}> ()
+    square = Mul (weight, weight)
+    sums = ReduceSum <keepdims = 1> (square, rows)
+    norms = Sqrt (sums)
+    unit = Div (weight, norms)
+    transposed = Transpose <perm = [1, 0]> (unit)
+    cosines = MatMul (transposed, unit)
+    squares = Mul (cosines, cosines)
+    penalty = ReduceSum <keepdims = 0> (squares)
+}"""
+PULL = """\
+pull (weight, start) => (penalty) {
+    distance = Sub (weight, start)
+    square = Mul (distance, distance)
+    fourth = Mul (square, square)
+    penalty = ReduceSum <keepdims = 0> (fourth)
+}"""
+
+
+def of_rows(weight, start):
+    return np.sqrt((weight**2).sum(axis=1) + 1e-4).sum()
+
+
+def of_correlation(weight, start):
+    unit = weight / np.sqrt((weight**2).sum(axis=0))
+    return ((unit.T @ unit) ** 2).sum()
+
+
+def of_pull(weight, start):
+    return ((weight - start) ** 4).sum()
+
+
+FORMULAS = {"rows": (ROWS, of_rows), "correlation": (CORRELATION, of_correlation), "pull": (PULL, of_pull)}
+
+
+def differences(f, x, step=1e-6):
+    """Return the gradient of a function of an array, by central differences."""
+    gradient = np.zeros_like(x)
+    for i in np.ndindex(x.shape):
+        moved = np.zeros_like(x)
+        moved[i] = step
+        gradient[i] = (f(x + moved) - f(x - moved)) / (2 * step)
+    return gradient
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_the_derived_gradient_is_that_of_the_formula(name, rng):
+    source, formula = FORMULAS[name]
+    term, weight, start = CustomTerm(source, None, 1.0), rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
+    fragment = Fragment("float64")
+    fragment.call_as_is(ruled_penalty_gradient(term, np.dtype("float64"), (4, 3)), term.inputs, ["gradient"])
+    infos = [helper.make_tensor_value_info(n, onnx_dtype("float64"), (4, 3)) for n in (*term.inputs, "gradient")]
+    graph = helper.make_graph(fragment.nodes, "derived", infos[:-1], infos[-1:])
+    model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
+    session = inference_session(inlined(model, fragment).SerializeToString(), float64=True)
+    arrays = {n: array for n, array in (("weight", weight), ("start", start)) if n in term.inputs}
+    expected = differences(lambda w: formula(w, start), weight)
+    np.testing.assert_allclose(session.run(None, arrays)[0], expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("gradient", [None, ITSELF])
+@pytest.mark.parametrize("standardize", ["auto", False])
+def test_half_the_squares_make_the_steps_of_the_l2_penalty(solver, standardize, gradient, rng):
+    X, y = rng.normal(size=(60, 3)) * [1, 10, 100] + 5, rng.normal(size=(60, 2)) * 20
+    options = {"solver": solver, "standardize": standardize, "random_state": 0, "max_iter": 5, "tol": None}
+    options |= {"eta0": 1e-5 if standardize is False else 0.1, "learning_rate": "constant", "batch_size": 20}
+    expected = OrtSGDRegressor(penalty=L2(0.3), **options).fit(X, y)
+    model = OrtSGDRegressor(penalty=Penalty(HALF_SQUARES, gradient, alpha=0.3), **options).fit(X, y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-5)
+    np.testing.assert_allclose(model.loss_curve_, expected.loss_curve_, rtol=1e-6)
+    assert model.history_["loss"][-1] < model.loss_curve_[-1]
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_the_step_has_the_gradient_of_the_objective_in_the_variables_of_the_training(name, rng):
+    X, Y = rng.normal(size=(40, 4)) * [1, 5, 10, 20] + 3, rng.normal(size=(40, 3)) * 7
+    network = MLPRegressor(hidden_layer_sizes=(5,), activation="tanh", alpha=0)
+    penalty = Penalty(FORMULAS[name][0], alpha=0.7)
+    options = {"dtype": "float64", "batch_size": 40, "max_iter": 3, "tol": None, "eta0": 0.01, "solver": "graph"}
+    model = OrtSGDRegressor(network, penalty=penalty, random_state=0, **options).fit(X, Y)
+    graphs = {n: g.SerializeToString() for n, g in model.training_graphs().items()}
+    step, start = (inference_session(graphs[n], float64=True) for n in ("step", "start"))
+    (weights,) = start.run([WEIGHTS], {})
+    used = model.standardization_
+    batch = {TARGET: (Y - used.target_mean) / used.target_scale, SAMPLE_WEIGHT: np.full((40, 1), 1 / 120)}
+    inputs = {"X": X, ETA: np.array(0.0), **batch}
+
+    def objective(vector):
+        return step.run([OBJECTIVE], {**inputs, WEIGHTS: vector})[0].item()
+
+    (gradient,) = step.run([GRADIENT], {**inputs, WEIGHTS: weights})
+    np.testing.assert_allclose(gradient, differences(objective, weights), rtol=1e-5, atol=1e-7)
+    # The penalty is that of the weights of the model, divided by the unit of the objective.
+    total, loss = step.run([OBJECTIVE, LOSS], {**inputs, WEIGHTS: weights})
+    initial = model._settings.start or dict.fromkeys(model.weights_)
+    values = [FORMULAS[name][1](model.weights_[n], initial[n]) for n in ("coefficient", "coefficient1")]
+    assert (total - loss) * used.target_scale**2 == pytest.approx(0.7 * sum(values), rel=1e-6)
+
+
+def test_solvers_make_the_same_steps(solver, rng):
+    X, Y = rng.normal(size=(50, 4)), rng.normal(size=(50, 2))
+    options = {"random_state": 0, "max_iter": 10, "tol": None, "eta0": 0.05, "penalty": Penalty(ROWS, alpha=0.1)}
+    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(5,)), **options)
+    weights = [clone(model).set_params(solver=name).fit(X, Y).weights_ for name in (solver, "graph")]
+    for name, array in weights[0].items():
+        np.testing.assert_allclose(array, weights[1][name], rtol=1e-4, atol=1e-6)
+
+
+def test_an_operator_without_a_gradient_is_named(solver, rng):
+    X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
+    value = "f (weight) => (penalty) { whole = Ceil (weight)  penalty = ReduceSum <keepdims = 0> (whole) }"
+    options = {"solver": solver, "eta0": 0.1, "tol": None, "max_iter": 2}
+    with pytest.raises(NotTrainableError, match="penalty: no gradient goes through the operator Ceil"):
+        OrtSGDRegressor(penalty=Penalty(value), **options).fit(X, y)
+    given = OrtSGDRegressor(penalty=Penalty(value, ITSELF), **options)
+    if solver == "session":
+        with pytest.raises(NotTrainableError, match="penalty: no gradient goes through the operator Ceil"):
+            given.fit(X, y)
+    else:
+        assert np.isfinite(given.fit(X, y).coef_).all()
+    unused = "f (weight) => (penalty) { penalty = Constant <value = float {0.5}> () }"
+    with pytest.raises(NotTrainableError, match="penalty: its value does not use the weight"):
+        OrtSGDRegressor(LinearRegression(), penalty=Penalty(unused), **options).fit(X, y)
