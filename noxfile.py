@@ -68,7 +68,7 @@ def docs(session):
 @nox.session(python=["3.11", "3.13"])
 def tests_dask(session):
     """Fits on a Dask cluster of two processes."""
-    session.install(".[test,dask]")
+    session.install(".[test,dask]", "dask[dataframe]")
     session.run("pytest", "tests/dask", "skort/dask")
     session.run("python", "examples/dask_groups.py")
 
