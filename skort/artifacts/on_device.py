@@ -1,8 +1,10 @@
 """Training from the files, where ONNX Runtime is a build for training."""
 
+import math
 import os
 import pathlib
 import tempfile
+from numbers import Real
 
 import numpy as np
 from onnx import helper
@@ -86,6 +88,8 @@ class OnDeviceTraining:
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
+        if not isinstance(value, Real) or not math.isfinite(value) or value < 0:
+            raise ValueError(f"learning_rate must be a finite number that is not negative, got {value!r}.")
         self._session.learning_rate = float(value)
 
     def train_step(self, *arrays: np.ndarray) -> dict[str, np.ndarray]:
@@ -182,7 +186,7 @@ class OnDeviceTraining:
             raise ValueError(f"{len(arrays)} arrays were given, where a step takes {self.input_names}.")
         checked = []
         for (name, shape, dtype), array in zip(self._inputs, arrays, strict=True):
-            array = np.ascontiguousarray(array, dtype)
+            array = _array(array, name, dtype)
             sizes = shape if n_rows_matter else [None, *shape[1:]]
             if array.ndim != len(sizes) or any(s not in (None, n) for s, n in zip(sizes, array.shape, strict=True)):
                 wanted = ", ".join("any" if size is None else str(size) for size in sizes)
@@ -191,7 +195,23 @@ class OnDeviceTraining:
                     "batch_size of save_training_artifacts, or None, takes other batches."
                 )
             checked.append(array)
+        first = self._inputs[0][1][0]
+        n_rows = {
+            len(array) for (_, shape, _), array in zip(self._inputs, checked, strict=True) if shape[:1] == [first]
+        }
+        if len(n_rows) != 1 or 0 in n_rows:
+            raise ValueError(
+                f"{self.input_names} need as many rows each, and one at least, got {[len(array) for array in checked]}."
+            )
         return checked
+
+
+def _array(array, name, dtype):
+    """Return a contiguous array of a dtype."""
+    try:
+        return np.ascontiguousarray(array, dtype)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is no array of numbers: {error}") from error
 
 
 def _described(info):

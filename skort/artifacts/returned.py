@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skort.artifacts.files import CHECKPOINT, artifact, checkpoint_at
+from skort.artifacts.files import CHECKPOINT, artifact, check_folder, checkpoint_at
 from skort.artifacts.sources import predicting_graph
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.exchange import fitted_problem
@@ -43,9 +43,11 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
     ValueError
         Where the file cannot be read, or is the checkpoint of another model or of another fit.
     """
+    check_folder(folder, prefix)
     if not isinstance(estimator, BaseOrtSGD):
         raise ValueError(
-            f"estimator must be the fitted OrtSGDRegressor or OrtSGDClassifier of the artifacts, got {estimator!r}."
+            "estimator must be the fitted OrtSGDRegressor or OrtSGDClassifier of the artifacts, got "
+            f"{type(estimator).__name__}."
         )
     _, variables, problem, _ = fitted_problem(estimator)
     path = pathlib.Path(folder)

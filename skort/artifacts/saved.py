@@ -10,7 +10,7 @@ import onnx
 import onnx.compose
 from onnx import helper
 
-from skort.artifacts.files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING
+from skort.artifacts.files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING, check_folder
 from skort.artifacts.sources import Source, estimator_source, model_source
 from skort.descent.optimizers import SGD, Adam
 from skort.estimators.base import BaseOrtSGD
@@ -122,6 +122,7 @@ def save_training_artifacts(
     ['checkpoint', 'eval_model.onnx', 'optimizer_model.onnx', 'training_model.onnx']
     """
     _check({"ort_format": ort_format, "custom_op_library": custom_op_library}, batch_size, ort_version)
+    check_folder(folder, prefix)
     update = _update(optimizer)
     options = (trainable, tuple(additional_output_names))
     if isinstance(estimator_or_model, BaseOrtSGD):

@@ -182,6 +182,8 @@ def model_source(
     arrays = {n: numpy_helper.to_array(values[n]) for n in weights if n in chosen or n in found.names}
     structure = _with_parameter_inputs(plain, arrays)
     losses = _losses(loss, [output.name for output in plain.graph.output])
+    if loss is None:
+        _check_number(plain.graph.output[0])
     terms = [_term(name, weight, each, plain, len(losses)) for name, (weight, each) in losses.items()]
     inputs = [_rows_info(term.target, term.objective.n_outputs) for term in terms]
 
@@ -214,16 +216,21 @@ def _losses(loss, outputs):
         unknown = [name for name in loss if name not in outputs]
         if unknown or not loss:
             raise ValueError(f"loss: {unknown} are no outputs of the model, which are {outputs}.")
-        for name, pair in loss.items():
-            if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[0], Real)):
-                raise ValueError(f"loss[{name!r}] must be a pair (weight, loss), got {pair!r}.")
-        return {name: (float(weight), _loss(each)) for name, (weight, each) in loss.items()}
+        return {name: _weighted(name, term) for name, term in loss.items()}
     if len(outputs) != 1:
         raise ValueError(
             f"loss={loss!r}: the model has the outputs {outputs}. Give a dict of the outputs that have a loss: name -> "
             "(weight, loss)."
         )
     return {outputs[0]: (1.0, _loss(loss))}
+
+
+def _weighted(name, term):
+    """Return the weight and the loss of an output."""
+    is_pair = isinstance(term, (tuple, list)) and len(term) == 2
+    if not is_pair or not isinstance(term[0], Real) or not math.isfinite(term[0]):
+        raise ValueError(f"loss[{name!r}] must be (weight, loss), with a finite weight, got {term!r}.")
+    return float(term[0]), _loss(term[1])
 
 
 def _loss(loss):
@@ -249,6 +256,14 @@ def _term(name, weight, loss, model, n_terms):
     return Term(name, target, f"skort_sample_weight_of/{name}", objective, weight)
 
 
+def _check_number(output):
+    """Raise an error where the first output of a model is not its loss."""
+    if any(dim.dim_value != 1 for dim in output.type.tensor_type.shape.dim):
+        raise ValueError(
+            f"loss=None: the first output, {output.name!r}, is to be the loss, a number, and has several. Give a loss."
+        )
+
+
 def _check_float32(dtype):
     if dtype != np.float32:
         raise ValueError(f'dtype="{dtype}": on-device training is in float32 only.')
@@ -271,7 +286,9 @@ def _check_results(names, graph):
 
 
 def _matching(patterns, names):
-    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    patterns = [patterns] if isinstance(patterns, str) else patterns
+    if not isinstance(patterns, Sequence) or not all(isinstance(pattern, str) for pattern in patterns):
+        raise ValueError(f"trainable must be names or patterns of weights, got {patterns!r}.")
     unknown = [pattern for pattern in patterns if not fnmatch.filter(names, pattern)]
     if unknown or not patterns:
         raise ValueError(f"trainable={unknown or patterns!r} matches no weight. The weights are {names}.")

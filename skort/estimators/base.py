@@ -297,9 +297,13 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
             rows = plain_rows(self, X, self.dtype) if is_plain(y) else None
             if rows is None:
                 checks = ({"dtype": self.dtype, **_ROWS}, {"dtype": None, "ensure_2d": False})
-                X, y = validate_data(self, X, y, reset=reset, validate_separately=checks)
+                # The error that follows an overflow says enough.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    X, y = validate_data(self, X, y, reset=reset, validate_separately=checks)
             else:
                 X = rows
+        if not y.ndim:
+            raise ValueError("y should be an array of one or two dimensions, got a single value.")
         check_consistent_length(X, y)
         return X, y
 
@@ -310,7 +314,10 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
         if fitted.has_steps:
             return preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
         rows = plain_rows(self, X, preprocessing.dtype)
-        return validate_data(self, X, reset=False, dtype=preprocessing.dtype, **_ROWS) if rows is None else rows
+        if rows is not None:
+            return rows
+        with np.errstate(over="ignore", invalid="ignore"):
+            return validate_data(self, X, reset=False, dtype=preprocessing.dtype, **_ROWS)
 
     def _weighted(self, sample_weight, X, encoded, class_weight):
         """Return what each row counts, or None where all count the same, and the target with its class weights."""

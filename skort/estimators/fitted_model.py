@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skort.descent.batches import stays_sparse
+from skort.estimators.finite import finite_array
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.nesting import layers
@@ -384,7 +385,7 @@ class FittedModel:
 
 def _like(weights, values, name):
     """Return the values of a parameter in the shape and dtype of weights; those of one output may have any shape."""
-    values = np.array(values, dtype=weights.dtype)
+    values = finite_array(values, name, weights.dtype)
     if len(weights) == 1 and values.size == weights.size:
         values = values.reshape(weights.shape)
     if values.shape != weights.shape:

@@ -77,8 +77,10 @@ def _parts(model, dtype):
 
 def _of_scikit_learn(model, dtype):
     """Return the fitted steps before a fitted model, or None, and the score graph of the model."""
-    if isinstance(model, type) or not hasattr(model, "fit"):
-        raise ValueError(f"model must be an ONNX model, or a fitted estimator or Pipeline, got {model!r}.")
+    if isinstance(model, type):
+        raise NotTrainableError(f"model={model.__name__} is a class: pass a fitted instance of it.")
+    if not hasattr(model, "predict"):
+        raise ValueError(f"model must be a fitted estimator or an onnx.ModelProto, got {model!r}.")
     inner = InnerModel.of(FrozenEstimator(model))
     if inner.target is not None:
         raise NotTrainableError(
