@@ -284,7 +284,7 @@ ROWS = [
     (R, lambda m: m.fit([[1, 2], [3]], [1, 2]), "inhomogeneous shape"),
     (R, lambda m: m.fit(pandas.DataFrame({"a": ["x"] * 30}), Y), "could not convert string to float: 'x'"),
     (R, lambda m: m.fit(scipy.sparse.csr_matrix(WITH_NAN), Y), "Input X contains NaN"),
-    (R, lambda m: m.fit(DAMAGED, Y), "sparse matrix of shape (30, 3) with indices outside of it"),
+    (R, lambda m: m.fit(DAMAGED, Y), "X has the shape (30, 3). Build X anew"),
     (R, lambda m: m.fit(X, None), "requires y to be passed"),
     (R, lambda m: m.fit(X, WITH_NAN[:, 1]), "Input y contains NaN"),
     (R, lambda m: m.fit(X, WITH_INF[:, 1]), "Input y contains infinity"),
@@ -421,7 +421,7 @@ FIT_BATCHES = [
     (R, lambda m: m.fit_batches([(X, None)]), "batch 0: X has the shape (30, 3), but y has ()"),
     (R, lambda m: m.fit_batches([*BATCHES, (X, Y, np.ones(30))]), "batch 2: either all batches have a sample_weight"),
     (R, lambda m: m.fit_batches([(X, Y, -np.ones(30))]), "Negative values in data passed to `sample_weight`"),
-    (R, lambda m: m.fit_batches([(DAMAGED, Y)]), "batch 0: X is a sparse matrix of shape (30, 3) with indices outside"),
+    (R, lambda m: m.fit_batches([(DAMAGED, Y)]), "batch 0: X: its indices are from 0 to 77"),
     (
         R,
         lambda m: m.fit_batches(unequal_passes()),
@@ -521,7 +521,10 @@ ARTIFACTS = [
     (lambda m, at: save(m, at, optimizer=optimizers.Momentum()), 'optimizer must be "SGD", "AdamW"'),
     (lambda m, at: save(m, at, batch_size=0), "batch_size must be an int > 0, or None, got 0"),
     (lambda m, at: save(m, at, batch_size=1.5), "batch_size must be an int > 0, or None, got 1.5"),
-    (lambda m, at: save(m, at, ort_version="1.20"), "ort_version must be one of ['1.16', '1.19'], got '1.20'"),
+    (
+        lambda m, at: save(m, at, ort_version="1.20"),
+        "ort_version must be one of ['1.16', '1.17', '1.18', '1.19'], got '1.20'",
+    ),
     (lambda m, at: save(m, at, trainable="zz"), "trainable=['zz'] matches no weight"),
     (lambda m, at: save(m, at, trainable=3), "trainable must be names or patterns of weights, got 3"),
     (lambda m, at: save(m, at, additional_output_names=["zz"]), "additional_output_names: ['zz'] are no results"),
@@ -551,7 +554,10 @@ ARTIFACTS = [
         "garbage' cannot be read: it is no checkpoint of ONNX Runtime's",
     ),
     (lambda m, at: load_checkpoint(at / R, OrtSGDRegressor()), NotFittedError, "is not fitted yet"),
-    (lambda m, at: load_checkpoint(at / R, 3), "estimator must be an OrtSGDRegressor or OrtSGDClassifier, got int"),
+    (
+        lambda m, at: load_checkpoint(at / R, 3),
+        "estimator must be the fitted OrtSGDRegressor or OrtSGDClassifier of the artifacts, got int",
+    ),
     (lambda m, at: load_checkpoint(None, m), "folder must be a str or path-like, got None"),
 ]
 ON_DEVICE = [

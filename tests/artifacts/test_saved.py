@@ -394,7 +394,11 @@ WRONG = {
     "no loss": (TWO_OUTPUTS, {}, 'loss="auto" is for estimators'),
     "two outputs": (TWO_OUTPUTS, {"loss": "huber"}, r"the model has the outputs \['output1', 'output2'\]. Give a dict"),
     "output": (TWO_OUTPUTS, {"loss": {"out": (1, "huber")}}, r"loss: \['out'\] are no outputs of the model"),
-    "no pair": (TWO_OUTPUTS, {"loss": {"output1": "huber"}}, r"loss\['output1'\] must be a pair \(weight, loss\)"),
+    "no pair": (
+        TWO_OUTPUTS,
+        {"loss": {"output1": "huber"}},
+        r"loss\['output1'\] must be \(weight, loss\), with a finite weight",
+    ),
     "class": (TWO_OUTPUTS, {"loss": {"output1": (1, 3)}}, "loss=3 is no loss"),
     "unknown loss": (TWO_OUTPUTS, {"loss": {"output1": (1, "hubert")}}, "loss='hubert' is unknown"),
     "weights of the loss": (TWO_OUTPUTS, {"loss": {"output1": (1, ConcomitantHuber())}}, "has weights of its own"),
