@@ -1,11 +1,11 @@
 """
 Steps on a GPU: skort beside torch, eagerly, compiled and as CUDA graphs.
 
-Run it with `python -m benchmarks.gpu` where there is a GPU, `onnxruntime-gpu` and torch. All make the same steps on data
-that are on the device; the figures are microseconds a step, the best of several epochs. In front of them: the largest
-difference between the weights of the GPU and those of the CPU after 100 steps, relative to the largest weight, and
-whether two runs give the same bytes. Products are in float32, not in TF32, unless `--tf32` is given. `--device cpu` tries
-the command where there is no GPU.
+Run it with `python -m benchmarks.gpu` where there is a GPU, `onnxruntime-gpu` and torch. All make the same steps on
+data that are on the device; the figures are microseconds a step, the best of several epochs. In front of them: the
+largest difference between the weights of the GPU and those of the CPU after 100 steps, relative to the largest weight,
+and whether two runs give the same bytes. Products are in float32, not in TF32, unless `--tf32` is given. `--device cpu`
+tries the command where there is no GPU.
 """
 
 import argparse

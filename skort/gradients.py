@@ -111,6 +111,8 @@ def initial_model(
     ------
     NotTrainableError
         For other estimators.
+    ValueError
+        For another dtype, and for numbers of columns that are not positive integers.
 
     Examples
     --------
@@ -122,13 +124,19 @@ def initial_model(
     """
     from sklearn.utils import check_random_state
 
+    from skort.estimators.without_data import check_sizes
     from skort.graphs.initial import initial_score_graph
     from skort.graphs.score_graph import ScoreSpec
     from skort.graphs.trainable import check_trainable
 
     if not hasattr(estimator, "get_params"):
         raise ValueError(f"estimator must be an estimator of scikit-learn, got {type(estimator).__name__}.")
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
     check_trainable(estimator)
+    check_sizes(n_features=n_features, n_outputs=n_outputs)
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
     spec = ScoreSpec(n_features, n_outputs, np.dtype(dtype))
     return initial_score_graph(estimator, spec, check_random_state(random_state)).model
 
@@ -244,6 +252,7 @@ class ForwardBackward:
         self._sessions = GradientSessions(self._graph, Device(n_threads=n_threads(n_jobs)))
         self._dtype, self._frozen = self._graph.dtype, self._graph.frozen_arrays
         self._n_features, self._n_outputs = self._graph.n_features, self._graph.n_outputs
+        self._n_weights = sum(array.size for array in self._graph.trained_arrays.values())
         self.weights = flat(self._graph.trained_arrays)
 
     def views(self, vector: np.ndarray | None = None) -> dict[str, np.ndarray]:
@@ -254,10 +263,19 @@ class ForwardBackward:
         ----------
         vector : ndarray of shape (n_weights,), default=None
             Weights, or a gradient. None: `weights`.
+
+        Raises
+        ------
+        ValueError
+            For another shape.
         """
         from skort.solvers.flat_weights import views
 
-        return views(self.weights if vector is None else vector, self._graph.trained_arrays)
+        if vector is None:
+            return views(self.weights, self._graph.trained_arrays)
+        if np.shape(vector) != self.weights.shape:
+            raise ValueError(f"vector has the shape {np.shape(vector)}, and the weights have {self.weights.shape}.")
+        return views(vector, self._graph.trained_arrays)
 
     def forward(
         self, X: ArrayLike, *, training: bool = True, weights: ArrayLike | None = None
@@ -287,8 +305,8 @@ class ForwardBackward:
         ValueError
             For another dtype, shape or device, and for no rows.
         """
-        X = as_array(X, "X", self._dtype, (None, self._n_features))
-        vector = self.weights if weights is None else as_array(weights, "weights", self._dtype, self.weights.shape)
+        X = _as_array(X, "X", self._dtype, (None, self._n_features))
+        vector = _as_array(self.weights if weights is None else weights, "weights", self._dtype, (self._n_weights,))
         arrays = self._sessions.arrays(vector, self._frozen)
         if not training:
             return self._sessions.score(X, arrays), None
@@ -322,7 +340,7 @@ class ForwardBackward:
         if not isinstance(saved, Saved):
             raise ValueError(f"saved must be what forward(X) returns behind the score, got {type(saved).__name__}.")
         pair, X, arrays, kept = saved.state(keep=True)
-        dy = as_array(score_gradient, "score_gradient", self._dtype, (len(X), self._n_outputs))
+        dy = _as_array(score_gradient, "score_gradient", self._dtype, (len(X), self._n_outputs))
         gradients = Gradients(*self._sessions.backward(pair, dy, X, arrays, kept))
         saved.state(keep=keep)
         return gradients
@@ -349,7 +367,7 @@ class ForwardBackward:
         return self._graph.with_weights({name: array.copy() for name, array in self.views().items()})
 
 
-def as_array(array: Any, name: str, dtype: np.dtype, shape: tuple[int | None, ...]) -> np.ndarray:
+def _as_array(array: Any, name: str, dtype: np.dtype, shape: tuple[int | None, ...]) -> np.ndarray:
     """
     Return an array that speaks DLPack as a C-contiguous ndarray, without a copy where it is one.
 

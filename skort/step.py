@@ -267,7 +267,7 @@ class Step:
         """
         if not hasattr(state, "keys"):
             raise ValueError(f"state must be what state() returned, got {type(state).__name__}.")
-        self._solver.restore({name: state[name] for name in state})
+        self._solver.restore({name: np.asarray(state[name]) for name in state})
         self._is_forward = self._is_backward = False
 
     def to_onnx(self) -> Any:

@@ -1,8 +1,10 @@
 """Training from the files, where ONNX Runtime is a build for training."""
 
+import math
 import os
 import pathlib
 import tempfile
+from numbers import Real
 
 import numpy as np
 from onnx import helper
@@ -18,7 +20,7 @@ from skort.artifacts.files import (
 )
 from skort.artifacts.saved import PREDICTIONS
 from skort.files import write_file
-from skort.runtime.checkpoint_file import VERSIONS, release_here, version_here
+from skort.runtime.checkpoint_file import release_here, releases, version_here
 from skort.runtime.installed import load
 from skort.runtime.module import ModuleSession
 
@@ -86,6 +88,8 @@ class OnDeviceTraining:
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
+        if not isinstance(value, Real) or not math.isfinite(value) or value < 0:
+            raise ValueError(f"learning_rate must be a finite number that is not negative, got {value!r}.")
         self._session.learning_rate = float(value)
 
     def train_step(self, *arrays: np.ndarray) -> dict[str, np.ndarray]:
@@ -182,7 +186,7 @@ class OnDeviceTraining:
             raise ValueError(f"{len(arrays)} arrays were given, where a step takes {self.input_names}.")
         checked = []
         for (name, shape, dtype), array in zip(self._inputs, arrays, strict=True):
-            array = np.ascontiguousarray(array, dtype)
+            array = _array(array, name, dtype)
             sizes = shape if n_rows_matter else [None, *shape[1:]]
             if array.ndim != len(sizes) or any(s not in (None, n) for s, n in zip(sizes, array.shape, strict=True)):
                 wanted = ", ".join("any" if size is None else str(size) for size in sizes)
@@ -191,7 +195,23 @@ class OnDeviceTraining:
                     "batch_size of save_training_artifacts, or None, takes other batches."
                 )
             checked.append(array)
+        first = self._inputs[0][1][0]
+        n_rows = {
+            len(array) for (_, shape, _), array in zip(self._inputs, checked, strict=True) if shape[:1] == [first]
+        }
+        if len(n_rows) != 1 or 0 in n_rows:
+            raise ValueError(
+                f"{self.input_names} need as many rows each, and one at least, got {[len(array) for array in checked]}."
+            )
         return checked
+
+
+def _array(array, name, dtype):
+    """Return a contiguous array of a dtype."""
+    try:
+        return np.ascontiguousarray(array, dtype)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is no array of numbers: {error}") from error
 
 
 def _described(info):
@@ -204,10 +224,9 @@ def _described(info):
 def _check_release(version, path):
     """Raise an error where the installed ONNX Runtime does not read a version of checkpoints."""
     if version != version_here():
-        (written,) = (r for r, v in VERSIONS.items() if v == version)
         raise ValueError(
-            f"{str(path)!r} is for ONNX Runtime {written}, and {load().__version__} is installed: save the artifacts "
-            f'with ort_version="{release_here()}".'
+            f"{str(path)!r} is for ONNX Runtime {releases(version)}, and {load().__version__} is installed: save the "
+            f'artifacts with ort_version="{release_here()}".'
         )
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from skort.artifacts.files import CHECKPOINT, artifact, checkpoint_at
+from skort.artifacts.files import CHECKPOINT, artifact, check_folder, checkpoint_at
 from skort.artifacts.sources import predicting_graph
+from skort.estimators.base import BaseOrtSGD
 from skort.estimators.exchange import fitted_problem
 
 __all__ = ["load_checkpoint"]
@@ -38,12 +39,19 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
     ------
     FileNotFoundError
         Where there is no such file.
+    NotFittedError
     ValueError
         Where the file cannot be read, or is the checkpoint of another model or of another fit.
     """
+    check_folder(folder, prefix)
+    if not isinstance(estimator, BaseOrtSGD):
+        raise ValueError(
+            "estimator must be the fitted OrtSGDRegressor or OrtSGDClassifier of the artifacts, got "
+            f"{type(estimator).__name__}."
+        )
+    _, variables, problem, _ = fitted_problem(estimator)
     path = pathlib.Path(folder)
     path = artifact(folder, prefix, CHECKPOINT) if path.is_dir() or not path.exists() else path
-    variables, problem = fitted_problem(estimator)
     checkpoint = checkpoint_at(path)
     given = {**checkpoint.trainable, **checkpoint.frozen}
     score_graph, _ = predicting_graph(problem.score_graph, variables)

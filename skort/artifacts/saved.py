@@ -10,7 +10,7 @@ import onnx
 import onnx.compose
 from onnx import helper
 
-from skort.artifacts.files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING
+from skort.artifacts.files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING, check_folder
 from skort.artifacts.sources import Source, estimator_source, model_source
 from skort.descent.optimizers import SGD, Adam
 from skort.estimators.base import BaseOrtSGD
@@ -38,7 +38,7 @@ def save_training_artifacts(
     optimizer: "Literal['SGD', 'AdamW'] | SGD | Adam | None" = "SGD",
     trainable: str | Sequence[str] | None = None,
     batch_size: int | None = None,
-    ort_version: Literal["1.16", "1.19"] = "1.19",
+    ort_version: Literal["1.16", "1.17", "1.18", "1.19"] = "1.19",
     prefix: str = "",
     additional_output_names: Sequence[str] = (),
     sample_weight: bool = False,
@@ -63,7 +63,7 @@ def save_training_artifacts(
     loss : str, loss, dict or None, default="auto"
         "auto": that of an estimator. Of an ONNX model: an object of `skort.objective` or its name, for the one output
         of the model; a dict of the outputs that have a loss, name -> (weight, loss), whose weighted losses are summed,
-        with the inputs "target_" and the name of the output; None: the first output is the loss, a number.
+        each with an input `target_` and the name of the output; None: the first output is the loss, a number.
     optimizer : {"SGD", "AdamW"}, SGD, Adam or None, default="SGD"
         "AdamW" is `skort.optimizers.Adam` with its default parameters. None: there is no optimizer model. A device
         chooses the learning rate.
@@ -74,15 +74,16 @@ def save_training_artifacts(
     batch_size : int or None, default=None
         The number of rows of every training batch. skort differentiates the model, on any ONNX Runtime. None: any
         number; ONNX Runtime differentiates it, which takes a build for training here. The eval model takes any number.
-    ort_version : {"1.16", "1.19"}, default="1.19"
-        The release of ONNX Runtime on the device: checkpoints of one are not read by the other.
+    ort_version : {"1.16", "1.17", "1.18", "1.19"}, default="1.19"
+        The release of ONNX Runtime on the device: 1.18 and later do not read checkpoints of 1.17 and earlier, nor the
+        other way round.
     prefix : str, default=""
         What the names of the files begin with.
     additional_output_names : sequence of str, default=()
         Names of results inside the model that both steps return after the loss.
     sample_weight : bool, default=False
         Whether "sample_weight", of shape (n_rows, 1), is the last input. The loss is the sum of weighted losses of rows
-        divided by the number of rows.
+        divided by the number of rows. An estimator with class weights needs it: they are a part of the sample weights.
     ort_format : bool, default=False
         True is refused: the files are ONNX.
     custom_op_library : path-like or None, default=None
@@ -121,6 +122,7 @@ def save_training_artifacts(
     ['checkpoint', 'eval_model.onnx', 'optimizer_model.onnx', 'training_model.onnx']
     """
     _check({"ort_format": ort_format, "custom_op_library": custom_op_library}, batch_size, ort_version)
+    check_folder(folder, prefix)
     update = _update(optimizer)
     options = (trainable, tuple(additional_output_names))
     if isinstance(estimator_or_model, BaseOrtSGD):
@@ -195,8 +197,11 @@ def _with_steps(model: onnx.ModelProto, source: Source) -> onnx.ModelProto:
     steps = onnx.compose.add_prefix(source.steps, "transformers/", rename_inputs=False)
     first = source.plan.user_inputs[0].name
     graph = steps.graph
-    graph.node.append(helper.make_node("Identity", [graph.output[0].name], [first]))
-    graph.node.extend(model.graph.node)
+    # An input of the steps may have the name of what they make.
+    transformed = graph.output[0].name
+    for node in model.graph.node:
+        graph.node.append(node)
+        graph.node[-1].input[:] = [transformed if name == first else name for name in node.input]
     graph.input.extend(i for i in model.graph.input if i.name != first)
     graph.initializer.extend(model.graph.initializer)
     opsets = {o.domain: o.version for o in (*steps.opset_import, *model.opset_import)}

@@ -4,6 +4,7 @@ import fnmatch
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from skort.estimators.variables import Variables
 from skort.graphs.onnx_models import plain_model
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.graphs.standardized import STANDARDIZED_SCORE, rescaled_score
+from skort.graphs.training_mode import in_training_mode
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import OBJECTIVE, Objective
 from skort.onnx_text import Fragment, infos
@@ -27,6 +29,7 @@ __all__ = ["LOSS", "TARGET", "Source", "estimator_source", "model_source"]
 
 #: The names of what a device gives, and of the first result that it gets.
 TARGET, SAMPLE_WEIGHT, LOSS = "target", "sample_weight", "loss"
+_TRAINING_MODE = "skort_training_mode"
 _ROW_WEIGHTS = """
 row_weights (target) => (weight) {
     n_rows = Shape <start = 0, end = 1> (target)
@@ -82,9 +85,9 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
     NotTrainableError
         For a Dropout in training mode.
     ValueError
-        For an estimator in float64, a penalty with an l1 term, and unknown names.
+        For an estimator in float64, a penalty with an l1 term, class weights without sample weights, and unknown names.
     """
-    variables, problem = fitted_problem(estimator)
+    fitted, variables, problem, weighs_rows = fitted_problem(estimator)
     objective, graph = problem.objective, problem.score_graph
     _check_float32(objective.dtype)
     check_dropout(graph)
@@ -92,6 +95,11 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
         raise ValueError(
             f"penalty={estimator.penalty!r} has an l1 term, which the optimizers of on-device training do not know. "
             'Use penalty="l2" or None.'
+        )
+    if weighs_rows and not sample_weight:
+        raise ValueError(
+            f"class_weight={estimator.class_weight!r} is a part of the sample weights: use sample_weight=True, and let "
+            "the device give each row the weight of its class."
         )
     score_graph, score = predicting_graph(graph, variables)
     arrays = {**score_graph.arrays, **problem.loss_weights}
@@ -125,10 +133,10 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
         after=after,
     )
     _check_results(additional, plan.structure.graph)
-    exported = estimator._fitted.with_score_graph(score_graph).onnx
+    exported = fitted.with_score_graph(score_graph).onnx
     predictions = tuple(output.name for output in exported.graph.output)
     structure = _with_parameter_inputs(exported, score_graph.arrays)
-    return Source(plan, replace(plan, structure=structure), predictions, estimator._fitted.preprocessing.exported())
+    return Source(plan, replace(plan, structure=structure), predictions, fitted.preprocessing.exported())
 
 
 def predicting_graph(graph: ScoreGraph, variables: Variables) -> tuple[ScoreGraph, str]:
@@ -160,7 +168,9 @@ def model_source(
     NotTrainableError
         Where its opset cannot be converted.
     """
-    plain = onnx.shape_inference.infer_shapes(plain_model(model), data_prop=True)
+    plain = plain_model(model)
+    in_training_mode(plain)
+    plain = onnx.shape_inference.infer_shapes(plain, data_prop=True)
     values = {i.name: i for i in plain.graph.initializer}
     user_inputs = [i for i in plain.graph.input if i.name not in values]
     for value in (*user_inputs, *plain.graph.output):
@@ -172,6 +182,8 @@ def model_source(
     arrays = {n: numpy_helper.to_array(values[n]) for n in weights if n in chosen or n in found.names}
     structure = _with_parameter_inputs(plain, arrays)
     losses = _losses(loss, [output.name for output in plain.graph.output])
+    if loss is None:
+        _check_number(plain.graph.output[0])
     terms = [_term(name, weight, each, plain, len(losses)) for name, (weight, each) in losses.items()]
     inputs = [_rows_info(term.target, term.objective.n_outputs) for term in terms]
 
@@ -192,7 +204,8 @@ def model_source(
     )
     _check_names(plan, plain.graph)
     _check_results(additional, plain.graph)
-    return Source(plan, plan, tuple(output.name for output in plain.graph.output))
+    training = replace(plan, structure=_with_active_dropout(structure))
+    return Source(training, plan, tuple(output.name for output in plain.graph.output))
 
 
 def _losses(loss, outputs):
@@ -203,7 +216,7 @@ def _losses(loss, outputs):
         unknown = [name for name in loss if name not in outputs]
         if unknown or not loss:
             raise ValueError(f"loss: {unknown} are no outputs of the model, which are {outputs}.")
-        return {name: (float(weight), _loss(each)) for name, (weight, each) in loss.items()}
+        return {name: _weighted(name, term) for name, term in loss.items()}
     if len(outputs) != 1:
         raise ValueError(
             f"loss={loss!r}: the model has the outputs {outputs}. Give a dict of the outputs that have a loss: name -> "
@@ -212,8 +225,18 @@ def _losses(loss, outputs):
     return {outputs[0]: (1.0, _loss(loss))}
 
 
+def _weighted(name, term):
+    """Return the weight and the loss of an output."""
+    is_pair = isinstance(term, (tuple, list)) and len(term) == 2
+    if not is_pair or not isinstance(term[0], Real) or not math.isfinite(term[0]):
+        raise ValueError(f"loss[{name!r}] must be (weight, loss), with a finite weight, got {term!r}.")
+    return float(term[0]), _loss(term[1])
+
+
 def _loss(loss):
     if not isinstance(loss, str):
+        if not hasattr(loss, "value_function"):
+            raise ValueError(f"loss={loss!r} is no loss: use an object of skort.objective, or its name.")
         return loss
     known = {**CLASSIFICATION_LOSSES, **REGRESSION_LOSSES}
     if loss not in known:
@@ -231,6 +254,14 @@ def _term(name, weight, loss, model, n_terms):
         raise ValueError(f"loss={loss!r} has weights of its own: fit it with OrtSGDRegressor, and pass that.")
     target = TARGET if n_terms == 1 else f"{TARGET}_{name}"
     return Term(name, target, f"skort_sample_weight_of/{name}", objective, weight)
+
+
+def _check_number(output):
+    """Raise an error where the first output of a model is not its loss."""
+    if any(dim.dim_value != 1 for dim in output.type.tensor_type.shape.dim):
+        raise ValueError(
+            f"loss=None: the first output, {output.name!r}, is to be the loss, a number, and has several. Give a loss."
+        )
 
 
 def _check_float32(dtype):
@@ -255,7 +286,9 @@ def _check_results(names, graph):
 
 
 def _matching(patterns, names):
-    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    patterns = [patterns] if isinstance(patterns, str) else patterns
+    if not isinstance(patterns, Sequence) or not all(isinstance(pattern, str) for pattern in patterns):
+        raise ValueError(f"trainable must be names or patterns of weights, got {patterns!r}.")
     unknown = [pattern for pattern in patterns if not fnmatch.filter(names, pattern)]
     if unknown or not patterns:
         raise ValueError(f"trainable={unknown or patterns!r} matches no weight. The weights are {names}.")
@@ -276,6 +309,20 @@ def _with_parameter_inputs(model, arrays):
     structure.graph.input.extend(i for i in model.graph.input if i.name not in constants)
     structure.graph.input.extend(infos(arrays))
     return structure
+
+
+def _with_active_dropout(structure):
+    """Return a copy whose `Dropout` nodes draw masks, and return them: ONNX Runtime's gradient reads them."""
+    active = onnx.ModelProto()
+    active.CopyFrom(structure)
+    nodes = [node for node in active.graph.node if node.op_type == "Dropout"]
+    for node in nodes:
+        ratio = node.input[1] if len(node.input) > 1 else ""
+        node.input[:] = [node.input[0], ratio, _TRAINING_MODE]
+        node.output[:] = [node.output[0], f"{node.output[0]}/mask"]
+    if nodes:
+        active.graph.initializer.append(numpy_helper.from_array(np.array(True), _TRAINING_MODE))
+    return active
 
 
 def _add_target(fragment: Fragment, variables: Variables, n_outputs: int) -> None:

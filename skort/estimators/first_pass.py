@@ -1,14 +1,16 @@
 """The first pass over batches of the user's own: their numbers, labels and weights, and rows that stand for all."""
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, assert_all_finite
 
 from skort.estimators.dlpack import as_array
+from skort.estimators.rows import check_indices
 
 __all__ = ["FirstPass", "numbered", "repeatable"]
 
@@ -26,7 +28,7 @@ def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
         Where batches can be read once only, or not at all.
     """
     if callable(batches):
-        return lambda: iter(batches())
+        return lambda: _passed(batches())
     if not isinstance(batches, Iterable):
         raise ValueError(
             f"batches must be something to iterate over, got {type(batches).__name__}: a list, a DataLoader, or a "
@@ -38,6 +40,12 @@ def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
             "list, a DataLoader, or a function that returns a new iterator."
         )
     return lambda: iter(batches)
+
+
+def _passed(batches):
+    if not isinstance(batches, Iterable):
+        raise ValueError(f"batches() must return something to iterate over, got {type(batches).__name__}.")
+    return iter(batches)
 
 
 def numbered(batches: Iterable[Any], encode: Callable[..., Any]) -> Iterator[Any]:
@@ -87,7 +95,7 @@ class FirstPass:
     sizes: list[int]
 
     @classmethod
-    def over(cls, batches: Iterable[Any], *, has_labels: bool) -> "FirstPass":
+    def over(cls, batches: Iterable[Any], *, has_labels: bool, are_numbers: bool) -> "FirstPass":
         """
         Read all batches once.
 
@@ -96,6 +104,8 @@ class FirstPass:
         batches : iterable of (X, y) or (X, y, sample_weight)
         has_labels : bool
             Whether to keep all y of one dimension.
+        are_numbers : bool
+            Whether X has to be finite numbers: no steps before the model take anything else.
 
         Raises
         ------
@@ -106,7 +116,7 @@ class FirstPass:
         labels: list[np.ndarray] = []
         weights: list[np.ndarray] = []
         sizes: list[int] = []
-        for X, y, sample_weight in numbered(batches, _as_arrays):
+        for X, y, sample_weight in numbered(batches, functools.partial(_as_arrays, are_numbers=are_numbers)):
             sample.add(len(sizes), X, y, sample_weight)
             if has_labels and y.ndim == 1:
                 labels.append(y)
@@ -120,10 +130,14 @@ class FirstPass:
         return cls(X, y, sample_weight, all_labels, np.concatenate(weights) if weights else None, sizes)
 
 
-def _as_arrays(X, y, sample_weight=None):
+def _as_arrays(X, y, sample_weight=None, *, are_numbers):
     X, y = as_array(X, "X"), as_array(y, "y")
+    check_indices(X)
     sample_weight = None if sample_weight is None else np.asarray(as_array(sample_weight, "sample_weight"), float)
     y = np.asarray(y)
+    for name, array in (("X", X), ("y", y)):
+        if (are_numbers or name == "y") and not hasattr(array, "iloc"):
+            assert_all_finite(array.data if scipy.sparse.issparse(array) else array, input_name=name)
     for name, array in (("y", y), ("sample_weight", sample_weight)):
         if array is not None and (array.ndim == 0 or array.shape[:1] != X.shape[:1]):
             raise ValueError(f"X has the shape {X.shape}, but {name} has {array.shape}: they need one row each.")

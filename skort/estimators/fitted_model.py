@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skort.descent.batches import stays_sparse
+from skort.estimators.finite import finite_array
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.nesting import layers
@@ -284,13 +285,19 @@ class FittedModel:
         ------
         ValueError
             Where y has another number of outputs, or is multi-label and was not, or the other way round; and where the
-            loss has other weights of its own.
+            loss has other weights of its own, or other outputs.
         """
         n_outputs = encoded.target.shape[1]
         if n_outputs != self.score_graph.n_outputs:
             raise ValueError(f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}.")
         if self.classes is not None and encoded.single_output != self.single_output:
             raise ValueError("y is multi-label, and was not in earlier calls, or the other way round.")
+        outputs = getattr(loss, "widths", None) or {}
+        if list(outputs.items()) != list(self.named_outputs.items()):
+            raise ValueError(
+                f"loss has the outputs {', '.join(outputs) or 'none'}, earlier calls had "
+                f"{', '.join(self.named_outputs) or 'none'}, in this order. Call fit."
+            )
         if set(loss.weight_names) != set(self.loss_weights):
             raise ValueError(
                 f"loss={type(loss).__name__} has other weights of its own than {type(self.loss).__name__}, the loss of "
@@ -378,7 +385,7 @@ class FittedModel:
 
 def _like(weights, values, name):
     """Return the values of a parameter in the shape and dtype of weights; those of one output may have any shape."""
-    values = np.array(values, dtype=weights.dtype)
+    values = finite_array(values, name, weights.dtype)
     if len(weights) == 1 and values.size == weights.size:
         values = values.reshape(weights.shape)
     if values.shape != weights.shape:

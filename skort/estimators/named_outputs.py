@@ -95,9 +95,9 @@ class OutputsByName:
     estimator: Any
     _outputs: NamedOutputs | None = None
 
-    def _fit(self, X, y, sample_weight, *, y_val=None, **others):
+    def _fit_to(self, given, *, y_val=None, **others):
         # Within a fit, a validation set is scored by columns.
-        return super()._fit(X, y, sample_weight, y_val=_columns(self.loss, y_val), **others)  # type: ignore[misc]
+        return super()._fit_to(given, y_val=_columns(self.loss, y_val), **others)  # type: ignore[misc]
 
     def _validate(self, X, y, *, has_steps, reset=True):
         self._outputs = None

@@ -57,6 +57,8 @@ class RowEncoder:
             Where they are not as `fit` takes them.
         """
         estimator, fitted = self.estimator, self.fitted
+        if y is None:
+            raise ValueError("y is needed: the loss depends on it.")
         X, y = as_array(X, "X"), as_array(y, "y")
         if sample_weight is not None:
             sample_weight = as_array(sample_weight, "sample_weight")

@@ -63,7 +63,7 @@ def check_indices(X: Any) -> None:
         return
     n_others = X.shape[0] if X.format == "csc" else X.shape[1] // (X.blocksize[1] if X.format == "bsr" else 1)
     indices, indptr = X.indices, X.indptr
-    if indptr[0] != 0 or indptr[-1] > len(indices) or (indptr[1:] < indptr[:-1]).any():
+    if indptr[0] != 0 or indptr[-1] > min(len(indices), len(X.data)) or (indptr[1:] < indptr[:-1]).any():
         raise ValueError("X: its indptr does not begin at 0, falls, or points behind the last value. Build X anew.")
     if len(indices) and (indices.min() < 0 or indices.max() >= n_others):
         raise ValueError(

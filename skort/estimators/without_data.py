@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from skort.estimators.inner_model import InnerModel
-from skort.estimators.labels import EncodedTarget
+from skort.estimators.labels import EncodedTarget, class_labels
 from skort.estimators.own_terms import TrainingSize, chosen_class_weight
 from skort.estimators.random_state import own_generator
 from skort.estimators.row_encoder import RowEncoder
 from skort.estimators.settings import Settings
 from skort.estimators.target_transform import TargetTransform
 
-__all__ = ["encoder_without_data"]
+__all__ = ["check_sizes", "encoder_without_data"]
 
 
 def encoder_without_data(
@@ -44,11 +44,10 @@ def encoder_without_data(
         Where a parameter is not as it must be, where something is to be given, and for steps before the model.
     """
     estimator._validate_params()
-    for name, number in (("n_features", n_features), ("n_outputs", n_outputs)):
-        if number is not None and not (isinstance(number, Integral) and number > 0):
-            raise ValueError(f"{name} must be a positive int, got {number!r}.")
+    check_sizes(**{k: n for k, n in {"n_features": n_features, "n_outputs": n_outputs}.items() if n is not None})
     generator = own_generator(estimator.random_state)
     if hasattr(estimator, "_fitted"):
+        _check_fitted(estimator, n_features, n_outputs, classes)
         draft, fitted, settings = _of_fitted(estimator)
     else:
         draft, fitted, settings = _of_unfitted(estimator, n_features, n_outputs, classes, generator)
@@ -61,6 +60,32 @@ def encoder_without_data(
     settings = dataclasses.replace(settings, update=update, standardize=False).starting_at(fitted.score_graph)
     class_weight = _class_weight(draft, settings.own)
     return RowEncoder(draft, fitted, settings, class_weight), generator
+
+
+def check_sizes(**numbers: Any) -> None:
+    """
+    Raise an error where a number of columns, by its name, is not one.
+
+    Raises
+    ------
+    ValueError
+    """
+    for name, number in numbers.items():
+        if not isinstance(number, Integral) or number <= 0:
+            raise ValueError(f"{name} must be a positive int, got {number!r}.")
+
+
+def _check_fitted(estimator, n_features, n_outputs, classes):
+    """Raise an error where something else is given than what a fitted estimator has."""
+    fitted, classes = estimator._fitted, None if classes is None else class_labels(classes).tolist()
+    known = {
+        "n_features": (n_features, estimator.n_features_in_),
+        "n_outputs": (n_outputs, fitted.score_graph.n_outputs),
+        "classes": (classes, None if fitted.classes is None else fitted.classes.tolist()),
+    }
+    for name, (given, fitted_value) in known.items():
+        if given is not None and given != fitted_value:
+            raise ValueError(f"{name}={given!r}, but the fitted model has {name}={fitted_value!r}.")
 
 
 def _of_fitted(estimator):
@@ -129,7 +154,7 @@ def _prototype(draft, inner, n_outputs, classes) -> EncodedTarget:
         return draft._encode(y, None)
     if n_outputs is not None:
         raise ValueError("n_outputs is for regressors: a classifier has the outputs that classes ask for.")
-    classes = inner.known_classes(None if classes is None else np.unique(np.asarray(classes)))
+    classes = inner.known_classes(None if classes is None else class_labels(classes))
     if classes is None:
         raise ValueError("classes is needed: a batch need not have all labels.")
     return draft._encode(classes, classes)

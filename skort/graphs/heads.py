@@ -10,6 +10,7 @@ from scipy.special import expit, softmax
 from skort.exceptions import NotTrainableError
 from skort.onnx_text import read_names
 from skort.runtime.inference import InferenceModel
+from skort.runtime.words import reason
 
 __all__ = ["Head", "find_head", "rows_like", "runner"]
 
@@ -222,10 +223,9 @@ def runner(model: onnx.ModelProto, result: str) -> Callable[[np.ndarray], np.nda
         try:
             return inference.run(result, {name: rows})
         except Exception as error:  # the runtime raises errors of many kinds
-            reason = str(error).strip().splitlines()[0].partition("Status Message")[0]
             raise NotTrainableError(
-                f"estimator: ONNX Runtime does not run the ONNX model on {len(rows)} rows: {reason} If it was exported "
-                "for one number of rows, export it for any (dynamic_axes)."
+                f"estimator: ONNX Runtime does not run the ONNX model on {len(rows)} rows: {reason(error)} If it was "
+                "exported for one number of rows, export it for any (dynamic_axes)."
             ) from error
 
     return run

@@ -15,6 +15,7 @@ from skort.graphs.heads import Head, find_head, rows_like, runner
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.graphs.training_mode import in_training_mode
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype, read_names
+from skort.runtime.words import reason
 
 __all__ = ["constants_to_initializers", "onnx_score_graph", "plain_model", "spec_of"]
 
@@ -91,7 +92,7 @@ def spec_of(model: onnx.ModelProto) -> ScoreSpec:
     NotTrainableError
         Where the model does not say them, and as `onnx_score_graph` does.
     """
-    graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    graph = onnx.shape_inference.infer_shapes(plain_model(model), data_prop=True).graph
     initializers = {i.name for i in graph.initializer}
     X = next((i for i in graph.input if i.name not in initializers), onnx.ValueInfoProto())
     outputs = {output.name: output for output in graph.output}
@@ -137,19 +138,22 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
             f"estimator: the values of {', '.join(outside)} are in a file beside the ONNX model. Read both with "
             "onnx.load(path), or call onnx.external_data_helper.load_external_data_for_model(model, folder)."
         )
+    # The checker and the converter raise errors of many kinds.
     try:
-        onnx.checker.check_model(model)
+        # It knows no opset of the future.
+        if opset is None or opset <= onnx.defs.onnx_opset_version():
+            onnx.checker.check_model(model)
         plain = onnx.inliner.inline_local_functions(model)
         import_each_domain_once(plain)
+    except Exception as error:
+        raise NotTrainableError(f"estimator: the ONNX model is not valid: {reason(error)}") from error
+    try:
         if opset != OPSET:
             plain = onnx.version_converter.convert_version(plain, OPSET)
-    except Exception as error:  # the checker and the converter raise errors of many kinds
-        reason = str(error).strip().splitlines()[0]
-        if opset == OPSET:
-            raise NotTrainableError(f"estimator: the ONNX model is not valid: {reason}") from error
+    except Exception as error:
         raise NotTrainableError(
             f"estimator: the ONNX model of opset {opset} cannot be read as opset {OPSET}, which all supported runtimes "
-            f"know: {reason} Export it with target_opset={OPSET}."
+            f"know: {reason(error)} Export it with target_opset={OPSET}."
         ) from error
     plain.ir_version = IR_VERSION
     return plain

@@ -37,11 +37,6 @@ column_sums (gradient) => (sums) {
     rows = Constant <value = int64[1] {0}> ()
     sums = ReduceSum <keepdims = 0> (gradient, rows)
 }"""
-_WEIGHTED_SUM = """
-weighted_sum (loss, sample_weight) => (sum) {
-    weighted = Mul (loss, sample_weight)
-    sum = ReduceSum <keepdims = 0> (weighted)
-}"""
 
 
 @dataclass(frozen=True)
@@ -147,13 +142,17 @@ class Objective:
 
     def add_loss(self, fragment, score, result):
         """Add the nodes that compute `result`, the weighted sum of the loss over the batch, from `score`."""
+        self.add_losses(fragment, score, "skort_weighted_losses")
+        fragment.call(_SUM, ["skort_weighted_losses"], [result])
+
+    def add_losses(self, fragment, score, result):
+        """Add the nodes that compute `result`, the weighted losses of the rows, from `score`."""
         value = self.loss.value_function(self.n_outputs)
         if self.loss.takes_weight:
-            self._call(fragment, value, [score, TARGET, SAMPLE_WEIGHT], ["skort_losses"])
-            fragment.call(_SUM, ["skort_losses"], [result])
+            self._call(fragment, value, [score, TARGET, SAMPLE_WEIGHT], [result])
         else:
             self._call(fragment, value, [score, TARGET], ["skort_losses"])
-            fragment.call(_WEIGHTED_SUM, ["skort_losses", SAMPLE_WEIGHT], [result])
+            fragment.node("Mul", ["skort_losses", SAMPLE_WEIGHT], [result])
 
     def add_value(self, fragment, score):
         """Add the nodes that compute the scalars `LOSS`, `SMOOTH` and `OBJECTIVE` from the result named `score`."""

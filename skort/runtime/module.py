@@ -1,11 +1,13 @@
 """Module, Optimizer and CheckpointState: ONNX Runtime's on-device training API, without torch."""
 
+import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from skort.exceptions import NotTrainableError
 from skort.runtime.device import CPU, Device
 from skort.runtime.installed import load, require
 from skort.runtime.sessions import session_options
@@ -28,13 +30,32 @@ def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
 
     Raises
     ------
+    NotTrainableError
+        Where ONNX Runtime does not differentiate the model.
     RuntimeNotAvailableError
         Where the installed ONNX Runtime is no build for training.
     """
     builder_class = require("GradientGraphBuilder")
     builder = builder_class(model, {output}, set(names), output, session_options())
-    builder.build()
+    try:
+        builder.build()
+    except RuntimeError as error:
+        raise NotTrainableError(f"ONNX Runtime does not differentiate the model: {_reason(error)}") from error
     return builder.get_model()
+
+
+@contextlib.contextmanager
+def _named(path):
+    """Raise the errors of ONNX Runtime with the name of the file that is loaded, and without the place in its code."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise ValueError(f"ONNX Runtime {load().__version__} does not load {str(path)!r}: {_reason(error)}") from error
+
+
+def _reason(error):
+    """Return what ONNX Runtime says, without the place in its code."""
+    return str(error).strip().splitlines()[0].rpartition("[ONNXRuntimeError]")[2].lstrip(": ")
 
 
 class ModuleSession:
@@ -51,6 +72,8 @@ class ModuleSession:
 
     Raises
     ------
+    ValueError
+        Where ONNX Runtime does not load a file.
     RuntimeNotAvailableError
         Where the installed ONNX Runtime is no build for training.
     """
@@ -69,13 +92,16 @@ class ModuleSession:
         memory = binding.OrtDevice(binding.OrtDevice.cpu(), binding.OrtDevice.default_memory(), 0)
         options = session_options(device)
         self._binding = binding
-        self._state = binding.load_checkpoint(os.fspath(checkpoint))
+        self._optimizer: Any = None
+        with _named(checkpoint):
+            self._state = binding.load_checkpoint(os.fspath(checkpoint))
         # The module first: it tells the state where its arrays are to be.
         path = None if eval is None else os.fspath(eval)
-        self._module = module_class(os.fspath(training), self._state, path, memory, options)
-        self._optimizer: Any = None
+        with _named(training):
+            self._module = module_class(os.fspath(training), self._state, path, memory, options)
         if optimizer is not None:
-            self._optimizer = binding.Optimizer(os.fspath(optimizer), self._state, memory, options)
+            with _named(optimizer):
+                self._optimizer = binding.Optimizer(os.fspath(optimizer), self._state, memory, options)
 
     @property
     def has_optimizer(self) -> bool:

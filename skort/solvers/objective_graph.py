@@ -3,8 +3,11 @@
 import numpy as np
 import onnx
 from onnx import helper
+from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 
 from skort.exceptions import NotTrainableError
+from skort.graphs.fitted_graph import fitted_score_graph, given_model
 from skort.graphs.onnx_models import onnx_score_graph, plain_model
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective.base import ScoreLoss
@@ -20,17 +23,20 @@ _FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
 
 
 def objective_graph(
-    model: onnx.ModelProto, loss: str | ScoreLoss = "squared_error", penalty: str | Penalty | None = None
+    model: onnx.ModelProto | BaseEstimator,
+    loss: str | ScoreLoss = "squared_error",
+    penalty: str | Penalty | None = None,
 ) -> onnx.ModelProto:
     r"""
-    Return the model that computes the objective of an ONNX model on any number of rows.
+    Return the model that computes the objective of a model on any number of rows.
 
     .. math:: J(w) = \sum_i v_i \, loss(y_i, score_i) + penalty(w)
 
     Parameters
     ----------
-    model : onnx.ModelProto
-        As for `OrtSGDRegressor(estimator=model)`, with the number of columns of X and of the output. It is not changed.
+    model : onnx.ModelProto, or fitted estimator of skort or scikit-learn
+        An ONNX model as for `OrtSGDRegressor(estimator=model)`, which says the numbers of columns of X and of the
+        output. It is not changed.
     loss : str or loss instance, default="squared_error"
         A loss of regression by its name, or one of classification whose name no loss of regression has. The score of a
         loss of classification is the raw score, before a sigmoid or softmax at the end of the model; its target is 0 or
@@ -49,7 +55,9 @@ def objective_graph(
     Raises
     ------
     ValueError
-        For an unknown loss or penalty, and parameters of theirs that are not as they must be.
+        For an unknown loss or penalty, parameters of theirs that are not as they must be, and another model.
+    NotFittedError
+        Where an estimator is not fitted.
     NotTrainableError
         Where the model has other inputs or outputs than an estimator takes, or does not run; a `ValueError`.
 
@@ -71,7 +79,7 @@ def objective_graph(
     1.25 6.25
     """
     resolved_loss, resolved_penalty = _loss(loss), _penalty(penalty)
-    score_graph = onnx_score_graph(model, _spec(model, resolved_loss))
+    score_graph = _score_graph(given_model(model), resolved_loss)
     names = score_graph.trained
     objective = Objective(
         resolved_loss,
@@ -116,10 +124,18 @@ def _penalty(penalty):
     return penalty
 
 
+def _score_graph(model, loss):
+    """Return the score graph that a loss asks for."""
+    if isinstance(model, onnx.ModelProto):
+        return onnx_score_graph(model, _spec(model, loss))
+    kind = get_tags(model).estimator_type
+    if kind not in loss.estimator_types:
+        raise ValueError(f"loss={type(loss).__name__} is no loss of a {kind}, which {type(model).__name__} is.")
+    return fitted_score_graph(model, own_link=loss.inverse_link_function(1) is None)
+
+
 def _spec(model, loss):
     """Return what a loss asks of a score graph, with the shapes that the model says."""
-    if not isinstance(model, onnx.ModelProto):
-        raise ValueError(f"model must be an onnx.ModelProto, got {model!r}.")
     graph = onnx.shape_inference.infer_shapes(plain_model(model), data_prop=True).graph
     initializers = {i.name for i in graph.initializer}
     X, *_ = [i for i in graph.input if i.name not in initializers] or [onnx.ValueInfoProto()]

@@ -1,16 +1,17 @@
 """Training from the files, and what is wrong with files and arrays."""
 
 import numpy as np
+import onnx
 import pytest
 from sklearn.linear_model import LinearRegression
 
 from skort import OrtSGDRegressor
 from skort.artifacts import OnDeviceTraining, save_training_artifacts
-from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, read_checkpoint, write_checkpoint
-from skort.runtime.installed import load, training_api
+from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, read_checkpoint, release_here, write_checkpoint
+from skort.runtime.installed import training_api
 
 pytestmark = pytest.mark.skipif("Module" not in training_api(), reason="this runtime is no build for training")
-RELEASE = load().__version__[:4]
+RELEASE = release_here()
 X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
 y = (X @ [1.0, -2.0, 0.5] + 0.5).astype(np.float32)[:, None]
 
@@ -110,9 +111,9 @@ def test_the_checkpoint_of_another_model_is_refused(folder, trainable, message):
 
 def test_the_checkpoint_of_another_release_is_refused(folder):
     mine = read_checkpoint((folder / "checkpoint").read_bytes())
-    (other,) = (version for release, version in VERSIONS.items() if release != RELEASE)
+    other = 3 - VERSIONS[RELEASE]
     (folder / "checkpoint").write_bytes(write_checkpoint(CheckpointFile(other, mine.trainable, mine.frozen)))
-    with pytest.raises(ValueError, match=rf"is for ONNX Runtime 1\.1\d, .*ort_version=\"{RELEASE}\""):
+    with pytest.raises(ValueError, match=rf"is for ONNX Runtime 1\.1\d and 1\.1\d, .*ort_version=\"{RELEASE}\""):
         OnDeviceTraining(folder)
 
 
@@ -121,3 +122,11 @@ def test_results_to_export_that_do_not_exist_are_named(folder):
     with pytest.raises(ValueError, match=r"graph_output_names: \['scores'\] are no results of the eval model"):
         training.export_model_for_inferencing(folder / "model.onnx", ["scores"])
     assert not (folder / "model.onnx").exists()
+
+
+def test_a_model_that_the_runtime_does_not_load_is_named(folder):
+    model = onnx.load(folder / "optimizer_model.onnx")
+    model.graph.node[0].op_type = "NoOptimizer"
+    onnx.save(model, folder / "optimizer_model.onnx")
+    with pytest.raises(ValueError, match=r"ONNX Runtime 1\.1\d\.\d does not load '.*optimizer_model.onnx': "):
+        OnDeviceTraining(folder)

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
@@ -84,3 +85,10 @@ def test_a_missing_file_is_named(tmp_path):
         load_checkpoint(tmp_path, model)
     with pytest.raises(FileNotFoundError, match="nowhere"):
         load_checkpoint(tmp_path / "nowhere", model)
+
+
+def test_another_kind_of_estimator_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"must be the fitted OrtSGDRegressor or OrtSGDClassifier .*LinearRegression"):
+        load_checkpoint(tmp_path, LinearRegression().fit(X, y))
+    with pytest.raises(NotFittedError):
+        load_checkpoint(tmp_path, OrtSGDRegressor())

@@ -6,6 +6,7 @@ import numpy as np
 import onnx.parser
 import pandas as pd
 import pytest
+import skl2onnx
 from onnx import numpy_helper
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_score
@@ -230,3 +231,24 @@ def test_an_explicit_step_takes_columns(solver, model, data, run_onnx):
     assert step.step(X, columns(y), 0.1) == pytest.approx(total_loss(run_onnx(model, X=X), y), rel=1e-5)
     with pytest.raises(ValueError, match="y has 1 columns, but the outputs have 4"):
         Step(model, loss=LOSSES, solver=solver)
+
+
+def test_a_stream_keeps_the_order_of_its_outputs(model, data):
+    X, y = data
+    stream = OrtSGDRegressor(model, loss=LOSSES, **OPTIONS).partial_fit(X, y)
+    for loss in (dict(reversed(LOSSES.items())), "squared_error", {"price": "huber"}):
+        given = {name: y[name] for name in loss} if isinstance(loss, dict) else columns(y)
+        with pytest.raises(
+            ValueError, match=r"earlier calls had parts, price, total, in this order|y has 1 outputs, ear"
+        ):
+            stream.set_params(loss=loss).partial_fit(X, given)
+    other_losses = dict.fromkeys(LOSSES, "huber")
+    assert stream.set_params(loss=other_losses).partial_fit(X, y).t_ == 2
+
+
+def test_skl2onnx_writes_all_columns_of_a_regressor_inside_another_model(model, data, run_onnx):
+    X, y = data
+    fitted = OrtSGDRegressor(model, loss=LOSSES, **OPTIONS).fit(X, columns(y))
+    converted = skl2onnx.to_onnx(fitted, X[:1], target_opset=17)
+    (result,) = run_onnx(converted, X=X).values()
+    np.testing.assert_allclose(result, fitted.predict(X), rtol=1e-5, atol=1e-6)

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.optimize import minimize
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -152,3 +153,15 @@ def test_explicit_steps_are_pulled_towards_where_they_begin(solver, rng):
     for _ in range(300):
         step.step(X, y, 0.1)
     np.testing.assert_allclose(step.weights()["coef"].ravel(), pulled(X, y, fitted.coef_, 0.5)[0], rtol=1e-4)
+
+
+def test_sparse_rows_have_the_penalty_too(solver):
+    X = scipy.sparse.random(60, 400, 0.05, format="csr", random_state=0, dtype=np.float32)
+    y = np.asarray(X.sum(axis=1)).ravel()
+    options = {"solver": solver, "penalty": Penalty(GROUPS, alpha=0.1), "standardize": False, "random_state": 0}
+    options |= {"eta0": 0.1, "tol": None, "max_iter": 4, "batch_size": 20}
+    sparse, dense = (OrtSGDRegressor(LinearRegression(), **options).fit(rows, y) for rows in (X, X.toarray()))
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-5, atol=1e-7)
+    # The smoothed norms of 400 weights of zero are part of the objective.
+    assert sparse.loss_curve_[0] == pytest.approx(dense.loss_curve_[0], rel=1e-6)
+    assert sparse.loss_curve_[0] > 0.1 * 400 * np.sqrt(0.01)

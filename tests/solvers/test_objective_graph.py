@@ -5,7 +5,9 @@ import onnx.parser
 import pytest
 from onnx import numpy_helper
 from scipy.special import log_softmax
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
+from skort import OrtSGDRegressor
 from skort.exceptions import NotTrainableError
 from skort.objective import ConcomitantHuber, ElasticPenalty, Penalty
 from skort.onnx_models import objective_graph, with_weights
@@ -80,10 +82,33 @@ def test_bad_arguments_are_named():
         objective_graph(model, "mse")
     with pytest.raises(ValueError, match="penalty must be one of l1, l2, elasticnet, an instance or None, got 'l3'"):
         objective_graph(model, penalty="l3")
-    with pytest.raises(ValueError, match=r"model must be an onnx\.ModelProto, got None"):
+    with pytest.raises(ValueError, match=r"model must be an onnx\.ModelProto or a fitted estimator, got None"):
         objective_graph(None)
     with pytest.raises(ValueError, match="The 'alpha' parameter of ElasticPenalty"):
         objective_graph(model, penalty=ElasticPenalty(-1))
     open_model = onnx.parser.parse_model(HEADER + LINES.replace("float[N, 3] X", "float[N, M] X"))
     with pytest.raises(NotTrainableError, match="its first input and of its output of floats must be known, got none"):
         objective_graph(open_model)
+
+
+def test_fitted_estimators_have_an_objective_too(batch, run_onnx):
+    X, y = batch["X"], batch["skort_target"]
+    weight = batch["skort_sample_weight"]
+    ridge = Ridge().fit(X, y)
+    expected = (weight * (ridge.predict(X) - y) ** 2).sum() / 2
+    assert run_onnx(objective_graph(ridge), **batch)["skort_loss"] == pytest.approx(expected, rel=1e-5)
+    ours = OrtSGDRegressor(ridge, eta0=0.1, tol=None, max_iter=2).fit(X, y)
+    expected = (weight * (ours.predict(X) - y) ** 2).sum() / 2
+    assert run_onnx(objective_graph(ours), **batch)["skort_loss"] == pytest.approx(expected, rel=1e-5)
+    labels = (y[:, 0] > 0).astype(int)
+    logistic = LogisticRegression().fit(X, labels)
+    expected = -(weight.ravel() * logistic.predict_log_proba(X)[np.arange(7), labels]).sum()
+    binary = batch | {"skort_target": labels[:, None].astype(np.float32)}
+    assert run_onnx(objective_graph(logistic, "log_loss"), **binary)["skort_loss"] == pytest.approx(expected, rel=1e-5)
+    counts = abs(y[:, 0])
+    poisson = PoissonRegressor().fit(X, counts)
+    expected = (weight.ravel() * (poisson.predict(X) - counts * np.log(poisson.predict(X)))).sum()
+    one = batch | {"skort_target": counts[:, None]}
+    assert run_onnx(objective_graph(poisson, "poisson"), **one)["skort_loss"] == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(ValueError, match="loss=SquaredError is no loss of a classifier, which LogisticRegression is"):
+        objective_graph(logistic)
