@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skort.descent.batches import stays_sparse
+from skort.descent.batches import is_wide
 from skort.estimators.finite import finite_array
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.labels import EncodedTarget
@@ -215,7 +215,8 @@ class FittedModel:
 
     def run(self, output: str, X, device: "Device") -> np.ndarray:
         """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
-        model, matrix = self._after_product() if stays_sparse(X) else (self, None)
+        # How many values a row has does not matter: it may be predicted alone or among others.
+        model, matrix = self._after_product() if is_wide(X) else (self, None)
         name, run = model.score_graph.input_name, model.inference.run
         parts = [run(output, {name: rows}, device) for rows in blocks(X, matrix)]
         return (parts[0] if len(parts) == 1 else np.concatenate(parts))[: X.shape[0]]

@@ -120,6 +120,12 @@ def test_predictions_are_those_of_arrays_whatever_rows_are_predicted_together(mo
             np.testing.assert_array_equal(np.concatenate([predict(X[:1]), predict(X[1:7]), predict(X[7:])]), several)
 
 
+def test_a_row_of_many_values_is_predicted_alone_as_among_others():
+    full = scipy.sparse.vstack([X, scipy.sparse.csr_matrix(np.full((2, N_COLUMNS), 0.1, np.float32))], format="csr")
+    model = OrtSGDClassifier(MLPClassifier((6,)), **OPTIONS).fit(X, labels(3))
+    np.testing.assert_array_equal(model.predict_proba(full[-1:]), model.predict_proba(full)[-1:])
+
+
 @pytest.mark.parametrize("model", [OrtSGDClassifier(), OrtSGDClassifier(MLPClassifier((6,)))])
 def test_a_validation_set_is_scored_with_the_weights_of_each_epoch(model):
     y = labels(2)
