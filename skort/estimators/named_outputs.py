@@ -4,7 +4,7 @@ import copy
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -12,10 +12,7 @@ from sklearn.utils import check_consistent_length
 
 from skort.estimators.nesting import model_inside
 
-if TYPE_CHECKING:
-    import onnx
-
-__all__ = ["NamedOutputs", "OutputsByName"]
+__all__ = ["NamedOutputs", "OutputsByName", "declared_widths"]
 
 
 @dataclass(frozen=True)
@@ -53,12 +50,7 @@ class NamedOutputs:
         ValueError
             Where there is no ONNX model or no such output, and where y has others, or another number of columns.
         """
-        if model is None or isinstance(model, BaseEstimator):
-            raise ValueError(
-                f"loss by the names of outputs needs an estimator that is an onnx.ModelProto, got {model!r}. Give one "
-                "loss."
-            )
-        declared = _declared_widths(model, names)
+        declared = declared_widths(model, names)
         if isinstance(y, Mapping):
             _check_names(names, y)
             dims = {name: np.ndim(y[name]) for name in names}
@@ -158,8 +150,24 @@ def _check_names(names, y):
         raise ValueError(f"y has the outputs {', '.join(map(str, y)) or 'none'}, but loss has {', '.join(names)}.")
 
 
-def _declared_widths(model: "onnx.ModelProto", names: tuple[str, ...]) -> dict[str, int | None]:
-    """Return the numbers of columns of some outputs, None where the model does not say."""
+def declared_widths(model: Any, names: tuple[str, ...]) -> dict[str, int | None]:
+    """
+    Return the numbers of columns of some outputs of an ONNX model, None where it does not say.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    names : tuple of str
+
+    Raises
+    ------
+    ValueError
+        For another model, and where it has no such output.
+    """
+    if model is None or isinstance(model, BaseEstimator):
+        raise ValueError(
+            f"loss by the names of outputs needs an estimator that is an onnx.ModelProto, got {model!r}. Give one loss."
+        )
     import onnx
 
     from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES

@@ -11,6 +11,7 @@ from sklearn.base import is_classifier
 
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.labels import EncodedTarget
+from skort.estimators.named_outputs import declared_widths
 from skort.estimators.own_terms import TrainingSize, chosen_class_weight
 from skort.estimators.random_state import own_generator
 from skort.estimators.row_encoder import RowEncoder
@@ -36,19 +37,22 @@ def encoder_without_data(
     n_features, n_outputs : int or None
         None: those of the fitted or ONNX model inside; one output where it says nothing.
     classes : array-like of shape (n_classes,) or None
-        The labels of a classifier. None: those of the fitted model inside.
+        The labels of a classifier. None: those of the fitted estimator, or model inside.
 
     Raises
     ------
     ValueError
-        Where a parameter is not as it must be, where something is to be given, and for steps before the model.
+        Where a parameter is not as it must be or not as the fitted model says, where something is to be given, and for
+        steps before the model.
     """
     estimator._validate_params()
     for name, number in (("n_features", n_features), ("n_outputs", n_outputs)):
         if number is not None and not (isinstance(number, Integral) and number > 0):
             raise ValueError(f"{name} must be a positive int, got {number!r}.")
+    classes = _sorted_classes(is_classifier(estimator), n_outputs, classes)
     generator = own_generator(estimator.random_state)
     if hasattr(estimator, "_fitted"):
+        _check_fitted(estimator, n_features, n_outputs, classes)
         draft, fitted, settings = _of_fitted(estimator)
     else:
         draft, fitted, settings = _of_unfitted(estimator, n_features, n_outputs, classes, generator)
@@ -61,6 +65,26 @@ def encoder_without_data(
     settings = dataclasses.replace(settings, update=update, standardize=False).starting_at(fitted.score_graph)
     class_weight = _class_weight(draft, settings.own)
     return RowEncoder(draft, fitted, settings, class_weight), generator
+
+
+def _sorted_classes(is_classifier, n_outputs, classes):
+    """Return the labels of a classifier, sorted, or None; raise an error for what the other kind of model takes."""
+    if classes is not None and not is_classifier:
+        raise ValueError("classes is for classifiers, and this is a regressor.")
+    if n_outputs is not None and is_classifier:
+        raise ValueError("n_outputs is for regressors: a classifier has the outputs that classes ask for.")
+    return None if classes is None else np.unique(np.asarray(classes))
+
+
+def _check_fitted(estimator, n_features, n_outputs, classes):
+    """Raise an error where something is given that a fitted estimator has, and has otherwise."""
+    fitted = estimator._fitted
+    known = {"n_features": estimator.n_features_in_, "n_outputs": fitted.score_graph.n_outputs}
+    for name, number in (("n_features", n_features), ("n_outputs", n_outputs)):
+        if number not in (None, known[name]):
+            raise ValueError(f"{name}={number}, but the fitted estimator has {known[name]}. Leave it out.")
+    if classes is not None and not np.array_equal(classes, fitted.classes):
+        raise ValueError(f"classes={classes}, but the fitted estimator has {fitted.classes}. Leave it out.")
 
 
 def _of_fitted(estimator):
@@ -122,14 +146,10 @@ def _n_features(inner: InnerModel, n_features):
 def _prototype(draft, inner, n_outputs, classes) -> EncodedTarget:
     """Return the targets of rows of every kind that there may be."""
     if not is_classifier(draft):
-        if classes is not None:
-            raise ValueError("classes is for classifiers, and this is a regressor.")
-        n_outputs = n_outputs or _onnx_dim(inner.model, "output") or 1
+        n_outputs = n_outputs or _known_outputs(draft.loss, inner) or 1
         y = np.zeros((1, n_outputs)) if n_outputs > 1 else np.zeros(1)
         return draft._encode(y, None)
-    if n_outputs is not None:
-        raise ValueError("n_outputs is for regressors: a classifier has the outputs that classes ask for.")
-    classes = inner.known_classes(None if classes is None else np.unique(np.asarray(classes)))
+    classes = inner.known_classes(classes)
     if classes is None:
         raise ValueError("classes is needed: a batch need not have all labels.")
     return draft._encode(classes, classes)
@@ -143,6 +163,17 @@ def _check_size_is_known(estimator, own):
             f"penalty: that of {type(estimator.estimator).__name__} is divided by the number of rows, which is not "
             "known. Set n_total of OrtSGDRegressor or OrtSGDClassifier, penalty=None, or a penalty of your own."
         )
+
+
+def _known_outputs(loss, inner):
+    """Return the number of columns of what the model gives to a loss; None where it does not say."""
+    if isinstance(loss, dict):
+        return sum(width or 1 for width in declared_widths(inner.model, tuple(loss)).values())
+    if inner.is_fitted:
+        from skort.graphs.fitted_graph import n_score_columns
+
+        return n_score_columns(inner.model)
+    return _onnx_dim(inner.model, "output")
 
 
 def _onnx_dim(model, kind):
