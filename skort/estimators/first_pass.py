@@ -1,12 +1,13 @@
 """The first pass over batches of the user's own: their numbers, labels and weights, and rows that stand for all."""
 
-from collections.abc import Callable, Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils import _safe_indexing
+from sklearn.utils import assert_all_finite
 
 from skort.estimators.dlpack import as_array
 
@@ -26,7 +27,7 @@ def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
         Where batches can be read once only, or not at all.
     """
     if callable(batches):
-        return lambda: iter(batches())
+        return lambda: _iterator(batches())
     if not isinstance(batches, Iterable):
         raise ValueError(
             f"batches must be something to iterate over, got {type(batches).__name__}: a list, a DataLoader, or a "
@@ -38,6 +39,14 @@ def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
             "list, a DataLoader, or a function that returns a new iterator."
         )
     return lambda: iter(batches)
+
+
+def _iterator(made):
+    if not isinstance(made, Iterable):
+        raise ValueError(
+            f"batches: the function returned {made!r}, and nothing to iterate over. Return an iterator, or yield batches."
+        )
+    return iter(made)
 
 
 def numbered(batches: Iterable[Any], encode: Callable[..., Any]) -> Iterator[Any]:
@@ -87,7 +96,7 @@ class FirstPass:
     sizes: list[int]
 
     @classmethod
-    def over(cls, batches: Iterable[Any], *, has_labels: bool) -> "FirstPass":
+    def over(cls, batches: Iterable[Any], *, has_labels: bool, has_steps: bool = False) -> "FirstPass":
         """
         Read all batches once.
 
@@ -95,7 +104,9 @@ class FirstPass:
         ----------
         batches : iterable of (X, y) or (X, y, sample_weight)
         has_labels : bool
-            Whether to keep all y of one dimension.
+            Whether to keep all y of one column.
+        has_steps : bool, default=False
+            Whether X goes to steps before the model, which may take what is not finite.
 
         Raises
         ------
@@ -106,10 +117,10 @@ class FirstPass:
         labels: list[np.ndarray] = []
         weights: list[np.ndarray] = []
         sizes: list[int] = []
-        for X, y, sample_weight in numbered(batches, _as_arrays):
+        for X, y, sample_weight in numbered(batches, functools.partial(_as_arrays, has_steps=has_steps)):
             sample.add(len(sizes), X, y, sample_weight)
-            if has_labels and y.ndim == 1:
-                labels.append(y)
+            if has_labels and (y.ndim == 1 or y.shape[1:] == (1,)):
+                labels.append(y.ravel())
             if sample_weight is not None:
                 weights.append(sample_weight)
             sizes.append(len(y))
@@ -120,13 +131,19 @@ class FirstPass:
         return cls(X, y, sample_weight, all_labels, np.concatenate(weights) if weights else None, sizes)
 
 
-def _as_arrays(X, y, sample_weight=None):
+def _as_arrays(X, y, sample_weight=None, *, has_steps):
+    if isinstance(y, Mapping):
+        raise ValueError("y is a dict. Give its columns side by side, in the order of loss.")
     X, y = as_array(X, "X"), as_array(y, "y")
     sample_weight = None if sample_weight is None else np.asarray(as_array(sample_weight, "sample_weight"), float)
     y = np.asarray(y)
     for name, array in (("y", y), ("sample_weight", sample_weight)):
         if array is not None and (array.ndim == 0 or array.shape[:1] != X.shape[:1]):
             raise ValueError(f"X has the shape {X.shape}, but {name} has {array.shape}: they need one row each.")
+    # All rows are validated later, together, where nothing says which batch they are of.
+    for name, array in (("X", None if has_steps else X), ("y", y), ("sample_weight", sample_weight)):
+        if getattr(array, "dtype", np.dtype(object)).kind == "f":
+            assert_all_finite(array, input_name=name)
     return X.tocsr() if scipy.sparse.issparse(X) else X, y, sample_weight
 
 
@@ -134,7 +151,7 @@ class _Sample:
     """Every k-th row of all that were added."""
 
     def __init__(self):
-        self._parts, self._every, self._n_rows = [], 1, 0
+        self._parts, self._every, self._n_rows, self._n_kept = [], 1, 0, 0
 
     def add(self, number, X, y, sample_weight):
         """Add the rows of a batch; raise an error where it does not fit to the first one."""
@@ -144,18 +161,22 @@ class _Sample:
         self._keep(np.arange(self._n_rows, self._n_rows + len(y)), part)
         self._n_rows += len(y)
         width = int(np.prod(X.shape[1:], dtype=int)) or 1
-        while sum(len(numbers) for numbers, *_ in self._parts) * width > _MANY_VALUES:
+        while self._n_kept * width > _MANY_VALUES:
             self._every *= 2
-            parts, self._parts = self._parts, []
+            parts, self._parts, self._n_kept = self._parts, [], 0
             for numbers, *rows in parts:
                 self._keep(numbers, rows)
 
     def _keep(self, numbers, rows):
         chosen = np.flatnonzero(numbers % self._every == 0)
+        # Many small batches: most of them have none of the rows. The first batch always has one.
+        if not len(chosen) and self._parts:
+            return
+        self._n_kept += len(chosen)
         if len(chosen) == len(numbers):
             kept = [None if each is None else each.copy() for each in rows]
         else:
-            kept = [None if each is None else _safe_indexing(each, chosen) for each in rows]
+            kept = [None if each is None else getattr(each, "iloc", each)[chosen] for each in rows]
         self._parts.append((numbers[chosen], *kept))
 
     def joined(self):

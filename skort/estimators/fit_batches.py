@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context, is_classifier
 
 from skort.estimators.first_pass import FirstPass, repeatable
-from skort.estimators.nesting import layers, steps_to_fit
+from skort.estimators.nesting import layers, split, steps_to_fit
 from skort.estimators.together import fitted_together
 from skort.estimators.training_rows import RowsInBatches, RowsInMemory
 
@@ -93,7 +93,8 @@ class BatchesMixin:
         if classes is not None and not is_labelled:
             raise ValueError("classes is for classifiers, and this is a regressor.")
         passes = repeatable(batches)
-        first = FirstPass.over(passes(), has_labels=is_labelled)
+        steps, *_ = split(self.estimator)  # type: ignore[attr-defined]
+        first = FirstPass.over(passes(), has_labels=is_labelled, has_steps=bool(steps))
         known = _known_classes(self.estimator, classes, first.all_labels)  # type: ignore[attr-defined]
         rows = RowsInBatches(passes, first, self.batch_size)  # type: ignore[attr-defined]
         return self._fit_to(rows, X_val=X_val, y_val=y_val, classes=known)  # type: ignore[attr-defined]
