@@ -44,7 +44,8 @@ def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
 def _iterator(made):
     if not isinstance(made, Iterable):
         raise ValueError(
-            f"batches: the function returned {made!r}, and nothing to iterate over. Return an iterator, or yield batches."
+            f"batches: the function returned {made!r}, and nothing to iterate over. Return an iterator, or yield "
+            "batches."
         )
     return iter(made)
 

@@ -56,15 +56,11 @@ def checked_weights(fitted: FittedModel, weights: Mapping[str, ArrayLike]) -> di
     ValueError
         For another name or shape, and for numbers that are not finite in the dtype.
     """
-    known, dtype, checked = fitted.score_graph.arrays | fitted.loss_weights, fitted.score_graph.dtype, {}
-    for name, values in weights.items():
+    from skort.graphs.replaced_weights import check_by_name, weight_array
+
+    check_by_name(weights)
+    known, dtype = fitted.score_graph.arrays | fitted.loss_weights, fitted.score_graph.dtype
+    for name in weights:
         if name not in known:
             raise ValueError(f"weights names {name!r}, but the weights of the model are {', '.join(known)}.")
-        with np.errstate(over="ignore"):
-            array = np.array(values, dtype=dtype)
-        if array.shape != known[name].shape:
-            raise ValueError(f"weights[{name!r}] has shape {array.shape}, but the weight has {known[name].shape}.")
-        if not np.isfinite(array).all():
-            raise ValueError(f"weights[{name!r}] has numbers that are not finite in {dtype}.")
-        checked[name] = array
-    return checked
+    return {name: weight_array(name, values, known[name].shape, dtype) for name, values in weights.items()}

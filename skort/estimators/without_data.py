@@ -11,7 +11,6 @@ from sklearn.base import is_classifier
 
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.labels import EncodedTarget
-from skort.estimators.named_outputs import declared_widths
 from skort.estimators.own_terms import TrainingSize, chosen_class_weight
 from skort.estimators.random_state import own_generator
 from skort.estimators.row_encoder import RowEncoder
@@ -168,7 +167,9 @@ def _check_size_is_known(estimator, own):
 def _known_outputs(loss, inner):
     """Return the number of columns of what the model gives to a loss; None where it does not say."""
     if isinstance(loss, dict):
-        return sum(width or 1 for width in declared_widths(inner.model, tuple(loss)).values())
+        from skort.graphs.onnx_models import output_widths
+
+        return sum(width or 1 for width in output_widths(inner.model, tuple(loss)).values())
     if inner.is_fitted:
         from skort.graphs.fitted_graph import n_score_columns
 
