@@ -1,6 +1,5 @@
 """The steps before a model: fitted scikit-learn transformers as ONNX, compared with scikit-learn."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,14 +21,13 @@ from skort.graphs.conversion import to_onnx
 from skort.graphs.raw_inputs import RawInput, raw_inputs
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.onnx_text import onnx_dtype
+from skort.runtime.reasons import reason
 from skort.user_warning import warn_user
 
 __all__ = ["Obstacle", "StepGraphs", "trainable_steps", "transformer_graph"]
 
 # A larger difference between both, in standard deviations of a column, is more than rounding.
 _TOLERANCE = 1e-3
-# Where in its C++ sources an error of ONNX Runtime arose.
-_PLACE = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : |\S+\.(?:cc|h):\d+ .*?\)(?:::\S+| const)* ")
 
 
 def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.ModelProto:
@@ -154,8 +152,7 @@ def _described(error: Exception) -> str:
     """Return the type and the first line of an error, as a sentence without its end; or a reason as it is."""
     if isinstance(error, (NotExportableError, UnlikeError)):
         return str(error).rstrip(".")
-    reason = _PLACE.sub("", (str(error) or "no reason given").splitlines()[0]).strip().rstrip(".")
-    return f"{type(error).__name__}: {reason}"
+    return f"{type(error).__name__}: {reason(error)}"
 
 
 def _named_weights(model: onnx.ModelProto, step: str) -> ScoreGraph:
