@@ -194,6 +194,8 @@ def test_steps_of_a_pipeline_run_on_the_device(batch_size, tmp_path):
     assert training.input_names == ["u", "v", "colour", "target"]
     training.learning_rate = ETA
     columns = [table[name].to_numpy()[:, None] for name in ("u", "v", "colour")]
+    with pytest.raises(ValueError, match=r"u has the shape|the same number of rows"):
+        training.train_step(*(column[: BATCH - 1] for column in columns), y[:BATCH, None])
     for _ in range(6):
         for begin in range(0, N, BATCH):
             training.train_step(*(column[begin : begin + BATCH] for column in (*columns, y[:, None])))
@@ -383,6 +385,9 @@ WRONG = {
     "optimizer": (fitted, {"optimizer": Momentum()}, r'optimizer must be "SGD", "AdamW".*Momentum\(\)'),
     "loss": (fitted, {"loss": "huber"}, "loss='huber': an estimator has its own"),
     "weight": (fitted, {"trainable": ["w*"]}, r"trainable=\['w\*'\] matches no weight. The weights are \['coef"),
+    "no name": (fitted, {"trainable": 3}, "trainable must be names or patterns of weights, got 3"),
+    "loss array": (fitted, {"loss": np.ones(2)}, "an estimator has its own"),
+    "bool": (fitted, {"batch_size": True}, "batch_size must be an int > 0, or None, got True"),
     "dtype": (OrtSGDRegressor(dtype="float64", **OPTIONS).fit(X, y), {}, 'dtype="float64": on-device training is in'),
     "l1": (OrtSGDRegressor(penalty="l1", alpha=0.1, **OPTIONS).fit(X, y), {}, "penalty='l1' has an l1 term"),
     "class weights": (
@@ -419,11 +424,26 @@ rounded (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}>
         save_training_artifacts(model, tmp_path, loss="squared_error", batch_size=4)
 
 
-def test_a_name_of_the_models_that_artifacts_add_is_refused(tmp_path):
+@pytest.mark.parametrize("name", ["target", "loss", "sample_weight"])
+@pytest.mark.parametrize("inputs", ["{} coef", "X {}"])
+def test_a_name_of_the_models_that_artifacts_add_is_refused(inputs, name, tmp_path):
+    rows, coef = inputs.format(name).split()
+    model = onnx.parser.parse_model(f"""
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[N, 5] {rows}) => (float[N, 1] score) <float[5, 1] {coef} = {{1, 2, 3, 4, 5}}>
+{{ score = MatMul ({rows}, {coef}) }}""")
+    estimator = OrtSGDRegressor(model, **OPTIONS).fit(X, y)
+    for each, loss in ((model, "squared_error"), (estimator, "auto")):
+        with pytest.raises(ValueError, match=rf"results named \['{name}'\], which artifacts add: rename them"):
+            save_training_artifacts(each, tmp_path, loss=loss, batch_size=4, sample_weight=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_result_that_is_named_like_those_of_skort_is_refused(tmp_path):
     model = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
-line (float[N, 2] target) => (float[N, 1] score) <float[2, 1] coef = {1, 2}> { score = MatMul (target, coef) }""")
-    with pytest.raises(ValueError, match=r"results or inputs named \['target'\], which artifacts add: rename them"):
+line (float[N, 2] X) => (float[N, 1] skort_score) <float[2, 1] coef = {1, 2}> { skort_score = MatMul (X, coef) }""")
+    with pytest.raises(ValueError, match=r"named \['skort_score'\]: rename them"):
         save_training_artifacts(model, tmp_path, loss="squared_error", batch_size=4)
 
 
