@@ -25,7 +25,7 @@ from skort.onnx_text import Fragment, infos
 from skort.solvers.module.plan import Plan, Term
 from skort.solvers.module.solver import check_dropout
 
-__all__ = ["LOSS", "TARGET", "Source", "check_batch_size", "estimator_source", "model_source"]
+__all__ = ["LOSS", "Source", "check_batch_size", "estimator_source", "model_source"]
 
 #: The names of what a device gives, and of the first result that it gets.
 TARGET, SAMPLE_WEIGHT, LOSS = "target", "sample_weight", "loss"

@@ -173,10 +173,6 @@ class ModuleSession:
         """Return a copy of the gradient of a parameter, as the last update used it."""
         return self._state.get_parameter(name).grad.numpy().copy()
 
-    def put(self, name: str, values: np.ndarray) -> None:
-        """Give a parameter other values."""
-        self._state.copy_parameter_from(name, load().OrtValue.ortvalue_from_numpy(values)._ortvalue)
-
     def save(self, path: os.PathLike, *, with_optimizer: bool) -> None:
         """Write a checkpoint, with what the optimizer remembers or without."""
         self._binding.save_checkpoint(self._state, os.fspath(path), with_optimizer)
