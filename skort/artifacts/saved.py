@@ -62,14 +62,14 @@ def save_training_artifacts(
     loss : str, loss, dict or None, default="auto"
         "auto": that of an estimator. Of an ONNX model: an object of `skort.objective` or its name, for the one output
         of the model; a dict of the outputs that have a loss, name -> (weight, loss), whose weighted losses are summed,
-        each with an input `target_` and the name of the output; None: the first output is the loss, a number.
+        each with an input `target_` and the name of the output; None: the first output is the loss, of one element.
     optimizer : {"SGD", "AdamW"}, SGD, Adam or None, default="SGD"
         "AdamW" is `skort.optimizers.Adam` with its default parameters. None: there is no optimizer model. A device
         chooses the learning rate.
     trainable : str, list of str or None, default=None
         Names, or patterns with `*`, `?` and `[...]`, of the weights that are trained. Other weights are in the
-        checkpoint, too, and stay as they are. None: those that the estimator trained, or the coefficients and
-        intercepts of an ONNX model.
+        checkpoint, too, and stay as they are. Weights that the loss has of its own are always trained. None: those that
+        the estimator trained, or the coefficients and intercepts of an ONNX model.
     batch_size : int or None, default=None
         The number of rows of every training batch. skort differentiates the model, on any ONNX Runtime. None: any
         number; ONNX Runtime differentiates it, which takes a build for training here. The eval model takes any number.
@@ -97,7 +97,8 @@ def save_training_artifacts(
     NotExportableError
         Where a step of a pipeline cannot be part of an ONNX model.
     ValueError
-        For parameters that are not as they must be.
+        For parameters that are not as they must be, and for a column, weight or result of the model named "target",
+        "sample_weight" or "loss".
     OSError
         Where the folder cannot be written.
 

@@ -27,7 +27,7 @@ from skort.solvers.module.solver import check_dropout
 
 __all__ = ["LOSS", "Source", "check_batch_size", "estimator_source", "model_source"]
 
-#: The names of what a device gives, and of the first result that it gets.
+#: The names of the inputs that are added, and of the first output.
 TARGET, SAMPLE_WEIGHT, LOSS = "target", "sample_weight", "loss"
 _TRAINING_MODE = "skort_training_mode"
 _ROW_WEIGHTS = """
@@ -190,6 +190,8 @@ def model_source(
     chosen = found.coefficients + found.intercepts if trainable is None else matching(trainable, weights)
     arrays = {n: numpy_helper.to_array(values[n]) for n in weights if n in chosen or n in found.names}
     structure = _with_parameter_inputs(plain, arrays)
+    if loss is None:
+        _check_number(plain.graph.output[0])
     losses = _losses(loss, [output.name for output in plain.graph.output])
     terms = [_term(name, weight, each, plain, len(losses)) for name, (weight, each) in losses.items()]
     inputs = [_rows_info(term.target, term.objective.n_outputs) for term in terms]
@@ -216,6 +218,16 @@ def model_source(
     return Source(training, plan, tuple(output.name for output in plain.graph.output))
 
 
+def _check_number(output):
+    """Raise an error where an output that is to be the loss is known to be more than a number."""
+    shape = ["any" if not dim.dim_value else str(dim.dim_value) for dim in output.type.tensor_type.shape.dim]
+    if any(size != "1" for size in shape):
+        raise ValueError(
+            f"loss=None: the first output {output.name!r} is to be the loss, a number, and has the shape "
+            f"({', '.join(shape)}). Give a loss, or put one into the model, such as ReduceMean."
+        )
+
+
 def _losses(loss, outputs):
     """Return the weight and the loss of each output that has one."""
     if loss is None:
@@ -223,7 +235,7 @@ def _losses(loss, outputs):
     if isinstance(loss, dict):
         unknown = [name for name in loss if name not in outputs]
         if unknown or not loss:
-            raise ValueError(f"loss: {unknown} are no outputs of the model, which are {outputs}.")
+            raise ValueError(f"loss: {unknown or loss!r} are no outputs of the model, which are {outputs}.")
         for name, pair in loss.items():
             if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[0], Real)):
                 raise ValueError(f"loss[{name!r}] must be a pair (weight, loss), got {pair!r}.")
@@ -238,7 +250,7 @@ def _losses(loss, outputs):
 
 def _loss(loss):
     if not isinstance(loss, str):
-        if not hasattr(loss, "value_function"):
+        if isinstance(loss, type) or not hasattr(loss, "value_function"):
             raise ValueError(f"loss={loss!r} is no loss: use an object of skort.objective, or its name.")
         return loss
     known = {**CLASSIFICATION_LOSSES, **REGRESSION_LOSSES}

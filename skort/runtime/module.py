@@ -37,8 +37,8 @@ def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
         Where the installed ONNX Runtime is no build for training.
     """
     builder_class = require("GradientGraphBuilder")
-    builder = builder_class(model, {output}, set(names), output, session_options())
     try:
+        builder = builder_class(model, {output}, set(names), output, session_options())
         builder.build()
     except RuntimeError as error:
         raise NotTrainableError(f"ONNX Runtime does not differentiate the model: {reason(error)}.") from error

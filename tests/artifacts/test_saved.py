@@ -401,6 +401,9 @@ WRONG = {
     "output": (TWO_OUTPUTS, {"loss": {"out": (1, "huber")}}, r"loss: \['out'\] are no outputs of the model"),
     "no pair": (TWO_OUTPUTS, {"loss": {"output1": "huber"}}, r"loss\['output1'\] must be a pair \(weight, loss\)"),
     "class": (TWO_OUTPUTS, {"loss": {"output1": (1, 3)}}, "loss=3 is no loss"),
+    "no losses": (TWO_OUTPUTS, {"loss": {}}, r"loss: \{\} are no outputs of the model"),
+    "class of losses": (TWO_OUTPUTS, {"loss": {"output1": (1, SquaredError)}}, "is no loss: use an object"),
+    "rows": (TWO_OUTPUTS, {"loss": None}, r"first output 'output1' is to be the loss.*shape \(any, 1\). Give a loss"),
     "unknown loss": (TWO_OUTPUTS, {"loss": {"output1": (1, "hubert")}}, "loss='hubert' is unknown"),
     "weights of the loss": (TWO_OUTPUTS, {"loss": {"output1": (1, ConcomitantHuber())}}, "has weights of its own"),
     "result": (fitted, {"additional_output_names": ["there"]}, r"additional_output_names: \['there'\]"),
@@ -445,6 +448,26 @@ def test_a_result_that_is_named_like_those_of_skort_is_refused(tmp_path):
 line (float[N, 2] X) => (float[N, 1] skort_score) <float[2, 1] coef = {1, 2}> { skort_score = MatMul (X, coef) }""")
     with pytest.raises(ValueError, match=r"named \['skort_score'\]: rename them"):
         save_training_artifacts(model, tmp_path, loss="squared_error", batch_size=4)
+
+
+def test_a_fixed_number_of_rows_is_the_batch_size(tmp_path):
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[8, 2] X) => (float[8, 1] score) <float[2, 1] coef = {1, 2}> { score = MatMul (X, coef) }""")
+    with pytest.raises(ValueError, match=r"batch_size=None: the input 'X' has 8 rows\. Use batch_size=8, or export"):
+        save_training_artifacts(model, tmp_path, loss="squared_error")
+    save_training_artifacts(model, tmp_path, loss="squared_error", batch_size=8)
+
+
+@needs_training
+def test_a_weight_that_the_loss_does_not_need_is_named(tmp_path):
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}, float[2] unused = {1, 2}>
+{ score = MatMul (X, coef) }""")
+    with pytest.raises(NotTrainableError, match="ONNX Runtime does not differentiate the model: unused ") as info:
+        save_training_artifacts(model, tmp_path, loss="squared_error", trainable="*")
+    assert ".cc:" not in str(info.value)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

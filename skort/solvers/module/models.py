@@ -136,6 +136,9 @@ def _check(plan, batch_size):
     """Raise an error where an operator between a parameter and the loss has no gradient."""
     if not plan.trainable:
         raise NotTrainableError("trainable: there is no parameter to train.")
+    if batch_size is None:
+        for value in plan.user_inputs:
+            _check_any_rows(value)
     graph = _surrogate_model(plan, _value_model(plan, batch_size or 2)).graph
     gradient = runtime_gradient if batch_size is None else rule_gradient
     loss_weights = {name for term in plan.terms for name in term.objective.loss.weight_names}
@@ -146,6 +149,16 @@ def _check(plan, batch_size):
         raise NotTrainableError(
             f"No gradient goes through the operator {operator}{f' (node {node!r})' if node else ''} between a "
             f"parameter and the loss. Train parameters after it (trainable), or try {advice}."
+        )
+
+
+def _check_any_rows(value):
+    """Raise an error where an input is for one number of rows."""
+    dims = value.type.tensor_type.shape.dim
+    if dims and (n := dims[0].dim_value):
+        raise ValueError(
+            f"batch_size=None: the input {value.name!r} has {n} rows. Use batch_size={n}, or export the model for any "
+            "number of rows."
         )
 
 
