@@ -92,7 +92,7 @@ def tests_plain_runtime(session):
 @nox.session(python=["3.11", "3.13"])
 def tests_torch(session):
     """Models as layers of torch."""
-    session.install(".[test,torch]", "onnxscript")
+    session.install(".[test,torch,plot]", "onnxscript")
     session.run("pytest", "-n", "auto", "tests/test_torch.py", "tests/test_gradients.py", "skort/torch.py")
     session.run("pytest", "tests/test_examples.py", "-k", "torch")
 

@@ -61,12 +61,14 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
         raise ValueError(
             f"{str(path)!r} is the checkpoint of another model: it has the parameters {shapes}, the estimator {wanted}."
         )
-    trained = problem.weights.keys()
+    # The device may have trained other weights than the estimator did.
+    trained = problem.weights.keys() | checkpoint.trainable.keys()
     for name, array in expected.items():
         if name not in trained and not np.allclose(given[name], array, rtol=1e-6, atol=0):
             raise ValueError(
                 f"{str(path)!r} is the checkpoint of another fit: the values of {name!r}, which is not trained, differ "
                 "from those of the estimator."
             )
-    weights = {name: given[name].astype(array.dtype) for name, array in problem.weights.items()}
-    return estimator.with_weights(variables.model_weights(weights))
+    weights = {name: given[name] for name in expected if name in trained}
+    changed = variables.model_weights({name: weights[name] for name in problem.weights})
+    return estimator.with_weights(weights | changed)

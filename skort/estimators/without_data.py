@@ -67,7 +67,7 @@ def encoder_without_data(
 def check_sizes(**numbers: Any) -> None:
     """Raise a ValueError where a number of columns, by its name, is neither None nor one."""
     for name, number in numbers.items():
-        if number is not None and not (isinstance(number, Integral) and number > 0):
+        if number is not None and not (isinstance(number, Integral) and int(number) > 0):
             raise ValueError(f"{name} must be a positive int, got {number!r}.")
 
 

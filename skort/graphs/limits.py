@@ -74,8 +74,8 @@ def check_ranges(graph: onnx.GraphProto, max_values: int) -> None:
         if not of_rows.isdisjoint(read_names(node)):
             of_rows.update(node.output)
         elif node.op_type == "Range":
-            ends = [constants.get(name) for name in node.input]
-            if any(end is None for end in ends):
+            ends = [constants[name] for name in node.input if constants.get(name) is not None]
+            if len(ends) < len(node.input):
                 raise NotTrainableError(
                     f"estimator: the ends of the Range {node.output[0]!r} of the ONNX model are computed from "
                     "constants, so that its size is not known. Fold the constants, for instance with onnxsim."

@@ -104,7 +104,7 @@ def _loss(loss, model):
     """Return a loss, validated; those of several outputs with their numbers of columns."""
     if isinstance(loss, dict):
         shaped = onnx.shape_inference.infer_shapes(model) if isinstance(model, onnx.ModelProto) else model
-        widths = output_widths(shaped, tuple(loss))
+        widths = {name: width or 1 for name, width in output_widths(shaped, tuple(loss)).items()}
         parts = OutputLosses({name: _loss(part, model) for name, part in loss.items()}, widths)
         parts._validate_params()
         return parts
