@@ -396,8 +396,8 @@ for _method in ("set_weights", "with_weights"):
         (R, _giving({"intercept": ["a"]}), "weights['intercept'] is no array of numbers"),
         (R, _giving({"intercept": [1j]}), "weights['intercept'] is no array of numbers"),
         (R, _giving({"coef": [[1], [1, 2]]}), "weights['coef'] is no array of numbers"),
-        (R, _giving([1]), "weights must be a dict of names and arrays, got list"),
-        (R, _giving(np.ones(3)), "weights must be a dict of names and arrays, got ndarray"),
+        (R, _giving([1]), "weights must be a dict: name -> array, got list"),
+        (R, _giving(np.ones(3)), "weights must be a dict: name -> array, got ndarray"),
     ]
 
 
@@ -427,7 +427,7 @@ FIT_BATCHES = [
         lambda m: m.fit_batches(unequal_passes()),
         "batches gave 10 rows of positive sample weight in an epoch, and 20",
     ),
-    (R, lambda m: m.fit_batches(lambda: 3), "batches() must return something to iterate over, got int"),
+    (R, lambda m: m.fit_batches(lambda: 3), "batches: the function returned 3, and nothing to iterate over"),
     (R, lambda m: m.fit_batches(BATCHES, classes=[0, 1]), "classes is for classifiers"),
     (R, lambda m: m.fit_batches(BATCHES, X_val=X), "X_val was given without y_val"),
     (C, lambda m: m.fit_batches([(X, LABELS + 5)], classes=[0, 1]), "not among the known classes: [5, 6]"),
@@ -538,7 +538,7 @@ ARTIFACTS = [
     (lambda m, at: save(m.onnx_, at, loss="zz"), "loss='zz' is unknown"),
     (
         lambda m, at: save(m.onnx_, at, loss=None),
-        "loss=None: the first output, 'variable', is to be the loss, a number",
+        "loss=None: the first output 'variable' is to be the loss, a number",
     ),
     (lambda m, at: save(m.onnx_, at, loss={"zz": (1, "huber")}), "loss: ['zz'] are no outputs of the model"),
     (lambda m, at: save(m.onnx_, at, loss={"variable": "huber"}), "loss['variable'] must be (weight, loss)"),
@@ -572,14 +572,23 @@ ON_DEVICE = [
         "1 arrays were given, where a step takes ['X', 'target']",
     ),
     (lambda m, at: OnDeviceTraining(at / R).train_step(X[:10], Y[:10]), "target has the shape (10,)"),
-    (lambda m, at: OnDeviceTraining(at / R).train_step(X[:7], Y[:7, None]), "X has the shape (7, 3), but the training"),
-    (lambda m, at: OnDeviceTraining(at / R).train_step([["a"] * 3] * 10, Y[:10, None]), "X is no array of numbers"),
+    (
+        lambda m, at: OnDeviceTraining(at / R).train_step(X[:7], Y[:7, None]),
+        "X has the shape (7, 3), but the model was written for (10, 3)",
+    ),
+    (
+        lambda m, at: OnDeviceTraining(at / R).train_step([["a"] * 3] * 10, Y[:10, None]),
+        "X cannot be read as an array of float32",
+    ),
     (
         lambda m, at: OnDeviceTraining(at / "no").train_step(X[:10], Y[:10, None]),
         "The folder has no optimizer_model.onnx",
     ),
-    (lambda m, at: OnDeviceTraining(at / R).eval_step(X[:3], Y[:4, None]), "need as many rows each, and one at least"),
-    (lambda m, at: OnDeviceTraining(at / R).eval_step(X[:0], Y[:0, None]), "and one at least, got [0, 0]"),
+    (
+        lambda m, at: OnDeviceTraining(at / R).eval_step(X[:3], Y[:4, None]),
+        "All arrays must have the same number of rows",
+    ),
+    (lambda m, at: OnDeviceTraining(at / R).eval_step(X[:0], Y[:0, None]), "X has no rows."),
     (lambda m, at: setattr(OnDeviceTraining(at / R), "learning_rate", np.nan), "learning_rate must be a finite number"),
     (lambda m, at: OnDeviceTraining(at / R).save_checkpoint(at), IsADirectoryError, "is a folder"),
     (lambda m, at: OnDeviceTraining(at / R).export_model_for_inferencing(at / "e", ["zz"]), "['zz'] are no results"),
@@ -633,8 +642,8 @@ GRADIENTS = [
     (lambda at: at.layer.backward(at.saved, X32[:3, :1]), "score_gradient has the shape (3, 1), and the model takes"),
     (lambda at: at.layer.views(np.ones(9, np.float32)), "vector has the shape (9,), and the weights have (4,)"),
     (lambda at: at.layer.to_estimator(), "The model is an ONNX model, not an estimator: use to_onnx()"),
-    (lambda at: ForwardBackward(at.linear, n_jobs=0), "n_jobs must be an int that is not 0, or None, got 0"),
-    (lambda at: ForwardBackward(at.linear, n_jobs="a"), "n_jobs must be an int that is not 0, or None, got 'a'"),
+    (lambda at: ForwardBackward(at.linear, n_jobs=0), "n_jobs must be an int other than 0, or None, got 0"),
+    (lambda at: ForwardBackward(at.linear, n_jobs="a"), "n_jobs must be an int other than 0, or None, got 'a'"),
 ]
 
 
@@ -671,8 +680,8 @@ STEPS = [
         "The number of classes has to be greater than one",
     ),
     (lambda s: Step(LogisticRegression(), n_features=3, classes=[0, 1]), "Set n_total of OrtSGDRegressor"),
-    (lambda s: Step(_fitted(R), n_features=4), "n_features=4, but the fitted model has n_features=3"),
-    (lambda s: Step(_fitted(C), classes=[0, 5]), "classes=[0, 5], but the fitted model has classes=[0, 1]"),
+    (lambda s: Step(_fitted(R), n_features=4), "n_features=4, but the fitted estimator has 3"),
+    (lambda s: Step(_fitted(C), classes=[0, 5]), "classes=[0 5], but the fitted estimator has [0 1]"),
     (lambda s: s.step(X[:10, :2], Y[:10], 0.1), "X has 2 features, but OrtSGDRegressor is expecting 3"),
     (lambda s: s.step(X[:20], Y[:20], 0.1), "X has 20 rows, but batch_size=10: give fewer rows"),
     (lambda s: s.step(X[:0], Y[:0], 0.1), "Found array with 0 sample(s)"),
@@ -718,7 +727,7 @@ TORCH = [
     (lambda torch, layer: type(layer)(LinearRegression()), NotFittedError, "is not fitted yet"),
     (lambda torch, layer: type(layer)(_fitted(R), trainable="zz"), "trainable=['zz'] matches no weight"),
     (lambda torch, layer: type(layer)(_fitted(R), dtype="float64"), "but the model computes in float32"),
-    (lambda torch, layer: type(layer)(_fitted(R), n_jobs=0), "n_jobs must be an int that is not 0, or None, got 0"),
+    (lambda torch, layer: type(layer)(_fitted(R), n_jobs=0), "n_jobs must be an int other than 0, or None, got 0"),
     (lambda torch, layer: layer.to_estimator(), "The model is an ONNX model, not an estimator: use to_onnx()"),
 ]
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skort.descent.batches import is_wide
-from skort.estimators.finite import finite_array
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.nesting import layers
@@ -16,6 +15,7 @@ from skort.estimators.preprocessing import Preprocessing
 from skort.estimators.rows import blocks
 from skort.estimators.target_transform import TargetTransform
 from skort.exceptions import NotExportableError
+from skort.finite import finite_array
 from skort.objective.base import ScoreLoss
 from skort.user_warning import warn_user
 

@@ -10,9 +10,9 @@ import numpy as np
 from skort.exceptions import NotTrainableError
 from skort.runtime.device import CPU, Device
 from skort.runtime.installed import load, require
-from skort.runtime.reasons import reason
 from skort.runtime.sessions import session_options
 from skort.runtime.values import borrow
+from skort.runtime.words import reason
 
 __all__ = ["ModuleSession", "gradient_model"]
 

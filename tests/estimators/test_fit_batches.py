@@ -205,7 +205,7 @@ def test_texts_in_batches():
 def test_rows_that_stand_for_all_are_few(monkeypatch):
     X, y = rows(400)
     monkeypatch.setattr(first_pass, "_MANY_VALUES", 60)
-    first = first_pass.FirstPass.over(divided(X, y), has_labels=False, are_numbers=True)
+    first = first_pass.FirstPass.over(divided(X, y), has_labels=False)
     np.testing.assert_array_equal(first.X, X[::32])
     np.testing.assert_array_equal(first.y, y[::32])
     assert sum(first.sizes) == 400

@@ -5,7 +5,7 @@ import pytest
 from skort.runtime.words import reason
 
 ERRORS = {
-    "/src/module.cc:538 Status f(const std::vector<OrtValue>&) [ONNXRuntimeError] : 6 : FAIL : No rows.": "No rows",
+    "/src/module.cc:538 Status f(const std::vector<OrtValue>&) [ONNXRuntimeError] : 6 : FAIL : No rows.": "No rows.",
     "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Got 2\nPlease fix it.": "Got 2",
     "Status Message: /src/math.h:540 void Broadcast(long int) const [with T = A] x": "[with T = A] x",
     "": "no reason given",
