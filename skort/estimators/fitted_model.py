@@ -17,6 +17,7 @@ from skort.estimators.target_transform import TargetTransform
 from skort.exceptions import NotExportableError
 from skort.finite import finite_array
 from skort.objective.base import ScoreLoss
+from skort.objective.custom_functions import source_key
 from skort.user_warning import warn_user
 
 if TYPE_CHECKING:
@@ -164,8 +165,7 @@ class FittedModel:
     @property
     def structure(self) -> tuple[Any, ...]:
         """What says all of the model but its weights, where nothing is before or after it, as a hashable value."""
-        link = self.inverse_link
-        link = link if link is None or isinstance(link, str) else link.SerializeToString()
+        link = source_key(self.inverse_link)
         n_classes = None if self.classes is None else len(self.classes)
         return self.score_graph.key, n_classes, self.single_output, link, tuple(self.named_outputs.items())
 

@@ -111,6 +111,18 @@ def test_penalties_of_intercepts_are_those_of_the_weights_of_the_data(solver, rn
         np.testing.assert_allclose([*model.coef_, model.intercept_[0]], expected, rtol=1e-4)
 
 
+def test_a_penalty_without_a_gradient_at_zero_is_named(rng):
+    norm = """norm (weight) => (penalty) {
+        square = Mul (weight, weight)
+        sum = ReduceSum <keepdims = 0> (square)
+        penalty = Sqrt (sum)
+    }"""
+    X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
+    # The weights begin at zero, where the gradient of their norm is 0 / 0.
+    with pytest.raises(ValueError, match=r"weights became infinite or NaN .* of your own penalty must be a number"):
+        OrtSGDRegressor(LinearRegression(), penalty=Penalty(norm), eta0=0.1, **OPTIONS).fit(X, y)
+
+
 def test_l1_by_weight(rng):
     X = rng.normal(size=(50, 2))
     y = X @ [0.01, 0.01] + 0.001 * rng.normal(size=50)
