@@ -43,7 +43,7 @@ def score_graph_of(model: Any, trainable: Any = None, dtype: str | None = None) 
     NotExportableError
         Where a step before the model has no ONNX.
     ValueError
-        For another dtype than the model's, and as `skort.graphs.trainable.select_trainable`.
+        For what is no model, another dtype than the model's, and as `skort.graphs.trainable.select_trainable`.
     """
     if dtype not in (None, "float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
@@ -70,6 +70,11 @@ def _parts(model, dtype):
 
 def _of_scikit_learn(model, dtype):
     """Return the fitted steps before a fitted model, or None, and the score graph of the model."""
+    if isinstance(model, type) or not hasattr(model, "predict"):
+        raise ValueError(
+            "model must be an onnx.ModelProto, a fitted estimator that predicts, or a Pipeline that ends in one, got "
+            f"{model!r}."
+        )
     inner = InnerModel.of(FrozenEstimator(model))
     if inner.target is not None:
         raise NotTrainableError(
