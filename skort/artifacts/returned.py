@@ -51,7 +51,9 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
         )
     _, variables, problem, _ = fitted_problem(estimator)
     path = pathlib.Path(folder)
-    path = artifact(folder, prefix, CHECKPOINT) if path.is_dir() or not path.exists() else path
+    if not path.exists():
+        raise FileNotFoundError(f"{str(path)!r} does not exist: give a checkpoint, or the folder that has one.")
+    path = artifact(folder, prefix, CHECKPOINT) if path.is_dir() else path
     checkpoint = checkpoint_at(path)
     given = {**checkpoint.trainable, **checkpoint.frozen}
     score_graph, _ = predicting_graph(problem.score_graph, variables)

@@ -46,7 +46,7 @@ def score_graph_of(model: Any, trainable: Any = None, dtype: str | None = None) 
     NotTrainableError
         For a Dropout in training mode, and as `skort.graphs.onnx_models.onnx_score_graph`.
     ValueError
-        For another dtype than the model's, and as `skort.graphs.trainable.select_trainable`.
+        For what is no model, another dtype than the model's, and as `skort.graphs.trainable.select_trainable`.
     """
     if dtype not in (None, "float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
@@ -78,10 +78,11 @@ def _parts(model, dtype):
 
 def _of_scikit_learn(model, dtype):
     """Return the fitted steps before a fitted model, or None, and the score graph of the model."""
-    if isinstance(model, type):
-        raise NotTrainableError(f"model={model.__name__} is a class: pass a fitted instance of it.")
-    if not hasattr(model, "predict"):
-        raise ValueError(f"model must be a fitted estimator or an onnx.ModelProto, got {model!r}.")
+    if isinstance(model, type) or not hasattr(model, "predict"):
+        raise ValueError(
+            "model must be an onnx.ModelProto, a fitted estimator that predicts, or a Pipeline that ends in one, got "
+            f"{model!r}."
+        )
     inner = InnerModel.of(FrozenEstimator(model))
     if inner.target is not None:
         raise NotTrainableError(

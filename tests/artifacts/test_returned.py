@@ -106,7 +106,7 @@ def test_a_missing_file_is_named(tmp_path):
     model = OrtSGDRegressor(**OPTIONS).fit(X, y)
     with pytest.raises(FileNotFoundError, match="checkpoint' does not exist"):
         load_checkpoint(tmp_path, model)
-    with pytest.raises(FileNotFoundError, match="nowhere"):
+    with pytest.raises(FileNotFoundError, match="nowhere' does not exist: give a checkpoint, or the folder"):
         load_checkpoint(tmp_path / "nowhere", model)
 
 
