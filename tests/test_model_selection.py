@@ -170,6 +170,8 @@ def test_a_training_that_ends_no_better_is_found(data, rng):
     model = regressor(penalty="l2", batch_size=5, eta0=0.3, standardize=False)
     ours, theirs = both(model, {"alpha": [1e-4, 1e-3], "eta0": [0.02, 0.0001]}, X, rng.normal(size=len(X)))
     assert_same(ours, theirs, ours.n_fits_together_)
+    # The others were made alone.
+    assert 0 < ours.n_fits_together_ < 12
 
 
 def _falling(t):
@@ -222,7 +224,6 @@ def test_an_invalid_candidate_fails_alone(data):
 def test_without_a_seed_the_candidates_of_a_fold_share_one(data):
     X, y = data
     search = OrtGridSearchCV(regressor((4,), random_state=None), {"alpha": [0.0, 1e-30]}, cv=2).fit(X, y)
-    scores = np.array([search.cv_results_[f"split{i}_test_score"] for i in range(2)])
     # The penalties are none and nearly none: they differ in their steps, and are fitted one by one.
     assert search.n_fits_together_ == 0
     search = OrtGridSearchCV(regressor((4,), random_state=None), {"alpha": [1e-31, 1e-30]}, cv=2).fit(X, y)
