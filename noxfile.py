@@ -65,6 +65,14 @@ def docs(session):
     session.run("sphinx-build", "-W", "-q", "docs", "docs/_build")
 
 
+@nox.session(python=["3.11", "3.13"])
+def tests_dask(session):
+    """Fits on a Dask cluster of two processes."""
+    session.install(".[test,dask]", "dask[dataframe]")
+    session.run("pytest", "tests/dask", "skort/dask")
+    session.run("python", "examples/dask_groups.py")
+
+
 @nox.session(python="3.12")
 def tests_agent_only(session):
     """onnxruntime-training-cpu 1.19, numpy 2, the newest scikit-learn: no TrainingSession."""
@@ -84,7 +92,7 @@ def tests_plain_runtime(session):
 @nox.session(python=["3.11", "3.13"])
 def tests_torch(session):
     """Models as layers of torch."""
-    session.install(".[test,torch]")
+    session.install(".[test,torch,plot]", "onnxscript")
     session.run("pytest", "-n", "auto", "tests/test_torch.py", "tests/test_gradients.py", "skort/torch.py")
     session.run("pytest", "tests/test_examples.py", "-k", "torch")
 
@@ -110,3 +118,18 @@ def serving(session):
     """Read the files of `serving_train` under a newer onnxruntime, without a training API."""
     session.install(".")
     session.run("python", "tests/serving.py", "serve", str(session.cache_dir / "serving"))
+
+
+@nox.session(python="3.13")
+@nox.parametrize("what", ["write", "read"])
+def carrying(session, what):
+    """Artifacts for a device: `carrying(what='write')`, `carrying_train` and `carrying(what='read')`, in this order."""
+    session.install(".")
+    session.run("python", "tests/carrying.py", what, str(session.cache_dir / "carrying"))
+
+
+@nox.session(python="3.12")
+def carrying_train(session):
+    """Train from the artifacts that `carrying` wrote without a training API."""
+    session.install(".")
+    session.run("python", "tests/carrying.py", "train", str(session.cache_dir / "carrying"))

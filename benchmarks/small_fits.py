@@ -19,7 +19,7 @@ __all__ = ["Defaults", "Search", "SmallFit"]
 ALPHA, ETA = [1e-5, 1e-4, 1e-2], [0.01, 0.03, 0.1]
 
 
-def _data(n_rows, n_features):
+def data(n_rows, n_features):
     X = np.random.default_rng(0).normal(size=(n_rows, n_features))
     return X, X[:, 0] + np.abs(X[:, 1])
 
@@ -74,7 +74,7 @@ class Search:
 
     def race(self, *, quick=False, n_jobs=None):
         """Return the contenders' race, the same in a quick look."""
-        X, y = _data(1000, 20)
+        X, y = data(1000, 20)
         ours, theirs = models(self.hidden, self.n_epochs, 200)
         eta = "learning_rate_init" if self.hidden else "eta0"
         searches = {
@@ -103,7 +103,7 @@ class SmallFit:
 
     def race(self, *, quick=False, n_jobs=None):
         """Return the contenders' race, the same in a quick look."""
-        X, y = _data(100, 5)
+        X, y = data(100, 5)
 
         def fits(model):
             for _ in range(self.n_fits):

@@ -28,7 +28,7 @@ X, y = load_digits(return_X_y=True)
 model = OrtSGDClassifier(MLPClassifier((30,)), batch_size=BATCH_SIZE, random_state=0).fit(X[:1000], y[:1000])
 
 folder = Path(tempfile.mkdtemp(prefix="skort-"))
-release = onnxruntime.__version__[:4]
+release = "1.19" if onnxruntime.__version__ >= "1.18" else "1.16"
 save_training_artifacts(model, folder, optimizer="SGD", batch_size=BATCH_SIZE, ort_version=release)
 for path in sorted(folder.iterdir()):
     print(f"{path.name}: {path.stat().st_size} bytes")

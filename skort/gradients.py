@@ -131,6 +131,8 @@ def initial_model(
 
     if not hasattr(estimator, "get_params"):
         raise ValueError(f"estimator must be an estimator of scikit-learn, got {type(estimator).__name__}.")
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
     check_trainable(estimator)
     check_sizes(n_features=n_features, n_outputs=n_outputs)
     if dtype not in ("float32", "float64"):
@@ -250,6 +252,7 @@ class ForwardBackward:
         self._sessions = GradientSessions(self._graph, Device(n_threads=n_threads(n_jobs)))
         self._dtype, self._frozen = self._graph.dtype, self._graph.frozen_arrays
         self._n_features, self._n_outputs = self._graph.n_features, self._graph.n_outputs
+        self._n_weights = sum(array.size for array in self._graph.trained_arrays.values())
         self.weights = flat(self._graph.trained_arrays)
 
     def views(self, vector: np.ndarray | None = None) -> dict[str, np.ndarray]:
@@ -302,8 +305,8 @@ class ForwardBackward:
         ValueError
             For another dtype, shape or device, and for no rows.
         """
-        X = as_array(X, "X", self._dtype, (None, self._n_features))
-        vector = self.weights if weights is None else as_array(weights, "weights", self._dtype, self.weights.shape)
+        X = _as_array(X, "X", self._dtype, (None, self._n_features))
+        vector = _as_array(self.weights if weights is None else weights, "weights", self._dtype, (self._n_weights,))
         arrays = self._sessions.arrays(vector, self._frozen)
         if not training:
             return self._sessions.score(X, arrays), None
@@ -337,7 +340,7 @@ class ForwardBackward:
         if not isinstance(saved, Saved):
             raise ValueError(f"saved must be what forward(X) returns behind the score, got {type(saved).__name__}.")
         pair, X, arrays, kept = saved.state(keep=True)
-        dy = as_array(score_gradient, "score_gradient", self._dtype, (len(X), self._n_outputs))
+        dy = _as_array(score_gradient, "score_gradient", self._dtype, (len(X), self._n_outputs))
         gradients = Gradients(*self._sessions.backward(pair, dy, X, arrays, kept))
         saved.state(keep=keep)
         return gradients
@@ -364,7 +367,7 @@ class ForwardBackward:
         return self._graph.with_weights({name: array.copy() for name, array in self.views().items()})
 
 
-def as_array(array: Any, name: str, dtype: np.dtype, shape: tuple[int | None, ...]) -> np.ndarray:
+def _as_array(array: Any, name: str, dtype: np.dtype, shape: tuple[int | None, ...]) -> np.ndarray:
     """
     Return an array that speaks DLPack as a C-contiguous ndarray, without a copy where it is one.
 

@@ -57,7 +57,8 @@ class OnnxModule(nn.Module):
     It computes on the CPU. `eval()` changes nothing: no part of the model behaves otherwise in training. Under
     `torch.no_grad()` nothing is kept for a backward. The weights must not change between a forward and its backward,
     which torch checks. A second derivative raises an error. A number of rows that is new takes some milliseconds in
-    training; the last 32 are kept, for all modules of the same structure.
+    training; the last 32 are kept, for all modules of the same structure. `torch.compile` compiles the layers around
+    it, where it is `torch.compiler.disable(module)`.
 
     Raises
     ------
@@ -100,6 +101,7 @@ class OnnxModule(nn.Module):
         self._views = Transient()
         self._frozen_arrays = self._graph.frozen_arrays
         self.weights = nn.Parameter(torch.from_numpy(flat(self._graph.trained_arrays)))
+        self._n_weights = self.weights.numel()
         frozen = flat(self._frozen_arrays) if self._frozen_arrays else np.empty(0, self._graph.dtype)
         self.register_buffer("frozen", torch.from_numpy(frozen))
 
@@ -128,7 +130,7 @@ class OnnxModule(nn.Module):
             return _Score.apply(X, weights, self)
         return torch.from_numpy(self.sessions.score(_array(X), self.arrays(weights)))
 
-    def named_weights(self, vector: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
+    def named_weights(self, vector: "torch.Tensor | None" = None) -> dict[str, torch.Tensor]:
         """
         Return the parts of a vector of all trained weights, by their names and in their shapes, without a copy.
 
@@ -162,6 +164,11 @@ class OnnxModule(nn.Module):
         place = weights.data_ptr(), 0 if frozen is None else frozen.data_ptr()
         kept = self._views.look()
         if kept is None or kept[0] != place:
+            if not weights.is_contiguous() or weights.numel() != self._n_weights:
+                raise ValueError(
+                    f"weights must be a contiguous vector of {self._n_weights} numbers, got shape "
+                    f"{tuple(weights.shape)} and strides {weights.stride()}."
+                )
             others = {} if frozen is None else views(frozen.numpy(), self._frozen_arrays)
             kept = place, self.sessions.arrays(weights.detach().numpy(), others)
             self._views.put(kept)
@@ -180,24 +187,27 @@ class OnnxModule(nn.Module):
         """Raise an error for an X, or weights, that ONNX Runtime would not take."""
         if not isinstance(X, torch.Tensor):
             raise ValueError(f"X must be a tensor, got {type(X).__name__}: use torch.from_numpy.")
-        for name, tensor in (("X", X), ("The module", weights)):
-            if not tensor.is_cpu:
-                raise ValueError(
-                    f"{name} is on the device {tensor.device}: OnnxModule computes on the CPU, use .cpu()."
-                )
-            if tensor.dtype is not self._dtype:
-                raise ValueError(
-                    f"{name} has the dtype {tensor.dtype}, and the model computes in {self._dtype}: cast it."
-                )
+        _check_kind("X", X, self._dtype)
+        _check_kind("The module", weights, self._dtype)
         if X.dim() != 2 or X.size(1) != self._n_features:
             raise ValueError(f"X has the shape {tuple(X.shape)}, and the model takes (any, {self._n_features}).")
         if not X.size(0):
             raise ValueError("X has no rows.")
 
 
+def _check_kind(name, tensor, dtype):
+    if not tensor.is_cpu:
+        raise ValueError(f"{name} is on the device {tensor.device}: OnnxModule computes on the CPU, use .cpu().")
+    if tensor.dtype is not dtype:
+        raise ValueError(f"{name} has the dtype {tensor.dtype}, and the model computes in {dtype}: cast it.")
+
+
 def _array(tensor):
     """Return a tensor as a C-contiguous array, of its own memory where it can be."""
-    return tensor.detach().contiguous().numpy()
+    # Asking costs less than a new tensor.
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    return (tensor if tensor.is_contiguous() else tensor.contiguous()).numpy()
 
 
 class _Score(torch.autograd.Function):

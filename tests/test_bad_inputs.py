@@ -284,7 +284,7 @@ ROWS = [
     (R, lambda m: m.fit([[1, 2], [3]], [1, 2]), "inhomogeneous shape"),
     (R, lambda m: m.fit(pandas.DataFrame({"a": ["x"] * 30}), Y), "could not convert string to float: 'x'"),
     (R, lambda m: m.fit(scipy.sparse.csr_matrix(WITH_NAN), Y), "Input X contains NaN"),
-    (R, lambda m: m.fit(DAMAGED, Y), "sparse matrix of shape (30, 3) with indices outside of it"),
+    (R, lambda m: m.fit(DAMAGED, Y), "X has the shape (30, 3). Build X anew"),
     (R, lambda m: m.fit(X, None), "requires y to be passed"),
     (R, lambda m: m.fit(X, WITH_NAN[:, 1]), "Input y contains NaN"),
     (R, lambda m: m.fit(X, WITH_INF[:, 1]), "Input y contains infinity"),
@@ -324,7 +324,7 @@ ROWS = [
     (R, lambda m: m.partial_fit(X, Y[:2]), "inconsistent numbers of samples: [30, 2]"),
     (R, lambda m: m.partial_fit(X, Y, np.ones(2)), "sample_weight.shape == (2,), expected (30,)"),
     (R, lambda m: m.partial_fit(1e30 * X, Y), "Training diverged: the loss became infinite or NaN in epoch 4"),
-    (R, lambda m: m.partial_fit(DAMAGED, Y), "with indices outside of it: it is damaged"),
+    (R, lambda m: m.partial_fit(DAMAGED, Y), "Build X anew"),
     (C, lambda m: m.partial_fit(X, LABELS + 1), "y contains labels that are not among the known classes: [2]"),
     (C, lambda m: m.partial_fit(X, LABELS, classes=[0, 1, 2]), "is not the same as on last call to partial_fit"),
     (C, lambda m: OrtSGDClassifier().partial_fit(X, LABELS), "classes must be passed on the first call"),
@@ -343,7 +343,7 @@ ROWS = [
     (P, lambda m: m.partial_fit(X, Y), AttributeError, "has no attribute 'partial_fit'"),
     ("frame", lambda m: m.partial_fit(pandas.DataFrame(X, columns=list("abd")), Y), "Feature names unseen at fit time"),
     ("frame", lambda m: m.predict(pandas.DataFrame(X, columns=list("abd"))), "Feature names unseen at fit time"),
-    (R, lambda m: m.predict(DAMAGED), "with indices outside of it: it is damaged"),
+    (R, lambda m: m.predict(DAMAGED), "Build X anew"),
     (P, lambda m: m.predict(X[:, :2]), "X has 2 features, but OrtSGDRegressor is expecting 3 features"),
     (P, lambda m: m.predict(WITH_NAN), "contains NaN"),
     (R, lambda m: OrtSGDRegressor().predict(X), NotFittedError, "OrtSGDRegressor instance is not fitted yet"),
@@ -396,8 +396,8 @@ for _method in ("set_weights", "with_weights"):
         (R, _giving({"intercept": ["a"]}), "weights['intercept'] is no array of numbers"),
         (R, _giving({"intercept": [1j]}), "weights['intercept'] is no array of numbers"),
         (R, _giving({"coef": [[1], [1, 2]]}), "weights['coef'] is no array of numbers"),
-        (R, _giving([1]), "weights must be a dict of names and arrays, got list"),
-        (R, _giving(np.ones(3)), "weights must be a dict of names and arrays, got ndarray"),
+        (R, _giving([1]), "weights must be a dict: name -> array, got list"),
+        (R, _giving(np.ones(3)), "weights must be a dict: name -> array, got ndarray"),
     ]
 
 
@@ -421,13 +421,13 @@ FIT_BATCHES = [
     (R, lambda m: m.fit_batches([(X, None)]), "batch 0: X has the shape (30, 3), but y has ()"),
     (R, lambda m: m.fit_batches([*BATCHES, (X, Y, np.ones(30))]), "batch 2: either all batches have a sample_weight"),
     (R, lambda m: m.fit_batches([(X, Y, -np.ones(30))]), "Negative values in data passed to `sample_weight`"),
-    (R, lambda m: m.fit_batches([(DAMAGED, Y)]), "batch 0: X is a sparse matrix of shape (30, 3) with indices outside"),
+    (R, lambda m: m.fit_batches([(DAMAGED, Y)]), "batch 0: X: its indices are from 0 to 77"),
     (
         R,
         lambda m: m.fit_batches(unequal_passes()),
         "batches gave 10 rows of positive sample weight in an epoch, and 20",
     ),
-    (R, lambda m: m.fit_batches(lambda: 3), "batches() must return something to iterate over, got int"),
+    (R, lambda m: m.fit_batches(lambda: 3), "batches: the function returned 3, and nothing to iterate over"),
     (R, lambda m: m.fit_batches(BATCHES, classes=[0, 1]), "classes is for classifiers"),
     (R, lambda m: m.fit_batches(BATCHES, X_val=X), "X_val was given without y_val"),
     (C, lambda m: m.fit_batches([(X, LABELS + 5)], classes=[0, 1]), "not among the known classes: [5, 6]"),
@@ -521,7 +521,10 @@ ARTIFACTS = [
     (lambda m, at: save(m, at, optimizer=optimizers.Momentum()), 'optimizer must be "SGD", "AdamW"'),
     (lambda m, at: save(m, at, batch_size=0), "batch_size must be an int > 0, or None, got 0"),
     (lambda m, at: save(m, at, batch_size=1.5), "batch_size must be an int > 0, or None, got 1.5"),
-    (lambda m, at: save(m, at, ort_version="1.20"), "ort_version must be one of ['1.16', '1.19'], got '1.20'"),
+    (
+        lambda m, at: save(m, at, ort_version="1.20"),
+        "ort_version must be one of ['1.16', '1.17', '1.18', '1.19'], got '1.20'",
+    ),
     (lambda m, at: save(m, at, trainable="zz"), "trainable=['zz'] matches no weight"),
     (lambda m, at: save(m, at, trainable=3), "trainable must be names or patterns of weights, got 3"),
     (lambda m, at: save(m, at, additional_output_names=["zz"]), "additional_output_names: ['zz'] are no results"),
@@ -535,7 +538,7 @@ ARTIFACTS = [
     (lambda m, at: save(m.onnx_, at, loss="zz"), "loss='zz' is unknown"),
     (
         lambda m, at: save(m.onnx_, at, loss=None),
-        "loss=None: the first output, 'variable', is to be the loss, a number",
+        "loss=None: the first output 'variable' is to be the loss, a number",
     ),
     (lambda m, at: save(m.onnx_, at, loss={"zz": (1, "huber")}), "loss: ['zz'] are no outputs of the model"),
     (lambda m, at: save(m.onnx_, at, loss={"variable": "huber"}), "loss['variable'] must be (weight, loss)"),
@@ -551,7 +554,10 @@ ARTIFACTS = [
         "garbage' cannot be read: it is no checkpoint of ONNX Runtime's",
     ),
     (lambda m, at: load_checkpoint(at / R, OrtSGDRegressor()), NotFittedError, "is not fitted yet"),
-    (lambda m, at: load_checkpoint(at / R, 3), "estimator must be an OrtSGDRegressor or OrtSGDClassifier, got int"),
+    (
+        lambda m, at: load_checkpoint(at / R, 3),
+        "estimator must be the fitted OrtSGDRegressor or OrtSGDClassifier of the artifacts, got int",
+    ),
     (lambda m, at: load_checkpoint(None, m), "folder must be a str or path-like, got None"),
 ]
 ON_DEVICE = [
@@ -566,14 +572,23 @@ ON_DEVICE = [
         "1 arrays were given, where a step takes ['X', 'target']",
     ),
     (lambda m, at: OnDeviceTraining(at / R).train_step(X[:10], Y[:10]), "target has the shape (10,)"),
-    (lambda m, at: OnDeviceTraining(at / R).train_step(X[:7], Y[:7, None]), "X has the shape (7, 3), but the training"),
-    (lambda m, at: OnDeviceTraining(at / R).train_step([["a"] * 3] * 10, Y[:10, None]), "X is no array of numbers"),
+    (
+        lambda m, at: OnDeviceTraining(at / R).train_step(X[:7], Y[:7, None]),
+        "X has the shape (7, 3), but the model was written for (10, 3)",
+    ),
+    (
+        lambda m, at: OnDeviceTraining(at / R).train_step([["a"] * 3] * 10, Y[:10, None]),
+        "X cannot be read as an array of float32",
+    ),
     (
         lambda m, at: OnDeviceTraining(at / "no").train_step(X[:10], Y[:10, None]),
         "The folder has no optimizer_model.onnx",
     ),
-    (lambda m, at: OnDeviceTraining(at / R).eval_step(X[:3], Y[:4, None]), "need as many rows each, and one at least"),
-    (lambda m, at: OnDeviceTraining(at / R).eval_step(X[:0], Y[:0, None]), "and one at least, got [0, 0]"),
+    (
+        lambda m, at: OnDeviceTraining(at / R).eval_step(X[:3], Y[:4, None]),
+        "All arrays must have the same number of rows",
+    ),
+    (lambda m, at: OnDeviceTraining(at / R).eval_step(X[:0], Y[:0, None]), "X has no rows."),
     (lambda m, at: setattr(OnDeviceTraining(at / R), "learning_rate", np.nan), "learning_rate must be a finite number"),
     (lambda m, at: OnDeviceTraining(at / R).save_checkpoint(at), IsADirectoryError, "is a folder"),
     (lambda m, at: OnDeviceTraining(at / R).export_model_for_inferencing(at / "e", ["zz"]), "['zz'] are no results"),
@@ -602,8 +617,8 @@ graphs = functools.partial(gradient_graphs, batch_size=1)
 GRADIENTS = [
     (lambda at: graphs(at.linear, batch_size=0), "batch_size must be an int of at least 1, got 0"),
     (lambda at: graphs(at.linear, batch_size="a"), "batch_size must be an int of at least 1, got 'a'"),
-    (lambda at: graphs(3), "model must be a fitted estimator or an onnx.ModelProto, got 3"),
-    (lambda at: graphs(LinearRegression), NotTrainableError, "is a class: pass a fitted instance of it"),
+    (lambda at: graphs(3), "model must be an onnx.ModelProto, a fitted estimator that predicts"),
+    (lambda at: graphs(LinearRegression), "model must be an onnx.ModelProto, a fitted estimator that predicts"),
     (lambda at: graphs(LinearRegression()), NotFittedError, "is not fitted yet"),
     (lambda at: graphs(onnx.ModelProto()), NotTrainableError, "the ONNX model is not valid"),
     (lambda at: graphs(at.linear, trainable="zz"), "trainable=['zz'] matches no weight"),
@@ -627,8 +642,8 @@ GRADIENTS = [
     (lambda at: at.layer.backward(at.saved, X32[:3, :1]), "score_gradient has the shape (3, 1), and the model takes"),
     (lambda at: at.layer.views(np.ones(9, np.float32)), "vector has the shape (9,), and the weights have (4,)"),
     (lambda at: at.layer.to_estimator(), "The model is an ONNX model, not an estimator: use to_onnx()"),
-    (lambda at: ForwardBackward(at.linear, n_jobs=0), "n_jobs must be an int that is not 0, or None, got 0"),
-    (lambda at: ForwardBackward(at.linear, n_jobs="a"), "n_jobs must be an int that is not 0, or None, got 'a'"),
+    (lambda at: ForwardBackward(at.linear, n_jobs=0), "n_jobs must be an int other than 0, or None, got 0"),
+    (lambda at: ForwardBackward(at.linear, n_jobs="a"), "n_jobs must be an int other than 0, or None, got 'a'"),
 ]
 
 
@@ -665,8 +680,8 @@ STEPS = [
         "The number of classes has to be greater than one",
     ),
     (lambda s: Step(LogisticRegression(), n_features=3, classes=[0, 1]), "Set n_total of OrtSGDRegressor"),
-    (lambda s: Step(_fitted(R), n_features=4), "n_features=4, but the fitted model has n_features=3"),
-    (lambda s: Step(_fitted(C), classes=[0, 5]), "classes=[0, 5], but the fitted model has classes=[0, 1]"),
+    (lambda s: Step(_fitted(R), n_features=4), "n_features=4, but the fitted estimator has 3"),
+    (lambda s: Step(_fitted(C), classes=[0, 5]), "classes=[0 5], but the fitted estimator has [0 1]"),
     (lambda s: s.step(X[:10, :2], Y[:10], 0.1), "X has 2 features, but OrtSGDRegressor is expecting 3"),
     (lambda s: s.step(X[:20], Y[:20], 0.1), "X has 20 rows, but batch_size=10: give fewer rows"),
     (lambda s: s.step(X[:0], Y[:0], 0.1), "Found array with 0 sample(s)"),
@@ -708,11 +723,11 @@ TORCH = [
     (lambda torch, layer: layer(torch.ones(0, 3)), "X has no rows"),
     (lambda torch, layer: layer(torch.ones(4, 3, device="meta")), "X is on the device meta"),
     (lambda torch, layer: copy.deepcopy(layer).double()(torch.ones(4, 3)), "The module has the dtype torch.float64"),
-    (lambda torch, layer: type(layer)(3), "model must be a fitted estimator or an onnx.ModelProto, got 3"),
+    (lambda torch, layer: type(layer)(3), "model must be an onnx.ModelProto, a fitted estimator that predicts"),
     (lambda torch, layer: type(layer)(LinearRegression()), NotFittedError, "is not fitted yet"),
     (lambda torch, layer: type(layer)(_fitted(R), trainable="zz"), "trainable=['zz'] matches no weight"),
     (lambda torch, layer: type(layer)(_fitted(R), dtype="float64"), "but the model computes in float32"),
-    (lambda torch, layer: type(layer)(_fitted(R), n_jobs=0), "n_jobs must be an int that is not 0, or None, got 0"),
+    (lambda torch, layer: type(layer)(_fitted(R), n_jobs=0), "n_jobs must be an int other than 0, or None, got 0"),
     (lambda torch, layer: layer.to_estimator(), "The model is an ONNX model, not an estimator: use to_onnx()"),
 ]
 

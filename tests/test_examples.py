@@ -1,5 +1,6 @@
 """The examples as a user runs them."""
 
+import os
 import runpy
 import shutil
 import subprocess
@@ -158,6 +159,22 @@ def test_plot_text_is_as_good_as_scikit_learn_and_serves_texts():
     np.testing.assert_allclose(probabilities, model.predict_proba(texts), atol=1e-5)
 
 
+def test_dask_groups_give_the_same_bits():
+    pytest.importorskip("distributed")
+    run = subprocess.run(
+        [sys.executable, EXAMPLES / "dask_groups.py"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+        env=os.environ | {"MPLBACKEND": "agg"},
+    )
+    assert "the same bits without a cluster: True" in run.stdout
+    one, two = (line.split() for line in run.stdout.splitlines() if "accuracy" in line)
+    assert int(two[2]) == int(one[2]) / 2
+    assert min(float(one[-1]), float(two[-1])) > 0.9
+
+
 def test_train_without_skort_reaches_the_same_weights():
     names = runpy.run_path(str(EXAMPLES / "train_without_skort.py"))
     np.testing.assert_array_equal(names["outside"], names["weights"])
@@ -174,6 +191,48 @@ def test_train_in_javascript_reaches_the_same_weights():
         pytest.skip("needs node, and onnxruntime-web in NODE_PATH")
     names = runpy.run_path(str(EXAMPLES / "train_in_javascript.py"))
     np.testing.assert_allclose(names["outside"]["weights"], names["weights"], atol=1e-5)
+
+
+def test_numpy_loop_finds_where_y_is_uncertain():
+    pytest.importorskip("matplotlib").use("agg")
+    names = runpy.run_path(str(EXAMPLES / "numpy_loop.py"))
+    np.testing.assert_allclose(names["score"][:, 0], np.sin([-1.5, 1.5]), atol=0.1)
+    np.testing.assert_allclose(names["predicted"], [0.05, 0.45], rtol=0.3)
+
+
+def test_torch_embedding_explains_the_prices():
+    pytest.importorskip("torch", reason="needs torch")
+    pytest.importorskip("matplotlib").use("agg")
+    names = runpy.run_path(str(EXAMPLES / "torch_embedding.py"))
+    assert names["score"] > 0.97
+    assert names["losses"][-1] < 0.05 * names["losses"][0]
+
+
+def test_torch_pipeline_learns_the_gain_and_comes_back():
+    pytest.importorskip("torch", reason="needs torch")
+    pytest.importorskip("matplotlib").use("agg")
+    names = runpy.run_path(str(EXAMPLES / "torch_pipeline.py"))
+    before = names["fitted"].score(names["darker"][names["test"]], names["labels"][names["test"]])
+    assert min(names["accuracies"].values()) > before + 0.2
+    assert names["accuracies"]["plain"] == pytest.approx(names["accuracies"]["all"])
+    assert 2 < names["gain"] < 5
+
+
+def test_torch_to_skort_has_the_same_gradients():
+    pytest.importorskip("torch", reason="needs torch")
+    pytest.importorskip("matplotlib").use("agg")
+    names = runpy.run_path(str(EXAMPLES / "torch_to_skort.py"))
+    assert max(names["differences"].values()) < 1e-6
+    assert min(names["scores"].values()) > 0.85
+    assert names["back"] == pytest.approx(names["scores"][list(names["scores"])[-1]])
+
+
+def test_jax_layer_adapts_the_model():
+    pytest.importorskip("jax", reason="needs jax")
+    pytest.importorskip("matplotlib").use("agg")
+    names = runpy.run_path(str(EXAMPLES / "jax_layer.py"))
+    assert names["value"] < 0.2 < names["first"]
+    assert names["accuracy"] > 0.85
 
 
 def test_on_device_learns_the_users_digits():

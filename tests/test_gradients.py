@@ -1,5 +1,7 @@
 """Forward and backward on arrays."""
 
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -99,6 +101,19 @@ def test_what_a_forward_kept_goes_with_its_backward(batch):
     assert saved.is_released
     with pytest.raises(ValueError, match="a backward has used it"):
         layer.backward(saved, dy)
+
+
+def test_what_a_forward_kept_is_freed(batch):
+    layer, freed = ForwardBackward(network()), []
+    X = batch[0].copy()
+    weakref.finalize(X, freed.append, "X")
+    _, saved = layer.forward(X)
+    del X
+    gc.collect()
+    assert freed == []
+    layer.backward(saved, batch[1])
+    gc.collect()
+    assert freed == ["X"]
 
 
 def test_views_are_the_parts_of_the_vector():
@@ -215,6 +230,9 @@ def test_wrong_weights_and_saved_are_named(batch):
     layer = ForwardBackward(network())
     with pytest.raises(ValueError, match=r"weights has the shape \(3,\), and the model takes \(54,\)"):
         layer.forward(batch[0], weights=np.zeros(3))
+    layer.weights = layer.weights.astype(np.float32)
+    with pytest.raises(ValueError, match="weights has the dtype float32, and the model computes in float64"):
+        layer.forward(batch[0])
     with pytest.raises(ValueError, match="saved must be what forward"):
         layer.backward(batch[0], batch[1])
 
@@ -244,6 +262,8 @@ def test_what_is_no_estimator_is_refused():
         from sklearn.neighbors import KNeighborsRegressor
 
         initial_model(KNeighborsRegressor(), 3)
+    with pytest.raises(ValueError, match="dtype must be"):
+        initial_model(LinearRegression(), 3, dtype="float16")
 
 
 def test_threads_share_one_object(rng):

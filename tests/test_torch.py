@@ -161,6 +161,19 @@ def test_threads_share_one_module():
                 np.testing.assert_array_equal(ours, gradient(x))
 
 
+@pytest.mark.slow
+def test_the_layers_around_it_are_compiled():
+    layer, X = module(), torch.randn(4, 5, dtype=torch.float64)
+    first = nn.Linear(5, 3, dtype=torch.float64)
+    compiled = torch.compile(nn.Sequential(first, torch.compiler.disable(layer), nn.Tanh()), backend="eager")
+    gradients = []
+    for network in (compiled, nn.Sequential(first, layer, nn.Tanh())):
+        network.zero_grad()
+        network(X).sum().backward()
+        gradients.append(torch.cat([layer.weights.grad, first.bias.grad]))
+    torch.testing.assert_close(*gradients)
+
+
 def test_a_second_derivative_is_refused():
     layer, X = module(), torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
     by_X, by_weights = torch.autograd.grad(layer(X).sum(), [X, layer.weights], create_graph=True)
@@ -362,6 +375,13 @@ def test_a_module_that_was_moved_is_named():
         module().float()(X)
     with pytest.raises(ValueError, match="The module is on the device meta"):
         module().to("meta")(X)
+
+
+def test_weights_of_another_kind_are_named():
+    layer, X = module(), torch.randn(4, 3, dtype=torch.float64)
+    for bad in (torch.ones(3, dtype=torch.float64), torch.ones((), dtype=torch.float64).expand(54)):
+        with pytest.raises(ValueError, match="weights must be a contiguous vector of 54 numbers"):
+            functional(layer)(X, bad)
 
 
 def test_models_that_cannot_be_trained_are_named():

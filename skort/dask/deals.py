@@ -1,4 +1,4 @@
-"""Which group gets which partitions in a round: dealt anew in every one, by the seed."""
+"""Which group gets which rows in a round: the partitions are dealt anew in every one, by the seed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,10 +6,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-__all__ = ["Deal", "Deals", "Size"]
+__all__ = ["Deal", "Deals", "Size", "Task"]
 
 # The rows of a task: at most so many bytes, or one partition.
 _MOST_BYTES = 2**27
+# Groups exchange what they have so many times a round, if each of them makes so many updates in between.
+_EXCHANGES, _LEAST_UPDATES = 5, 50
 
 
 class Size(NamedTuple):
@@ -19,6 +21,26 @@ class Size(NamedTuple):
     n_bytes: int
 
 
+class Task(NamedTuple):
+    """
+    What a group does between two exchanges: one pass over every `stride`-th row of some partitions.
+
+    Parameters
+    ----------
+    partitions : list of int
+        Their numbers.
+    start, stride : int
+        Which rows of each.
+    seed : int
+        Draws their order.
+    """
+
+    partitions: list[int]
+    start: int
+    stride: int
+    seed: int
+
+
 @dataclass(frozen=True)
 class Deal:
     """
@@ -26,14 +48,14 @@ class Deal:
 
     Parameters
     ----------
-    groups : list of list of (list of int, int)
-        Of each group, the numbers of the partitions and the seed of each of its tasks, which follow each other.
-    n_updates : int
-        Those of the group with the most.
+    exchanges : list of list of Task
+        Of each exchange, the task of each group.
+    n_updates : list of int
+        Of each exchange, those of the group with the most.
     """
 
-    groups: list[list[tuple[list[int], int]]]
-    n_updates: int
+    exchanges: list[list[Task]]
+    n_updates: list[int]
 
 
 class _Round(Protocol):
@@ -51,7 +73,8 @@ class Deals:
     Deals the partitions to the groups: the batches of a training whose steps groups make.
 
     Every round has a new order of the partitions. They go one by one to the group that has the fewest rows so far: no
-    group keeps rows of one kind, and all have about as many.
+    group keeps rows of one kind, and all have about as many. A round has up to five exchanges; before each of them a
+    group goes through a part of the rows of its partitions.
 
     Parameters
     ----------
@@ -68,13 +91,13 @@ class Deals:
     >>> from skort.dask.deals import Deals, Size
     >>> deals = Deals([Size(100, 800)] * 4, 2, 10, np.random.RandomState(0))
     >>> deal = deals.draw(np.random.RandomState(0))
-    >>> [[numbers for numbers, seed in tasks] for tasks in deal.groups], deal.n_updates
-    ([[[2, 1]], [[3, 0]]], 20)
+    >>> [[task.partitions for task in tasks] for tasks in deal.exchanges], deal.n_updates
+    ([[[2, 1], [3, 0]]], [20])
     """
 
     def __init__(self, sizes: Sequence[Size], n_groups: int, batch_size: int, random_state: np.random.RandomState):
         self._sizes = list(sizes)
-        self._n_groups = min(n_groups, len(sizes))
+        self.n_groups = min(n_groups, len(sizes))
         self.batch_size = min(batch_size, sum(size.n_rows for size in sizes))
         self.random_state = random_state
         #: How often a deal was drawn.
@@ -82,29 +105,48 @@ class Deals:
         #: The rows are on the workers.
         self.data: list[Any] = []
         #: The number of batches of a group, about.
-        self.n_batches = -(-sum(size.n_rows for size in sizes) // (self._n_groups * self.batch_size))
+        self.n_batches = -(-sum(size.n_rows for size in sizes) // (self.n_groups * self.batch_size))
 
     def draw(self, random_state: np.random.RandomState) -> Deal:
         """Return all that a round takes from a generator."""
         order = random_state.permutation(len(self._sizes)).tolist()
-        seeds = iter(random_state.randint(2**32, size=len(self._sizes), dtype=np.uint32).tolist())
-        groups: list[list[int]] = [[] for _ in range(self._n_groups)]
-        n_rows = [0] * self._n_groups
+        seeds = np.random.RandomState(random_state.randint(2**32, dtype=np.uint32))
+        groups: list[list[int]] = [[] for _ in range(self.n_groups)]
+        n_rows = [0] * self.n_groups
         for number in order:
             least = n_rows.index(min(n_rows))
             groups[least].append(number)
             n_rows[least] += self._sizes[number].n_rows
-        tasks = [[(numbers, next(seeds)) for numbers in self._tasks(group)] for group in groups]
-        return Deal(tasks, max(sum(self._n_updates(numbers) for numbers, _ in group) for group in tasks))
+        # As many pieces of each group, so that all of them are at work in every exchange.
+        n_pieces = min(min(map(len, groups)), max(map(self._n_pieces, groups)))
+        stride = -(-self._n_exchanges(max(n_rows)) // n_pieces)
+        exchanges, n_updates = [], []
+        for pieces in zip(*(np.array_split(group, n_pieces) for group in groups), strict=True):
+            for start in range(stride):
+                tasks = [
+                    Task(piece.tolist(), start, stride, int(seeds.randint(2**32, dtype=np.uint32)))
+                    for piece in pieces
+                    if self._n_rows(piece, start, stride)
+                ]
+                if tasks:
+                    exchanges.append(tasks)
+                    n_updates.append(max(self._n_updates(self._n_rows(*task[:3])) for task in tasks))
+        return Deal(exchanges, n_updates)
 
-    def _tasks(self, group):
-        """Divide the partitions of a group among tasks of a bounded size."""
-        n_bytes = sum(self._sizes[number].n_bytes for number in group)
-        n_tasks = min(len(group), -(-n_bytes // _MOST_BYTES))
-        return [part.tolist() for part in np.array_split(group, max(1, n_tasks))]
+    def _n_exchanges(self, n_rows):
+        if self.n_groups == 1:
+            return 1
+        return max(1, min(_EXCHANGES, self._n_updates(n_rows) // _LEAST_UPDATES))
 
-    def _n_updates(self, numbers):
-        return -(-sum(self._sizes[number].n_rows for number in numbers) // self.batch_size)
+    def _n_pieces(self, group):
+        """Return how many tasks of a bounded size the partitions of a group need."""
+        return -(-sum(self._sizes[number].n_bytes for number in group) // _MOST_BYTES)
+
+    def _n_rows(self, partitions, start, stride):
+        return sum(max(0, -(-(self._sizes[number].n_rows - start) // stride)) for number in partitions)
+
+    def _n_updates(self, n_rows):
+        return -(-n_rows // self.batch_size)
 
     def epoch(self, batch: _Round) -> Iterator[float]:
         """
@@ -118,6 +160,7 @@ class Deals:
         self.n_drawn += 1
         deal = self.draw(self.random_state)
         batch.open(deal)
-        for _ in range(deal.n_updates):
-            yield 1 / deal.n_updates
+        n_updates = sum(deal.n_updates)
+        for _ in range(n_updates):
+            yield 1 / n_updates
         batch.close()

@@ -6,7 +6,7 @@ import numpy as np
 
 from skort.dask.deals import Deal
 from skort.dask.facts import PartFacts
-from skort.dask.group import Job, Leg, averaged, leg
+from skort.dask.group import Common, Job, Leg, averaged, exchanged, leg
 from skort.dask.packed import Packed
 from skort.estimators.stream import Stream
 
@@ -18,8 +18,7 @@ class Rounds:
     A solver whose steps are made elsewhere.
 
     The loop asks for the steps of an epoch one by one, as of any solver; they are written down. At the end of the
-    epoch all groups make theirs at the same time, each from the common state, and the mean of what they have made is
-    the next common state.
+    epoch all groups make theirs at the same time, each from the common state, which they exchange a few times.
 
     Parameters
     ----------
@@ -35,6 +34,9 @@ class Rounds:
         self._solver, self._some_rows = stream.solver, job.batches(facts.some_rows, stream, 0)
         self._packed = Packed.of(facts.cluster.key("job"), job)
         self._first = int(job.settings.update.average)
+        self._mean = _Mean(self._first)
+        self._momentum = job.momentum
+        self._velocity: np.ndarray | None = None
         self._rates: list[float] = []
         self._last: Leg | None = None
         self._deal: Deal | None = None
@@ -54,24 +56,23 @@ class Rounds:
     def close(self) -> None:
         """Let all groups make the steps of the round."""
         assert self._deal is not None
-        cluster, rates, state = self._cluster, np.array(self._rates), self._solver.state()
-        futures, ends = [], []
-        for tasks in self._deal.groups:
-            before: Any = state
-            for numbers, seed in tasks:
-                parts = [self._partitions[number] for number in numbers]
-                before = cluster.submit(leg, self._packed, before, rates, seed, parts)
-                futures.append(before)
-            ends.append(before)
-        end = cluster.merged(_Mean(self._first), ends)
+        cluster, rates, futures = self._cluster, np.array(self._rates), []
+        end: Any = Common(self._solver.state(), self._velocity)
+        ends = np.cumsum(self._deal.n_updates)
+        for tasks, part in zip(self._deal.exchanges, np.split(rates, ends[:-1]), strict=True):
+            legs = [
+                cluster.submit(leg, self._packed, end, part, task, [self._partitions[i] for i in task.partitions])
+                for task in tasks
+            ]
+            end = cluster.submit(exchanged, end, cluster.few(self._mean, legs), self._momentum, self._first)
+            futures += [*legs, end]
         try:
             made = cluster.value(end)
         except BaseException:
-            cluster.cancel([*futures, end])
+            cluster.cancel(futures)
             raise
-        # The mean is computed in float64.
-        self._solver.restore({name: array.astype(state[name].dtype) for name, array in made.state.items()})
-        self._last = made
+        self._solver.restore(made.state)
+        self._velocity, self._last = made.velocity, made.so_far
 
     def objective(self) -> float:
         """Return the objective on the last batches before their update; that of some rows before the first round."""
@@ -98,6 +99,10 @@ class Rounds:
         """Return the norm of the gradient of the last batch of a group, the mean over groups."""
         return 0.0 if self._last is None else self._last.gradient_norm
 
+    def is_finite(self) -> bool:
+        """Return whether all weights are finite."""
+        return all(bool(np.isfinite(array).all()) for array in self.weights().values())
+
     def weights(self) -> dict[str, np.ndarray]:
         """Return a copy of the common weights, by name."""
         return self._solver.weights()
@@ -109,7 +114,7 @@ class Rounds:
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from a state that `state` returned."""
         self._solver.restore(state)
-        self._last = None
+        self._last = self._velocity = None
 
 
 class _Mean:

@@ -41,15 +41,26 @@ class Rows(NamedTuple):
         weights = self.sample_weight
         return Rows(self.X[numbers], self.target[numbers], None if weights is None else weights[numbers])
 
+    def every(self, start: int, stride: int) -> "Rows":
+        """Return every `stride`-th row, from number `start` on."""
+        if stride == 1:
+            return self
+        weights = self.sample_weight
+        rows = slice(start, None, stride)
+        return Rows(self.X[rows], self.target[rows], None if weights is None else weights[rows])
+
     @classmethod
     def concatenated(cls, parts: "Sequence[Rows]") -> "Rows":
         """Return all rows of some partitions, in their order."""
-        if len(parts) == 1:
-            return parts[0]
         X, target, sample_weight = zip(*parts, strict=True)
         is_sparse = any(scipy.sparse.issparse(each) for each in X)
         return cls(
-            scipy.sparse.vstack(X, format="csr") if is_sparse else np.concatenate(X),
-            np.concatenate(target),
-            None if sample_weight[0] is None else np.concatenate(sample_weight),
+            scipy.sparse.vstack(X, format="csr") if is_sparse else _joined(X),
+            _joined(target),
+            None if sample_weight[0] is None else _joined(sample_weight),
         )
+
+
+def _joined(arrays):
+    """Return arrays as a C-contiguous one."""
+    return np.ascontiguousarray(arrays[0] if len(arrays) == 1 else np.concatenate(arrays))

@@ -16,10 +16,10 @@ try:
 except ImportError:  # They are private, and may go.
     csr_row_index = csr_todense = None
 
-# From so many columns on, and up to such a share of values that are not zero, batches of sparse rows are the fastest.
+# From so many columns on, and up to such a share of values that are not zero, products of sparse rows are the fastest.
 _MANY_COLUMNS, _SHARE = 1000, 0.1
 
-__all__ = ["Batch", "Batches", "HostBatch", "filler"]
+__all__ = ["Batch", "Batches", "HostBatch", "filler", "is_wide"]
 
 
 class Batch(Protocol):
@@ -171,9 +171,9 @@ class Batches:
 
     @property
     def are_sparse(self) -> bool:
-        """Whether X is sparse, and so that dense batches would take longer."""
+        """Whether the batches are best multiplied as sparse rows."""
         X = self.data[0]
-        return scipy.sparse.issparse(X) and X.shape[1] >= _MANY_COLUMNS and X.nnz <= _SHARE * X.shape[0] * X.shape[1]
+        return is_wide(X) and X.nnz <= _SHARE * X.shape[0] * X.shape[1]
 
     def order(self, *, in_place: bool = False) -> Iterable[tuple[list[Any], np.ndarray]]:
         """
@@ -245,6 +245,11 @@ class Batches:
                 batch.sample_weight[:n_last, 0] = self.sample_weight[last] / n_last
                 batch.sample_weight[n_last:] = 0
                 yield n_last / self.n_rows
+
+
+def is_wide(X: Any) -> bool:
+    """Return whether X is sparse and has many columns."""
+    return scipy.sparse.issparse(X) and X.shape[1] >= _MANY_COLUMNS
 
 
 def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:

@@ -10,7 +10,7 @@ from skort.descent.callbacks import CallbackError, Hooks
 from skort.descent.progress import Progress
 from skort.descent.training import Training
 
-__all__ = ["DivergedError", "Outcome", "minimise"]
+__all__ = ["DivergedError", "Outcome", "minimise", "write_epoch"]
 
 # A loss that is so many times that of the first epoch, or 1, overflows in float32; float64 is to say the same.
 _FAR = 1e38
@@ -116,26 +116,45 @@ def _make_epochs(training, hooks):
 
 def _make_epoch(training, hooks, on_batch_end):
     """Make the updates of one epoch and add its row to the history."""
-    solver = training.solver
     begin = time.perf_counter()
     # A diverging training overflows: the error below reports it, numpy's warnings need not.
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         _make_steps(training, hooks, on_batch_end)
-        objective, loss = training.means()
-        if not math.isfinite(objective):
-            raise _diverged("loss became infinite or NaN", training)
-        first = next(iter(training.history.get("objective", ())), objective)
-        if objective > _FAR * max(abs(first), 1.0):
-            raise _diverged(f"loss grew from {first:.3g} to {objective:.3g}", training)
-        if not solver.is_finite():
-            raise _diverged("weights became infinite or NaN", training)
-        gradient_norm = solver.gradient_norm()
+        write_epoch(training, begin)
+
+
+def write_epoch(training: Training, begin: float, part: float = 1.0) -> None:
+    """
+    Add the row of an epoch, whose updates are made, to the history.
+
+    Parameters
+    ----------
+    training : Training
+    begin : float
+        When the epoch began, by `time.perf_counter`.
+    part : float, default=1.0
+        The part of the time since then that is that of this training.
+
+    Raises
+    ------
+    DivergedError
+        If the mean objective of the epoch, or a weight at its end, is not finite.
+    """
+    objective, loss = training.means()
+    if not math.isfinite(objective):
+        raise _diverged("loss became infinite or NaN", training)
+    first = next(iter(training.history.get("objective", ())), objective)
+    if objective > _FAR * max(abs(first), 1.0):
+        raise _diverged(f"loss grew from {first:.3g} to {objective:.3g}", training)
+    if not training.solver.is_finite():
+        raise _diverged("weights became infinite or NaN", training)
+    gradient_norm = training.solver.gradient_norm()
     training.history.next_epoch(
         loss=loss,
         objective=objective,
         eta=training.eta,
         gradient_norm=gradient_norm,
-        seconds=time.perf_counter() - begin,
+        seconds=part * (time.perf_counter() - begin),
         **({"restarts": training.n_restarts} if training.n_restarts else {}),
     )
 

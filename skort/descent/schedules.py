@@ -24,6 +24,7 @@ __all__ = [
     "Optimal",
     "Schedule",
     "Warmup",
+    "is_steady",
     "largest_rate",
     "rate",
 ]
@@ -80,6 +81,11 @@ def largest_rate(schedule):
     (0.1, None)
     """
     return float(eta) if type(schedule) in _BUILT_IN and (eta := schedule.largest_rate()) is not None else None
+
+
+def is_steady(schedule: Any) -> bool:
+    """Return whether a schedule is known to give all updates of an epoch the same rate."""
+    return type(schedule) in (Constant, Adaptive)
 
 
 class Schedule(Component):

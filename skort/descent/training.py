@@ -213,11 +213,15 @@ class Training:
         """Return the objective on the last batch before its update, in the units of the model."""
         return self._variables.objective(self.solver.objective())
 
-    def is_no_better(self) -> bool:
-        """Return whether the last epoch's objective is above that of the initial weights, which takes an epoch."""
+    def seems_no_better(self) -> bool:
+        """Return whether the last epoch's objective is above that of the first batch: only then is it compared."""
         if not self._is_compared or self._start is None or self.first_objective is None:
             return False
-        if self.history["objective"][-1] <= self.first_objective:
+        return self.history["objective"][-1] > self.first_objective
+
+    def is_no_better(self) -> bool:
+        """Return whether the last epoch's objective is above that of the initial weights, which takes an epoch."""
+        if self._start is None or not self.seems_no_better():
             return False
         state, generator, n_drawn = self.solver.state(), copy.deepcopy(self.batches.random_state), self.batches.n_drawn
         self.solver.restore(self._start)
@@ -329,6 +333,8 @@ class Training:
         """Go back to the weights that `keep_best` kept, if any."""
         if self._best is not None:
             self.solver.restore(self._best)
+        # Nothing goes back any further: copies of many weights need not stay.
+        self._start = self._last_epoch = None
 
     def _knows(self, random_state):
         """Remember the present state of the generator."""
@@ -346,8 +352,10 @@ class Training:
         return generator.get_state(legacy=False)
 
     def _fall_to(self, n_falls):
+        # A schedule that was given since then may have a rate that does not fall.
+        lower = getattr(self.schedule, "on_bad_epochs", bool)
         for _ in range(n_falls - self._n_falls):
-            self.schedule.on_bad_epochs()
+            lower()
         self._n_falls = n_falls
 
 

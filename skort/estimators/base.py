@@ -17,6 +17,7 @@ from skort.descent.callbacks import check_callbacks
 from skort.descent.loop import DivergedError
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES, rate
+from skort.estimators.before_fit import check_same_model
 from skort.estimators.beginning import begin, go_on
 from skort.estimators.callback_list import callback_list
 from skort.estimators.ending import explained, report
@@ -28,21 +29,22 @@ from skort.estimators.hardware import predicting_device
 from skort.estimators.hints import hint
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.names import SolverName
-from skort.estimators.nesting import input_tags, model_inside, steps_to_fit
-from skort.estimators.own_terms import chosen_class_weight, chosen_loss, warn_of_other_terms
+from skort.estimators.nesting import input_tags
+from skort.estimators.own_terms import chosen_class_weight, warn_of_other_terms
 from skort.estimators.preprocessing import as_rows
 from skort.estimators.preview import Preview
 from skort.estimators.random_state import advance, own_generator
+from skort.estimators.reading import Reading
 from skort.estimators.row_encoder import RowEncoder
-from skort.estimators.rows import check_sparse, is_plain, plain_rows
+from skort.estimators.rows import check_indices, is_plain, plain_rows
 from skort.estimators.sample_weight import validated_sample_weight
-from skort.estimators.settings import Settings, snapshot
+from skort.estimators.settings import snapshot
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
 from skort.estimators.stream import Stream
 from skort.estimators.validation_set import given_scoring, held_out_scoring, hold_out
 from skort.objective.penalties import PENALTIES
 
-__all__ = ["BaseOrtSGD", "can_partial_fit", "loss_before_fit"]
+__all__ = ["BaseOrtSGD"]
 
 # How X is validated where no steps before the model take it.
 _ROWS = {"order": "C", "accept_sparse": "csr"}
@@ -131,36 +133,21 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
     def _fit_to(self, given, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
         X, y, sample_weight = given.X, given.y, given.sample_weight
         theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
-        inner = self._inner_model()
-        own = self._own_objective(None if self.estimator is None else inner.model)
-        check_callbacks(self.callbacks)
-        draft = self._unfitted()
-        rows, y = draft._validate(X, y, has_steps=inner.has_steps)
-        inner.check_columns(X)
-        target_transform = inner.fit_target(y)
-        encoded = target_transform.applied(draft._encode(y, inner.known_classes(classes)))
-        inner.check_labels(multi_label=encoded.multi_label)
-        class_weight = given.class_weight(chosen_class_weight(self, own, one_epoch=one_epoch), encoded)
-        weights, encoded = draft._weighted(sample_weight, rows, encoded, class_weight)
-        generator = own_generator(self.random_state)
+        draft, read = self._read(given, classes=classes, one_epoch=one_epoch)
+        weights, encoded = read.sample_weight, read.encoded
         scoring = given_scoring(X_val, y_val, self.scoring)
         if scoring is None and self.early_stopping:
-            held_out, weights = hold_out(self, encoded.y, weights, generator)
+            held_out, weights = hold_out(self, encoded.y, weights, read.generator)
             scoring = held_out_scoring(X, encoded.y, sample_weight, held_out, self.scoring)
-        size = given.size(self.batch_size, encoded, weights, class_weight)
-        settings = given.settings(Settings.of(self, own, size)).for_target(encoded)
-        settings.loss.check_target(encoded.target)
-        fitted, rows = draft._convert(inner, rows, encoded, target_transform, settings, generator)
-        loss_weights = settings.loss.initial_weights(encoded.target, weights, inner.fitted_model)
-        draft._inside = self._what_is_inside()
-        draft._keep_model(fitted.with_loss_weights(loss_weights))
-        is_drawn = not self._gives_weights(draft, init) and inner.draws_weights
-        data = rows, encoded.target, weights
-        initial = draft._fitted.score_graph
-        progress, score_graph, variables = begin(settings, initial, RowFacts(*data), generator, is_drawn=is_drawn)
+        settings = read.settings(self, weights)
+        data = draft._start_model(read, settings, weights), encoded.target, weights
+        is_drawn = not self._gives_weights(draft, init) and read.inner.draws_weights
+        initial, facts = draft._fitted.score_graph, RowFacts(*data)
+        progress, score_graph, variables = begin(settings, initial, facts, read.generator, is_drawn=is_drawn)
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
         settings = settings.starting_at(score_graph)
-        batches = given.batches(RowEncoder(draft, draft._fitted, settings, class_weight), variables, data, generator)
+        encoder = RowEncoder(draft, draft._fitted, settings, read.class_weight)
+        batches = given.batches(encoder, variables, data, read.generator)
         # The rows of one call say nothing about those of a stream.
         n_batches = None if one_epoch else batches.n_batches
         size, are_sparse = batches.batch_size, batches.are_sparse
@@ -169,9 +156,39 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
         patience = settings.patience(self.n_iter_no_change, batches.n_batches, is_linear=score_graph.is_linear)
         callbacks = [*callback_list(self, scoring, unit=unit, patience=patience, one_epoch=one_epoch), *theirs]
         outcome = draft._train(stream, batches, callbacks, data, one_epoch=one_epoch)
+        return self._end_fit(draft, outcome, data, read.own, one_epoch=one_epoch)
+
+    def _read(self, given, *, classes=None, one_epoch=False):
+        """Return a draft, and what a fit reads of its rows and of the model inside."""
+        inner = self._inner_model()
+        own = self._own_objective(None if self.estimator is None else inner.model)
+        check_callbacks(self.callbacks)
+        draft = self._unfitted()
+        rows, y = draft._validate(given.X, given.y, has_steps=inner.has_steps)
+        inner.check_columns(given.X)
+        target_transform = inner.fit_target(y)
+        encoded = target_transform.applied(draft._encode(y, inner.known_classes(classes)))
+        inner.check_labels(multi_label=encoded.multi_label)
+        class_weight = given.class_weight(chosen_class_weight(self, own, one_epoch=one_epoch), encoded)
+        weights, encoded = draft._weighted(given.sample_weight, rows, encoded, class_weight)
+        generator = own_generator(self.random_state)
+        return draft, Reading(given, inner, own, rows, encoded, class_weight, weights, target_transform, generator)
+
+    def _start_model(self, read, settings, weights):
+        """Keep the model at its initial weights; return X as it is trained on."""
+        inner, encoded = read.inner, read.encoded
+        settings.loss.check_target(encoded.target)
+        fitted, rows = self._convert(inner, read.rows, encoded, read.target_transform, settings, read.generator)
+        loss_weights = settings.loss.initial_weights(encoded.target, weights, inner.fitted_model)
+        self._inside = self._what_is_inside()
+        self._keep_model(fitted.with_loss_weights(loss_weights))
+        return rows
+
+    def _end_fit(self, draft, outcome, data, own, *, one_epoch=False):
+        """Take over what a draft has learned, and say how its training ended."""
         self._take_over(draft)
-        if not inner.is_fitted:
-            warn_of_other_terms(self, inner.model, own)
+        if not self._fitted.inner.is_fitted:
+            warn_of_other_terms(self, self._fitted.inner.model, own)
         advance(self.random_state, self._progress.random_state)
         report(self, outcome, data, one_epoch=one_epoch)
         return self
@@ -190,7 +207,7 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
             # scikit-learn validates them before the first call only.
             self._validate_params()
             settings = settings.renewed(self)
-        self._check_same_model()
+        check_same_model(self, self._inside, self._what_is_inside(), self._settings.dtype)
         draft = copy.copy(self)
         rows, y = draft._validate(X, y, has_steps=self._fitted.has_steps, reset=False)
         encoded = self._fitted.target_transform.applied(draft._encode(y, classes))
@@ -246,17 +263,6 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
 
         return own_objective(model, is_classifier=isinstance(self, ClassifierMixin))
 
-    def _check_same_model(self):
-        """Raise an error where the parameters that say what is trained are others than in earlier calls."""
-        for name, now in self._what_is_inside().items():
-            if now != self._inside[name]:
-                raise ValueError(
-                    f"{name} was changed since the last fit, and partial_fit goes on with the model of before. Call "
-                    "fit, or set it back."
-                )
-        if self.dtype != self._settings.dtype:
-            raise ValueError(f"dtype={self.dtype!r}, but earlier calls had dtype={self._settings.dtype!r}.")
-
     def _what_is_inside(self):
         return {"estimator": snapshot(self.estimator), "trainable": snapshot(self.trainable)}
 
@@ -281,7 +287,7 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
 
     def _validate(self, X, y, *, has_steps, reset=True):
         """Return X and y as arrays; X as it is where steps before the model take it, which validate it themselves."""
-        check_sparse(X)
+        check_indices(X)
         if has_steps:
             X, y = validate_data(self, as_rows(X), y, reset=reset, skip_check_array=True)
             y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=self)
@@ -303,7 +309,7 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
 
     def _prepared(self, fitted, X):
         """Return X as a model takes it: validated, and after the steps before the model."""
-        check_sparse(X)
+        check_indices(X)
         preprocessing = fitted.preprocessing
         if fitted.has_steps:
             return preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
@@ -357,16 +363,23 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
 
     def _train(self, stream, batches, callbacks, data, *, one_epoch):
         """Train, and keep the weights, what a training goes on from, and the attributes that tell of it."""
-        from skort.runtime.transient import Transient
-
         view = Preview(self._fitted, functools.partial(self._prepared, self._fitted), self._with_model)
         max_iter = None if one_epoch else self.max_iter
         try:
             outcome = stream.train(batches, max_iter=max_iter, callbacks=callbacks, view=view)
         except DivergedError as error:
             raise explained(self, error, stream.progress, data) from None
-        progress = outcome.progress
-        self._keep_model(self._fitted.with_weights(outcome.weights))
+        self._keep_outcome(self._fitted, stream, outcome)
+        if one_epoch:
+            self._stream.put(stream.at(outcome.progress, batches.random_state))
+        return outcome
+
+    def _keep_outcome(self, fitted, stream, outcome):
+        """Keep a model with trained weights, what a training goes on from, and the attributes that tell of it."""
+        from skort.runtime.transient import Transient
+
+        progress, self._stream = outcome.progress, Transient()
+        self._keep_model(fitted.with_weights(outcome.weights))
         new_losses = progress.history["objective"][stream.progress.n_epochs :]
         # As in MLPClassifier: where the score of a validation set decides, no loss is the best.
         so_far = getattr(self, "best_loss_", None)
@@ -379,12 +392,8 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
             # A training that was resumed makes no first update.
             self.eta0_ = progress.rate_scale * rate(stream.settings.schedule, 1)
         self._progress, self._settings = progress, stream.settings
-        self._batch_size, self._n_batches = batches.batch_size, stream.problem.n_batches
+        self._batch_size, self._n_batches = stream.problem.batch_size, stream.problem.n_batches
         self._is_sparse = stream.problem.row_factor is not None
-        self._stream = Transient()
-        if one_epoch:
-            self._stream.put(stream.at(progress, batches.random_state))
-        return outcome
 
     def _model(self):
         """Return the fitted model. A prediction asks once, as another thread may fit the estimator meanwhile."""
@@ -396,22 +405,3 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
         """Return a result of the deployable model."""
         X = self._prepared(fitted, X)
         return fitted.run(output, X, predicting_device(self, X.shape[0]))
-
-
-def loss_before_fit(estimator):
-    """Return the loss that a fit would have, or None where its parameters are not as they must be."""
-    try:
-        own = estimator._own_objective(None if estimator.estimator is None else model_inside(estimator.estimator))
-        return chosen_loss(estimator, own, estimator._losses, estimator._default_loss)
-    except (ValueError, KeyError):  # fit raises it
-        return None
-
-
-def can_partial_fit(estimator):
-    """Raise an AttributeError where steps before the model need a fit."""
-    for name in steps_to_fit(estimator.estimator):
-        raise AttributeError(
-            f"partial_fit does not fit the step {name!r} before the model. Fit it on rows that stand for all, and "
-            "put FrozenEstimator(fitted_step) in its place."
-        )
-    return True

@@ -7,25 +7,50 @@ import numpy as np
 
 from skort.descent.optimizers import Adam
 from skort.descent.progress import Progress
+from skort.descent.standardization import Standardization
 from skort.estimators.facts import Facts, RowFacts
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.loss_unit import has_units
 from skort.estimators.settings import Settings
 from skort.estimators.variables import Variables, rescaled_state, standardization_of
 
-__all__ = ["begin", "go_on"]
+__all__ = ["begin", "begin_standardized", "chosen_standardization", "go_on"]
 
 # First learning rates: of networks, and of optimizers whose steps do not grow with the gradient.
 _NETWORK, _ADAM, _ADAM_NETWORK, _OTHER = 0.2, 0.01, 0.001, 0.01
 
 
+def chosen_standardization(settings: Settings, score_graph: Any, facts: Facts) -> Standardization | None:
+    """
+    Return the standardization that a training begins with, or None.
+
+    Parameters
+    ----------
+    settings : Settings
+    score_graph : ScoreGraph
+        The model.
+    facts : Facts
+        Of the rows of the training.
+
+    Raises
+    ------
+    ValueError
+        For `standardize=True` and a model or X that does not allow it.
+    """
+    if not settings.standardize:
+        return None
+    terms = settings.loss, settings.penalty, facts, settings.batch_size
+    standardization = standardization_of(score_graph, *terms, is_classifier=settings.is_classifier)
+    if settings.standardize is True and (standardization is None or standardization.scale is None):
+        raise ValueError(
+            "standardize=True needs an X that goes straight into a trained product of the model, so that the "
+            'weights can take it back. Use standardize="auto" or False.'
+        )
+    return standardization
+
+
 def begin(
-    settings: Settings,
-    score_graph: Any,
-    facts: Facts,
-    random_state: np.random.RandomState,
-    *,
-    is_drawn: bool,
+    settings: Settings, score_graph: Any, facts: Facts, random_state: np.random.RandomState, *, is_drawn: bool
 ) -> tuple[Progress, Any, Variables]:
     """
     Return the progress before the first update, the model at its initial weights, and the variables of the training.
@@ -55,15 +80,20 @@ def begin(
     ValueError
         For `standardize=True` and a model or X that does not allow it.
     """
-    standardization = None
-    if settings.standardize:
-        terms = settings.loss, settings.penalty, facts, settings.batch_size
-        standardization = standardization_of(score_graph, *terms, is_classifier=settings.is_classifier)
-        if settings.standardize is True and (standardization is None or standardization.scale is None):
-            raise ValueError(
-                "standardize=True needs an X that goes straight into a trained product of the model, so that the "
-                'weights can take it back. Use standardize="auto" or False.'
-            )
+    standardization = chosen_standardization(settings, score_graph, facts)
+    return begin_standardized(settings, score_graph, facts, random_state, standardization, is_drawn=is_drawn)
+
+
+def begin_standardized(
+    settings: Settings,
+    score_graph: Any,
+    facts: Facts,
+    random_state: np.random.RandomState,
+    standardization: Standardization | None,
+    *,
+    is_drawn: bool,
+) -> tuple[Progress, Any, Variables]:
+    """Return what `begin` does, for a standardization as from `chosen_standardization`."""
     initial = score_graph.trained_arrays
     if standardization is not None and standardization.mean is not None and standardization.is_offset:
         from skort.graphs.standardized import centred

@@ -12,7 +12,8 @@ from sklearn.utils.metaestimators import available_if
 
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
-from skort.estimators.base import BaseOrtSGD, can_partial_fit
+from skort.estimators.base import BaseOrtSGD
+from skort.estimators.before_fit import can_partial_fit
 from skort.estimators.labels import encoded, streamed_classes
 from skort.estimators.names import (
     Auto,
@@ -179,7 +180,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted; the numbers from 0 to n_labels - 1 after a multi-label y.
     weights_ : dict of str to ndarray
-        Copies of all weights, trained or not, by their names in `onnx_`.
+        Copies of all weights, trained or not, by their names in `onnx_`; `trainable_`: which were trained.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients, where the model is linear. After a pipeline's steps: of the transformed features.
     intercept_ : ndarray of shape (1,) or (n_classes,)

@@ -10,6 +10,7 @@ from sklearn.base import _fit_context, is_classifier
 from skort.estimators.first_pass import FirstPass, repeatable
 from skort.estimators.labels import class_labels
 from skort.estimators.nesting import layers, split, steps_to_fit
+from skort.estimators.together import fitted_together
 from skort.estimators.training_rows import RowsInBatches, RowsInMemory
 
 __all__ = ["BatchesMixin"]
@@ -93,13 +94,17 @@ class BatchesMixin:
         if classes is not None and not is_labelled:
             raise ValueError("classes is for classifiers, and this is a regressor.")
         passes = repeatable(batches)
-        first = FirstPass.over(passes(), has_labels=is_labelled, are_numbers=not split(self.estimator)[0])  # type: ignore[attr-defined]
+        steps, *_ = split(self.estimator)  # type: ignore[attr-defined]
+        first = FirstPass.over(passes(), has_labels=is_labelled, has_steps=bool(steps))
         known = _known_classes(self.estimator, classes, first.all_labels)  # type: ignore[attr-defined]
         rows = RowsInBatches(passes, first, self.batch_size)  # type: ignore[attr-defined]
         return self._fit_to(rows, X_val=X_val, y_val=y_val, classes=known)  # type: ignore[attr-defined]
 
     def _fit(self, X, y, sample_weight, **options):
-        """Train on rows in memory."""
+        """Train on rows in memory, or take over a training that was made with others."""
+        made = fitted_together(self, X, y, sample_weight, options)
+        if made is not None:
+            return self._end_fit(made.draft, made.outcome, None, made.own)  # type: ignore[attr-defined]
         return self._fit_to(RowsInMemory(X, y, sample_weight), **options)  # type: ignore[attr-defined]
 
 

@@ -321,7 +321,7 @@ class FittedAttributes:
         from skort.solvers import solver_class
 
         check_is_fitted(self)
-        _, problem = fitted_problem(self, is_sparse=self._is_sparse)
+        problem = fitted_problem(self, is_sparse=self._is_sparse).problem
         return solver_class(self.solver_, CPU, is_sparse=self._is_sparse)(problem).training_graphs()
 
     def save_training_graphs(self, folder: str | os.PathLike) -> list[pathlib.Path]:

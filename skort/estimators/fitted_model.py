@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skort.estimators.finite import finite_array
+from skort.descent.batches import is_wide
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.nesting import layers
@@ -15,13 +15,16 @@ from skort.estimators.preprocessing import Preprocessing
 from skort.estimators.rows import blocks
 from skort.estimators.target_transform import TargetTransform
 from skort.exceptions import NotExportableError
+from skort.finite import finite_array
 from skort.objective.base import ScoreLoss
+from skort.objective.custom_functions import source_key
 from skort.user_warning import warn_user
 
 if TYPE_CHECKING:
     import onnx
 
     from skort.graphs.score_graph import ScoreGraph
+    from skort.graphs.standardized import Layer
     from skort.graphs.transformers import StepGraphs
     from skort.runtime.device import Device
     from skort.runtime.inference import InferenceModel
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["FittedModel"]
 
 # Made when somebody asks for them, and anew in copies.
-_MADE_ON_DEMAND = ("onnx", "inference", "step_graphs")
+_MADE_ON_DEMAND = ("onnx", "inference", "step_graphs", "product")
 _MANY_WEIGHTS = 2**17
 
 
@@ -162,8 +165,7 @@ class FittedModel:
     @property
     def structure(self) -> tuple[Any, ...]:
         """What says all of the model but its weights, where nothing is before or after it, as a hashable value."""
-        link = self.inverse_link
-        link = link if link is None or isinstance(link, str) else link.SerializeToString()
+        link = source_key(self.inverse_link)
         n_classes = None if self.classes is None else len(self.classes)
         return self.score_graph.key, n_classes, self.single_output, link, tuple(self.named_outputs.items())
 
@@ -213,9 +215,33 @@ class FittedModel:
 
     def run(self, output: str, X, device: "Device") -> np.ndarray:
         """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
-        name, run = self.score_graph.input_name, self.inference.run
-        parts = [run(output, {name: rows}, device) for rows in blocks(X)]
+        # How many values a row has does not matter: it may be predicted alone or among others.
+        model, matrix = self._after_product() if is_wide(X) else (self, None)
+        name, run = model.score_graph.input_name, model.inference.run
+        parts = [run(output, {name: rows}, device) for rows in blocks(X, matrix)]
         return (parts[0] if len(parts) == 1 else np.concatenate(parts))[: X.shape[0]]
+
+    def _after_product(self):
+        """Return what predicts from products of rows and a matrix, and that matrix; itself and None for no product."""
+        layer, rest = self.product
+        if layer is None:
+            return self, None
+        # Those that predictions have now.
+        arrays = {**self.score_graph.arrays, **self.inference.weights}
+        rest.inference.weights = {name: arrays[name] for name in rest.score_graph.arrays}
+        return rest, arrays[layer.coefficient].reshape(self.score_graph.n_features, -1)
+
+    @functools.cached_property
+    def product(self) -> "tuple[Layer | None, FittedModel]":
+        """The layer whose product X goes into alone, if there is one, and the model after this product."""
+        from skort.graphs.split import after_first_product, product_layer
+
+        # It does not matter here which weights were trained.
+        graph = dataclasses.replace(self.score_graph, trained=self.score_graph.weight_names)
+        layer = product_layer(graph)
+        if layer is None:
+            return None, self
+        return layer, dataclasses.replace(self.without_steps(), score_graph=after_first_product(graph, layer))
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "FittedModel":
         """Return the model with other trained weights, by name: of the score graph, of the loss, or of both."""
@@ -260,13 +286,19 @@ class FittedModel:
         ------
         ValueError
             Where y has another number of outputs, or is multi-label and was not, or the other way round; and where the
-            loss has other weights of its own.
+            loss has other weights of its own, or other outputs.
         """
         n_outputs = encoded.target.shape[1]
         if n_outputs != self.score_graph.n_outputs:
             raise ValueError(f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}.")
         if self.classes is not None and encoded.single_output != self.single_output:
             raise ValueError("y is multi-label, and was not in earlier calls, or the other way round.")
+        outputs = getattr(loss, "widths", None) or {}
+        if list(outputs.items()) != list(self.named_outputs.items()):
+            raise ValueError(
+                f"loss has the outputs {', '.join(outputs) or 'none'}, earlier calls had "
+                f"{', '.join(self.named_outputs) or 'none'}, in this order. Call fit."
+            )
         if set(loss.weight_names) != set(self.loss_weights):
             raise ValueError(
                 f"loss={type(loss).__name__} has other weights of its own than {type(self.loss).__name__}, the loss of "

@@ -5,7 +5,8 @@ from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
 from sklearn.utils.metaestimators import available_if
 
-from skort.estimators.base import BaseOrtSGD, loss_before_fit
+from skort.estimators.base import BaseOrtSGD
+from skort.estimators.before_fit import loss_before_fit
 from skort.estimators.named_outputs import NamedOutputs
 from skort.objective.log_losses import LogLoss
 

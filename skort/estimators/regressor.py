@@ -12,7 +12,8 @@ from sklearn.utils.metaestimators import available_if
 
 from skort.descent.callbacks import Callback
 from skort.descent.optimizers import Optimizer
-from skort.estimators.base import BaseOrtSGD, can_partial_fit, loss_before_fit
+from skort.estimators.base import BaseOrtSGD
+from skort.estimators.before_fit import can_partial_fit, loss_before_fit
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.named_outputs import OutputsByName
 from skort.estimators.names import (
@@ -171,7 +172,7 @@ class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
     solver_ : str
         The solver that made the steps: "graph", "agent", "session" or "module".
     weights_ : dict of str to ndarray
-        Copies of all weights, trained or not, by their names in `onnx_`.
+        Copies of all weights, trained or not, by their names in `onnx_`; `trainable_`: which were trained.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
         Coefficients, where the model is linear. After a pipeline's steps: of the transformed features. In a
         `TransformedTargetRegressor`: for the transformed y.

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
-__all__ = ["blocks", "check_sparse", "is_plain", "plain_rows"]
+__all__ = ["blocks", "check_indices", "is_plain", "plain_rows"]
 
 # The largest number of values that a model gets at once: a few MB.
 _BLOCK = 2**20
@@ -50,6 +50,28 @@ def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
     return rows if is_plain(rows) else None
 
 
+def check_indices(X: Any) -> None:
+    """
+    Raise a ValueError where the indices of a sparse X point to no value or no column, which would end the process.
+
+    Parameters
+    ----------
+    X : object
+        As the user passes it.
+    """
+    if not scipy.sparse.issparse(X) or X.format not in ("csr", "csc", "bsr"):
+        return
+    n_others = X.shape[0] if X.format == "csc" else X.shape[1] // (X.blocksize[1] if X.format == "bsr" else 1)
+    indices, indptr = X.indices, X.indptr
+    if indptr[0] != 0 or indptr[-1] > min(len(indices), len(X.data)) or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError("X: its indptr does not begin at 0, falls, or points behind the last value. Build X anew.")
+    if len(indices) and (indices.min() < 0 or indices.max() >= n_others):
+        raise ValueError(
+            f"X: its indices are from {indices.min()} to {indices.max()}, but X has the shape {X.shape}. Build X anew, "
+            "with the right shape."
+        )
+
+
 def is_plain(array: Any) -> bool:
     """Return whether `check_array` would return a matrix or vector unchanged, in its own dtype."""
     if type(array) is not np.ndarray or array.ndim not in (1, 2) or not array.size:
@@ -58,44 +80,33 @@ def is_plain(array: Any) -> bool:
     return array.dtype.kind in "biuU" or (array.dtype.kind == "f" and math.isfinite(np.vdot(array, array)))
 
 
-def check_sparse(X: Any) -> None:
-    """
-    Raise an error where an index of a sparse matrix is outside of it: scipy would read memory that is not its own.
-
-    Parameters
-    ----------
-    X : object
-        Anything but a CSR or CSC matrix is passed over.
-
-    Raises
-    ------
-    ValueError
-    """
-    if not scipy.sparse.issparse(X) or X.format not in ("csr", "csc"):
-        return
-    n_outer, n_inner = X.shape if X.format == "csr" else X.shape[::-1]
-    indices, ends = X.indices, X.indptr
-    is_sound = len(ends) == n_outer + 1 and ends[0] == 0 and ends[-1] <= min(len(indices), len(X.data))
-    is_sound = is_sound and bool((ends[1:] >= ends[:-1]).all())
-    if not is_sound or (len(indices) and not 0 <= indices.min() <= indices.max() < n_inner):
-        raise ValueError(f"X is a sparse matrix of shape {X.shape} with indices outside of it: it is damaged.")
-
-
-def blocks(X: Any) -> Iterator[np.ndarray]:
+def blocks(X: Any, matrix: np.ndarray | None = None) -> Iterator[np.ndarray]:
     """
     Yield the rows of an array or CSR matrix as C-contiguous arrays of a few MB, each with a multiple of four rows.
 
     ONNX Runtime computes four rows at a time, and rows that are left over with another rounding: whether a row is
     predicted alone or among others must not matter. The last row is repeated to fill the last block.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    matrix : ndarray of shape (n_features, n_columns) or None, default=None
+        What the rows are multiplied by. None: nothing.
     """
-    n_rows = max(_ROWS, _BLOCK // X.shape[1] // _ROWS * _ROWS)
+    width = X.shape[1] if matrix is None else matrix.shape[1]
+    n_rows = max(_ROWS, _BLOCK // width // _ROWS * _ROWS)
     whole = X.shape[0] // _ROWS * _ROWS
     for start in range(0, whole, n_rows):
-        rows = X[start : min(start + n_rows, whole)]
-        yield rows.toarray() if scipy.sparse.issparse(rows) else rows
+        yield _dense(X[start : min(start + n_rows, whole)], matrix)
     if whole < X.shape[0]:
-        rest = X[whole:]
-        rest = rest.toarray() if scipy.sparse.issparse(rest) else rest
-        filled = np.empty((_ROWS, X.shape[1]), rest.dtype)
+        rest = _dense(X[whole:], matrix)
+        filled = np.empty((_ROWS, width), rest.dtype)
         filled[: len(rest)], filled[len(rest) :] = rest, rest[-1]
         yield filled
+
+
+def _dense(rows, matrix):
+    """Return the product of rows and a matrix, or the rows themselves, as an array."""
+    if matrix is not None:
+        return rows @ matrix
+    return rows.toarray() if scipy.sparse.issparse(rows) else rows

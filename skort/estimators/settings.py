@@ -395,5 +395,6 @@ def snapshot(value):
         names = _parameter_names(type(value))  # type: ignore[arg-type]  # classes are hashable
         return type(value), {name: snapshot(getattr(value, name, None)) for name in names}
     if isinstance(value, dict):
-        return {key: snapshot(part) for key, part in value.items()}
+        # Their order says which columns are of which output, and which of two patterns counts.
+        return [(key, snapshot(part)) for key, part in value.items()]
     return [snapshot(part) for part in value] if isinstance(value, (list, tuple)) else value

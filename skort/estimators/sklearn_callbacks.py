@@ -55,13 +55,17 @@ class SklearnCallbacks:
         self._estimator = estimator
         self._data = {"estimator": estimator, **data}
         self._context = estimator._init_callback_context(max_subtasks=estimator.max_iter)
+        self._n_left = estimator.max_iter
 
     def on_train_begin(self, training: Training) -> None:
         """Begin the fit."""
         self._context.call_on_fit_task_begin(**self._data)
 
     def on_epoch_end(self, training: Training) -> None:
-        """Begin and end an epoch."""
+        """Begin and end an epoch; a training that began again has more of them than were announced."""
+        if self._n_left == 0:
+            return
+        self._n_left -= 1
         epoch = self._context.subcontext(task_name="epoch").call_on_fit_task_begin(**self._data)
         if self._end(epoch, training):
             training.stop()

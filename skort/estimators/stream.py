@@ -18,7 +18,29 @@ from skort.estimators.variables import Variables
 if TYPE_CHECKING:
     from skort.solvers.base import Problem, Solver
 
-__all__ = ["Stream"]
+__all__ = ["Stream", "check_dense_batches"]
+
+# Of a dense batch of sparse rows: 64 MB in float32.
+_MOST_NUMBERS = 2**24
+
+
+def check_dense_batches(names: list[str], n_rows: int, n_columns: int) -> None:
+    """
+    Raise a ValueError where only solver "session" comes into question, and would make too much of a sparse X dense.
+
+    Parameters
+    ----------
+    names : list of str
+        The solvers that come into question.
+    n_rows, n_columns : int
+        Of a batch.
+    """
+    if names == ["session"] and n_rows * n_columns > _MOST_NUMBERS:
+        raise ValueError(
+            f'solver="session" makes the rows of a batch dense, here {n_rows * n_columns:,} numbers. It takes a sparse '
+            f'X up to {_MOST_NUMBERS:,}. Use solver="graph", which multiplies sparse rows as they are, or a smaller '
+            "batch_size."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +93,8 @@ class Stream:
         is_sparse = bool(names)
         if not is_sparse:
             names = settings.solvers
+            if are_sparse:
+                check_dense_batches(names, batch_size, fitted.score_graph.n_features)
         size = batch_size, progress.rate_scale, n_batches
         problem = settings.problem(fitted, variables, *size, is_sparse=is_sparse)
         name = choose(names, problem)

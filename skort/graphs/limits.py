@@ -74,7 +74,7 @@ def check_ranges(graph: onnx.GraphProto, max_values: int) -> None:
         if not of_rows.isdisjoint(read_names(node)):
             of_rows.update(node.output)
         elif node.op_type == "Range":
-            ends = [constants[name] for name in node.input if name in constants]
+            ends = [constants[name] for name in node.input if constants.get(name) is not None]
             if len(ends) < len(node.input):
                 raise NotTrainableError(
                     f"estimator: the ends of the Range {node.output[0]!r} of the ONNX model are computed from "

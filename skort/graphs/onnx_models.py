@@ -1,5 +1,7 @@
 """An ONNX model from anywhere as a score graph."""
 
+from typing import Any
+
 import numpy as np
 import onnx
 import onnx.checker
@@ -9,6 +11,7 @@ import onnx.version_converter
 from onnx import TensorProto, helper, numpy_helper
 
 from skort.exceptions import NotTrainableError
+from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
 from skort.graphs.heads import Head, find_head, rows_like, runner
 from skort.graphs.limits import check_limits, check_ranges
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
@@ -16,7 +19,7 @@ from skort.graphs.training_mode import in_training_mode
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype, read_names
 from skort.runtime.words import reason
 
-__all__ = ["constants_to_initializers", "onnx_score_graph", "plain_model", "spec_of"]
+__all__ = ["constants_to_initializers", "onnx_score_graph", "output_widths", "plain_model", "spec_of"]
 
 # Results of an ONNX model may have so many values for each row.
 MAX_VALUES = 2**27
@@ -82,26 +85,72 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     return score_graph.training_only(score_graph.trained.coefficients + score_graph.trained.intercepts)
 
 
-def spec_of(model: onnx.ModelProto) -> ScoreSpec:
+def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
     """
     Return what an ONNX model says of itself: its own numbers of columns and its type of numbers.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    outputs : tuple of str, default=()
+        See `ScoreSpec`.
 
     Raises
     ------
     NotTrainableError
         Where the model does not say them, and as `onnx_score_graph` does.
+    ValueError
+        Where it has no such outputs.
     """
-    graph = onnx.shape_inference.infer_shapes(plain_model(model), data_prop=True).graph
+    shaped = onnx.shape_inference.infer_shapes(plain_model(model), data_prop=True)
+    graph = shaped.graph
     initializers = {i.name for i in graph.initializer}
     X = next((i for i in graph.input if i.name not in initializers), onnx.ValueInfoProto())
-    outputs = {output.name: output for output in graph.output}
-    widths = [_n_columns(info) for info in (X, outputs[_the_output(graph)])]
+    if outputs:
+        widths = [_n_columns(X), *output_widths(shaped, outputs).values()]
+    else:
+        score = _the_output(graph)
+        widths = [_n_columns(info) for info in (X, *(o for o in graph.output if o.name == score))]
     if X.type.tensor_type.elem_type not in _FLOATS or None in widths:
         raise NotTrainableError(
-            "model: the ONNX model has to say the numbers of columns of one input and one output of floats; its inputs "
-            f"are {[_described(i) for i in graph.input]}, its outputs {[_described(o) for o in graph.output]}."
+            "model: the ONNX model has to say the numbers of columns of one input and of its outputs of floats; its "
+            f"inputs are {[_described(i) for i in graph.input]}, its outputs {[_described(o) for o in graph.output]}."
         )
-    return ScoreSpec(widths[0], widths[1], helper.tensor_dtype_to_np_dtype(X.type.tensor_type.elem_type))
+    dtype = helper.tensor_dtype_to_np_dtype(X.type.tensor_type.elem_type)
+    return ScoreSpec(widths[0], sum(widths[1:]), dtype, outputs=outputs)
+
+
+def output_widths(model: Any, names: tuple[str, ...]) -> dict[str, int | None]:
+    """
+    Return the numbers of columns of some outputs of an ONNX model, None where it does not say.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    names : tuple of str
+
+    Raises
+    ------
+    ValueError
+        For another model, and where it has no such output.
+    """
+    if not isinstance(model, onnx.ModelProto):
+        raise ValueError(
+            f"loss by the names of outputs needs an estimator that is an onnx.ModelProto, got {model!r}. Give one loss."
+        )
+    dims = {o.name: o.type.tensor_type.shape.dim for o in model.graph.output if o.type.tensor_type.elem_type in _FLOATS}
+    known = {name: sizes for name, sizes in dims.items() if len(sizes) in (1, 2)}
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"loss has the output {name!r}, but those of floats, of one or two dimensions, in the ONNX model are "
+                f"{', '.join(known) or 'none'}."
+            )
+        if name in (PREDICTION, LABEL, PROBABILITIES) or name.startswith("skort_"):
+            raise ValueError(f"The output {name!r} has a name that is one inside the ONNX model too: rename it.")
+    if not names:
+        raise ValueError(f"loss is an empty dict: give a loss for one of the outputs {', '.join(known) or 'none'}.")
+    return {name: 1 if len(known[name]) == 1 else (known[name][1].dim_value or None) for name in names}
 
 
 def _without_idle_ends(graph):

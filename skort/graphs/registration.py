@@ -55,7 +55,7 @@ def _set_output_types(operator):
     rows = operator.inputs[0].get_first_dimension()
     numbers = type(guess_tensor_type(operator.inputs[0].type))
     if not is_classifier(estimator):
-        (columns,) = [o.type.tensor_type.shape.dim[1].dim_value for o in estimator.onnx_.graph.output]
+        columns = sum(o.type.tensor_type.shape.dim[1].dim_value for o in estimator.onnx_.graph.output)
         operator.outputs[0].set_type(numbers([rows, columns]))
         return
     classes = estimator.classes_

@@ -114,8 +114,13 @@ class _Nodes:
     def constant(self, values: Any, element_type: int = TensorProto.INT64) -> str:
         """Return the name of a constant."""
         name, values = self.scope.get_unique_variable_name("constant"), np.asarray(values)
-        self.container.add_initializer(name, element_type, list(values.shape), values.ravel())
+        flat = [value.encode() for value in values.flat] if element_type == TensorProto.STRING else values.ravel()
+        self.container.add_initializer(name, element_type, list(values.shape), flat)
         return name
+
+    def joined(self, shape: str, sizes: list[int]) -> str:
+        """Return the name of a shape with more sizes at its end."""
+        return self.add("Concat", [shape, self.constant(sizes)], axis=0)
 
     def codes(self, tokens: str, table: dict[str, int], otherwise: int) -> str:
         """Return the name of the integers that stand for tokens."""
@@ -141,15 +146,15 @@ def _counts(nodes, operator, element_type):
     _check_settings(vectorizer)
     texts = nodes.add("Reshape", [operator.inputs[0].full_name, nodes.constant([-1])])
     by_column = [term for term, _ in sorted(vectorizer.vocabulary_.items(), key=lambda item: item[1])]
-    if vectorizer.analyzer == "char":
-        grams = [tuple(term) for term in by_column]
-        tokens = {token: code for code, token in enumerate(dict.fromkeys(t for gram in grams for t in gram))}
-        codes = _character_codes(nodes, texts, tokens, lowercase=vectorizer.lowercase)
-    else:
-        grams = _word_grams(vectorizer, by_column)
-        tokens = {token: code for code, token in enumerate(dict.fromkeys(t for gram in grams for t in gram))}
+    of_words = vectorizer.analyzer == "word"
+    grams = _word_grams(vectorizer, by_column) if of_words else [tuple(term) for term in by_column]
+    tokens = {token: code for code, token in enumerate(dict.fromkeys(t for gram in grams for t in gram))}
+    if of_words:
         codes = _word_codes(nodes, texts, tokens, vectorizer)
-    counts = _gram_counts(nodes, codes, [[tokens[t] for t in gram] for gram in grams], vectorizer.ngram_range)
+    else:
+        write = _character_codes if vectorizer.analyzer == "char" else _inner_codes
+        codes = write(nodes, texts, _character_table(tokens, lowercase=vectorizer.lowercase))
+    counts = _gram_counts(nodes, codes, [[tokens[t] for t in gram] for gram in grams], vectorizer.ngram_range[1])
     if vectorizer.binary:
         counts = nodes.add("Cast", [counts], to=TensorProto.BOOL)
     return nodes.add("Cast", [counts], to=element_type)
@@ -160,8 +165,8 @@ def _check_settings(vectorizer):
     for name in ("preprocessor", "tokenizer", "analyzer"):
         if callable(getattr(vectorizer, name)):
             raise NotExportableError(f"{name} is a Python function, which ONNX cannot hold.")
-    if vectorizer.analyzer == "char_wb":
-        raise NotExportableError('analyzer="char_wb" is not written as ONNX: use "char" or "word".')
+    if vectorizer.analyzer == "char_wb" and vectorizer.ngram_range[0] == 1:
+        raise NotExportableError('analyzer="char_wb" is written as ONNX for n-grams of two characters and more only.')
     if vectorizer.strip_accents is not None:
         raise NotExportableError(f"strip_accents={vectorizer.strip_accents!r}: no ONNX operator removes accents.")
     if vectorizer.input != "content":
@@ -209,11 +214,14 @@ def _spellings(token):
     return [form for form in dict.fromkeys(forms) if form.lower() == token]
 
 
-def _character_codes(nodes, texts, tokens, *, lowercase):
-    """Return the name of the codes of the characters of each text; several spaces count as one blank."""
+def _character_table(tokens, *, lowercase):
+    """Return the codes of characters, and of the capitals that stand for them."""
     table = {token: code for token, code in tokens.items() if not lowercase or token == token.lower()}
-    if lowercase:
-        table |= {c: table[c.lower()] for c in _capitals() if c.lower() in table}
+    return table | {c: table[c.lower()] for c in _capitals() if c.lower() in table} if lowercase else table
+
+
+def _character_codes(nodes, texts, table):
+    """Return the name of the codes of the characters of each text; several spaces count as one blank."""
     characters = nodes.tokens(texts, ".")
     codes = nodes.codes(characters, table, _UNKNOWN)
     spaces = nodes.codes(characters, dict.fromkeys(_spaces(), 1), 0)
@@ -225,6 +233,21 @@ def _character_codes(nodes, texts, tokens, *, lowercase):
     blank = nodes.constant(table.get(" ", _UNKNOWN))
     codes = nodes.add("Where", [repeated, blank, codes], version=9)
     return _without(nodes, codes, nodes.add("And", [is_space, after_space]))
+
+
+def _inner_codes(nodes, texts, table):
+    """Return the name of the codes of the characters of words, with blanks around each word."""
+    # No n-gram of a word has two blanks side by side, so any number of them may be between words.
+    blank = table.get(" ", _UNKNOWN)
+    words = nodes.tokens(texts, token_expression(r"\S+"))
+    n_texts = nodes.add("Shape", [texts])
+    # Where no text has a word, there is one without characters.
+    no_word = nodes.add("Expand", [nodes.constant([""], TensorProto.STRING), nodes.joined(n_texts, [1])])
+    words = nodes.add("Concat", [words, no_word], axis=1)
+    characters = nodes.tokens(nodes.add("Reshape", [words, nodes.constant([-1])]), ".")
+    codes = nodes.codes(characters, {**table, "": blank}, _UNKNOWN)
+    codes = nodes.add("Pad", [codes, nodes.constant([0, 1, 0, 1]), nodes.constant(blank)])
+    return nodes.add("Reshape", [codes, nodes.joined(n_texts, [-1])])
 
 
 @functools.cache
@@ -256,15 +279,16 @@ def _without(nodes, codes, dropped):
     return nodes.add("GatherElements", [codes, order], axis=1)
 
 
-def _gram_counts(nodes, codes, grams, ngram_range):
+def _gram_counts(nodes, codes, grams, longest):
     """Return the name of the counts of n-grams of codes, one column each."""
     columns = sorted(range(len(grams)), key=lambda column: len(grams[column]))
     lengths = [len(gram) for gram in grams]
-    starts = [sum(size for size in lengths if size < n) for n in range(1, ngram_range[1] + 1)]
+    starts = [sum(size for size in lengths if size < n) for n in range(1, longest + 1)]
     attributes = {
         "mode": "TF",
-        "min_gram_length": ngram_range[0],
-        "max_gram_length": ngram_range[1],
+        # A word that is shorter than n characters is an n-gram, too.
+        "min_gram_length": min(lengths),
+        "max_gram_length": longest,
         "max_skip_count": 0,
         "ngram_counts": starts,
         "ngram_indexes": columns,

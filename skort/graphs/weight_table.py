@@ -4,8 +4,10 @@ from typing import NamedTuple
 
 import onnx
 from onnx import TensorProto
+from sklearn.base import BaseEstimator
 
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
+from skort.graphs.fitted_graph import fitted_score_graph, given_model
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.onnx_models import constants_to_initializers, plain_model
 from skort.graphs.score_graph import find_weights as weights_of
@@ -40,14 +42,14 @@ class Weight(NamedTuple):
     trainable: bool
 
 
-def find_weights(model: onnx.ModelProto) -> list[Weight]:
+def find_weights(model: onnx.ModelProto | BaseEstimator) -> list[Weight]:
     """
-    Return the weights of an ONNX model, found by the structure of its graph.
+    Return the weights of a model, found by the structure of its ONNX graph.
 
     Parameters
     ----------
-    model : onnx.ModelProto
-        Its first input is X. It is not changed.
+    model : onnx.ModelProto, or fitted estimator of skort or scikit-learn
+        The first input of an ONNX model is X. It is not changed.
 
     Returns
     -------
@@ -58,7 +60,7 @@ def find_weights(model: onnx.ModelProto) -> list[Weight]:
     Raises
     ------
     ValueError
-        Where `model` is no `onnx.ModelProto`, or has no input.
+        Where `model` is none of these, or has no input.
     NotTrainableError
         Where its opset cannot be converted; a `ValueError`.
 
@@ -75,9 +77,8 @@ def find_weights(model: onnx.ModelProto) -> list[Weight]:
     Weight(name='W', shape=(2, 1), kind='coefficient', trainable=False)
     Weight(name='scale', shape=(2,), kind='scale', trainable=False)
     """
-    if not isinstance(model, onnx.ModelProto):
-        raise ValueError(f"model must be an onnx.ModelProto, got {model!r}.")
-    model = plain_model(model)
+    given = given_model(model)
+    model = plain_model(given if isinstance(given, onnx.ModelProto) else fitted_score_graph(given).model)
     graph = model.graph
     initializers = {i.name for i in graph.initializer}
     inputs = [i for i in graph.input if i.name not in initializers]

@@ -246,12 +246,9 @@ def checked_strengths(penalty: Penalty, names: tuple[str, ...]) -> dict[str, Str
 
 def _strengths(alpha, l1_ratio, names, parameter="alpha"):
     """Return the strengths of the weights `names` that have a penalty; `parameter` is what errors call `alpha`."""
-    strengths = {}
-    for name, a in _by_name(alpha, names, parameter).items():
-        if np.any(a):
-            ratio = _ratio(l1_ratio, name)
-            strengths[name] = Strength(a * ratio, a * (1 - ratio))
-    return strengths
+    alphas = {name: a for name, a in _by_name(alpha, names, parameter).items() if np.any(a)}
+    ratios = {name: _ratio(l1_ratio, name) for name in alphas}
+    return {name: Strength(a * ratios[name], a * (1 - ratios[name])) for name, a in alphas.items()}
 
 
 def _by_name(values, names, parameter):

@@ -8,8 +8,8 @@ from sklearn.utils.metaestimators import available_if
 
 from skort.component import Component
 from skort.objective.base import FunctionSource, InUnits, ScoreLoss, TextLoss
-from skort.objective.composed import check_part, composed, same_source
-from skort.objective.custom_functions import result_shape
+from skort.objective.composed import check_part, composed
+from skort.objective.custom_functions import result_shape, source_key
 
 __all__ = ["WeightedSum"]
 
@@ -187,8 +187,7 @@ class WeightedSum(Component):
         return self.losses[0][1].inverse_link_function(n_outputs) if self._has_one_link(n_outputs) else None
 
     def _has_one_link(self, n_outputs):
-        first, *others = (loss.inverse_link_function(n_outputs) for _, loss in self.losses)
-        return all(same_source(first, other) for other in others)
+        return len({source_key(loss.inverse_link_function(n_outputs)) for _, loss in self.losses}) == 1
 
     def weight_scale(self, n_outputs: int) -> float:
         """Return that of the first loss; the others are multiplied by how theirs differs."""

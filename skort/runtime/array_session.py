@@ -7,7 +7,6 @@ import numpy as np
 from skort.runtime.device import CPU, Device
 from skort.runtime.installed import load
 from skort.runtime.step_session import compiled
-from skort.runtime.values import borrowed_vector, cpu_memory
 
 __all__ = ["ArraySession"]
 
@@ -38,8 +37,7 @@ class ArraySession:
     def __init__(self, graph: bytes, device: Device = CPU):
         self._session = compiled(graph, device)
         # The wrapper's own run looks for missing inputs, and a run without options makes its own.
-        self._options = load().RunOptions()
-        self._run, self._run_into = self._session._sess.run, self._session._sess.run_with_ortvaluevector
+        self._run, self._options = self._session._sess.run, load().RunOptions()
 
     def run(self, outputs: Sequence[str], inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
         """
@@ -52,20 +50,3 @@ class ArraySession:
             C-contiguous arrays, which are read in place, one for every input.
         """
         return self._run(outputs, inputs, self._options)
-
-    def run_into(self, outputs: dict[str, np.ndarray], inputs: dict[str, np.ndarray]) -> None:
-        """
-        Write some outputs into arrays.
-
-        Parameters
-        ----------
-        outputs : dict of str to ndarray
-            C-contiguous arrays of the types and shapes of the outputs.
-        inputs : dict of str to ndarray
-            As for `run`.
-        """
-        if not all(array.flags.c_contiguous for array in outputs.values()):
-            raise ValueError("only a C-contiguous array can be borrowed")
-        given, results = (borrowed_vector(arrays.values()) for arrays in (inputs, outputs))
-        memory = [cpu_memory()] * len(outputs)
-        self._run_into(self._options, list(inputs), given, list(outputs), results, memory)

@@ -10,10 +10,18 @@ import numpy as np
 
 from skort.runtime.installed import load
 
-__all__ = ["VERSIONS", "CheckpointFile", "read_checkpoint", "release_here", "version_here", "write_checkpoint"]
+__all__ = [
+    "VERSIONS",
+    "CheckpointFile",
+    "read_checkpoint",
+    "release_here",
+    "releases",
+    "version_here",
+    "write_checkpoint",
+]
 
 #: The version of the file that each release of ONNX Runtime reads.
-VERSIONS = {"1.16": 1, "1.19": 2}
+VERSIONS = {"1.16": 1, "1.17": 1, "1.18": 2, "1.19": 2}
 
 _IDENTIFIER = b"ODTC"
 # The one group of parameters that an optimizer model has, and what it remembers of each of them.
@@ -60,6 +68,11 @@ def release_here() -> str:
 def version_here() -> int:
     """Return the version of checkpoints that the installed ONNX Runtime reads."""
     return VERSIONS[release_here()]
+
+
+def releases(version: int) -> str:
+    """Return the keys of `VERSIONS` that have a version, as text."""
+    return " and ".join(release for release, known in VERSIONS.items() if known == version)
 
 
 def _numbers(release):
@@ -131,7 +144,7 @@ def _read(data):
     root = _Table(Table(bytearray(data), Get(uoffset, data, 0)), _CHECKPOINT)
     version = root.number("version", "Int32Flags")
     if version not in VERSIONS.values():
-        known = ", ".join(f"{v} (ONNX Runtime {release})" for release, v in VERSIONS.items())
+        known = ", ".join(f"{v} (ONNX Runtime {releases(v)})" for v in sorted({*VERSIONS.values()}))
         raise ValueError(f"it is of version {version}; the versions {known} are known.")
     module = root.table("module", _MODULE)
     if module is None:
@@ -188,13 +201,15 @@ class _Table:
         if not offset:
             return np.empty(0, dtype)
         start, length = self._table.Vector(offset), self._table.VectorLen(offset)
+        if start + length * np.dtype(dtype).itemsize > len(self._table.Bytes):
+            raise IndexError("an array ends after the file")
         return np.frombuffer(self._table.Bytes, dtype, length, start)
 
 
 def _read_tensor(tensor):
     name, shape = tensor.text("name"), tensor.array("dims", "<i8").tolist()
     raw = tensor.array("raw", np.uint8).tobytes()
-    if tensor.number("type", "Int32Flags") != _FLOAT32 or len(raw) != 4 * math.prod(shape):
+    if tensor.number("type", "Int32Flags") != _FLOAT32 or len(raw) != 4 * math.prod(shape) or min(shape, default=0) < 0:
         raise ValueError(f"its parameter {name!r} is not in float32, or its values are in another file.")
     return name, np.frombuffer(raw, "<f4").astype(np.float32).reshape(shape)
 

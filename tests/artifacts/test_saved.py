@@ -7,6 +7,7 @@ import onnx
 import onnx.parser
 import pytest
 from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -16,14 +17,14 @@ from sklearn.preprocessing import OneHotEncoder
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.artifacts import OnDeviceTraining, load_checkpoint, save_training_artifacts
 from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
-from skort.objective import ConcomitantHuber, Loss, SquaredError
+from skort.objective import ConcomitantHuber, Huber, Loss, Penalty, SquaredError, WeightedSum
 from skort.optimizers import Adam, Momentum
-from skort.runtime.checkpoint_file import VERSIONS
+from skort.runtime.checkpoint_file import VERSIONS, release_here
 from skort.runtime.installed import load, training_api
 
 TRAINS = "Module" in training_api()
 needs_training = pytest.mark.skipif(not TRAINS, reason="this runtime is no build for training")
-HERE = load().__version__[:4] if TRAINS else "1.19"
+HERE = release_here()
 N, BATCH, ETA = 200, 20, 0.05
 
 generator = np.random.default_rng(0)
@@ -48,6 +49,14 @@ log_cosh (score, target) => (loss) {
     log_ratio = Log (ratio)
     loss = Add (distance, log_ratio)
 }""")
+
+cube = """
+cube (weight) => (penalty) {
+    distance = Abs (weight)
+    square = Mul (weight, weight)
+    cube = Mul (distance, square)
+    penalty = ReduceSum <keepdims = 0> (cube)
+}"""
 
 
 def encoded(model, y):
@@ -84,6 +93,8 @@ MODELS = {
     "huber": (OrtSGDRegressor(LinearRegression(), loss="huber", epsilon=1.0), y),
     "loss with weights": (OrtSGDRegressor(LinearRegression(), loss=ConcomitantHuber(), eta0=0.01), y),
     "quantile": (OrtSGDRegressor(LinearRegression(), loss="quantile", quantile=0.3), y),
+    "sum of losses": (OrtSGDRegressor(loss=WeightedSum([(0.4, SquaredError()), (0.6, Huber(epsilon=1.0))])), y),
+    "own penalty": (OrtSGDRegressor(LinearRegression(), penalty=Penalty(cube, alpha=0.05)), y),
     "derived loss": (OrtSGDRegressor(LinearRegression(), loss=log_cosh), y),
     "log link": (OrtSGDRegressor(PoissonRegressor(alpha=0.1), eta0=0.01), counts),
     "two classes": (OrtSGDClassifier(LogisticRegression()), two),
@@ -183,6 +194,8 @@ def test_steps_of_a_pipeline_run_on_the_device(batch_size, tmp_path):
     assert training.input_names == ["u", "v", "colour", "target"]
     training.learning_rate = ETA
     columns = [table[name].to_numpy()[:, None] for name in ("u", "v", "colour")]
+    with pytest.raises(ValueError, match=r"u has the shape|the same number of rows"):
+        training.train_step(*(column[: BATCH - 1] for column in columns), y[:BATCH, None])
     for _ in range(6):
         for begin in range(0, N, BATCH):
             training.train_step(*(column[begin : begin + BATCH] for column in (*columns, y[:, None])))
@@ -191,6 +204,37 @@ def test_steps_of_a_pipeline_run_on_the_device(batch_size, tmp_path):
     for _ in range(6):
         estimator.partial_fit(table, y)
     np.testing.assert_allclose(back.predict(table), estimator.predict(table), atol=2e-6)
+
+
+@needs_training
+def test_a_pipeline_of_texts_takes_texts(tmp_path):
+    texts, target = np.array(["good film", "bad film", "good book", "a bad book"] * 5), np.array([1.0, -1, 1, -2] * 5)
+    model = make_pipeline(TfidfVectorizer(), LinearRegression())
+    estimator = OrtSGDRegressor(model, **OPTIONS, standardize=False).fit(texts, target)
+    save_training_artifacts(estimator, tmp_path, batch_size=BATCH, ort_version=HERE)
+    training = OnDeviceTraining(tmp_path)
+    training.learning_rate = ETA
+    for _ in range(3):
+        training.train_step(texts.reshape(-1, 1), target[:, None])
+    training.save_checkpoint(tmp_path / "checkpoint")
+    back, inside = load_checkpoint(tmp_path, estimator), copy.deepcopy(estimator)
+    frozen = make_pipeline(FrozenEstimator(TfidfVectorizer().fit(texts)), FrozenEstimator(inside.to_sklearn()[-1]))
+    inside = OrtSGDRegressor(frozen, **OPTIONS | {"max_iter": 3}, standardize=False).fit(texts, target)
+    np.testing.assert_allclose(back.predict(texts), inside.predict(texts), rtol=1e-5)
+
+
+@needs_training
+def test_class_weights_are_given_with_the_rows(tmp_path):
+    estimator = OrtSGDClassifier(class_weight={0: 0.5, 1: 1.5}, **OPTIONS, standardize=False).fit(X, two)
+    save_training_artifacts(estimator, tmp_path, batch_size=BATCH, sample_weight=True, ort_version=HERE)
+    training = OnDeviceTraining(tmp_path)
+    training.learning_rate = ETA
+    weights = np.where(two == 1, 1.5, 0.5)
+    weights /= weights.mean()
+    for begin in range(0, N, BATCH):
+        training.train_step(*(a[begin : begin + BATCH] for a in (X, two[:, None], weights[:, None])))
+    estimator.partial_fit(X, two)
+    np.testing.assert_allclose(training.weights()["coef"].ravel(), estimator.coef_.ravel(), atol=1e-6)
 
 
 @needs_training
@@ -265,6 +309,35 @@ loss (float[N, 5] X, float[N, 1] y) => (float mean) <float[5, 1] coef = {0, 0, 0
     np.testing.assert_allclose(training.weights()["coef"], 0.02 * rows.T @ target / BATCH, rtol=1e-4)
 
 
+DROPOUT = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+network (float[N, 1] X) => (float[N, 1] score)
+<float[1, 4] a = {1, 1, 1, 1}, float[4, 1] b = {1, 2, 3, 4}, float ratio = {0.5}, bool training = {1}>
+{ product = MatMul (X, a)  dropped = Dropout (product, ratio, training)  score = MatMul (dropped, b) }""")
+
+
+@needs_training
+def test_a_dropout_draws_masks_in_training_steps_only(tmp_path):
+    save_training_artifacts(DROPOUT, tmp_path, loss="squared_error", ort_version=HERE)
+    training = OnDeviceTraining(tmp_path)
+    training.learning_rate = 0.0
+    rows, target = np.ones((1000, 1), np.float32), np.zeros((1000, 1), np.float32)
+    assert training.eval_step(rows, target)["loss"] == pytest.approx(50)
+    # A score is the sum of 2 b where a coin says so: its square has the mean 10^2 + 1 + 4 + 9 + 16.
+    losses = [float(training.train_step(rows, target)["loss"]) for _ in range(20)]
+    assert np.std(losses) > 0
+    assert np.mean(losses) == pytest.approx(65, rel=0.03)
+    training.learning_rate = 0.01
+    for _ in range(200):
+        training.train_step(rows, target + 1)
+    assert training.eval_step(rows, target + 1)["loss"] < 0.1
+
+
+def test_skorts_rules_draw_no_masks(tmp_path):
+    with pytest.raises(NotTrainableError, match=r"the operator Dropout between .* try batch_size=None"):
+        save_training_artifacts(DROPOUT, tmp_path, loss="squared_error", batch_size=4)
+
+
 @needs_training
 def test_only_the_named_weights_are_trained(tmp_path):
     estimator = OrtSGDRegressor(network(), **OPTIONS).fit(X, y)
@@ -308,16 +381,33 @@ WRONG = {
     "ort_format": (fitted, {"ort_format": True}, "ort_format=True is not possible: the files are ONNX"),
     "custom": (fitted, {"custom_op_library": "a.so"}, "custom_op_library='a.so' is not possible"),
     "batch_size": (fitted, {"batch_size": 0}, "batch_size must be an int > 0, or None, got 0"),
-    "version": (fitted, {"ort_version": "1.17"}, r"ort_version must be one of \['1.16', '1.19'\], got '1.17'"),
+    "version": (fitted, {"ort_version": "1.15"}, r"ort_version must be one of \['1.16', .*'1.19'\], got '1.15'"),
     "optimizer": (fitted, {"optimizer": Momentum()}, r'optimizer must be "SGD", "AdamW".*Momentum\(\)'),
     "loss": (fitted, {"loss": "huber"}, "loss='huber': an estimator has its own"),
     "weight": (fitted, {"trainable": ["w*"]}, r"trainable=\['w\*'\] matches no weight. The weights are \['coef"),
+    "no name": (fitted, {"trainable": 3}, "trainable must be names or patterns of weights, got 3"),
+    "loss array": (fitted, {"loss": np.ones(2)}, "an estimator has its own"),
+    "bool": (fitted, {"batch_size": True}, "batch_size must be an int > 0, or None, got True"),
     "dtype": (OrtSGDRegressor(dtype="float64", **OPTIONS).fit(X, y), {}, 'dtype="float64": on-device training is in'),
     "l1": (OrtSGDRegressor(penalty="l1", alpha=0.1, **OPTIONS).fit(X, y), {}, "penalty='l1' has an l1 term"),
+    "class weights": (
+        OrtSGDClassifier(class_weight="balanced", **OPTIONS).fit(X, two),
+        {},
+        "class_weight='balanced' is a part of the sample weights: use sample_weight=True",
+    ),
     "sklearn": (LinearRegression(), {}, r"OrtSGDRegressor\(FrozenEstimator\(model\)\)"),
     "no loss": (TWO_OUTPUTS, {}, 'loss="auto" is for estimators'),
     "two outputs": (TWO_OUTPUTS, {"loss": "huber"}, r"the model has the outputs \['output1', 'output2'\]. Give a dict"),
     "output": (TWO_OUTPUTS, {"loss": {"out": (1, "huber")}}, r"loss: \['out'\] are no outputs of the model"),
+    "no pair": (
+        TWO_OUTPUTS,
+        {"loss": {"output1": "huber"}},
+        r"loss\['output1'\] must be \(weight, loss\), with a finite weight",
+    ),
+    "class": (TWO_OUTPUTS, {"loss": {"output1": (1, 3)}}, "loss=3 is no loss"),
+    "no losses": (TWO_OUTPUTS, {"loss": {}}, r"loss: \{\} are no outputs of the model"),
+    "class of losses": (TWO_OUTPUTS, {"loss": {"output1": (1, SquaredError)}}, "is no loss: use an object"),
+    "rows": (TWO_OUTPUTS, {"loss": None}, r"first output 'output1' is to be the loss.*shape \(any, 1\). Give a loss"),
     "unknown loss": (TWO_OUTPUTS, {"loss": {"output1": (1, "hubert")}}, "loss='hubert' is unknown"),
     "weights of the loss": (TWO_OUTPUTS, {"loss": {"output1": (1, ConcomitantHuber())}}, "has weights of its own"),
     "result": (fitted, {"additional_output_names": ["there"]}, r"additional_output_names: \['there'\]"),
@@ -341,12 +431,47 @@ rounded (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}>
         save_training_artifacts(model, tmp_path, loss="squared_error", batch_size=4)
 
 
-def test_a_name_of_the_models_that_artifacts_add_is_refused(tmp_path):
+@pytest.mark.parametrize("name", ["target", "loss", "sample_weight"])
+@pytest.mark.parametrize("inputs", ["{} coef", "X {}"])
+def test_a_name_of_the_models_that_artifacts_add_is_refused(inputs, name, tmp_path):
+    rows, coef = inputs.format(name).split()
+    model = onnx.parser.parse_model(f"""
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[N, 5] {rows}) => (float[N, 1] score) <float[5, 1] {coef} = {{1, 2, 3, 4, 5}}>
+{{ score = MatMul ({rows}, {coef}) }}""")
+    estimator = OrtSGDRegressor(model, **OPTIONS).fit(X, y)
+    for each, loss in ((model, "squared_error"), (estimator, "auto")):
+        with pytest.raises(ValueError, match=rf"results named \['{name}'\], which artifacts add: rename them"):
+            save_training_artifacts(each, tmp_path, loss=loss, batch_size=4, sample_weight=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_result_that_is_named_like_those_of_skort_is_refused(tmp_path):
     model = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
-line (float[N, 2] target) => (float[N, 1] score) <float[2, 1] coef = {1, 2}> { score = MatMul (target, coef) }""")
-    with pytest.raises(ValueError, match=r"results or inputs named \['target'\], which artifacts add: rename them"):
+line (float[N, 2] X) => (float[N, 1] skort_score) <float[2, 1] coef = {1, 2}> { skort_score = MatMul (X, coef) }""")
+    with pytest.raises(ValueError, match=r"named \['skort_score'\]: rename them"):
         save_training_artifacts(model, tmp_path, loss="squared_error", batch_size=4)
+
+
+def test_a_fixed_number_of_rows_is_the_batch_size(tmp_path):
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[8, 2] X) => (float[8, 1] score) <float[2, 1] coef = {1, 2}> { score = MatMul (X, coef) }""")
+    with pytest.raises(ValueError, match=r"batch_size=None: the input 'X' has 8 rows\. Use batch_size=8, or export"):
+        save_training_artifacts(model, tmp_path, loss="squared_error")
+    save_training_artifacts(model, tmp_path, loss="squared_error", batch_size=8)
+
+
+@needs_training
+def test_a_weight_that_the_loss_does_not_need_is_named(tmp_path):
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}, float[2] unused = {1, 2}>
+{ score = MatMul (X, coef) }""")
+    with pytest.raises(NotTrainableError, match="ONNX Runtime does not differentiate the model: unused ") as info:
+        save_training_artifacts(model, tmp_path, loss="squared_error", trainable="*")
+    assert ".cc:" not in str(info.value)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

@@ -1,9 +1,9 @@
-"""A cluster for the tests of a module."""
+"""A cluster for all tests that leave it as it is."""
 
 import pytest
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client():
     """Return the client of a cluster of two processes of one thread."""
     distributed = pytest.importorskip("distributed")

@@ -1,6 +1,7 @@
 """Fits on the partitions of Dask collections."""
 
 import pickle
+import time
 import warnings
 
 import numpy as np
@@ -130,7 +131,7 @@ class TestTwoGroups:
     @pytest.mark.parametrize(("optimizer", "eta0"), [("adam", 0.01), ("nesterov", 0.05)])
     def test_network(self, client, data, optimizer, eta0):
         X, y = data
-        parameters = SAME | {"optimizer": optimizer, "eta0": eta0, "batch_size": 20, "max_iter": 15}
+        parameters = SAME | {"optimizer": optimizer, "eta0": eta0, "batch_size": 20, "max_iter": 8}
         model = OrtSGDClassifier(MLPClassifier((20,)), **parameters).fit(*chunked(X, y))
         assert model.score(*chunked(X, y)) > 0.9
         assert model.loss_curve_[-1] < 0.5 * model.loss_curve_[0]
@@ -162,15 +163,23 @@ class TestTwoGroups:
         X, y = data
         model = OrtSGDClassifier(MLPClassifier((8,)), optimizer="adam", **SAME | {"eta0": 0.01})
         two = model.fit(*chunked(X, y)).weights_
-        with LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=":0") as cluster, Client(cluster):
+        options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
+        with LocalCluster(**options) as cluster, Client(cluster):
             one = clone(model).fit(*chunked(X, y)).weights_
         assert all(np.array_equal(one[name], two[name]) for name in two)
 
     def test_one_class_in_each_partition(self, client, data):
         X, y = data
         order = np.argsort(y, kind="stable")
-        sizes = (75,) * 8
-        parameters = {"optimizer": "adam", "eta0": 0.01, "max_iter": 20, "tol": None, "random_state": 0}
+        sizes = (150,) * 4
+        parameters = {
+            "optimizer": "adam",
+            "eta0": 0.02,
+            "max_iter": 8,
+            "batch_size": 25,
+            "tol": None,
+            "random_state": 0,
+        }
         model = OrtSGDClassifier(MLPClassifier((20,)), learning_rate="constant", **parameters)
         mixed, divided = (clone(model).fit(*chunked(X[rows], y[rows], sizes=sizes)) for rows in (np.arange(600), order))
         assert divided.score(*chunked(X, y)) > mixed.score(*chunked(X, y)) - 0.05
@@ -218,7 +227,7 @@ class TestCollections:
             OrtSGDClassifier(**SAME).fit(dX, dy[:-1])
         with pytest.raises(ValueError, match=r"different numbers of partitions: X has 3, y has 2"):
             OrtSGDClassifier(**SAME).fit(dX[some], dy[:400][some[:400]])
-        with pytest.raises(ValueError, match=r"Partition 0 of X has 200 rows, that of y has \d+"):
+        with pytest.raises(ValueError, match=r"Partition \d of X has 200 rows, that of y has \d+"):
             OrtSGDClassifier(**SAME).fit(dX, dy[some])
 
     def test_no_rows(self, client, data):
@@ -413,3 +422,24 @@ class TestEstimator:
     def test_bar(self, client, data, capsys):
         OrtSGDClassifier(**SAME, verbose=2).fit(*chunked(*data))
         assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_the_workers_do_not_keep_the_partitions_as_they_were(client, data):
+    """While a fit trains, each partition is there once."""
+
+    def raw():
+        return {str(key) for keys in client.has_what().values() for key in keys if str(key).startswith("Part")}
+
+    # Those of fits that failed may still be there.
+    before = raw()
+
+    class Looks:
+        def on_epoch_end(self, training):
+            # What nobody needs is forgotten a little later.
+            for _ in range(100):
+                if not raw() - before:
+                    return
+                time.sleep(0.1)
+            raise AssertionError("there are partitions as they were")
+
+    OrtSGDClassifier(**SAME | {"max_iter": 1}, callbacks=[Looks()]).fit(*chunked(*data))

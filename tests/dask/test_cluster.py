@@ -24,6 +24,13 @@ SAME = {"eta0": 0.01, "learning_rate": "constant", "max_iter": 4, "tol": None, "
 
 
 @pytest.fixture(scope="module")
+def client():
+    """Return the client of a cluster whose workers die."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
 def data():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 5)).astype(np.float32)

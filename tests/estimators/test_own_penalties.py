@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.optimize import minimize
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -110,6 +111,18 @@ def test_penalties_of_intercepts_are_those_of_the_weights_of_the_data(solver, rn
         np.testing.assert_allclose([*model.coef_, model.intercept_[0]], expected, rtol=1e-4)
 
 
+def test_a_penalty_without_a_gradient_at_zero_is_named(rng):
+    norm = """norm (weight) => (penalty) {
+        square = Mul (weight, weight)
+        sum = ReduceSum <keepdims = 0> (square)
+        penalty = Sqrt (sum)
+    }"""
+    X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
+    # The weights begin at zero, where the gradient of their norm is 0 / 0.
+    with pytest.raises(ValueError, match=r"weights became infinite or NaN .* of your own penalty must be a number"):
+        OrtSGDRegressor(LinearRegression(), penalty=Penalty(norm), eta0=0.1, **OPTIONS).fit(X, y)
+
+
 def test_l1_by_weight(rng):
     X = rng.normal(size=(50, 2))
     y = X @ [0.01, 0.01] + 0.001 * rng.normal(size=50)
@@ -152,3 +165,15 @@ def test_explicit_steps_are_pulled_towards_where_they_begin(solver, rng):
     for _ in range(300):
         step.step(X, y, 0.1)
     np.testing.assert_allclose(step.weights()["coef"].ravel(), pulled(X, y, fitted.coef_, 0.5)[0], rtol=1e-4)
+
+
+def test_sparse_rows_have_the_penalty_too(solver):
+    X = scipy.sparse.random(60, 400, 0.05, format="csr", random_state=0, dtype=np.float32)
+    y = np.asarray(X.sum(axis=1)).ravel()
+    options = {"solver": solver, "penalty": Penalty(GROUPS, alpha=0.1), "standardize": False, "random_state": 0}
+    options |= {"eta0": 0.1, "tol": None, "max_iter": 4, "batch_size": 20}
+    sparse, dense = (OrtSGDRegressor(LinearRegression(), **options).fit(rows, y) for rows in (X, X.toarray()))
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-5, atol=1e-7)
+    # The smoothed norms of 400 weights of zero are part of the objective.
+    assert sparse.loss_curve_[0] == pytest.approx(dense.loss_curve_[0], rel=1e-6)
+    assert sparse.loss_curve_[0] > 0.1 * 400 * np.sqrt(0.01)

@@ -6,10 +6,11 @@ import onnx.parser
 import pytest
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge, RidgeClassifier, SGDClassifier
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -107,7 +108,7 @@ def test_a_copy_with_other_weights_goes_on_from_them():
         # One step of the full batch.
         assert model.intercept_[0] == pytest.approx(7 + 0.01 * np.mean(y[:200] - 7), rel=1e-5)
         np.testing.assert_allclose(model.coef_, 0.01 * X[:200].T @ (y[:200] - 7) / 200, rtol=1e-4, atol=1e-4)
-    with pytest.raises(ValueError, match="no weight 'nothing'"):
+    with pytest.raises(ValueError, match="weights names 'nothing'"):
         fitted.with_weights({"nothing": [1]})
 
 
@@ -137,10 +138,21 @@ def test_an_onnx_model_says_its_own_shapes():
         score_graph_of(model)
 
 
-def test_a_fitted_model_of_another_family_has_a_graph():
-    fitted = GaussianProcessRegressor().fit(X[:5], y[:5])
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_a_fitted_model_of_another_family_has_a_graph(n_targets):
+    Y = np.column_stack([y, -y])[:, :n_targets]
+    fitted = MultiOutputRegressor(Ridge()).fit(X, Y)
+    np.testing.assert_allclose(scores(score_graph_of(fitted, dtype="float64"), X), fitted.predict(X))
+
+
+def test_a_classifier_of_another_family_has_the_score_of_its_probabilities():
+    fitted = VotingClassifier([("a", LogisticRegression(max_iter=1000))], voting="soft", flatten_transform=False).fit(
+        FLOWERS, KINDS
+    )
     graph = score_graph_of(fitted, dtype="float64")
-    np.testing.assert_allclose(scores(graph, X[:5]).ravel(), fitted.predict(X[:5]), rtol=1e-5)
+    assert graph.n_outputs == 3
+    with pytest.raises(ValueError, match="cannot be given back"):
+        estimator_with(fitted, graph)
 
 
 @pytest.mark.parametrize("model", [Ridge(), OrtSGDRegressor(), make_pipeline(StandardScaler(), Ridge())])
@@ -163,6 +175,21 @@ def test_a_transformed_target_is_refused():
     assert score_graph_of(fitted.regressor_).n_features == 10
 
 
+def test_dropout_in_training_mode_is_refused():
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    graph (float[N, 2] X) => (float[N, 1] y) <float[2, 1] w = {1, 2}, float ratio = {0.5}, bool mode = {%d}>
+    { a = Dropout (X, ratio, mode)  y = MatMul (a, w) }"""
+    assert score_graph_of(onnx.parser.parse_model(text % 0)).trainable == ("w",)
+    with pytest.raises(NotTrainableError, match="a Dropout in training mode"):
+        score_graph_of(onnx.parser.parse_model(text % 1))
+
+
 def test_a_dtype_that_is_none_is_refused():
     with pytest.raises(ValueError, match="dtype must be"):
         score_graph_of(Ridge().fit(X, y), dtype="float16")
+
+
+@pytest.mark.parametrize("model", ["model.onnx", None, Ridge, StandardScaler(), make_pipeline(StandardScaler())])
+def test_what_is_no_model_is_refused(model):
+    with pytest.raises(ValueError, match=r"model must be an onnx\.ModelProto, a fitted estimator that predicts"):
+        score_graph_of(model)

@@ -1,5 +1,8 @@
 """Sparse X with many columns: what it trains and predicts is what the same values in an array do."""
 
+import pickle
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -9,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.callbacks import Checkpoint
 from skort.optimizers import Momentum, Nesterov
 from skort.solvers import SPARSE_SOLVERS, available_solvers
 
@@ -91,3 +95,191 @@ def test_every_rule(rule, dtype, rtol):
 )
 def test_every_kind_of_model(model, y, rule, solver):
     assert_same(model.set_params(solver=solver, **{**OPTIONS, **rule}), y, rtol=2e-5)
+
+
+@pytest.mark.parametrize(
+    "model, y",
+    [
+        (OrtSGDClassifier(), labels(3)),
+        (OrtSGDClassifier(MLPClassifier((6,))), np.array(["no", "yes"])[labels(2)]),
+        (OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(6,)), trainable="intercept*"), SCORE),
+        (OrtSGDRegressor(make_pipeline(MaxAbsScaler(), LinearRegression())), np.column_stack([SCORE, -SCORE])),
+    ],
+    ids=["classes", "labels", "frozen", "pipeline"],
+)
+def test_predictions_are_those_of_arrays_whatever_rows_are_predicted_together(model, y):
+    model.set_params(**OPTIONS).fit(X, y)
+    for name in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
+        if hasattr(model, name):
+            predict = getattr(model, name)
+            several = predict(X)
+            if several.dtype.kind == "f":
+                np.testing.assert_allclose(several, predict(X.toarray()), rtol=1e-4, atol=1e-5)
+            else:
+                np.testing.assert_array_equal(several, predict(X.toarray()))
+            np.testing.assert_array_equal(np.concatenate([predict(X[:1]), predict(X[1:7]), predict(X[7:])]), several)
+
+
+def test_a_row_of_many_values_is_predicted_alone_as_among_others():
+    full = scipy.sparse.vstack([X, scipy.sparse.csr_matrix(np.full((2, N_COLUMNS), 0.1, np.float32))], format="csr")
+    model = OrtSGDClassifier(MLPClassifier((6,)), **OPTIONS).fit(X, labels(3))
+    np.testing.assert_array_equal(model.predict_proba(full[-1:]), model.predict_proba(full)[-1:])
+
+
+@pytest.mark.parametrize("model", [OrtSGDClassifier(), OrtSGDClassifier(MLPClassifier((6,)))])
+def test_a_validation_set_is_scored_with_the_weights_of_each_epoch(model):
+    y = labels(2)
+    model.set_params(**OPTIONS, n_iter_no_change=3)
+    X_val, y_val = X[80:], y[80:]
+    dense = model.fit(X[:80].toarray(), y[:80], X_val=X_val.toarray(), y_val=y_val).validation_scores_
+    sparse = model.fit(X[:80], y[:80], X_val=X_val, y_val=y_val).validation_scores_
+    np.testing.assert_allclose(sparse, dense, rtol=1e-4)
+    model.set_params(early_stopping=True)
+    dense = model.fit(X.toarray(), y).validation_scores_
+    np.testing.assert_allclose(model.fit(X, y).validation_scores_, dense, rtol=1e-4)
+
+
+def chunks_of(form):
+    return [(form(X[rows]), labels(3)[rows]) for rows in (slice(0, 60), slice(60, 120))]
+
+
+@pytest.mark.parametrize("options", [{}, {"optimizer": "nesterov", "average": True}, {"optimizer": "adam"}])
+@pytest.mark.parametrize("second", [scipy.sparse.csr_matrix, scipy.sparse.csr_matrix.toarray], ids=["sparse", "dense"])
+def test_streams_of_sparse_rows_and_of_arrays_go_on_with_each_other(options, second):
+    streams = [OrtSGDClassifier(**OPTIONS, **options) for _ in range(2)]
+    for stream, forms in zip(
+        streams, ([scipy.sparse.csr_matrix, second], [scipy.sparse.csr_matrix.toarray] * 2), strict=True
+    ):
+        for i, form in enumerate(forms):
+            stream.partial_fit(*chunks_of(form)[i], classes=[0, 1, 2])
+            stream.partial_fit(*chunks_of(form)[i])
+    np.testing.assert_allclose(streams[0].coef_, streams[1].coef_, rtol=1e-4, atol=1e-6)
+
+
+def test_weights_of_rows_and_of_classes_count():
+    y, weights = labels(2), np.random.RandomState(1).randint(0, 3, N_ROWS)
+    models = [OrtSGDClassifier(class_weight={0: 1, 1: 3}, **OPTIONS).fit(form, y, weights) for form in (X, X.toarray())]
+    np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-4, atol=1e-6)
+
+
+def test_a_warm_start_goes_on():
+    models = [OrtSGDClassifier(warm_start=True, **OPTIONS) for _ in range(2)]
+    for model, form in zip(models, (X, X.toarray()), strict=True):
+        model.fit(form, labels(2)).fit(form, labels(2))
+    np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"optimizer": "nesterov", "average": True}, {"penalty": "l1"}])
+def test_a_checkpoint_goes_on_to_the_same_bytes(options, tmp_path):
+    def model(max_iter, **more):
+        return OrtSGDClassifier(**{**OPTIONS, "max_iter": max_iter}, **options, **more)
+
+    whole = model(6).fit(X, labels(2))
+    model(3, callbacks=[Checkpoint(tmp_path / "state.npz")]).fit(X, labels(2))
+    resumed = model(6, callbacks=[Checkpoint(resume_from=tmp_path / "state.npz")]).fit(X, labels(2))
+    np.testing.assert_array_equal(resumed.coef_, whole.coef_)
+    copied = pickle.loads(pickle.dumps(resumed))
+    np.testing.assert_array_equal(copied.predict_proba(X), whole.predict_proba(X))
+
+
+@pytest.mark.parametrize("standardize", ["auto", True])
+def test_x_is_divided_by_one_number(standardize):
+    model = OrtSGDClassifier(**{**OPTIONS, "standardize": standardize, "penalty": None}).fit(X, labels(2))
+    scale = model.standardization_.scale
+    assert (scale == scale[0]).all()
+    own = OrtSGDClassifier(**{**OPTIONS, "penalty": None}).fit(X.toarray() / np.float32(scale[0]), labels(2))
+    np.testing.assert_allclose(model.coef_, own.coef_ / scale, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["csr_matrix", "csr_array", "csc_matrix", "csc_array", "coo_matrix", "coo_array"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_form_of_sparse_x(form, dtype):
+    model = OrtSGDClassifier(**OPTIONS).fit(X, labels(2))
+    same = OrtSGDClassifier(**OPTIONS).fit(getattr(scipy.sparse, form)(X).astype(dtype), labels(2))
+    np.testing.assert_array_equal(same.coef_, model.coef_)
+    np.testing.assert_array_equal(same.predict(getattr(scipy.sparse, form)(X)), model.predict(X))
+
+
+def with_long_indices(X):
+    X = X.copy()
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+def unsorted_and_repeated(X):
+    """Return a matrix whose values are each the sum of two halves, from the last column to the first."""
+    halves = [np.tile(part, 2) for part in np.split(X.indices, X.indptr[1:-1])]
+    values = [np.tile(part / 2, 2) for part in np.split(X.data, X.indptr[1:-1])]
+    columns, data = (np.concatenate([part[::-1] for part in parts]) for parts in (halves, values))
+    return scipy.sparse.csr_matrix((data, columns, 2 * X.indptr), X.shape)
+
+
+@pytest.mark.parametrize("form", [with_long_indices, unsorted_and_repeated])
+def test_indices_may_be_long_unsorted_and_repeated(form):
+    other, model = form(X), OrtSGDClassifier(**OPTIONS).fit(X, labels(2))
+    same = OrtSGDClassifier(**OPTIONS).fit(other, labels(2))
+    np.testing.assert_allclose(same.coef_, model.coef_, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(same.predict_proba(other), model.predict_proba(X), rtol=1e-5)
+
+
+def test_the_parts_of_x_may_be_memory_maps(tmp_path):
+    parts = []
+    for name in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{name}.npy", getattr(X, name))
+        parts.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    mapped = scipy.sparse.csr_matrix(tuple(parts), X.shape)
+    models = [OrtSGDClassifier(**OPTIONS).fit(rows, labels(2)) for rows in (mapped, X)]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    np.testing.assert_array_equal(models[0].predict_proba(mapped), models[1].predict_proba(X))
+
+
+def test_rows_without_values_train_the_intercept():
+    empty = scipy.sparse.csr_matrix((N_ROWS, N_COLUMNS), dtype=np.float32)
+    y = np.arange(N_ROWS) % 4 == 0
+    model = OrtSGDClassifier(penalty=None, eta0=1.0, max_iter=200, tol=None, random_state=0).fit(empty, y)
+    assert not model.coef_.any()
+    np.testing.assert_allclose(model.intercept_, np.log(1 / 3), rtol=1e-3)
+
+
+def broken(form, name, value):
+    rows = getattr(scipy.sparse, form)(X, copy=True)
+    getattr(rows, name)[-1] = value
+    return rows
+
+
+@pytest.mark.parametrize("form", ["csr_matrix", "csr_array", "csc_matrix", "bsr_matrix"])
+@pytest.mark.parametrize("name, value", [("indices", 2**30), ("indices", -1), ("indptr", 2**30)])
+def test_a_bad_index_is_an_error_that_names_x(form, name, value):
+    rows, model = broken(form, name, value), OrtSGDClassifier(**OPTIONS)
+    with pytest.raises(ValueError, match=f"X: its {name}"):
+        model.fit(rows, labels(2))
+    assert not hasattr(model, "coef_")
+    model.fit(X, labels(2))
+    for call in (model.predict, lambda rows: model.partial_fit(rows, labels(2))):
+        with pytest.raises(ValueError, match=f"X: its {name}"):
+            call(rows)
+
+
+@pytest.mark.skipif("session" not in available_solvers(), reason="this runtime has no TrainingSession")
+def test_solver_session_refuses_rows_of_very_many_columns():
+    wide = scipy.sparse.hstack([X, scipy.sparse.csr_matrix((N_ROWS, 2**21))], format="csr")
+    model = OrtSGDClassifier(solver="session", **OPTIONS)
+    with pytest.raises(ValueError, match=r'solver="session" makes the rows of a batch dense, here 25,177,824'):
+        model.fit(wide, labels(2))
+    model.set_params(batch_size=2).fit(X, labels(2))
+    assert model.solver_ == "session"
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "predict"])
+def test_memory_is_that_of_a_few_vectors_of_the_weights(method):
+    n_rows, n_columns = 4000, 2**20
+    columns = np.random.default_rng(0).integers(0, n_columns, 40 * n_rows).astype(np.int32)
+    indptr = np.arange(0, 40 * n_rows + 1, 40, dtype=np.int32)
+    wide = scipy.sparse.csr_matrix((np.ones(len(columns), np.float32), columns, indptr), (n_rows, n_columns))
+    y = (columns[::40] > n_columns // 2).astype(int)
+    model = OrtSGDClassifier(max_iter=2, tol=None, random_state=0, penalty="l2").fit(wide[:300], y[:300])
+    tracemalloc.start()
+    model.predict(wide) if method == "predict" else getattr(model, method)(wide, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < wide.data.nbytes + wide.indices.nbytes + 6 * 4 * n_columns + 20e6

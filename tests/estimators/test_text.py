@@ -54,6 +54,7 @@ WITH_ONNX = {
     "TfidfVectorizer": (TfidfVectorizer(sublinear_tf=True, **FEW), TEXTS),
     "stop words and n-grams": (TfidfVectorizer(stop_words="english", ngram_range=(1, 2), **FEW), TEXTS),
     "characters": (TfidfVectorizer(analyzer="char", ngram_range=(1, 3), **FEW), TEXTS),
+    "characters of words": (TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), **FEW), TEXTS),
     "TfidfTransformer": (make_pipeline(CountVectorizer(**FEW), TfidfTransformer()), TEXTS),
     "SelectKBest": (make_pipeline(TfidfVectorizer(), SelectKBest(chi2, k=200)), TEXTS),
     "TruncatedSVD": (make_pipeline(TfidfVectorizer(**FEW), TruncatedSVD(20, random_state=0)), TEXTS),
@@ -199,6 +200,18 @@ def test_early_stopping_and_more_rows():
     for _ in range(OPTIONS["max_iter"]):
         stream.partial_fit(TEXTS, LABELS, classes=list(SOURCES))
     np.testing.assert_array_equal(stream.coef_, whole.coef_)
+
+
+def test_the_idf_can_be_trained():
+    pipeline = make_pipeline(CountVectorizer(**FEW), TfidfTransformer(), LogisticRegression())
+    options, names = {**OPTIONS, "eta0": 1.0}, ["coef", "intercept"]
+    fixed = OrtSGDClassifier(pipeline, trainable=names, **options).fit(TEXTS, LABELS)
+    model = OrtSGDClassifier(pipeline, trainable=[*names, "tfidftransformer/scale"], **options).fit(TEXTS, LABELS)
+    idf = clone(pipeline[:-1]).fit(TEXTS)[-1].idf_
+    np.testing.assert_allclose(fixed.weights_["tfidftransformer/scale"], idf, rtol=1e-6)
+    assert np.abs(model.weights_["tfidftransformer/scale"] - idf).max() > 1e-3
+    assert model.loss_curve_[-1] < model.loss_curve_[0]
+    np.testing.assert_allclose(served(model.onnx_, TEXTS)[1], model.predict_proba(TEXTS), atol=1e-5)
 
 
 def test_the_file_of_many_words_is_small():

@@ -46,6 +46,9 @@ VECTORIZERS = {
     "characters": CountVectorizer(analyzer="char"),
     "several characters": CountVectorizer(analyzer="char", ngram_range=(2, 3)),
     "characters and capitals": CountVectorizer(analyzer="char", ngram_range=(1, 2), lowercase=False),
+    "characters of words": CountVectorizer(analyzer="char_wb", ngram_range=(2, 4)),
+    "many characters of words": CountVectorizer(analyzer="char_wb", ngram_range=(5, 5)),
+    "few characters of words": CountVectorizer(analyzer="char_wb", ngram_range=(2, 3), max_features=5, lowercase=False),
     "logarithms of counts": TfidfVectorizer(sublinear_tf=True),
     "norm l1": TfidfVectorizer(norm="l1", ngram_range=(1, 2)),
     "no norm": TfidfVectorizer(norm=None, smooth_idf=False),
@@ -79,7 +82,7 @@ def test_counts_of_a_matrix_are_weighted(rng, run_onnx):
     "vectorizer, reason",
     [
         (HashingVectorizer(), "HashingVectorizer: it keeps no vocabulary"),
-        (TfidfVectorizer(analyzer="char_wb"), 'analyzer="char_wb" is not written as ONNX: use "char" or "word"'),
+        (TfidfVectorizer(analyzer="char_wb"), "written as ONNX for n-grams of two characters and more only"),
         (TfidfVectorizer(strip_accents="ascii"), "strip_accents='ascii': no ONNX operator removes accents"),
         (TfidfVectorizer(preprocessor=str.upper), "preprocessor is a Python function"),
         (TfidfVectorizer(tokenizer=str.split, token_pattern=None), "tokenizer is a Python function"),

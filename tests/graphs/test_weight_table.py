@@ -1,8 +1,13 @@
 """Which weights an ONNX model has."""
 
+import numpy as np
 import onnx.parser
 import pytest
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPRegressor
 
+from skort import OrtSGDRegressor
 from skort.onnx_models import Weight, find_weights
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
@@ -43,8 +48,34 @@ def test_other_opsets_and_what_is_no_model():
         "<float[2, 1] W = {1, 2}> { z = MatMul (X, W)  y = Squeeze <axes = [1]> (z) }"
     )
     assert find_weights(old) == [Weight("W", (2, 1), "coefficient", True)]
-    with pytest.raises(ValueError, match=r"model must be an onnx.ModelProto, got 'model\.onnx'"):
+    with pytest.raises(ValueError, match=r"must be an onnx\.ModelProto or a fitted estimator, got 'model\.onnx'"):
         find_weights("model.onnx")
     empty = onnx.parser.parse_model(HEADER + "f () => (float[1] y) { y = Constant <value = float[1] {1}> () }")
     with pytest.raises(ValueError, match="has no input"):
         find_weights(empty)
+
+
+def test_fitted_estimators_show_the_names_that_trainable_takes(rng):
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    network = MLPRegressor(hidden_layer_sizes=(4,), max_iter=5)
+    with pytest.warns(ConvergenceWarning):
+        network.fit(X, y)
+    expected = [
+        Weight("coefficient", (3, 4), "coefficient", True),
+        Weight("coefficient1", (4, 1), "coefficient", True),
+        Weight("intercepts", (1, 4), "intercept", True),
+        Weight("intercepts1", (1, 1), "intercept", True),
+    ]
+    assert find_weights(network) == expected
+    ours = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(4,)), eta0=0.1, tol=None, max_iter=1, trainable="*1").fit(
+        X, y
+    )
+    assert [weight.name for weight in find_weights(ours)] == [weight.name for weight in expected]
+    assert {weight.name: weight.shape for weight in expected} == {n: w.shape for n, w in ours.weights_.items()}
+    classes = LogisticRegression().fit(X, np.arange(30) % 3)
+    assert [(weight.shape, weight.kind) for weight in find_weights(classes)] == [
+        ((3, 3), "coefficient"),
+        ((3,), "intercept"),
+    ]
+    with pytest.raises(NotFittedError):
+        find_weights(LogisticRegression())

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, read_checkpoint, write_checkpoint
-from skort.runtime.installed import load, training_api
+from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, read_checkpoint, version_here, write_checkpoint
+from skort.runtime.installed import training_api
 
 ARRAYS = {"coef": np.arange(6, dtype=np.float32).reshape(2, 3), "intercept": np.array([7], dtype=np.float32)}
 FROZEN = {"scale": np.array([[0.5]], dtype=np.float32)}
@@ -18,7 +18,7 @@ def same(first, second):
         assert second[name].dtype == np.float32
 
 
-@pytest.mark.parametrize("version", VERSIONS.values())
+@pytest.mark.parametrize("version", sorted({*VERSIONS.values()}))
 def test_what_is_written_is_read(version):
     checkpoint = CheckpointFile(version, ARRAYS, FROZEN, MOMENTS, 12)
     read = read_checkpoint(write_checkpoint(checkpoint))
@@ -34,7 +34,7 @@ def test_what_is_written_is_read(version):
 def test_onnx_runtime_reads_it_and_writes_the_same(tmp_path):
     from onnxruntime.capi import _pybind_state
 
-    version = VERSIONS[load().__version__[:4]]
+    version = version_here()
     (tmp_path / "ours").write_bytes(write_checkpoint(CheckpointFile(version, ARRAYS, FROZEN)))
     state = _pybind_state.load_checkpoint(str(tmp_path / "ours"))
     assert sorted(state.parameter_names()) == ["coef", "intercept", "scale"]
@@ -55,5 +55,10 @@ def test_what_cannot_be_read_is_said():
         read_checkpoint(b"something else")
     with pytest.raises(ValueError, match=r"it is damaged|is not in float32, or its values"):
         read_checkpoint(good[: len(good) // 2])
-    with pytest.raises(ValueError, match=r"it is of version 3; the versions 1 \(ONNX Runtime 1.16\), 2 "):
+    # The values of the last tensor, whose vector begins with the number of its bytes.
+    values = np.arange(6, dtype=np.float32).tobytes()
+    longer = good.replace(np.uint32(24).tobytes() + values, np.uint32(2**20).tobytes() + values)
+    with pytest.raises(ValueError, match=r"^it is damaged\.$"):
+        read_checkpoint(longer)
+    with pytest.raises(ValueError, match=r"it is of version 3; the versions 1 \(ONNX Runtime 1.16 and 1.17\), 2 "):
         read_checkpoint(write_checkpoint(CheckpointFile(3, ARRAYS, FROZEN)))

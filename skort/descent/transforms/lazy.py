@@ -1,5 +1,6 @@
 """Updates that touch only the weights whose gradient is not zero, and yet are those of all weights."""
 
+import functools
 import math
 import operator
 from dataclasses import dataclass
@@ -71,13 +72,18 @@ class Recurrence:
         """The names of the arrays in the state of a rule, the weights first."""
         return "weights", *(["velocity"] if self.momentum else []), *(["average_sum"] if self.is_averaged else [])
 
-    @property
+    @functools.cached_property
     def basis(self) -> np.ndarray:
         """The matrix that makes the coordinates (p, v, q) of (w, v, S)."""
         mu = self.momentum
         kappa = mu**2 / (1 - mu) if self.is_ahead else mu / (1 - mu)
         basis = np.array([[1, kappa, 0], [0, 1, 0], [0, kappa * mu / (mu - 1), 1]])
         return basis[np.ix_(self._used, self._used)]
+
+    @functools.cached_property
+    def inverse_basis(self) -> np.ndarray:
+        """The inverse of `basis`."""
+        return np.linalg.inv(self.basis)
 
     @property
     def _used(self):
@@ -100,6 +106,15 @@ class Recurrence:
         B : ndarray of shape (n_arrays,)
             Both in the coordinates of `basis`.
         """
+        (A_0, B_0), (A_1, B_1) = self._ends[counts]
+        return A_0 + eta * (A_1 - A_0), B_0 + eta * (B_1 - B_0)
+
+    @functools.cached_property
+    def _ends(self):
+        """What `step` returns for learning rates of zero and one; it is linear between them."""
+        return {counts: [self._at(eta, counts) for eta in (0.0, 1.0)] for counts in (False, True)}
+
+    def _at(self, eta, counts):
         mu, fall = self.momentum, eta * self.l2
         # Columns: w, v, S, g.
         velocity = np.array([-fall, mu, 0, -eta])
@@ -108,7 +123,7 @@ class Recurrence:
         total = np.array([0.0, 0, 1, 0]) + counts * weight
         rows, used = np.array([weight, velocity, total]), self._used
         A, B = rows[np.ix_(used, used)], rows[used, 3]
-        return self.basis @ A @ np.linalg.inv(self.basis), self.basis @ B
+        return self.basis @ A @ self.inverse_basis, self.basis @ B
 
 
 class _Scales:
@@ -128,9 +143,11 @@ class _Scales:
     def __init__(self, recurrence: Recurrence, P: np.ndarray, inverse: np.ndarray, n_steps: int = 0):
         self._recurrence, self._inverse, self._n_steps = recurrence, inverse, n_steps
         #: What the arrays have to be multiplied by, and added up, for the state of the rule.
-        self.to_natural = np.linalg.inv(recurrence.basis) @ P
+        self.to_natural = recurrence.inverse_basis @ P
         #: What they are multiplied by in the weights.
         self.shares: list[float] = self.to_natural[0].tolist()
+        #: Whether a pass over all weights is due.
+        self.is_far = n_steps >= _MANY_STEPS or bool(np.abs(inverse).max() > _FAR)
         self._P, self._key = P, (math.nan, False)
 
     def after(self, eta: float, *, counts: bool) -> tuple[list[float], "_Scales"]:
@@ -143,11 +160,6 @@ class _Scales:
             following = self if is_same else _Scales(self._recurrence, P, inverse, self._n_steps + 1)
             self._key, self._next = (eta, counts), ((inverse @ B).tolist(), following)
         return self._next
-
-    @property
-    def is_far(self) -> bool:
-        """Whether a pass over all weights is due."""
-        return self._n_steps >= _MANY_STEPS or bool(np.abs(self._inverse).max() > _FAR)
 
 
 class LazyWeights:
@@ -196,10 +208,9 @@ class LazyWeights:
     def settle(self) -> None:
         """Make the arrays hold the weights, the velocities and the sums."""
         if self._scales is not None:
-            natural = self._combined(self._scales.to_natural)
+            self._combine(self._scales.to_natural)
             if self._total is not None:
-                self._total += natural.pop()
-            self._replace(natural)
+                self._total += self._held[-1]
             self.forget()
 
     def forget(self) -> None:
@@ -265,31 +276,36 @@ class LazyWeights:
 
     def is_finite(self) -> bool:
         """Return whether all numbers are finite."""
+        if (
+            self._scales is not None
+            and self._products is not None
+            and math.isfinite(self._products.square([1.0] * len(self._moving)))
+        ):
+            return True
         return all(np.isfinite(held.sum()) for held in self._held)
 
     def _opened(self):
         """Take the weights apart into u, after `settle`; return the scales to begin with."""
-        self._replace(self._combined(self._basis))
+        self._combine(self._basis)
         if self._products is not None:
             self._products.of(self._moving)
         return self._first_scales
 
-    def _replace(self, arrays):
-        """Overwrite the arrays that are held."""
-        for held, values in zip(self._held, arrays, strict=False):
-            if values is not held:
-                held[...] = values
+    def _combine(self, matrix):
+        """Replace the arrays that are held by sums of them, times the rows of a matrix."""
+        mixed = matrix.copy()
+        np.fill_diagonal(mixed, 0)
+        added = [self._sum(shares) if shares.any() else None for shares in mixed]
+        for held, share, more in zip(self._held, np.diag(matrix), added, strict=True):
+            if share != 1:
+                np.multiply(held, float(share), out=held)
+            if more is not None:
+                np.add(held, more, out=held)
 
-    def _combined(self, matrix):
-        """Return the sums of the held arrays, times the rows of a matrix; an array itself where that is the sum."""
-        combined = []
-        for i, row in enumerate(matrix):
-            if row[i] == 1 and np.count_nonzero(row) == 1:
-                combined.append(self._held[i])
-                continue
-            terms = [held * float(share) for held, share in zip(self._held, row, strict=True) if share]
-            combined.append(sum(terms[1:], terms[0]))
-        return combined
+    def _sum(self, shares):
+        """Return the sum of the arrays, each times its share."""
+        terms = [held * float(share) for held, share in zip(self._held, shares, strict=True) if share]
+        return sum(terms[1:], terms[0])
 
 
 class _Products:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skort.graphs.gradient.forward_backward import forward_backward
-from skort.graphs.gradient.halves import gradient_name
-from skort.graphs.gradient.packing import GRADIENT, packed_gradients
+from skort.graphs.gradient.packing import packed_gradients
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import SCORE_GRADIENT
 from skort.runtime.array_session import ArraySession
@@ -20,8 +19,6 @@ __all__ = ["GradientPair", "GradientSessions"]
 _PAIRS: Kept["GradientPair"] = Kept(32)
 # These take any number of rows.
 _SCORES: Kept[ArraySession] = Kept(16)
-# The graph puts the gradients by fewer weights together; copying more of them takes longer than binding each one.
-_MANY_WEIGHTS = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +35,8 @@ class GradientPair:
         Those of them that `backward` reads: all, or all but the score.
     inputs : tuple of str
         What else it reads, but for the derivative by the score: weights, and X where it does.
-    is_packed : bool
-        Whether it gives the gradient by the weights as one output.
-    input_gradient : bool
-        Whether it gives the gradient by X.
+    gradients : list of str
+        Its outputs: the gradient by all weights as a vector, and that by X where it was asked for.
     """
 
     forward: ArraySession
@@ -49,8 +44,7 @@ class GradientPair:
     results: list[str]
     kept: list[str]
     inputs: tuple[str, ...]
-    is_packed: bool
-    input_gradient: bool
+    gradients: list[str]
 
 
 class GradientSessions:
@@ -67,10 +61,8 @@ class GradientSessions:
 
     def __init__(self, score_graph: ScoreGraph, device: Device = CPU):
         self._graph, self._device, self._key = score_graph, device, score_graph.key
-        self._input, self._score, self._dtype = score_graph.input_name, score_graph.score_name, score_graph.dtype
+        self._input, self._score = score_graph.input_name, score_graph.score_name
         self._trained = score_graph.trained_arrays
-        self._gradients = {gradient_name(name): array for name, array in self._trained.items()}
-        self._n_weights = sum(array.size for array in self._trained.values())
 
     def arrays(self, weights: np.ndarray, frozen: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """
@@ -117,19 +109,17 @@ class GradientSessions:
 
     def _made(self, n_samples, input_gradient):
         forward, backward = forward_backward(self._graph, n_samples, input_gradient=input_gradient)
-        is_packed = self._n_weights < _MANY_WEIGHTS
         read = {i.name for i in backward.graph.input}
         results = [output.name for output in forward.graph.output]
-        if is_packed:
-            backward = packed_gradients(backward, self._trained)
+        # One output is bound faster than several, and copying the gradients costs less.
+        backward = packed_gradients(backward, self._trained)
         return GradientPair(
             ArraySession(forward.SerializeToString(), self._device),
             ArraySession(backward.SerializeToString(), self._device),
             results,
             [name for name in results if name in read],
             tuple(name for name in (self._input, *self._graph.arrays) if name in read),
-            is_packed,
-            input_gradient,
+            [output.name for output in backward.graph.output],
         )
 
     def forward(
@@ -170,13 +160,5 @@ class GradientSessions:
         given[SCORE_GRADIENT] = score_gradient
         for name in pair.inputs:
             given[name] = X if name == self._input else arrays[name]
-        name = gradient_name(self._input)
-        if pair.is_packed:
-            by_weights, *by_X = pair.backward.run([GRADIENT, name] if pair.input_gradient else [GRADIENT], given)
-            return by_weights, by_X[0] if by_X else None
-        by_weights = np.empty(self._n_weights, self._dtype)
-        results = views(by_weights, self._gradients)
-        if pair.input_gradient:
-            results[name] = np.empty_like(X)
-        pair.backward.run_into(results, given)
-        return by_weights, results.get(name)
+        by_weights, *by_X = pair.backward.run(pair.gradients, given)
+        return by_weights, by_X[0] if by_X else None

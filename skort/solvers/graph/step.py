@@ -20,6 +20,8 @@ __all__ = [
     "GRADIENT",
     "WEIGHTS",
     "add_loss",
+    "add_rule",
+    "add_score_gradient",
     "add_update",
     "next_name",
     "read_inputs_only",
@@ -135,8 +137,14 @@ def states_of(problem, memory, changed):
 
 def add_loss(writer, problem):
     """Add the loss, its gradient by the score, and those of an own penalty by the weights."""
+    problem.objective.add_loss(writer, problem.score_graph.score_name, LOSS)
+    add_score_gradient(writer, problem)
+    add_custom_gradients(writer, problem.objective, problem.weights)
+
+
+def add_score_gradient(writer, problem):
+    """Add the gradient of the loss by the score."""
     objective, score = problem.objective, problem.score_graph.score_name
-    objective.add_loss(writer, score, LOSS)
     if objective.loss.gradient_function(objective.n_outputs) is None:
         gradient = score_gradient(ruled_score_gradient, objective, problem.batch_size)
         by_weights = objective.weight_gradients
@@ -144,12 +152,16 @@ def add_loss(writer, problem):
         writer.call_as_is(gradient, inputs, [SCORE_GRADIENT, *by_weights.values()])
     else:
         objective.add_score_gradient(writer, score)
-    add_custom_gradients(writer, objective, problem.weights)
 
 
 def add_update(writer, problem, rule, memory):
     """Add penalty and update; return the names of what the update changes of the memory."""
     _add_penalty(writer, problem.objective.add_custom_value(writer, LOSS), problem.terms)
+    return add_rule(writer, rule, memory)
+
+
+def add_rule(writer, rule, memory):
+    """Add the update alone; return the names of what it changes of the memory."""
     names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
     results = rule.add_nodes(writer, names)
     for name in results.keys() & names.keys():

@@ -14,7 +14,7 @@ from skort.descent.update import Update
 from skort.descent.windows import WindowShape
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
-from skort.objective import L1, L2, ConcomitantHuber, Huber, SquaredError
+from skort.objective import L1, L2, ConcomitantHuber, Huber, Penalty, SquaredError, WeightedSum
 from skort.objective.nodes import Objective
 from skort.runtime.device import CPU, Device
 from skort.solvers import solver_class
@@ -61,6 +61,12 @@ def epochs(solver, data, n_epochs=3):
             yield share, solver.objective(), loss, solver.gradient_norm()
 
 
+FOURTH_POWERS = """\
+fourth_powers (weight) => (penalty) {
+    square = Mul (weight, weight)
+    fourth = Mul (square, square)
+    penalty = ReduceSum <keepdims = 0> (fourth)
+}"""
 OPTIONS = [
     *({"optimizer": cls(), "penalty": penalty} for cls in OPTIMIZERS.values() for penalty in (None, L2(0.1), L1(0.01))),
     {"optimizer": Nesterov(), "penalty": L2(50.0)},
@@ -70,6 +76,10 @@ OPTIONS = [
     {"average": 9},
     {"loss": ConcomitantHuber(), "penalty": L2(0.1)},
     {"loss": Huber(0.5), "model": LinearRegression(fit_intercept=False)},
+    {
+        "loss": WeightedSum([(0.5, SquaredError()), ([1.0, 2.0], Huber(0.5))]),
+        "penalty": Penalty(FOURTH_POWERS, alpha=0.1),
+    },
 ]
 
 

@@ -1,0 +1,71 @@
+// Train in this page: the graphs and the rows of `training.js`, by onnxruntime-web. Nothing here knows skort.
+"use strict";
+
+(() => {
+  const training = window.skortTraining;
+  const button = document.getElementById("skort-train");
+  const status = document.getElementById("skort-status");
+  const folder = new URL(".", document.currentScript.src).href;
+
+  const bytes = (base64) => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const column = (value, n) => new ort.Tensor("float32", new Float32Array(n).fill(value), [n, 1]);
+  const matrix = (rows) => new ort.Tensor("float32", Float32Array.from(rows.flat()), [rows.length, rows[0].length]);
+  // The browser draws the curve before it goes on.
+  const drawn = () => new Promise((resolve) => setTimeout(resolve));
+
+  function draw(losses) {
+    const largest = Math.max(...losses);
+    const point = (loss, i) => `${50 + (540 * (i + 1)) / training.n_epochs},${230 - (210 * loss) / largest}`;
+    document.querySelector("#skort-curve polyline").setAttribute("points", losses.map(point).join(" "));
+    document.getElementById("skort-largest").textContent = largest.toFixed(2);
+  }
+
+  async function train() {
+    const [start, step] = await Promise.all(
+      [training.start, training.step].map((graph) => ort.InferenceSession.create(bytes(graph))),
+    );
+    const eta = new ort.Tensor("float32", [training.learning_rate], []);
+    const losses = [];
+    // What a step goes on from: the weights, and what the optimizer remembers.
+    let state = await start.run({});
+    for (let epoch = 0; epoch < training.n_epochs; epoch++) {
+      let loss = 0;
+      for (const { X, target } of training.batches) {
+        const results = await step.run({
+          X: matrix(X),
+          skort_target: matrix(target),
+          skort_sample_weight: column(1 / X.length, X.length),
+          skort_learning_rate: eta,
+          ...state,
+        });
+        state = Object.fromEntries(Object.keys(state).map((name) => [name, results[`${name}_next`]]));
+        loss += results.skort_objective.data[0] / training.batches.length;
+      }
+      losses.push(loss);
+      draw(losses);
+      status.textContent = `epoch ${epoch + 1}: loss ${loss.toFixed(4)}`;
+      await drawn();
+    }
+    const weights = Array.from(state.skort_weights.data);
+    const difference = Math.max(...weights.map((weight, i) => Math.abs(weight - training.weights[i])));
+    status.textContent += `; largest difference from the weights that skort reaches: ${difference.toExponential(1)}`;
+    status.dataset.result = JSON.stringify({ losses, difference });
+  }
+
+  function run() {
+    button.disabled = true;
+    train()
+      .catch((error) => (status.textContent = String(error)))
+      .finally(() => (button.disabled = false));
+  }
+
+  if (!window.ort || !training) {
+    status.textContent = "This page was built without npm, which brings onnxruntime-web.";
+    return;
+  }
+  ort.env.wasm.wasmPaths = folder;
+  ort.env.wasm.numThreads = 1;
+  button.disabled = false;
+  button.addEventListener("click", run);
+  if (location.hash === "#train") run();
+})();

@@ -1,0 +1,161 @@
+"""Which fits are made side by side, and which fit asks for one of them."""
+
+import contextlib
+import contextvars
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import joblib
+import numpy as np
+
+from skort.estimators.settings import snapshot
+from skort.estimators.side_by_side import OWN_PARAMETERS, MadeFit, made_fits
+
+__all__ = ["Together", "fits_made_together", "fitted_together"]
+
+# The values with which a fit does nothing but steps.
+_PLAIN = {
+    "average": False,
+    "early_stopping": False,
+    "max_grad_norm": None,
+    "trainable": None,
+    "verbose": 0,
+    "warm_start": False,
+}
+
+
+class Together:
+    """
+    Groups of estimators that are fitted side by side.
+
+    The first fit of a group to some data makes the fits of the whole group to the same data. The others take theirs.
+
+    Parameters
+    ----------
+    estimators : sequence of BaseOrtSGD
+        Not fitted; they are not changed.
+
+    Attributes
+    ----------
+    n_made : int
+        How many fits were made together.
+    """
+
+    def __init__(self, estimators: Sequence[Any]):
+        self.n_made = 0
+        self._groups: list[tuple[Any, list[tuple[Any, Any]]]] = []
+        for estimator in estimators:
+            if _is_plain(estimator):
+                self._add(estimator)
+        # For the number of a group and the data of a fit: the fits that were made and not yet asked for.
+        self._made: dict[int, dict[Any, dict[int, MadeFit]]] = {}
+
+    @property
+    def n_groups(self) -> int:
+        """The number of groups of two or more estimators that may be fitted together."""
+        return sum(len(members) > 1 for _, members in self._groups)
+
+    def _add(self, estimator):
+        """Add an estimator to the group of those that differ from it in numbers only."""
+        shared, own = _split(estimator)
+        for key, members in self._groups:
+            if _are_equal(key, shared):
+                if not any(_are_equal(own, known) for known, _ in members):
+                    members.append((own, estimator))
+                return
+        self._groups.append((shared, [(own, estimator)]))
+
+    def take(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> MadeFit | None:
+        """
+        Return the fit of an estimator to some data; None where it has to be made alone.
+
+        Parameters
+        ----------
+        estimator : BaseOrtSGD
+        X, y, sample_weight : array-like
+            As passed to `fit`.
+        """
+        shared, own = _split(estimator)
+        for group, (key, members) in enumerate(self._groups):
+            if len(members) > 1 and _are_equal(key, shared):
+                for place, (known, _) in enumerate(members):
+                    if _are_equal(known, own):
+                        return self._take(group, place, X, y, sample_weight)
+        return None
+
+    def _take(self, group, place, X, y, sample_weight):
+        made, data = self._made.setdefault(group, {}), (_digest(X), _digest(y), _digest(sample_weight))
+        if data not in made:
+            if any(place in waiting for waiting in made.values()):
+                # Steps before the model that draw numbers give each candidate other rows.
+                return None
+            made[data] = made_fits([member for _, member in self._groups[group][1]], X, y, sample_weight)
+            self.n_made += len(made[data])
+        return made[data].pop(place, None)
+
+
+_RUNNING: contextvars.ContextVar[Together | None] = contextvars.ContextVar("skort_together", default=None)
+
+
+@contextlib.contextmanager
+def fits_made_together(together: Together) -> Iterator[None]:
+    """Let `fit` of estimators ask for the fits that are made together, in this thread."""
+    token = _RUNNING.set(together)
+    try:
+        yield
+    finally:
+        _RUNNING.reset(token)
+
+
+def fitted_together(estimator: Any, X: Any, y: Any, sample_weight: Any, options: Mapping[str, Any]) -> MadeFit | None:
+    """
+    Return the fit of an estimator where it is made with others, see `Together.take`; otherwise None.
+
+    Parameters
+    ----------
+    estimator : BaseOrtSGD
+    X, y, sample_weight : array-like
+    options : mapping
+        The other arguments of the fit. One that is given asks for a fit of its own.
+    """
+    together = _RUNNING.get()
+    if together is None or getattr(estimator, "_skl_callbacks", None):
+        return None
+    given = [*options.get("init", ()), *(value for name, value in options.items() if name != "init")]
+    return together.take(estimator, X, y, sample_weight) if all(v is None or v is False for v in given) else None
+
+
+def _is_plain(estimator):
+    """Return whether nothing in the parameters of an estimator needs a fit of its own."""
+    return (
+        all(getattr(estimator, name) == value for name, value in _PLAIN.items())
+        and not estimator.callbacks
+        and estimator.solver in ("auto", "graph")
+        and not isinstance(estimator.random_state, np.random.RandomState)
+    )
+
+
+def _split(estimator):
+    """Return the parameters that fits made together share, and those that are their own, as values."""
+    kind, parameters = snapshot(estimator)
+    own = {name: value for name, value in parameters.items() if name in OWN_PARAMETERS}
+    return (kind, {name: value for name, value in parameters.items() if name not in OWN_PARAMETERS}), own
+
+
+def _are_equal(parameters, others):
+    """Return whether parameters are equal; those that cannot be compared, such as a DataFrame, are not."""
+    try:
+        return parameters == others
+    except ValueError:
+        return False
+
+
+def _digest(data):
+    """Return what is equal for equal data."""
+    if data is None:
+        return None
+    if type(data) is np.ndarray and not data.dtype.hasobject:
+        values = np.ascontiguousarray(data)
+        return values.shape, values.dtype.str, hashlib.sha256(values.reshape(-1).view(np.uint8).data).digest()
+    return joblib.hash(data)

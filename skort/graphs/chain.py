@@ -1,0 +1,78 @@
+"""Score graphs that are a chain of layers: linear models and neural networks."""
+
+from dataclasses import dataclass
+
+from skort.graphs.score_graph import ScoreGraph
+
+__all__ = ["Link", "chain_of"]
+
+_ACTIVATIONS = frozenset({"Exp", "Identity", "Relu", "Sigmoid", "Tanh"})
+
+
+@dataclass(frozen=True)
+class Link:
+    """
+    One layer of a chain: a product with the result of the one before, an intercept, and elementwise operators.
+
+    Parameters
+    ----------
+    coefficient : str
+        The name of a weight of shape (n_inputs, n_outputs).
+    intercept : str or None
+        The name of a weight with `n_outputs` elements.
+    activations : tuple of str
+        Types of operators with one input.
+    """
+
+    coefficient: str
+    intercept: str | None = None
+    activations: tuple[str, ...] = ()
+
+
+def chain_of(score_graph: ScoreGraph) -> tuple[Link, ...] | None:
+    """
+    Return the layers of a model, from X to the score; None where it is no chain of layers that are all trained.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neural_network import MLPRegressor
+    >>> from skort.graphs.chain import chain_of
+    >>> from skort.graphs.initial import initial_score_graph
+    >>> from skort.graphs.score_graph import ScoreSpec
+    >>> model = MLPRegressor(hidden_layer_sizes=(5,))
+    >>> graph = initial_score_graph(model, ScoreSpec(3, 1, "float32"), np.random.RandomState(0))
+    >>> chain_of(graph)[0]
+    Link(coefficient='coefficient', intercept='intercepts', activations=('Relu',))
+    """
+    result, links, used = score_graph.input_name, list[Link](), list[str]()
+    for node in score_graph.structure.graph.node:
+        others = [name for name in node.input if name != result]
+        if len(others) != len(node.input) - 1:
+            return None
+        if node.op_type == "MatMul" and node.input[0] == result:
+            links.append(Link(*others))
+        elif links and node.op_type == "Add" and links[-1].intercept is None and not links[-1].activations:
+            links[-1] = Link(links[-1].coefficient, *others)
+        elif links and node.op_type in _ACTIVATIONS:
+            last = links[-1]
+            links[-1] = Link(last.coefficient, last.intercept, (*last.activations, node.op_type))
+        else:
+            return None
+        used += others
+        result = node.output[0]
+    is_whole = result == score_graph.score_name and sorted(used) == sorted(score_graph.trainable)
+    return tuple(links) if is_whole and _fits(score_graph, links) else None
+
+
+def _fits(score_graph, links):
+    """Return whether the weights of all layers have the shapes of layers."""
+    for link in links:
+        shape = score_graph.arrays[link.coefficient].shape
+        if len(shape) != 2 or (link.intercept and score_graph.arrays[link.intercept].size != shape[1]):
+            return False
+    return True

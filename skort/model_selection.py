@@ -1,0 +1,91 @@
+"""Searches that train candidates together."""
+
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, ParameterGrid
+
+from skort.estimators.base import BaseOrtSGD
+from skort.estimators.together import Together, fits_made_together
+
+__all__ = ["OrtGridSearchCV"]
+
+
+class OrtGridSearchCV(GridSearchCV):
+    """
+    `sklearn.model_selection.GridSearchCV` that trains the candidates of a fold together.
+
+    Parameters, attributes and results are those of `GridSearchCV`, but for times: the first fit of a fold takes the
+    time of all fits that are made with it, and those take nearly none.
+
+    Candidates are trained together where they differ in numbers only: in `alpha`, `l1_ratio`, `eta0`, `power_t`,
+    `learning_rate`, `max_iter`, `tol`, `n_iter_no_change`, `epsilon`, `quantile`, and in the momentum of an optimizer.
+    One run of ONNX Runtime makes a step of all of them. Each candidate stops by itself.
+
+    All other fits are made one by one, as `GridSearchCV` makes them:
+
+    - of candidates that differ in anything else, such as a parameter of the model inside;
+    - with `average`, `callbacks`, `early_stopping`, `max_grad_norm`, `trainable`, `verbose` or `warm_start`;
+    - with a `random_state` that is a `RandomState` instance, a `device` other than "cpu", or the solver "agent",
+      "session" or "module";
+    - with an optimizer, a learning rate or a penalty of your own;
+    - with a loss that has weights, such as that of a `HuberRegressor`;
+    - with arguments of `fit` other than X, y and `sample_weight`;
+    - of a large model, of a model that is no chain of layers, and on a sparse X of many columns;
+    - where a training diverges, or ends no better than it began.
+
+    `n_fits_together_` is the number of fits that were made together.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An `OrtSGDRegressor` or `OrtSGDClassifier`, or a pipeline or another estimator around one.
+    param_grid : dict or list of dict
+    scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
+        As in `GridSearchCV`. With several jobs all fits are made one by one, in processes of their own. With
+        `verbose`, a line says how many fits were made together.
+
+    Attributes
+    ----------
+    n_fits_together_ : int
+        Number of fits, one for each candidate and fold, that were made together with others.
+
+    Notes
+    -----
+    With an integer `random_state` scores differ from those of `GridSearchCV` by rounding alone. With None the
+    candidates of a fold share a seed, and so their initial weights and the order of the rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.model_selection import OrtGridSearchCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = OrtSGDRegressor(penalty="l2", random_state=0)
+    >>> search = OrtGridSearchCV(model, {"alpha": [0.001, 0.1, 10], "eta0": [0.01, 0.05]}, cv=4).fit(X, y)
+    >>> search.n_fits_together_, search.best_params_["alpha"]
+    (24, 0.001)
+    """
+
+    def _run_search(self, evaluate_candidates, *, callback_ctx=None):
+        together = Together(_candidates(self.estimator, ParameterGrid(self.param_grid)))
+        # scikit-learn 1.9 looks for the parameter, older versions have none.
+        context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
+        with fits_made_together(together):
+            super()._run_search(evaluate_candidates, **context)
+        self.n_fits_together_ = together.n_made
+        if self.verbose > 0:
+            print(f"{together.n_made} of these fits were made together with others")
+
+
+def _candidates(estimator, candidates):
+    """Return the estimators of skort that the candidates of a search fit, of those that have one."""
+    found = []
+    for parameters in candidates:
+        try:
+            candidate = clone(estimator).set_params(**clone(parameters, safe=False))
+        except (ValueError, TypeError):
+            # The search itself says what is wrong.
+            continue
+        own = [part for part in (candidate, *candidate.get_params().values()) if isinstance(part, BaseOrtSGD)]
+        if len(own) == 1:
+            found += own
+    return found

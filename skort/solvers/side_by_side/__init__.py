@@ -1,0 +1,1 @@
+"""Several trainings of one structure as one step."""

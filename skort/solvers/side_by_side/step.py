@@ -1,0 +1,264 @@
+"""One step of several trainings of the same structure, as one graph."""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import helper
+
+from skort.descent.optimizers import SGD, Adam, Momentum, Nesterov
+from skort.graphs.chain import Link
+from skort.graphs.gradient.applied import int64s
+from skort.graphs.gradient.forward_backward import needed
+from skort.graphs.gradient.packing import GRADIENT
+from skort.graphs.gradient.reverse import add_gradients
+from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
+from skort.program import Program
+from skort.runtime.kept import Kept
+from skort.runtime.step_session import compiled
+from skort.solvers.base import Problem, is_small
+from skort.solvers.graph.step import (
+    ETA,
+    WEIGHTS,
+    add_rule,
+    add_score_gradient,
+    next_name,
+    state_name,
+)
+from skort.solvers.side_by_side.chain_graph import chain_graph, parts_of
+
+__all__ = ["LaneStep", "LaneTerms", "lane_step", "lane_terms"]
+
+_LOSSES, _LOSS_GRADIENT = "skort_lane_losses", "skort_lane_loss_gradient"
+_L1, _L2 = "skort_l1", "skort_l2"
+# A step of 5 candidates, and one of each half of them: several searches.
+_STEPS: Kept = Kept(32)
+
+_PARTS = """\
+parts (weights) => (%s) {
+    sizes = Constant <value = %s> ()
+    %s = Split <axis = 1> (weights, sizes)
+}"""
+_PACKED = """\
+packed (%s) => (gradient) {
+    gradient = Concat <axis = 1> (%s)
+}"""
+_LANE_SUMS = """\
+lane_sums (losses) => (sums) {
+    shape = Constant <value = int64[2] {%d, -1}> ()
+    last = Constant <value = int64[1] {1}> ()
+    by_lane = Reshape (losses, shape)
+    sums = ReduceSum <keepdims = 1> (by_lane, last)
+}"""
+_L1_TERM = """\
+lane_l1 (weights, strengths, value) => (sum) {
+    last = Constant <value = int64[1] {1}> ()
+    sizes = Abs (weights)
+    terms = Mul (sizes, strengths)
+    penalty = ReduceSum <keepdims = 1> (terms, last)
+    sum = Add (value, penalty)
+}"""
+_L2_TERM = """\
+lane_l2 (weights, strengths, value) => (sum, gradient) {
+    half = Constant <value = float {0.5}> ()
+    last = Constant <value = int64[1] {1}> ()
+    gradient = Mul (strengths, weights)
+    products = Mul (gradient, weights)
+    squares = ReduceSum <keepdims = 1> (products, last)
+    penalty = Mul (half, squares)
+    sum = Add (value, penalty)
+}"""
+
+
+@dataclass(frozen=True, eq=False)
+class LaneTerms:
+    """
+    What of one training goes into a step of several.
+
+    Parameters
+    ----------
+    key : tuple
+        All that trainings of one step have in common beside the model and the size of a batch, as a hashable value.
+    problem : Problem
+    chain : tuple of Link
+    loss, update : Program
+        Those of this training alone, for their numbers.
+    memory : dict of str to ndarray
+        The state of the rule.
+    changed : tuple of str
+        What the update changes of the memory.
+    """
+
+    key: tuple[Any, ...]
+    problem: Problem
+    chain: tuple[Link, ...]
+    loss: Program
+    update: Program
+    memory: dict[str, np.ndarray]
+    changed: tuple[str, ...]
+
+    @property
+    def n_ones(self) -> int:
+        """The number of columns of ones, 0 or 1, that X ends with: for the intercepts of the first layer."""
+        return int(self.chain[0].intercept is not None)
+
+
+def lane_terms(problem: Problem, chain: tuple[Link, ...]) -> LaneTerms | None:
+    """
+    Return what of a training goes into a step of several; None where it cannot be part of one.
+
+    It can be where the model is small, the loss has no weights of its own, the penalty is one of strengths, and the
+    update is an optimizer of `skort.optimizers`, without clipping, weight decay or averaging.
+
+    Parameters
+    ----------
+    problem : Problem
+    chain : tuple of Link
+        The layers of its model.
+    """
+    update = problem.update
+    is_plain = update.max_grad_norm is None and not update.average and update.weight_decay == 0
+    is_known = type(update.optimizer) in (SGD, Momentum, Nesterov, Adam)
+    if problem.loss_weights or problem.objective.custom_terms or not (is_plain and is_known and is_small(problem)):
+        return None
+    loss, rule_program = (Program(problem.objective.dtype, problem.batch_size, name) for name in ("loss", "update"))
+    _add_loss(loss, problem)
+    rule = problem.rule()
+    memory = rule.start(*problem.n_weights(), problem.objective.dtype)
+    changed = tuple(add_rule(rule_program, rule, memory))
+    # Only numbers that are repeated for every row, or are one for all weights, can be a training's own.
+    fixed = tuple((name, a.tobytes()) for name, a in loss.parameters.items() if a.ndim < 2)
+    shapes = tuple((name, a.dtype.str, a.shape) for name, a in memory.items())
+    has_terms = problem.terms.l1 is not None, problem.terms.l2 is not None
+    key = loss.structure, fixed, rule_program.structure, shapes, changed, has_terms
+    return LaneTerms(key, problem, chain, loss, rule_program, memory, changed)
+
+
+def _add_loss(writer, problem):
+    """Add the weighted losses of the rows, and their gradient by the score."""
+    problem.objective.add_losses(writer, problem.score_graph.score_name, _LOSSES)
+    add_score_gradient(writer, problem)
+
+
+@dataclass(frozen=True, eq=False)
+class LaneStep:
+    """
+    A step of several trainings, and what of them goes into it.
+
+    The weights of one training are a row, each coefficient as its transpose; what is one number of each training is a
+    column.
+
+    Parameters
+    ----------
+    session : InferenceSession
+        It is shared.
+    states : dict of str to ndarray of shape (n_lanes, n_weights) or (n_lanes, 1)
+        The weights and what an update changes of the memory, by their names as inputs.
+    parameters : dict of str to ndarray
+        All that no step changes, by their names as inputs.
+    order : ndarray of shape (n_weights,)
+        The row of a training's weights in the order of a step of its own, taken in this order, is that of this step.
+    """
+
+    session: Any
+    states: dict[str, np.ndarray]
+    parameters: dict[str, np.ndarray]
+    order: np.ndarray
+
+
+def lane_step(lanes: list[LaneTerms]) -> LaneStep:
+    """Return the step of some trainings of one model that have the same key."""
+    first, n_lanes = lanes[0], len(lanes)
+    problem, order = first.problem, _order(first)
+
+    def stacked(arrays):
+        """Return an array with a row for each training."""
+        rows = [np.atleast_1d(array).ravel() for array in arrays]
+        return np.ascontiguousarray([row[order] if row.size == order.size else row for row in rows])
+
+    weights = [np.concatenate([w.ravel() for w in lane.problem.weights.values()]) for lane in lanes]
+    states = {WEIGHTS: stacked(weights)}
+    memory = {name: stacked([lane.memory[name] for lane in lanes]) for name in first.memory}
+    states |= {state_name(name): memory[name] for name in first.changed}
+    fixed = {state_name(name): array for name, array in memory.items() if name not in first.changed}
+    update = {name: stacked([lane.update.parameters[name] for lane in lanes]) for name in first.update.parameters}
+    strengths = {_L1: [lane.problem.terms.l1 for lane in lanes], _L2: [lane.problem.terms.l2 for lane in lanes]}
+    penalty = {name: stacked(rows) for name, rows in strengths.items() if rows[0] is not None}
+    wide = dataclasses.replace(problem, batch_size=n_lanes * problem.batch_size)
+    loss = Program(problem.objective.dtype, wide.batch_size, "loss")
+    _add_loss(loss, wide)
+    rows = {
+        name: np.concatenate([lane.loss.parameters[name] for lane in lanes]) if array.ndim == 2 else array
+        for name, array in first.loss.parameters.items()
+    }
+    parameters = {**rows, **update, **penalty, **fixed}
+
+    def make():
+        graph = _lane_graph(first, loss, n_lanes, states, parameters)
+        return compiled(graph.SerializeToString(), problem.device)
+
+    return LaneStep(_STEPS.get((problem.structure, first.key, n_lanes), make), states, parameters, order)
+
+
+def _order(lane):
+    """Return where each weight of a row of this step is in the weights of one training."""
+    indices, start = {}, 0
+    for name, array in lane.problem.weights.items():
+        indices[name] = np.arange(start, start + array.size).reshape(array.shape)
+        start += array.size
+    return np.concatenate([part.ravel() for part in parts_of(lane.chain, indices)])
+
+
+def _lane_graph(lane, loss, n_lanes, states, parameters):
+    """Return the model of a step."""
+    problem, dtype = lane.problem, lane.problem.objective.dtype
+    fragment, graph = Fragment(dtype), problem.score_graph
+    shapes = {f"skort_part{i}": part.shape for i, part in enumerate(parts_of(lane.chain, problem.weights))}
+    rows = graph.input_name, problem.batch_size
+    scores = chain_graph(lane.chain, shapes, rows, graph.score_name, n_lanes, dtype)
+    parts, names = list(shapes), ", ".join(f"part{i}" for i in range(len(shapes)))
+    sizes = int64s(math.prod(shape) for shape in shapes.values())
+    fragment.call(_PARTS % (names, sizes, names), [WEIGHTS], parts)
+    fragment.nodes.extend(scores.node)
+    loss.write(fragment)
+    fragment.call(_LANE_SUMS % n_lanes, [_LOSSES], [LOSS])
+    gradients = add_gradients(fragment, scores, SCORE_GRADIENT, parts)
+    fragment.call(_PACKED % (names, names), [gradients[name] for name in parts], [_LOSS_GRADIENT])
+    _add_penalty(fragment, problem)
+    lane.update.write(fragment)
+    return needed(_model(fragment, lane, states, parameters))
+
+
+def _add_penalty(fragment, problem):
+    """Add the objective of each training, and its gradient, but for that of the l1 term."""
+    value, gradient = LOSS, _LOSS_GRADIENT
+    if problem.terms.l1 is not None:
+        fragment.call(_L1_TERM, [WEIGHTS, _L1, value], ["skort_l1_objective"])
+        value = "skort_l1_objective"
+    if problem.terms.l2 is not None:
+        fragment.call(_L2_TERM, [WEIGHTS, _L2, value], ["skort_l2_objective", "skort_l2_gradient"])
+        fragment.node("Add", [gradient, "skort_l2_gradient"], [GRADIENT])
+        value = "skort_l2_objective"
+    else:
+        fragment.node("Identity", [gradient], [GRADIENT])
+    fragment.node("Identity", [value], [OBJECTIVE])
+
+
+def _model(fragment, lane, states, parameters):
+    """Return the nodes of a step as a model."""
+    graph, dtype, n_lanes = lane.problem.score_graph, lane.problem.objective.dtype, len(states[WEIGHTS])
+    column, n_rows = np.zeros((n_lanes, 1), dtype), lane.problem.batch_size
+    batch = {
+        graph.input_name: np.empty((n_rows, graph.n_features + lane.n_ones), dtype),
+        TARGET: np.empty((n_lanes * n_rows, graph.n_outputs), dtype),
+        SAMPLE_WEIGHT: np.empty((n_lanes * n_rows, 1), dtype),
+    }
+    inputs = infos({**batch, ETA: column, **states, **parameters})
+    outputs = {LOSS: column, OBJECTIVE: column, GRADIENT: states[WEIGHTS]}
+    outputs |= {next_name(name): array for name, array in states.items()}
+    step = helper.make_graph(fragment.nodes, "lanes_step", inputs, infos(outputs))
+    opset = helper.make_opsetid("", OPSET)
+    return inlined(helper.make_model(step, ir_version=IR_VERSION, opset_imports=[opset]), fragment)

@@ -1,0 +1,68 @@
+"""Which group gets which rows."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed")
+
+from skort.dask.deals import Deals, Size
+
+
+def rows_of(deals, deal, sizes):
+    """Return (partition, row) of every task, group by group."""
+    return [
+        (number, row)
+        for tasks in deal.exchanges
+        for task in tasks
+        for number in task.partitions
+        for row in range(sizes[number].n_rows)[task.start :: task.stride]
+    ]
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 3, 8])
+@pytest.mark.parametrize("n_bytes", [8, 2**26, 2**29])
+def test_every_row_is_in_one_task_of_a_round(n_groups, n_bytes):
+    sizes = [Size(n, n_bytes) for n in (1, 50, 400, 3, 77, 1000)]
+    deals = Deals(sizes, n_groups, 10, np.random.RandomState(0))
+    deal = deals.draw(np.random.RandomState(1))
+    found = rows_of(deals, deal, sizes)
+    assert len(found) == len(set(found)) == sum(size.n_rows for size in sizes)
+    assert all(1 <= len(tasks) <= n_groups for tasks in deal.exchanges)
+
+
+def test_exchanges():
+    """As many as five, but 50 updates in between; as many updates as the largest group makes."""
+    sizes = [Size(1000, 8)] * 8
+    by_batch = {b: Deals(sizes, 2, b, np.random.RandomState(0)).draw(np.random.RandomState(0)) for b in (4, 20, 100)}
+    assert {b: len(deal.exchanges) for b, deal in by_batch.items()} == {4: 5, 20: 4, 100: 1}
+    assert {b: sum(deal.n_updates) for b, deal in by_batch.items()} == {4: 1000, 20: 200, 100: 40}
+    assert len(Deals(sizes, 1, 4, np.random.RandomState(0)).draw(np.random.RandomState(0)).exchanges) == 1
+
+
+def test_much_memory_is_divided():
+    """Two groups of four partitions of 2^26 bytes: tasks of two partitions, 2^27 bytes."""
+    deals = Deals([Size(100, 2**26)] * 8, 2, 100, np.random.RandomState(0))
+    deal = deals.draw(np.random.RandomState(0))
+    assert [[len(task.partitions) for task in tasks] for tasks in deal.exchanges] == [[2, 2], [2, 2]]
+
+
+def test_groups_are_dealt_anew():
+    deals = Deals([Size(100, 8)] * 8, 2, 10, np.random.RandomState(0))
+    generator = np.random.RandomState(0)
+    firsts = [sorted(deals.draw(generator).exchanges[0][0].partitions) for _ in range(4)]
+    assert len(set(map(tuple, firsts))) > 1
+
+
+def test_an_epoch_is_one_round():
+    class Round:
+        def open(self, deal):
+            self.deal, self.closed = deal, 0
+
+        def close(self):
+            self.closed += 1
+
+    deals, batch = Deals([Size(100, 8)] * 3, 2, 10, np.random.RandomState(0)), Round()
+    shares = list(deals.epoch(batch))
+    assert len(shares) == 20
+    assert sum(shares) == pytest.approx(1)
+    assert batch.closed == deals.n_drawn == 1

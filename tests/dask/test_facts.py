@@ -1,0 +1,46 @@
+"""Facts of partitions, merged."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+pytest.importorskip("distributed")
+
+from skort.dask.deals import Size
+from skort.dask.facts import measured, merged_measures
+from skort.dask.rows import Rows
+from skort.descent.standardization import moments
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_are_those_of_all_rows(rng, weighted):
+    X = rng.normal(1e3, 2, (90, 4)).astype(np.float32)
+    X[:, 3] = 5
+    rows = Rows(X, rng.normal(size=(90, 1)), rng.uniform(0.1, 2, 90) if weighted else None)
+    parts = [rows.taken(np.arange(*ends)) for ends in ((0, 1), (1, 50), (50, 90))]
+    found = merged_measures([measured(part) for part in [*parts, Rows(np.empty((0, 0)), np.empty((0, 0)), None)]])
+    mean, deviation = moments(X, rows.sample_weight)
+    np.testing.assert_allclose(found.columns.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(found.columns.deviation, deviation, rtol=1e-9)
+    np.testing.assert_allclose(found.targets.deviation, moments(rows.target, rows.sample_weight)[1], rtol=1e-10)
+    assert found.columns.deviation[3] == 0
+    assert found.weight_sum == pytest.approx(rows.sample_weight.sum() if weighted else 90)
+    assert [size.n_rows for size in found.sizes] == [1, 49, 40, 0]
+
+
+def test_sparse_rows_have_a_norm():
+    X = scipy.sparse.csr_matrix([[3.0, 0.0], [0.0, 4.0]])
+    found = measured(Rows(X, np.zeros((2, 1)), np.array([1.0, 0.5])))
+    assert found.norm == 9
+    assert found.columns is None
+    assert isinstance(found.sizes[0], Size)
+
+
+def test_every_row_once(rng):
+    X = np.arange(10.0)[:, None]
+    rows = Rows(X, X, None)
+    parts = [rows.every(start, 3) for start in range(3)]
+    joined = Rows.concatenated(parts)
+    assert sorted(joined.X.ravel()) == list(range(10))
+    assert joined.X.flags.c_contiguous and Rows.concatenated(parts[:1]).X.flags.c_contiguous
+    assert joined.sample_weight is None

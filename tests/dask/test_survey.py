@@ -1,0 +1,56 @@
+"""What is known of partitions before rows are prepared."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("distributed")
+
+from skort.dask.parts import Part
+from skort.dask.survey import held_out, merged_surveys, survey
+
+
+def test_classes_and_totals():
+    parts = [
+        Part(0, np.zeros((3, 1)), np.array(["b", "a", "b"]), np.array([1.0, 0.0, 2.0])),
+        Part(1, np.zeros((0, 1)), np.array([]), np.array([])),
+        Part(2, np.ones((2, 1)), np.array(["long", "b"]), np.array([3.0, 4.0])),
+    ]
+    found = merged_surveys([survey(part, True) for part in parts])
+    assert found.n_rows == (3, 0, 2)
+    assert found.classes.tolist() == ["a", "b", "long"]
+    assert found.totals.tolist() == [0, 7, 3]
+    assert found.counts.tolist() == [0, 3, 1]
+    assert found.all_counts.tolist() == [1, 3, 1]
+    X, y = found.some_rows()
+    assert X.ravel().tolist() == [0, 0, 0, 1, 1]
+    assert y.tolist() == ["b", "a", "b", "long", "b"]
+
+
+def test_a_regression_has_one_total():
+    found = survey(Part(0, np.zeros((3, 1)), np.arange(3.0), None), False)
+    assert found.classes is None
+    assert (found.totals.tolist(), found.counts.tolist()) == ([3], [3])
+
+
+def test_nothing():
+    with pytest.raises(ValueError, match="X has no rows"):
+        merged_surveys([survey(Part(0, np.zeros((0, 1)), np.zeros(0), None), False)]).some_rows()
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"), [([1.0, -1.0], "Negative values"), ([1.0, np.nan], "NaN"), ([1.0], "sample_weight has 1")]
+)
+def test_bad_sample_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        survey(Part(0, np.zeros((2, 1)), np.zeros(2), np.array(weights)), False)
+
+
+def test_held_out_rows_are_a_partition():
+    part = Part(3, pd.DataFrame({"a": np.arange(100)}), np.arange(100), None)
+    train, held = (held_out(part, 0.25, 7, kind) for kind in (False, True))
+    assert (len(train.X), len(held.X)) == (75, 25)
+    assert sorted([*train.y, *held.y]) == list(range(100))
+    assert held.X["a"].tolist() == held.y.tolist()
+    again = held_out(part, 0.25, 7, True)
+    assert again.y.tolist() == held.y.tolist() != held_out(part, 0.25, 8, True).y.tolist()

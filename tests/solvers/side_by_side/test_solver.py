@@ -1,0 +1,195 @@
+"""Steps of several trainings, against those of a solver for each."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.graphs.chain import chain_of
+from skort.optimizers import Adam, Momentum
+from skort.solvers.graph.solver import GraphSolver
+from skort.solvers.side_by_side.solver import SideBySide
+from skort.solvers.side_by_side.step import lane_terms
+
+RATES = [0.01, 0.05, 0.2]
+UPDATES = [
+    {"penalty": None},
+    {"penalty": "l2"},
+    {"penalty": "l1", "optimizer": "momentum"},
+    {"penalty": "elasticnet", "l1_ratio": 0.3, "optimizer": "nesterov"},
+    {"penalty": "l2", "optimizer": "adam"},
+    # Implicit steps.
+    {"penalty": "l2", "strong": True},
+    {"penalty": "l2", "strong": True, "optimizer": "momentum", "dtype": "float64"},
+]
+NETWORK = MLPRegressor(hidden_layer_sizes=(4,))
+
+
+def problem_of(model, X, y):
+    """Return what a fit of a model makes its solver from, of X as it is."""
+    model.set_params(standardize=False, max_iter=1, tol=None, random_state=0, batch_size=8).fit(X, y)
+    variables = model._settings.variables(model._fitted.score_graph, None)
+    return model._settings.problem(model._fitted, variables, 8, n_batches=3)
+
+
+def terms_of(problem):
+    return lane_terms(problem, chain_of(problem.score_graph))
+
+
+def fill(batch, X, target, sample_weight):
+    # The last column is that of ones, where there is one.
+    batch.X[:] = 1
+    batch.X[:, : X.shape[1]] = X
+    batch.target[...], batch.sample_weight[...] = target, sample_weight
+
+
+def make_steps(joint, singles, X, target, rng, n_steps=6):
+    for step in range(n_steps):
+        rows, weight = rng.permutation(len(X))[:8], rng.uniform(size=(8, 1)) / 8
+        joint.rates({number: eta / (step + 1) for number, eta in enumerate(RATES)})
+        for batch in (joint.batch, *(single.batch for single in singles)):
+            fill(batch, X[rows], target[rows], weight)
+        joint.step(0.25)
+        for single, eta in zip(singles, RATES, strict=True):
+            single.step(eta / (step + 1), 0.25)
+
+
+def assert_same(lane, single, rtol=1e-5):
+    assert lane.state().keys() == single.state().keys()
+    for name, array in single.state().items():
+        np.testing.assert_allclose(lane.state()[name], array, rtol=rtol, atol=1e-6, err_msg=name)
+        assert lane.state()[name].dtype == array.dtype
+    for name, array in single.weights().items():
+        np.testing.assert_allclose(lane.weights()[name], array, rtol=rtol, atol=1e-6)
+    assert lane.gradient_norm() == pytest.approx(single.gradient_norm(), rel=1e-4)
+    assert lane.objective() == pytest.approx(single.objective(), rel=1e-5)
+
+
+@pytest.mark.parametrize("inner", [None, NETWORK, MLPRegressor(hidden_layer_sizes=(4, 3), activation="logistic")])
+@pytest.mark.parametrize("options", UPDATES, ids=str)
+def test_regressors_make_the_steps_of_single_solvers(inner, options, rng):
+    X = rng.normal(size=(24, 5)).astype(options.get("dtype", "float32"))
+    y, scale = X[:, 0] - X[:, 1], 1000.0 if options.get("strong") else 0.01
+    options = {name: value for name, value in options.items() if name != "strong"}
+    problems = [
+        problem_of(OrtSGDRegressor(inner, alpha=scale * (k + 1), eta0=eta, **options), X, y)
+        for k, eta in enumerate(RATES)
+    ]
+    terms = [terms_of(problem) for problem in problems]
+    assert len({term.key for term in terms}) == 1
+    joint, singles = SideBySide(terms), [GraphSolver(problem) for problem in problems]
+    make_steps(joint, singles, X, y[:, None], rng)
+    for lane, single in zip(joint.lanes, singles, strict=True):
+        assert_same(lane, single)
+        np.testing.assert_allclose(lane.means(), single.means(), rtol=1e-5)
+        assert lane.means() == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "hinge", "modified_huber"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classifiers_make_the_steps_of_single_solvers(loss, n_classes, rng):
+    X, y = rng.normal(size=(24, 5)).astype(np.float32), np.arange(24) % n_classes
+    inner = MLPClassifier(hidden_layer_sizes=(4,))
+    models = [OrtSGDClassifier(inner, loss=loss, penalty="l2", alpha=alpha, eta0=0.1) for alpha in RATES]
+    problems = [problem_of(model, X, y) for model in models]
+    target = models[0]._encode(y, None).target
+    joint, singles = SideBySide([terms_of(p) for p in problems]), [GraphSolver(p) for p in problems]
+    make_steps(joint, singles, X, target, rng)
+    for lane, single in zip(joint.lanes, singles, strict=True):
+        assert_same(lane, single)
+
+
+def test_numbers_of_the_loss_and_of_the_optimizer_are_those_of_each(rng):
+    X = rng.normal(size=(24, 5)).astype(np.float32)
+    y = X[:, 0] - X[:, 1]
+    models = [
+        OrtSGDRegressor(loss="epsilon_insensitive", epsilon=eta, eta0=0.1, penalty="l2", optimizer=Momentum(eta))
+        for eta in RATES
+    ]
+    problems = [problem_of(model, X, y) for model in models]
+    joint, singles = SideBySide([terms_of(p) for p in problems]), [GraphSolver(p) for p in problems]
+    make_steps(joint, singles, X, y[:, None], rng)
+    for lane, single in zip(joint.lanes, singles, strict=True):
+        assert_same(lane, single)
+
+
+@pytest.fixture
+def three(rng):
+    """Return problems of three alphas, and their rows."""
+    X = rng.normal(size=(24, 5)).astype(np.float32)
+    y = X[:, 0] - X[:, 1]
+    model = OrtSGDRegressor(NETWORK, penalty="l2", eta0=0.1, optimizer="momentum")
+    return [problem_of(model.set_params(alpha=alpha), X, y) for alpha in RATES], X, y[:, None]
+
+
+def test_some_go_on_without_the_others(three, rng):
+    problems, X, target = three
+    joint, singles = SideBySide([terms_of(p) for p in problems]), [GraphSolver(p) for p in problems]
+    make_steps(joint, singles, X, target, rng)
+    joint.keep([2])
+    make_steps(joint, singles, X, target, rng)
+    assert_same(joint.lanes[2], singles[2])
+
+
+def test_a_lane_that_is_not_finite_harms_no_other(three, rng):
+    problems, X, target = three
+    joint, singles = SideBySide([terms_of(p) for p in problems]), [GraphSolver(p) for p in problems]
+    state = joint.lanes[1].state()
+    joint.lanes[1].restore({name: np.full_like(array, np.inf) for name, array in state.items()})
+    with np.errstate(all="ignore"):
+        make_steps(joint, singles, X, target, rng)
+    assert not joint.lanes[1].is_finite()
+    for k in (0, 2):
+        assert joint.lanes[k].is_finite()
+        assert_same(joint.lanes[k], singles[k])
+
+
+def test_a_lane_goes_back_to_a_state_of_a_single_solver(three, rng):
+    problems, X, target = three
+    joint, singles = SideBySide([terms_of(p) for p in problems]), [GraphSolver(p) for p in problems]
+    make_steps(joint, singles, X, target, rng)
+    state = singles[0].state()
+    make_steps(joint, singles, X, target, rng)
+    joint.lanes[0].restore(state)
+    for name, array in state.items():
+        np.testing.assert_array_equal(joint.lanes[0].state()[name], array)
+
+
+def test_a_lane_alone_is_at_its_beginning_and_makes_steps(three, rng):
+    problems, X, target = three
+    joint, single = SideBySide([terms_of(p) for p in problems]), GraphSolver(problems[1])
+    make_steps(joint, [GraphSolver(p) for p in problems], X, target, rng)
+    alone = joint.alone(1)
+    for solver in (alone, single):
+        fill(solver.batch, X[:8], target[:8], 1 / 8)
+        solver.step(0.1, 1.0)
+    assert_same(alone, single)
+
+
+def test_sessions_are_made_once_for_a_structure(three, monkeypatch):
+    problems, _, _ = three
+    SideBySide([terms_of(p) for p in problems])
+    monkeypatch.setattr("skort.solvers.side_by_side.step.compiled", None)
+    SideBySide([terms_of(p) for p in problems[::-1]])
+
+
+def test_what_is_no_part_of_a_step_of_several(three):
+    problem = three[0][0]
+    chain = chain_of(problem.score_graph)
+
+    def with_update(**changes):
+        return dataclasses.replace(problem, update=dataclasses.replace(problem.update, **changes))
+
+    class Own(Momentum):
+        pass
+
+    assert lane_terms(problem, chain) is not None
+    assert lane_terms(with_update(max_grad_norm=1.0), chain) is None
+    assert lane_terms(with_update(average=True), chain) is None
+    assert lane_terms(with_update(optimizer=Adam(weight_decay=0.1)), chain) is None
+    assert lane_terms(with_update(optimizer=Own()), chain) is None
+    assert lane_terms(dataclasses.replace(problem, loss_weights={"skort_w": np.zeros(1)}), chain) is None
+    # A large batch makes steps that are no faster together.
+    assert lane_terms(dataclasses.replace(problem, batch_size=2**20), chain) is None

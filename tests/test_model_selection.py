@@ -1,0 +1,275 @@
+"""Searches whose candidates are trained together, against scikit-learn's own over the same estimators."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.linear_model import HuberRegressor, Lasso
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.callbacks import EarlyStopping
+from skort.model_selection import OrtGridSearchCV
+from skort.optimizers import Momentum
+from skort.schedules import Constant
+from skort.solvers import available_solvers
+
+GRID = {"alpha": [1e-4, 1e-2], "eta0": [0.02, 0.05]}
+FIXED = {"learning_rate": "constant", "eta0": 0.02, "tol": None, "max_iter": 6, "random_state": 0, "batch_size": 16}
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.normal(size=(103, 5)) * [1, 2, 3, 0.5, 1] + [0, 1, -1, 0, 5]
+    return X, X @ [1.0, -0.5, 0.2, 0, 0] + np.abs(X[:, 1]) + 0.1 * rng.normal(size=103)
+
+
+def both(estimator, grid, X, y, *, cv=3, fit=None, **options):
+    """Return our search and scikit-learn's, fitted."""
+    searches = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for search in (OrtGridSearchCV, GridSearchCV):
+            splitter = KFold(cv, shuffle=True, random_state=1) if isinstance(cv, int) else cv
+            searches.append(search(estimator, grid, cv=splitter, **options).fit(X, y, **(fit or {})))
+    return searches
+
+
+def assert_same(ours, theirs, n_together):
+    assert ours.n_fits_together_ == n_together
+    assert ours.cv_results_.keys() == theirs.cv_results_.keys()
+    for name, values in theirs.cv_results_.items():
+        if name.endswith("_time"):
+            continue
+        if name.startswith(("split", "mean_", "std_")):
+            np.testing.assert_allclose(ours.cv_results_[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
+        elif not name.startswith("rank"):
+            assert list(ours.cv_results_[name]) == list(values)
+    assert ours.best_params_ == theirs.best_params_
+
+
+def regressor(hidden=(), **options):
+    model = MLPRegressor(hidden_layer_sizes=hidden) if hidden else None
+    return OrtSGDRegressor(model, **{**FIXED, **options})
+
+
+def classifier(hidden=(), **options):
+    model = MLPClassifier(hidden_layer_sizes=hidden, activation="tanh") if hidden else None
+    return OrtSGDClassifier(model, **{**FIXED, **options})
+
+
+UPDATES = [
+    {"penalty": "l2"},
+    {"penalty": "l1"},
+    {"penalty": "elasticnet", "l1_ratio": 0.5, "optimizer": "momentum"},
+    {"penalty": "l2", "optimizer": "nesterov"},
+    {"penalty": "l2", "optimizer": "adam"},
+    {"penalty": None},
+    {"penalty": "l2", "learning_rate": "invscaling"},
+    {"penalty": "l2", "standardize": False},
+    {"penalty": "l2", "loss": "huber", "epsilon": 0.5, "dtype": "float64"},
+    {"penalty": "l2", "shuffle": False, "batch_size": 1000},
+]
+
+
+# Folds of 103 rows differ in size, and an epoch ends with a short batch.
+@pytest.mark.parametrize("hidden", [(), (6,), (6, 4)], ids=["linear", "one layer", "two layers"])
+@pytest.mark.parametrize("options", UPDATES, ids=str)
+def test_regressors_have_the_scores_of_single_fits(data, hidden, options):
+    # Folds are made together, so that each of 3 folds counts all 4 candidates.
+    assert_same(*both(regressor(hidden, **options), GRID, *data), 12)
+
+
+@pytest.mark.parametrize("hidden", [(), (6,)], ids=["linear", "network"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("options", [{}, {"optimizer": "adam"}, {"class_weight": "balanced"}], ids=str)
+def test_classifiers_have_the_scores_of_single_fits(data, hidden, n_classes, options):
+    X, y = data
+    labels = np.array(["no", "yes", "often"])[np.searchsorted(np.quantile(y, np.arange(1, n_classes) / n_classes), y)]
+    search = both(classifier(hidden, penalty="l2", **options), GRID, X, labels, scoring="neg_log_loss")
+    assert_same(*search, 12)
+
+
+def test_hinge_and_several_outputs(data):
+    X, y = data
+    assert_same(*both(classifier(loss="hinge"), GRID, X, y > np.median(y), scoring="roc_auc"), 12)
+    assert_same(*both(regressor((6,), penalty="l2"), GRID, X, np.stack([y, -y, X[:, 0]], axis=1)), 12)
+
+
+def test_numbers_of_losses_optimizers_schedules_and_epochs_may_differ(data):
+    grid = [
+        {"loss": ["huber"], "epsilon": [0.1, 1.0], "max_iter": [6], "n_iter_no_change": [2]},
+        {"loss": ["epsilon_insensitive"], "epsilon": [0.1, 1.0], "max_iter": [3, 6]},
+        {"optimizer": [Momentum(0.5), Momentum(0.9)], "eta0": [0.01, 0.02]},
+        {"learning_rate": [Constant(0.01), "invscaling", "adaptive"], "alpha": [1e-3, 1e-1]},
+    ]
+    assert_same(*both(regressor(penalty="l2"), grid, *data), 3 * 16)
+
+
+def test_candidates_stop_by_themselves_and_lower_their_rates(data):
+    model = regressor(penalty="l2", learning_rate="adaptive", max_iter=300, tol=1e-3)
+    ours, theirs = both(model, {"alpha": [1e-4, 1.0], "eta0": [0.01, 0.05, 0.2]}, *data)
+    assert_same(ours, theirs, 18)
+
+
+def test_automatic_rates_and_strong_penalties(data):
+    # An l2 term of 100 needs implicit steps, which those of 0.01 do not: they are another group.
+    grid = {"alpha": [1e-2, 1e-3, 100.0, 200.0]}
+    assert_same(*both(regressor(penalty="l2", eta0=0.05, max_iter=20), grid, *data), 12)
+    # With a rate from the data they begin again at a lower one, each by itself.
+    assert_same(*both(regressor(penalty="l2", eta0="auto", max_iter=20), grid, *data), 6)
+    rows, _ = next(KFold(3, shuffle=True, random_state=1).split(data[0]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        strong = regressor(penalty="l2", eta0="auto", max_iter=20, alpha=100.0).fit(data[0][rows], data[1][rows])
+    assert strong.history_["restarts"][-1] > 0
+
+
+def test_sample_weights_train_scores_and_several_metrics(data, rng):
+    X, y = data
+    weight = rng.uniform(size=len(y)) * (rng.uniform(size=len(y)) > 0.1)
+    options = {"scoring": ["r2", "neg_mean_absolute_error"], "refit": "r2", "return_train_score": True}
+    ours, theirs = both(regressor(penalty="l2"), GRID, X, y, fit={"sample_weight": weight}, **options)
+    assert_same(ours, theirs, 12)
+    np.testing.assert_allclose(ours.best_estimator_.coef_, theirs.best_estimator_.coef_, rtol=1e-6)
+
+
+def test_sparse_rows(data):
+    X, y = data
+    sparse = scipy.sparse.csr_matrix(X * (np.abs(X) > 0.5))
+    assert_same(*both(regressor(penalty="l2"), GRID, sparse, y), 12)
+
+
+def test_pipelines_around_and_inside(data):
+    around = make_pipeline(StandardScaler(), regressor((6,), penalty="l2"))
+    grid = {f"ortsgdregressor__{name}": values for name, values in GRID.items()}
+    assert_same(*both(around, grid, *data), 12)
+    # Other steps make other rows: those of each are trained together.
+    assert_same(*both(around, {**grid, "standardscaler__with_mean": [True, False]}, *data), 24)
+    inside = OrtSGDRegressor(make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(6,))), **FIXED)
+    assert_same(*both(inside, GRID, *data), 12)
+
+
+def test_a_diverging_candidate_is_trained_alone_and_harms_no_other(data):
+    model, grid = regressor(penalty="l2", standardize=False), {"eta0": [0.01, 0.02, 1e3, 0.005]}
+    with pytest.warns(FitFailedWarning, match="3 fits failed out of a total of 12"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "One or more of the test scores")
+        ours, theirs = both(model, grid, *data, error_score=np.nan)
+    assert_same(ours, theirs, 9)
+    assert np.isnan(ours.cv_results_["mean_test_score"]).tolist() == [False, False, True, False]
+
+
+def test_a_training_that_ends_no_better_is_found(data, rng):
+    X, _ = data
+    # Noise: whether the last epoch is better than the first batch is known after an epoch of the initial weights only.
+    model = regressor(penalty="l2", batch_size=5, eta0=0.3, standardize=False)
+    ours, theirs = both(model, {"alpha": [1e-4, 1e-3], "eta0": [0.02, 0.0001]}, X, rng.normal(size=len(X)))
+    assert_same(ours, theirs, ours.n_fits_together_)
+    # The others were made alone.
+    assert 0 < ours.n_fits_together_ < 12
+
+
+def _falling(t):
+    return 0.1 / t
+
+
+def _steady(t):
+    return 0.01
+
+
+NOT_TOGETHER = {
+    "one candidate": (regressor(), {"alpha": [1e-3]}),
+    "callbacks": (regressor(callbacks=[EarlyStopping("loss")]), GRID),
+    "early_stopping": (regressor(early_stopping=True), GRID),
+    "average": (regressor(average=True), GRID),
+    "clipping": (regressor(max_grad_norm=1.0), GRID),
+    "agent": (regressor(solver="agent"), GRID),
+    "learning_rate": (regressor(), {"learning_rate": [_falling, _steady]}),
+    "generator": (regressor(random_state=np.random.RandomState(0)), GRID),
+    "shape": (regressor(), {"estimator": [None, MLPRegressor(hidden_layer_sizes=(2,))], "batch_size": [16, 32]}),
+    "model": (OrtSGDRegressor(Lasso(), **FIXED), {"estimator__alpha": [0.1, 1.0]}),
+    "weights of the loss": (OrtSGDRegressor(HuberRegressor(), **FIXED), GRID),
+    "no skort": (Lasso(), {"alpha": [0.1, 1.0]}),
+}
+
+
+@pytest.mark.parametrize("case", NOT_TOGETHER)
+def test_what_cannot_be_trained_together_is_fitted_one_by_one(data, case):
+    estimator, grid = NOT_TOGETHER[case]
+    if case == "agent" and case not in available_solvers():
+        pytest.skip("this runtime has no solver 'agent'")
+    assert_same(*both(estimator, grid, *data), 0)
+
+
+def test_several_jobs_fit_one_by_one(data):
+    assert_same(*both(regressor(penalty="l2"), GRID, *data, n_jobs=2), 0)
+
+
+def test_an_invalid_candidate_fails_alone(data):
+    with pytest.warns(FitFailedWarning, match="3 fits failed"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "One or more of the test scores")
+        ours, theirs = both(regressor(penalty="l2"), {"alpha": [-1.0, 1e-3, 1e-2]}, *data)
+    assert_same(ours, theirs, 6)
+    with pytest.raises(ValueError, match="alpha"):
+        OrtGridSearchCV(regressor(), {"alpha": [-1.0, 1e-3]}, error_score="raise").fit(*data)
+    with pytest.raises(ValueError, match="Invalid parameter 'beta'"):
+        OrtGridSearchCV(regressor(), {"beta": [-1.0, 1e-3]}, error_score="raise").fit(*data)
+
+
+def test_without_a_seed_the_candidates_of_a_fold_share_one(data):
+    X, y = data
+    search = OrtGridSearchCV(regressor((4,), random_state=None), {"alpha": [0.0, 1e-30]}, cv=2).fit(X, y)
+    # The penalties are none and nearly none: they differ in their steps, and are fitted one by one.
+    assert search.n_fits_together_ == 0
+    search = OrtGridSearchCV(regressor((4,), random_state=None), {"alpha": [1e-31, 1e-30]}, cv=2).fit(X, y)
+    scores = np.array([search.cv_results_[f"split{i}_test_score"] for i in range(2)])
+    np.testing.assert_array_equal(scores[:, 0], scores[:, 1])
+
+
+def test_fitted_candidates_are_those_of_single_fits(data):
+    """A scorer sees estimators with everything that a fit leaves."""
+    X, y = data
+    seen = []
+
+    def scorer(estimator, X, y):
+        seen.append(estimator)
+        return estimator.score(X, y)
+
+    model = regressor((6,), optimizer="momentum", penalty="l2", tol=1e-3, learning_rate="adaptive")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        OrtGridSearchCV(model, GRID, cv=KFold(2), scoring=scorer, refit=False).fit(X, y)
+        made, (rows, _) = seen[-1], [*KFold(2).split(X)][1]
+        alone = regressor((6,), optimizer="momentum", penalty="l2", tol=1e-3, learning_rate="adaptive")
+        alone.set_params(alpha=1e-2, eta0=0.05).fit(X[rows], y[rows])
+    assert made.get_params(deep=False).keys() == alone.get_params(deep=False).keys()
+    assert vars(made).keys() == vars(alone).keys()
+    for name in ("n_iter_", "t_", "eta0_", "solver_", "n_features_in_"):
+        assert getattr(made, name) == getattr(alone, name), name
+    assert made.history_.keys() == alone.history_.keys()
+    for name in ("loss_curve_", "loss_", "best_loss_"):
+        np.testing.assert_allclose(getattr(made, name), getattr(alone, name), rtol=1e-5)
+    for name, weights in alone.weights_.items():
+        np.testing.assert_allclose(made.weights_[name], weights, rtol=1e-4, atol=1e-5)
+    # Both go on in the same way.
+    made, alone = (model.partial_fit(X, y) for model in (made, alone))
+    np.testing.assert_allclose(made.predict(X), alone.predict(X), rtol=1e-4, atol=1e-4)
+
+
+def test_a_converging_search_says_how_many_fits_were_made_together(data, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        OrtGridSearchCV(regressor(penalty="l2"), GRID, cv=2, verbose=1).fit(*data)
+    assert "\n8 of these fits were made together with others" in capsys.readouterr().out
+
+
+def test_warnings_of_candidates_are_theirs(data):
+    model = regressor(penalty="l2", tol=1e-6)
+    with pytest.warns(ConvergenceWarning, match="Maximum number of epochs") as caught:
+        OrtGridSearchCV(model, GRID, cv=2).fit(*data)
+    assert len([w for w in caught if w.category is ConvergenceWarning]) == 4 * 2 + 1
