@@ -79,7 +79,8 @@ class FirstPass:
     Parameters
     ----------
     X : ndarray, CSR matrix or DataFrame
-        Every k-th row, with the least k for which they have about 4 million values at most: all rows of small data.
+        Every k-th row, k a power of two, the least for which they have about 4 million values at most: all rows of
+        small data. The zeros of sparse rows do not count.
     y : ndarray, DataFrame or dict of str to ndarray
         The targets of these rows.
     sample_weight : ndarray or None
@@ -169,7 +170,7 @@ class _Sample:
     """Every k-th row of all that were added."""
 
     def __init__(self):
-        self._parts, self._every, self._n_rows, self._n_kept = [], 1, 0, 0
+        self._parts, self._every, self._n_rows, self._n_values = [], 1, 0, 0
 
     def add(self, number, rows):
         """Add the rows of a batch, arrays by name; raise an error where it does not fit to the first one."""
@@ -178,10 +179,9 @@ class _Sample:
         X = rows["X"]
         self._keep(np.arange(self._n_rows, self._n_rows + X.shape[0]), rows)
         self._n_rows += X.shape[0]
-        width = int(np.prod(X.shape[1:], dtype=int)) or 1
-        while self._n_kept * width > _MANY_VALUES:
+        while self._n_values > _MANY_VALUES:
             self._every *= 2
-            parts, self._parts, self._n_kept = self._parts, [], 0
+            parts, self._parts, self._n_values = self._parts, [], 0
             for numbers, kept in parts:
                 self._keep(numbers, kept)
 
@@ -190,10 +190,12 @@ class _Sample:
         # Many small batches: most of them have none of the rows. The first batch always has one.
         if not len(chosen) and self._parts:
             return
-        self._n_kept += len(chosen)
         is_all = len(chosen) == len(numbers)
         kept = {name: each.copy() if is_all else getattr(each, "iloc", each)[chosen] for name, each in rows.items()}
         self._parts.append((numbers[chosen], kept))
+        X = kept["X"]
+        # Of sparse rows, those that are stored.
+        self._n_values += max(X.nnz if scipy.sparse.issparse(X) else int(np.prod(X.shape)), len(chosen))
 
     def joined(self):
         """Return all rows that were kept, by name."""

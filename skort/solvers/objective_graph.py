@@ -104,7 +104,8 @@ def _loss(loss, model):
     """Return a loss, validated; those of several outputs with their numbers of columns."""
     if isinstance(loss, dict):
         shaped = onnx.shape_inference.infer_shapes(model) if isinstance(model, onnx.ModelProto) else model
-        widths = {name: width or 1 for name, width in output_widths(shaped, tuple(loss)).items()}
+        # Where a model does not say one of them, it has no score graph.
+        widths = {name: width for name, width in output_widths(shaped, tuple(loss)).items() if width is not None}
         parts = OutputLosses({name: _loss(part, model) for name, part in loss.items()}, widths)
         parts._validate_params()
         return parts

@@ -211,6 +211,9 @@ def test_rows_that_stand_for_all_are_few(monkeypatch):
     assert sum(first.sizes) == 400
     # Also of batches that have none of these rows, of sparse rows, and of frames.
     frame = pytest.importorskip("pandas").DataFrame(X)
+    wide = scipy.sparse.csr_matrix((y, np.arange(400), np.arange(401)), (400, 1000))
+    first = first_pass.FirstPass.over(divided(wide, y), has_labels=False)
+    np.testing.assert_array_equal(first.X.toarray(), wide[::8].toarray())
     for given in (X, scipy.sparse.csr_matrix(X), frame):
         first = first_pass.FirstPass.over(divided(given, y, size=3), has_labels=False)
         kept = first.X.toarray() if scipy.sparse.issparse(first.X) else np.asarray(first.X)

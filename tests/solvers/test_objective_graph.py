@@ -94,6 +94,13 @@ def test_losses_of_several_outputs_are_summed(batch, run_onnx):
     assert results["skort_objective"] == pytest.approx(expected + 0.25 * (W**2).sum(), rel=1e-6)
 
 
+def test_an_output_of_unknown_width_is_named():
+    body = LINES.replace("float[N, 3] X", "float[N, M] X").replace("(float[N, 2] y)", "(float[N, K] y)")
+    model = onnx.parser.parse_model(HEADER + body)
+    with pytest.raises(NotTrainableError, match="has to say the numbers of columns"):
+        objective_graph(model, {"y": "squared_error"})
+
+
 def test_bad_arguments_are_named():
     model = onnx.parser.parse_model(HEADER + LINES)
     with pytest.raises(ValueError, match=r"loss must be one of .*squared_error.*, or an instance, got 'mse'"):
