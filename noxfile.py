@@ -91,10 +91,11 @@ def tests_plain_runtime(session):
 
 @nox.session(python=["3.11", "3.13"])
 def tests_torch(session):
-    """Models as layers of torch."""
-    session.install(".[test,torch,plot]", "onnxscript")
-    session.run("pytest", "-n", "auto", "tests/test_torch.py", "tests/test_gradients.py", "skort/torch.py")
-    session.run("pytest", "tests/test_examples.py", "-k", "torch")
+    """Models as layers of torch and JAX, and the artifacts next to those of ONNX Runtime's generator."""
+    session.install(".[test,torch,plot]", "onnxscript", "jax>=0.4.30")
+    files = ("tests/test_torch.py", "tests/test_gradients.py", "tests/artifacts/test_generator.py", "skort/torch.py")
+    session.run("pytest", "-n", "auto", *files)
+    session.run("pytest", "tests/test_examples.py", "-k", "torch or jax")
 
 
 @nox.session(python="3.10")
