@@ -247,10 +247,29 @@ def broken(form, name, value):
     return rows
 
 
-@pytest.mark.parametrize("form", ["csr_matrix", "csr_array", "csc_matrix", "bsr_matrix"])
-@pytest.mark.parametrize("name, value", [("indices", 2**30), ("indices", -1), ("indptr", 2**30)])
-def test_a_bad_index_is_an_error_that_names_x(form, name, value):
-    rows, model = broken(form, name, value), OrtSGDClassifier(**OPTIONS)
+def with_short_indptr():
+    rows = X.copy()
+    rows.indptr = rows.indptr[:-1]
+    return rows
+
+
+BAD = [
+    (broken(form, name, value), name)
+    for form in ("csr_matrix", "csr_array", "csc_matrix", "bsr_matrix")
+    for name, value in [("indices", 2**30), ("indices", -1), ("indptr", 2**30)]
+]
+BAD += [
+    (broken(form, name, value), "indices")
+    for form in ("coo_matrix", "coo_array")
+    for name, value in [("row", 2**30), ("row", -1), ("col", 2**30), ("col", -1)]
+]
+BAD += [(broken("lil_matrix", "rows", [column]), "indices") for column in (2**30, -1)]
+BAD += [(with_short_indptr(), "indptr")]
+
+
+@pytest.mark.parametrize("rows, name", BAD, ids=[f"{type(rows).__name__}-{i}" for i, (rows, _) in enumerate(BAD)])
+def test_a_bad_index_is_an_error_that_names_x(rows, name):
+    model = OrtSGDClassifier(**OPTIONS)
     with pytest.raises(ValueError, match=f"X: its {name}"):
         model.fit(rows, labels(2))
     assert not hasattr(model, "coef_")
