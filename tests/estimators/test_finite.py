@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-
 from skort.estimators.finite import finite_array
 
 
