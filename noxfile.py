@@ -109,6 +109,21 @@ def tests_torch_plain_runtime(session):
     run_torch_tests(session)
 
 
+@nox.session(python="3.11")
+def coverage(session):
+    """Print the lines and branches that the tests reach."""
+    session.install("-e", ".[test]", "pytest-cov>=5")
+    session.run("pytest", "-n", "auto", "-m", "not upstream", "--cov=skort", "--cov-branch", "--cov-report=term")
+
+
+@nox.session(python="3.11")
+def fuzz(session):
+    """Half a minute of random bytes as each kind of file that skort reads from others."""
+    session.install(".", "atheris>=3")
+    for kind in ("models", "graphs", "checkpoints", "crafted", "device"):
+        session.run("python", "tests/fuzz/fuzz.py", kind, "-max_total_time=30")
+
+
 @nox.session(python="3.10")
 def tests_oldest(session):
     """Python 3.10 and the oldest version of every dependency that pyproject.toml allows."""

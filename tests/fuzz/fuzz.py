@@ -1,8 +1,15 @@
 """
-Fuzzing of what skort reads from others: ONNX models as `estimator`, checkpoints, and checkpoints with a right checksum.
+Fuzzing of what skort reads from others.
 
-``python tests/fuzz/fuzz.py models|checkpoints|crafted [-max_total_time=60]`` needs atheris and goes on until it finds
-an error that is no `ValueError`, a trace of C++ in a message, or the end of the process.
+``python tests/fuzz/fuzz.py KIND [-max_total_time=60]`` needs atheris. KIND is one of
+
+- models: bytes as an ONNX model;
+- graphs: ONNX models with other nodes, attributes, names, types and shapes;
+- checkpoints: bytes as a checkpoint of a training;
+- crafted: checkpoints with other values and a right checksum;
+- device: bytes as a checkpoint of a device.
+
+It goes on until it finds an error that is no `ValueError`, a trace of C++ in a message, or the end of the process.
 """
 
 import json
@@ -15,12 +22,14 @@ import warnings
 import atheris
 import numpy as np
 import onnx
+import onnx.defs
 import onnx.parser
 
 with atheris.instrument_imports(include=["skort"]):
     from skort import OrtSGDRegressor
     from skort.callbacks import Checkpoint
     from skort.descent.checkpoint import _checksum, load_progress
+    from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, read_checkpoint, write_checkpoint
 
 X = np.random.default_rng(0).normal(size=(8, 2)).astype(np.float32)
 Y = X[:, 0]
@@ -40,6 +49,9 @@ MODELS = [
         "s = Sigmoid (X) g = Gather <axis = 1> (s, i) a = MatMul (X, W) y = Add (a, g)",
     ),
 ]
+# Names of results, and of operators that are no random numbers.
+NAMES = ["", "X", "W", "b", "a", "y", "h", "s", "alpha", "axis", "ai.onnx.ml", "com.microsoft"]
+NAMES += sorted({s.name for s in onnx.defs.get_all_schemas() if s.domain == ""})
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="skort-fuzz-"))
 WHOLE = FOLDER / "whole.npz"
 OrtSGDRegressor(callbacks=[Checkpoint(WHOLE)], **OPTIONS).fit(X, Y)
@@ -55,6 +67,56 @@ def models(data):
         model = onnx.load_from_string(data)
     except Exception:  # of protobuf
         return
+    fitted(model)
+
+
+def graphs(data):
+    given = atheris.FuzzedDataProvider(data)
+    model = onnx.parser.parse_model(MODEL % given.PickValueInList(MODELS))
+    for _ in range(given.ConsumeIntInRange(1, 4)):
+        change(given, model if given.ConsumeIntInRange(0, 9) == 0 else model.graph)
+    fitted(model)
+
+
+def change(given, message):
+    """Change one value somewhere inside a message of protobuf."""
+    is_new = given.ConsumeIntInRange(0, 9) == 0 or not message.ListFields()
+    field = given.PickValueInList(list(message.DESCRIPTOR.fields) if is_new else [f for f, _ in message.ListFields()])
+    value, is_list = getattr(message, field.name), field.is_repeated
+    if field.message_type is None:
+        _change_value(given, message, field, value, is_list)
+    elif not is_list:
+        message.ClearField(field.name) if given.ConsumeIntInRange(0, 9) == 0 else change(given, value)
+    elif not value or given.ConsumeIntInRange(0, 9) == 0:
+        value.add()
+    else:
+        item = value[given.ConsumeIntInRange(0, len(value) - 1)]
+        kind = given.ConsumeIntInRange(0, 9)
+        if kind == 0:
+            value.remove(item)
+        elif kind == 1:
+            value.append(item)
+        else:
+            change(given, item)
+
+
+def _change_value(given, message, field, value, is_list):
+    kind = type(field.default_value) if not is_list else {9: str, 12: bytes}.get(field.type, int)
+    numbers = [0, 1, -1, 2, 3, 7, 11, 17, 100]
+    values = {str: NAMES, bytes: [b"", b"axis", bytes(8), bytes(800)], float: [0.0, 1.0, -1.0, 1e30, float("nan")]}
+    chosen = given.PickValueInList(values.get(kind, numbers))
+    try:
+        if not is_list:
+            setattr(message, field.name, chosen)
+        elif not value or given.ConsumeIntInRange(0, 4) == 0:
+            value.append(chosen)
+        else:
+            value[given.ConsumeIntInRange(0, len(value) - 1)] = chosen
+    except (TypeError, ValueError):  # a value that protobuf does not take
+        message.ClearField(field.name)
+
+
+def fitted(model):
     try:
         OrtSGDRegressor(model, **OPTIONS).fit(X, Y)
     except ValueError as error:
@@ -99,6 +161,13 @@ def crafted(data):
         refused(error)
 
 
+def device(data):
+    try:
+        read_checkpoint(data)
+    except ValueError as error:
+        refused(error)
+
+
 def _value(given):
     """Return any value of JSON."""
     simple = [None, True, 0, 1, -1, 2**70, 0.5, float("nan"), float("inf"), "", "text"]
@@ -113,7 +182,9 @@ def seeds(kind):
     """Write what to begin with into a folder; return its path."""
     folder = FOLDER / kind
     folder.mkdir()
-    contents = [WHOLE.read_bytes()] if kind == "checkpoints" else [os.urandom(64)]
+    contents = [WHOLE.read_bytes()] if kind == "checkpoints" else [os.urandom(400) for _ in range(40)]
+    if kind == "device":
+        contents = [write_checkpoint(CheckpointFile(VERSIONS["1.19"], {"W": X}, {"b": Y}))]
     if kind == "models":
         contents = [onnx.parser.parse_model(MODEL % model).SerializeToString() for model in MODELS]
     for number, content in enumerate(contents):
@@ -123,6 +194,8 @@ def seeds(kind):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    run = {"models": models, "checkpoints": checkpoints, "crafted": crafted}[sys.argv[1]]
-    atheris.Setup([sys.argv[0], "-timeout=60", *sys.argv[2:], seeds(sys.argv[1])], run)
+    run = {"models": models, "graphs": graphs, "checkpoints": checkpoints, "crafted": crafted, "device": device}[
+        sys.argv[1]
+    ]
+    atheris.Setup([sys.argv[0], "-timeout=60", "-len_control=0", *sys.argv[2:], seeds(sys.argv[1])], run)
     atheris.Fuzz()
