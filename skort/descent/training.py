@@ -304,7 +304,7 @@ class Training:
                 "are held out."
             )
         theirs = progress.penalty_start or {}
-        if not all(np.array_equal(array, theirs.get(name)) for name, array in self._penalty_start.items()):
+        if not all(name in theirs and np.array_equal(w, theirs[name]) for name, w in self._penalty_start.items()):
             raise ValueError(
                 "The checkpoint is that of a training that began at other weights, and the penalty is of them. Begin "
                 "at the same ones: give random_state, the same coef_init, or the same fitted model."
