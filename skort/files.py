@@ -6,7 +6,7 @@ import pathlib
 import secrets
 from collections.abc import Mapping
 
-__all__ = ["write_file", "write_files"]
+__all__ = ["file_at", "write_file", "write_files"]
 
 
 def write_file(path: str | os.PathLike, content: bytes) -> None:
@@ -51,17 +51,11 @@ def write_files(contents: Mapping[str | os.PathLike, bytes]) -> None:
     OSError
         As `write_file` does.
     """
-    files = {pathlib.Path(path).resolve(): content for path, content in contents.items()}
-    for path in files:
-        if path.is_dir():
-            raise IsADirectoryError(f"{str(path)!r} is a folder. Give the name of a file.")
+    files = {file_at(path): content for path, content in contents.items()}
     unfinished = {path: path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp") for path in files}
     try:
         for path, content in files.items():
-            with unfinished[path].open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            _write(unfinished[path], content, path)
         for path, new in unfinished.items():
             new.replace(path)
     except BaseException:
@@ -71,6 +65,41 @@ def write_files(contents: Mapping[str | os.PathLike, bytes]) -> None:
         raise
     for folder in {path.parent for path in files}:
         _sync_folder(folder)
+
+
+def file_at(path: str | os.PathLike) -> pathlib.Path:
+    """
+    Return the path of a file that can be there.
+
+    Raises
+    ------
+    FileNotFoundError
+        Where its folder does not exist.
+    IsADirectoryError
+        Where it is a folder.
+    ValueError
+        Where it is no path.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"The name of a file must be a str or path-like, got {path!r}.")
+    path = pathlib.Path(path).resolve()
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder. Give the name of a file.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{str(path)!r} cannot be written: the folder {str(path.parent)!r} does not exist.")
+    return path
+
+
+def _write(unfinished, content, path):
+    """Write a file that is to become the one at `path`, which errors name."""
+    try:
+        with unfinished.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def _sync_folder(folder):

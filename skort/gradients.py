@@ -111,6 +111,8 @@ def initial_model(
     ------
     NotTrainableError
         For other estimators.
+    ValueError
+        For another dtype, and for numbers of columns that are not positive integers.
 
     Examples
     --------
@@ -122,6 +124,7 @@ def initial_model(
     """
     from sklearn.utils import check_random_state
 
+    from skort.estimators.without_data import check_sizes
     from skort.graphs.initial import initial_score_graph
     from skort.graphs.score_graph import ScoreSpec
     from skort.graphs.trainable import check_trainable
@@ -131,6 +134,9 @@ def initial_model(
     if dtype not in ("float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
     check_trainable(estimator)
+    check_sizes(n_features=n_features, n_outputs=n_outputs)
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
     spec = ScoreSpec(n_features, n_outputs, np.dtype(dtype))
     return initial_score_graph(estimator, spec, check_random_state(random_state)).model
 
@@ -257,10 +263,19 @@ class ForwardBackward:
         ----------
         vector : ndarray of shape (n_weights,), default=None
             Weights, or a gradient. None: `weights`.
+
+        Raises
+        ------
+        ValueError
+            For another shape.
         """
         from skort.solvers.flat_weights import views
 
-        return views(self.weights if vector is None else vector, self._graph.trained_arrays)
+        if vector is None:
+            return views(self.weights, self._graph.trained_arrays)
+        if np.shape(vector) != self.weights.shape:
+            raise ValueError(f"vector has the shape {np.shape(vector)}, and the weights have {self.weights.shape}.")
+        return views(vector, self._graph.trained_arrays)
 
     def forward(
         self, X: ArrayLike, *, training: bool = True, weights: ArrayLike | None = None

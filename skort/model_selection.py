@@ -13,17 +13,26 @@ class OrtGridSearchCV(GridSearchCV):
     """
     `sklearn.model_selection.GridSearchCV` that trains the candidates of a fold together.
 
-    Parameters, attributes and results are those of `GridSearchCV`, but for times: a fit that makes others with it has
-    the time of all of them, and theirs are short. Candidates are trained together, each step of all of them as one run,
-    where they differ in numbers only: in `alpha`, `l1_ratio`, `eta0`, `power_t`, `learning_rate`, `max_iter`, `tol`,
-    `n_iter_no_change`, `epsilon`, `quantile`, and in the momentum of an optimizer. Each stops by itself.
+    Parameters, attributes and results are those of `GridSearchCV`, but for times: the first fit of a fold takes the
+    time of all fits that are made with it, and those take nearly none.
 
-    All other fits are made one by one, as `GridSearchCV` makes them: of candidates that differ in anything else, such
-    as a parameter of the model inside, and of estimators with callbacks, `early_stopping`, `average`, `max_grad_norm`,
-    `trainable`, `warm_start`, `verbose`, a `RandomState` instance, the solver "agent" or "session", an optimizer or a
-    loss with weights of its own, a device, and a model that is large or no chain of layers. Also a training that
-    diverges, or ends no better than it began, is made again by itself. `n_fits_together_` counts those that were made
-    together.
+    Candidates are trained together where they differ in numbers only: in `alpha`, `l1_ratio`, `eta0`, `power_t`,
+    `learning_rate`, `max_iter`, `tol`, `n_iter_no_change`, `epsilon`, `quantile`, and in the momentum of an optimizer.
+    One run of ONNX Runtime makes a step of all of them. Each candidate stops by itself.
+
+    All other fits are made one by one, as `GridSearchCV` makes them:
+
+    - of candidates that differ in anything else, such as a parameter of the model inside;
+    - with `average`, `callbacks`, `early_stopping`, `max_grad_norm`, `trainable`, `verbose` or `warm_start`;
+    - with a `random_state` that is a `RandomState` instance, a `device` other than "cpu", or the solver "agent",
+      "session" or "module";
+    - with an optimizer, a learning rate or a penalty of your own;
+    - with a loss that has weights, such as that of a `HuberRegressor`;
+    - with arguments of `fit` other than X, y and `sample_weight`;
+    - of a large model, of a model that is no chain of layers, and on a sparse X of many columns;
+    - where a training diverges, or ends no better than it began.
+
+    `n_fits_together_` is the number of fits that were made together.
 
     Parameters
     ----------
@@ -57,15 +66,14 @@ class OrtGridSearchCV(GridSearchCV):
     """
 
     def _run_search(self, evaluate_candidates, *, callback_ctx=None):
-        candidates = list(ParameterGrid(self.param_grid))
-        together = Together(_candidates(self.estimator, candidates))
+        together = Together(_candidates(self.estimator, ParameterGrid(self.param_grid)))
         # scikit-learn 1.9 looks for the parameter, older versions have none.
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
         with fits_made_together(together):
             super()._run_search(evaluate_candidates, **context)
         self.n_fits_together_ = together.n_made
         if self.verbose > 0:
-            print(f"{together.n_made} of {len(candidates) * self.n_splits_} fits were made together with others")
+            print(f"{together.n_made} of these fits were made together with others")
 
 
 def _candidates(estimator, candidates):

@@ -302,3 +302,31 @@ def test_torch_module_runs_both_alike(benchmarks):
     layers = torch_module.layers(3, 4, 1)
     X = torch.ones(5, 3)
     assert {name: layer(X).shape for name, layer in layers.items()} == dict.fromkeys(layers, (5, 1))
+
+
+def test_sparse_cases_are_measured_beside_scikit_learn(benchmarks):
+    sparse = benchmarks("sparse")
+    narrow = [case for case in sparse.cases((1000, 2000)) if "network" not in case.name]
+    names = [case.name for case in narrow]
+    assert names[:2] == ["logistic", "logistic, nesterov"] and "softmax of 20 classes" in names
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seconds = sparse.epochs(narrow[0], turns=1, n_rows=300)
+        times = sparse.times_to_objective(1000, n_rows=300, n_epochs=(1, 2))
+    assert seconds.keys() == {"skort", "SGDClassifier"}
+    assert times["SGDClassifier"][1] > 0
+    peak, size, vector = sparse.memory(2000, n_rows=300)
+    X, _ = sparse.problem(2000, n_rows=300)
+    assert (size, vector) == (8 * X.nnz + 4 * 301, 4 * 2001)
+    assert 0 < peak < 10e6
+
+
+def test_the_objective_of_the_sparse_benchmark_is_the_formula(benchmarks):
+    sparse = benchmarks("sparse")
+    X, y = sparse.problem(1000, n_rows=200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = sparse.theirs(2).fit(X, y)
+    probabilities = model.predict_proba(X)[np.arange(200), y]
+    expected = -np.log(probabilities).mean() + 0.5 * sparse.ALPHA * (model.coef_**2).sum()
+    assert sparse.objective(model, X, y) == pytest.approx(expected)

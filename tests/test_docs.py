@@ -15,6 +15,7 @@ PAGES = Path(__file__).parent.parent / "docs"
         "own_loops.rst",
         "pipelines_and_fine_tuning.rst",
         "scales_and_learning_rate.rst",
+        "sparse.rst",
         "stopping_and_streaming.rst",
         "text.rst",
     ],

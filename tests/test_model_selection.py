@@ -170,6 +170,16 @@ def test_a_training_that_ends_no_better_is_found(data, rng):
     model = regressor(penalty="l2", batch_size=5, eta0=0.3, standardize=False)
     ours, theirs = both(model, {"alpha": [1e-4, 1e-3], "eta0": [0.02, 0.0001]}, X, rng.normal(size=len(X)))
     assert_same(ours, theirs, ours.n_fits_together_)
+    # The others were made alone.
+    assert 0 < ours.n_fits_together_ < 12
+
+
+def _falling(t):
+    return 0.1 / t
+
+
+def _steady(t):
+    return 0.01
 
 
 NOT_TOGETHER = {
@@ -179,6 +189,7 @@ NOT_TOGETHER = {
     "average": (regressor(average=True), GRID),
     "clipping": (regressor(max_grad_norm=1.0), GRID),
     "agent": (regressor(solver="agent"), GRID),
+    "learning_rate": (regressor(), {"learning_rate": [_falling, _steady]}),
     "generator": (regressor(random_state=np.random.RandomState(0)), GRID),
     "shape": (regressor(), {"estimator": [None, MLPRegressor(hidden_layer_sizes=(2,))], "batch_size": [16, 32]}),
     "model": (OrtSGDRegressor(Lasso(), **FIXED), {"estimator__alpha": [0.1, 1.0]}),
@@ -213,7 +224,6 @@ def test_an_invalid_candidate_fails_alone(data):
 def test_without_a_seed_the_candidates_of_a_fold_share_one(data):
     X, y = data
     search = OrtGridSearchCV(regressor((4,), random_state=None), {"alpha": [0.0, 1e-30]}, cv=2).fit(X, y)
-    scores = np.array([search.cv_results_[f"split{i}_test_score"] for i in range(2)])
     # The penalties are none and nearly none: they differ in their steps, and are fitted one by one.
     assert search.n_fits_together_ == 0
     search = OrtGridSearchCV(regressor((4,), random_state=None), {"alpha": [1e-31, 1e-30]}, cv=2).fit(X, y)
@@ -255,7 +265,7 @@ def test_a_converging_search_says_how_many_fits_were_made_together(data, capsys)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         OrtGridSearchCV(regressor(penalty="l2"), GRID, cv=2, verbose=1).fit(*data)
-    assert "8 of 8 fits were made together with others" in capsys.readouterr().out
+    assert "\n8 of these fits were made together with others" in capsys.readouterr().out
 
 
 def test_warnings_of_candidates_are_theirs(data):

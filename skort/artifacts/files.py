@@ -7,10 +7,25 @@ import onnx
 
 from skort.runtime.checkpoint_file import CheckpointFile, read_checkpoint
 
-__all__ = ["CHECKPOINT", "EVAL", "OPTIMIZER", "TRAINING", "artifact", "checkpoint_at", "model_at"]
+__all__ = ["CHECKPOINT", "EVAL", "OPTIMIZER", "TRAINING", "artifact", "check_folder", "checkpoint_at", "model_at"]
 
 TRAINING, EVAL, OPTIMIZER = "training_model.onnx", "eval_model.onnx", "optimizer_model.onnx"
 CHECKPOINT = "checkpoint"
+
+
+def check_folder(folder: str | os.PathLike, prefix: str) -> None:
+    """
+    Raise an error where there cannot be such files.
+
+    Raises
+    ------
+    ValueError
+        Where the folder is no path, or the prefix no str.
+    """
+    if not isinstance(folder, (str, os.PathLike)):
+        raise ValueError(f"folder must be a str or path-like, got {folder!r}.")
+    if not isinstance(prefix, str):
+        raise ValueError(f"prefix must be a str, got {prefix!r}.")
 
 
 def artifact(folder: str | os.PathLike, prefix: str, name: str) -> pathlib.Path:
@@ -22,6 +37,7 @@ def artifact(folder: str | os.PathLike, prefix: str, name: str) -> pathlib.Path:
     FileNotFoundError
         Where there is no such file.
     """
+    check_folder(folder, prefix)
     path = pathlib.Path(folder, f"{prefix}{name}")
     if not path.is_file():
         raise FileNotFoundError(

@@ -148,7 +148,9 @@ class DaskFit(BaseOrtSGD):
         settings, counted = self._begin_model(draft, inner, own, gathered, generator)
         draft._inside = self._what_is_inside()
         is_drawn = not self._gives_weights(draft, init) and inner.draws_weights
-        facts = draft._facts(gathered, counted)
+        facts, validation = draft._facts(gathered, counted), gathered.validation
+        # Nothing holds the partitions as they were any more: the workers have the prepared ones.
+        del gathered
         rows = facts.some_rows
         loss_weights = settings.loss.initial_weights(rows.target, rows.sample_weight, inner.fitted_model)
         draft._keep_model(draft._fitted.with_loss_weights(loss_weights))
@@ -161,7 +163,7 @@ class DaskFit(BaseOrtSGD):
         deals = Deals(facts.measures.sizes, n_groups, settings.batch_size, generator)
         stream = Stream.begin(settings, draft._fitted, variables, deals.batch_size, progress, deals.n_batches)
         patience = settings.patience(self.n_iter_no_change, deals.n_batches, is_linear=score_graph.is_linear)
-        scoring = draft._part_scoring(gathered)
+        scoring = draft._part_scoring(cluster, validation)
         callbacks = callback_list(self, scoring, unit=variables.in_units.unit, patience=patience)
         stream = dataclasses.replace(stream, solver=_rounds(draft._fitted, stream, facts, deals.n_groups))
         outcome = draft._train(stream, deals, callbacks, rows, one_epoch=False)
@@ -203,13 +205,13 @@ class DaskFit(BaseOrtSGD):
         light.callbacks = None
         return light
 
-    def _part_scoring(self, gathered):
+    def _part_scoring(self, cluster, validation):
         """Return the callback that scores the validation set, or None."""
-        if gathered.validation is None:
+        if validation is None:
             return None
         name = check_scoring(self, self.scoring)
-        packed = Packed.of(gathered.cluster.key("view"), self._on_its_way())
-        return PartScoring(gathered.cluster, gathered.validation, packed, name)
+        packed = Packed.of(cluster.key("view"), self._on_its_way())
+        return PartScoring(cluster, validation, packed, name)
 
     def _score_collections(self, X, y, sample_weight):
         """Return the score of collections, without gathering them."""

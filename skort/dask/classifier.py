@@ -35,11 +35,11 @@ class OrtSGDClassifier(DaskFit, local.OrtSGDClassifier):
     """
     Classification on the workers of a Dask cluster, for data in the partitions of Dask collections.
 
-    The partitions are dealt to a few groups, anew in every round. In a round each group makes one epoch over its
-    partitions from the common weights, all groups at the same time; the means of the weights, and of what the optimizer
-    remembers, are the next common ones. A round counts as an epoch. The result depends on the data, the partitions, the
-    parameters and `n_groups`, not on the workers: it is the same to the last bit with one worker or many, and where a
-    worker dies, on processors of one type.
+    The partitions are dealt to a few groups, anew in every round. In a round each group goes once through its rows, all
+    groups at the same time; up to five times the weights, and what the optimizer remembers, are averaged over the
+    groups, and all of them go on from the mean, with momentum. A round counts as an epoch. The result depends on the
+    data, the partitions, the parameters and `n_groups`, not on the workers: it is the same to the last bit with one
+    worker or many, and where a worker dies, on processors of one type.
 
     All other parameters and attributes are those of `skort.OrtSGDClassifier`; `n_total` and `device` are not there.
 
@@ -64,7 +64,7 @@ class OrtSGDClassifier(DaskFit, local.OrtSGDClassifier):
 
     Notes
     -----
-    Local steps with averaging are described in [1]_.
+    Local steps with averaging are described in [1]_, the momentum in [2]_; the page "Beyond one machine" says more.
 
     Callbacks are called on the client; they have no `on_batch_end`. `t_` is the number of updates of the group with the
     most rows. `scoring` and `score` are sums over rows: "accuracy" and "neg_log_loss".
@@ -72,6 +72,7 @@ class OrtSGDClassifier(DaskFit, local.OrtSGDClassifier):
     References
     ----------
     .. [1] Stich, S. U., Local SGD converges fast and communicates little, ICLR 2019, arXiv:1805.09767.
+    .. [2] Douillard, A. et al., DiLoCo: Distributed low-communication training of language models, arXiv:2311.08105.
 
     Examples
     --------

@@ -11,7 +11,7 @@ __all__ = ["Deal", "Deals", "Size", "Task"]
 # The rows of a task: at most so many bytes, or one partition.
 _MOST_BYTES = 2**27
 # Groups exchange what they have so many times a round, if each of them makes so many updates in between.
-_EXCHANGES, _LEAST_UPDATES = 10, 50
+_EXCHANGES, _LEAST_UPDATES = 5, 50
 
 
 class Size(NamedTuple):
@@ -73,7 +73,7 @@ class Deals:
     Deals the partitions to the groups: the batches of a training whose steps groups make.
 
     Every round has a new order of the partitions. They go one by one to the group that has the fewest rows so far: no
-    group keeps rows of one kind, and all have about as many. A round has up to ten exchanges; before each of them a
+    group keeps rows of one kind, and all have about as many. A round has up to five exchanges; before each of them a
     group goes through a part of the rows of its partitions.
 
     Parameters

@@ -19,6 +19,9 @@ def _accuracy(model, X, y):
 
 
 def _log_probability(model, X, y):
+    unknown = np.setdiff1d(y, model.classes_)
+    if unknown.size:
+        raise ValueError(f"y contains labels that are not among the known classes: {unknown.tolist()}.")
     return model.predict_log_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
 
 

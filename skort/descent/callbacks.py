@@ -306,11 +306,16 @@ class EpochScoring(BaseEstimator):
 
     def on_train_end(self, training: Training) -> None:
         """Release the data."""
-        self._X = self._scorer = None
+        for name in ("_X", "_scorer"):
+            self.__dict__.pop(name, None)
 
     def _score(self, training):
         weight = {} if self.sample_weight is None else {"sample_weight": self.sample_weight}
-        return float(self._scorer(training.model, self._X, self.y, **weight))
+        score = self._scorer(training.model, self._X, self.y, **weight)
+        try:
+            return float(score)
+        except ValueError as error:
+            raise ValueError(f"scoring={self.scoring!r} has to give a number, gave {score!r}.") from error
 
 
 class EpochLines(BaseEstimator):

@@ -20,7 +20,7 @@ from skort.descent.history import History
 from skort.descent.progress import Progress
 from skort.descent.standardization import Standardization
 from skort.descent.training import Training
-from skort.files import write_file
+from skort.files import file_at, write_file
 from skort.version import __version__
 
 __all__ = ["Checkpoint", "load_progress", "save_progress"]
@@ -80,6 +80,9 @@ class Checkpoint(BaseEstimator):
 
     def on_train_begin(self, training: Training) -> None:
         """Resume from `resume_from`, unless the training continues an earlier `partial_fit`."""
+        if self.path is not None:
+            # Better now than after an epoch.
+            file_at(self.path)
         if self.resume_from is not None and training.n_epochs == 0:
             training.restore(load_progress(self.resume_from, _shapes(training)))
 

@@ -24,6 +24,7 @@ __all__ = [
     "Optimal",
     "Schedule",
     "Warmup",
+    "is_steady",
     "largest_rate",
     "rate",
 ]
@@ -82,13 +83,16 @@ def largest_rate(schedule):
     return float(eta) if type(schedule) in _BUILT_IN and (eta := schedule.largest_rate()) is not None else None
 
 
+def is_steady(schedule: Any) -> bool:
+    """Return whether a schedule is known to give all updates of an epoch the same rate."""
+    return type(schedule) in (Constant, Adaptive)
+
+
 class Schedule(Component):
     """A learning rate: a function of the number of the update."""
 
     #: Parameters that the estimators have, too: a schedule given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
-    #: Whether the rate is the same for all updates of an epoch.
-    is_steady = False
 
     def simulate(self, n_updates: int) -> np.ndarray:
         """
@@ -128,7 +132,6 @@ class Constant(Schedule):
     """
 
     shared_parameters = ("eta0",)
-    is_steady = True
     _parameter_constraints = {"eta0": _POSITIVE}
 
     def __init__(self, eta0: float = 0.01):
@@ -252,7 +255,6 @@ class Adaptive(Schedule):
     """
 
     shared_parameters = ("eta0",)
-    is_steady = True
     _parameter_constraints = {"eta0": _POSITIVE, "max_falls": [Interval(Integral, 0, None, closed="left")]}
 
     #: k: how often the rate has fallen. A clone starts again at 0; a copy or a pickle keeps the number.

@@ -8,6 +8,7 @@ import numpy as np
 from skort.descent.batches import Batch, Batches
 from skort.descent.callbacks import Hooks
 from skort.descent.loop import DivergedError, Outcome, write_epoch
+from skort.descent.schedules import is_steady
 from skort.descent.training import Stepper, Training
 
 __all__ = ["JointStepper", "minimise_together"]
@@ -83,11 +84,11 @@ def _make_steps(trainings, solver, batches):
     """Make the updates of one epoch of some trainings, by their numbers."""
     # Each has made all the updates of the others: one that begins again leaves them.
     t = next(iter(trainings.values())).n_updates
-    is_steady = all(getattr(training.schedule, "is_steady", False) for training in trainings.values())
+    are_steady = all(is_steady(training.schedule) for training in trainings.values())
     etas: dict[int, float] = {}
     for share in batches.epoch(solver.batch):
         t += 1
-        if not etas or not is_steady:
+        if not (etas and are_steady):
             etas = {number: training.rate(t) for number, training in trainings.items()}
             solver.rates(etas)
         solver.step(share)

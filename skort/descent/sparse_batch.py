@@ -147,5 +147,8 @@ class SparseBatch:
     def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
         """Return the functions that put the rows of given numbers into the batch."""
         X, *others = data
+        if X.indices.dtype != X.indptr.dtype:
+            # The constructor makes them the same; somebody has replaced one of them.
+            X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), X.shape)
         take, outs = self.rows.take, (self.target, self.sample_weight)
         return [lambda numbers: take(X, numbers), *(filler(a, out) for a, out in zip(others, outs, strict=False))]

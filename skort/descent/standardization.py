@@ -200,7 +200,7 @@ def robust_moments(columns: np.ndarray, sample_weight: np.ndarray | None) -> tup
 def usable_scale(deviation: Any, dtype: Any) -> np.ndarray:
     """Return standard deviations to divide by: one for none, and where the inverse would overflow."""
     with np.errstate(over="ignore", divide="ignore"):
-        usable = np.isfinite(np.asarray(1 / deviation).astype(dtype)) & np.isfinite(deviation)
+        usable = np.isfinite(np.divide(1, deviation).astype(dtype)) & np.isfinite(deviation)
     return np.where(usable, deviation, 1.0)
 
 
@@ -336,7 +336,7 @@ def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization
     norm = 0.0
     n_values = -(-X.nnz // X.shape[0]) + 1 if scipy.sparse.issparse(X) else X.shape[1]
     for rows in _row_blocks(X.shape[0], n_values):
-        norms = _squared_norms(_standardized(X[rows], used, ones))
+        norms = _squared_norms(X[rows], used, ones)
         norm = max(norm, float(np.max(norms if sample_weight is None else norms * sample_weight[rows])))
     return norm
 
@@ -355,12 +355,11 @@ def _some_rows(X, shares, used, ones):
 
 def _standardized(X, used, ones):
     """Return rows of X' with a column of the number `ones`."""
-    is_changed = used is not None and used.scale is not None
-    if scipy.sparse.issparse(X) and not (is_changed and used.mean.any()):
-        rows = X.multiply(1 / used.scale[None]) if is_changed else X.astype(np.float64)
+    rows = _scaled(X, used)
+    if rows is not None:
         return scipy.sparse.hstack([rows, np.full((X.shape[0], 1), ones)], format="csr")
     rows = np.full((X.shape[0], X.shape[1] + 1), ones)
-    if not is_changed:
+    if used is None or used.scale is None:
         rows[:, :-1] = X
     else:
         np.subtract(_dense(X), used.mean, out=rows[:, :-1])
@@ -368,9 +367,19 @@ def _standardized(X, used, ones):
     return rows
 
 
-def _squared_norms(rows):
-    if scipy.sparse.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+def _scaled(X, used):
+    """Return sparse rows of X'; None where X is not sparse, or X' is not."""
+    is_changed = used is not None and used.scale is not None
+    if not scipy.sparse.issparse(X) or (is_changed and used.mean.any()):
+        return None
+    return X.multiply(1 / used.scale[None]).tocsr() if is_changed else X.astype(np.float64)
+
+
+def _squared_norms(X, used, ones):
+    """Return the squared norms of rows of X' with a column of the number `ones`."""
+    if (rows := _scaled(X, used)) is not None:
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel() + ones**2
+    rows = _standardized(X, used, ones)
     return np.einsum("ij,ij->i", rows, rows)
 
 

@@ -344,6 +344,8 @@ class Training:
         """Go back to the weights that `keep_best` kept, if any."""
         if self._best is not None:
             self.solver.restore(self._best)
+        # Nothing goes back any further: copies of many weights need not stay.
+        self._start = self._last_epoch = None
 
     def _knows(self, random_state):
         """Remember the present state of the generator."""
@@ -361,8 +363,10 @@ class Training:
         return generator.get_state(legacy=False)
 
     def _fall_to(self, n_falls):
+        # A schedule that was given since then may have a rate that does not fall.
+        lower = getattr(self.schedule, "on_bad_epochs", bool)
         for _ in range(n_falls - self._n_falls):
-            self.schedule.on_bad_epochs()
+            lower()
         self._n_falls = n_falls
 
 

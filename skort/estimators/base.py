@@ -8,9 +8,9 @@ from typing import get_args
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_array, check_consistent_length, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, Options, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skort.component import Component
 from skort.descent.callbacks import check_callbacks
@@ -31,12 +31,11 @@ from skort.estimators.inner_model import InnerModel
 from skort.estimators.names import SolverName
 from skort.estimators.nesting import input_tags
 from skort.estimators.own_terms import chosen_class_weight, warn_of_other_terms
-from skort.estimators.preprocessing import as_rows
 from skort.estimators.preview import Preview
 from skort.estimators.random_state import advance, own_generator
 from skort.estimators.reading import Reading
 from skort.estimators.row_encoder import RowEncoder
-from skort.estimators.rows import check_indices, is_plain, plain_rows
+from skort.estimators.rows import rows_to_predict, training_rows
 from skort.estimators.sample_weight import validated_sample_weight
 from skort.estimators.settings import snapshot
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
@@ -45,9 +44,6 @@ from skort.estimators.validation_set import given_scoring, held_out_scoring, hol
 from skort.objective.penalties import PENALTIES
 
 __all__ = ["BaseOrtSGD"]
-
-# How X is validated where no steps before the model take it.
-_ROWS = {"order": "C", "accept_sparse": "csr"}
 
 
 class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component):
@@ -287,30 +283,12 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component
 
     def _validate(self, X, y, *, has_steps, reset=True):
         """Return X and y as arrays; X as it is where steps before the model take it, which validate it themselves."""
-        check_indices(X)
-        if has_steps:
-            X, y = validate_data(self, as_rows(X), y, reset=reset, skip_check_array=True)
-            y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=self)
-        else:
-            if reset and isinstance(X, np.ndarray) and X.ndim == 2:
-                self.n_features_in_ = X.shape[1]
-            rows = plain_rows(self, X, self.dtype) if is_plain(y) else None
-            if rows is None:
-                checks = ({"dtype": self.dtype, **_ROWS}, {"dtype": None, "ensure_2d": False})
-                X, y = validate_data(self, X, y, reset=reset, validate_separately=checks)
-            else:
-                X = rows
-        check_consistent_length(X, y)
-        return X, y
+        return training_rows(self, X, y, has_steps=has_steps, reset=reset)
 
     def _prepared(self, fitted, X):
         """Return X as a model takes it: validated, and after the steps before the model."""
-        check_indices(X)
-        preprocessing = fitted.preprocessing
-        if fitted.has_steps:
-            return preprocessing.transform(validate_data(self, as_rows(X), reset=False, skip_check_array=True))
-        rows = plain_rows(self, X, preprocessing.dtype)
-        return validate_data(self, X, reset=False, dtype=preprocessing.dtype, **_ROWS) if rows is None else rows
+        rows = rows_to_predict(self, X, fitted.preprocessing.dtype, has_steps=fitted.has_steps)
+        return fitted.preprocessing.transform(rows)
 
     def _weighted(self, sample_weight, X, encoded, class_weight):
         """Return what each row counts, or None where all count the same, and the target with its class weights."""

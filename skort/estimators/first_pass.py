@@ -10,6 +10,7 @@ import scipy.sparse
 from sklearn.utils import assert_all_finite
 
 from skort.estimators.dlpack import as_array
+from skort.estimators.rows import check_indices
 
 __all__ = ["FirstPass", "numbered", "repeatable"]
 
@@ -140,6 +141,7 @@ class FirstPass:
 def _as_arrays(X, y, sample_weight=None, *, has_steps):
     """Return X, the arrays of y by their names, and the sample weights, checked."""
     X = as_array(X, "X")
+    check_indices(X)
     named = {f"{_OUTPUT}{name}": each for name, each in y.items()} if isinstance(y, Mapping) else {"y": y}
     y = {name: _target(each, name) for name, each in named.items()}
     checked = dict(y)

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context, is_classifier
 
 from skort.estimators.first_pass import FirstPass, repeatable
+from skort.estimators.labels import class_labels
 from skort.estimators.nesting import layers, split, steps_to_fit
 from skort.estimators.together import fitted_together
 from skort.estimators.training_rows import RowsInBatches, RowsInMemory
@@ -112,7 +113,7 @@ def _known_classes(estimator, classes, labels):
     *_, (model, is_fitted) = layers(estimator)
     if classes is None and is_fitted:
         classes = getattr(model, "classes_", None)
-    known = None if classes is None else np.unique(np.asarray(classes))
+    known = None if classes is None else class_labels(classes)
     if labels is None:
         return known
     seen = np.unique(labels)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skort.descent.batches import stays_sparse
+from skort.descent.batches import is_wide
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.nesting import layers
@@ -15,6 +15,7 @@ from skort.estimators.preprocessing import Preprocessing
 from skort.estimators.rows import blocks
 from skort.estimators.target_transform import TargetTransform
 from skort.exceptions import NotExportableError
+from skort.finite import finite_array
 from skort.objective.base import ScoreLoss
 from skort.objective.custom_functions import source_key
 from skort.user_warning import warn_user
@@ -214,7 +215,8 @@ class FittedModel:
 
     def run(self, output: str, X, device: "Device") -> np.ndarray:
         """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
-        model, matrix = self._after_product() if stays_sparse(X) else (self, None)
+        # How many values a row has does not matter: it may be predicted alone or among others.
+        model, matrix = self._after_product() if is_wide(X) else (self, None)
         name, run = model.score_graph.input_name, model.inference.run
         parts = [run(output, {name: rows}, device) for rows in blocks(X, matrix)]
         return (parts[0] if len(parts) == 1 else np.concatenate(parts))[: X.shape[0]]
@@ -384,7 +386,7 @@ class FittedModel:
 
 def _like(weights, values, name):
     """Return the values of a parameter in the shape and dtype of weights; those of one output may have any shape."""
-    values = np.array(values, dtype=weights.dtype)
+    values = finite_array(values, name, weights.dtype)
     if len(weights) == 1 and values.size == weights.size:
         values = values.reshape(weights.shape)
     if values.shape != weights.shape:

@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from joblib import cpu_count
@@ -77,6 +78,11 @@ def n_threads(n_jobs: int | None) -> int:
         `joblib.parallel_config`. In a worker of joblib both give 1, as the workers share the cores already. More than
         the number of cores means all cores.
 
+    Raises
+    ------
+    ValueError
+        For 0, and for what is no int.
+
     Warns
     -----
     RuntimeWarning
@@ -94,6 +100,8 @@ def n_threads(n_jobs: int | None) -> int:
     >>> joblib.Parallel(n_jobs=2, backend="threading")(joblib.delayed(n_threads)(n) for n in (None, -1, 2))
     [1, 1, 2]
     """
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be an int other than 0, or None, got {n_jobs!r}.")
     backend, of_context = get_active_backend()
     if n_jobs is None:
         n_jobs = of_context or 1

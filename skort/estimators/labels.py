@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classi
 
 from skort.estimators.rows import is_plain
 
-__all__ = ["EncodedTarget", "encoded", "streamed_classes"]
+__all__ = ["EncodedTarget", "class_labels", "encoded", "streamed_classes"]
 
 
 class EncodedTarget(NamedTuple):
@@ -109,6 +109,21 @@ def _encoded_labels(y, classes, dtype):
     return EncodedTarget(y, y.astype(dtype), labels, single_output=False)
 
 
+def class_labels(classes: ArrayLike) -> np.ndarray:
+    """
+    Return the labels that a user gives, sorted, each once.
+
+    Raises
+    ------
+    ValueError
+        Where they have not one dimension.
+    """
+    classes = np.asarray(classes)
+    if classes.ndim != 1:
+        raise ValueError(f"classes must be an array-like of shape (n_classes,), got one of shape {classes.shape}.")
+    return np.unique(classes)
+
+
 def streamed_classes(estimator: Any, classes: ArrayLike | None) -> np.ndarray:
     """
     Return all classes of a stream, sorted.
@@ -130,5 +145,7 @@ def streamed_classes(estimator: Any, classes: ArrayLike | None) -> np.ndarray:
         If they are missing in the first call or differ from those of earlier calls.
     """
     seen = SimpleNamespace(classes_=getattr(estimator, "classes_", None))
+    if classes is not None:
+        class_labels(classes)
     _check_partial_fit_first_call(seen, classes)
     return seen.classes_

@@ -58,6 +58,8 @@ class RowEncoder:
             Where they are not as `fit` takes them.
         """
         estimator, fitted = self.estimator, self.fitted
+        if y is None:
+            raise ValueError("y is needed: the loss depends on it.")
         X = as_array(X, "X")
         if isinstance(y, Mapping):
             y = {name: as_array(column, f"y[{name!r}]") for name, column in y.items()}

@@ -1,18 +1,108 @@
-"""X and y that need no validation by scikit-learn, and the rows of X in blocks."""
+"""X and y as a fit and a prediction take them, validated, and the rows of X in blocks."""
 
+import itertools
 import math
 from collections.abc import Iterator
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import validate_data
 
-__all__ = ["blocks", "check_indices", "is_plain", "plain_rows"]
+from skort.estimators.preprocessing import as_rows
+
+__all__ = ["blocks", "check_indices", "is_plain", "plain_rows", "rows_to_predict", "training_rows"]
 
 # The largest number of values that a model gets at once: a few MB.
 _BLOCK = 2**20
 _ROWS = 4
+# How scikit-learn validates X where no steps before the model take it.
+_CHECKS: dict[str, Any] = {"order": "C", "accept_sparse": "csr"}
+
+
+def training_rows(estimator: Any, X: Any, y: Any, *, has_steps: bool, reset: bool) -> tuple[Any, np.ndarray]:
+    """
+    Return X and y as a fit takes them, and let the estimator know the columns of X.
+
+    Parameters
+    ----------
+    estimator : BaseOrtSGD
+    X, y : object
+        As the user passes them.
+    has_steps : bool
+        Whether steps before the model take X. They validate it themselves.
+    reset : bool
+        True: the estimator takes over the number and the names of the columns. False: they have to be those of the fit.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix of shape (n_samples, n_features), of the estimator's dtype
+        With steps: an array, a CSR matrix or a DataFrame, of any type.
+    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+
+    Raises
+    ------
+    ValueError
+        For X or y that cannot be trained on, and where their numbers of rows differ.
+    """
+    if isinstance(y, Number) or getattr(y, "shape", None) == ():
+        # The error of scikit-learn does not name y.
+        raise ValueError("y should be an array of one or two dimensions, got a single value.")
+    check_indices(X)
+    if has_steps:
+        X, y = validate_data(estimator, as_rows(X), y, reset=reset, skip_check_array=True)
+        y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=estimator)
+    else:
+        if reset and isinstance(X, np.ndarray) and X.ndim == 2:
+            estimator.n_features_in_ = X.shape[1]
+        rows = plain_rows(estimator, X, estimator.dtype) if is_plain(y) else None
+        if rows is None:
+            checks = ({"dtype": estimator.dtype, **_CHECKS}, {"dtype": None, "ensure_2d": False})
+            # The error that follows an overflow says enough.
+            with np.errstate(over="ignore", invalid="ignore"):
+                X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
+        else:
+            X = rows
+    check_consistent_length(X, y)
+    return X, y
+
+
+def rows_to_predict(estimator: Any, X: Any, dtype: DTypeLike, *, has_steps: bool) -> Any:
+    """
+    Return X as a prediction takes it.
+
+    Parameters
+    ----------
+    estimator : BaseOrtSGD
+        Fitted.
+    X : object
+        As the user passes it.
+    dtype : dtype
+        float32 or float64, of the fitted model.
+    has_steps : bool
+        Whether steps before the model take X. They validate it themselves.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix of shape (n_samples, n_features), of `dtype`
+        With steps: an array, a CSR matrix or a DataFrame, of any type.
+
+    Raises
+    ------
+    ValueError
+        For an X that the model does not take.
+    """
+    check_indices(X)
+    if has_steps:
+        return validate_data(estimator, as_rows(X), reset=False, skip_check_array=True)
+    rows = plain_rows(estimator, X, dtype)
+    if rows is not None:
+        return rows
+    with np.errstate(over="ignore", invalid="ignore"):
+        return validate_data(estimator, X, reset=False, dtype=dtype, **_CHECKS)
 
 
 def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
@@ -52,24 +142,43 @@ def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
 
 def check_indices(X: Any) -> None:
     """
-    Raise a ValueError where the indices of a sparse X point to no value or no column, which would end the process.
+    Raise a ValueError where the indices of a sparse X point to no value, row or column, which would end the process.
 
     Parameters
     ----------
     X : object
         As the user passes it.
     """
-    if not scipy.sparse.issparse(X) or X.format not in ("csr", "csc", "bsr"):
+    if not scipy.sparse.issparse(X) or X.ndim != 2:
         return
-    n_others = X.shape[0] if X.format == "csc" else X.shape[1] // (X.blocksize[1] if X.format == "bsr" else 1)
-    indices, indptr = X.indices, X.indptr
-    if indptr[0] != 0 or indptr[-1] > len(indices) or (indptr[1:] < indptr[:-1]).any():
-        raise ValueError("X: its indptr does not begin at 0, falls, or points behind the last value. Build X anew.")
-    if len(indices) and (indices.min() < 0 or indices.max() >= n_others):
+    for indices, n in _indices(X):
+        if len(indices) and (indices.min() < 0 or indices.max() >= n):
+            raise ValueError(
+                f"X: its indices are from {indices.min()} to {indices.max()}, but X has the shape {X.shape}. Build X "
+                "anew, with the right shape."
+            )
+
+
+def _indices(X):
+    """Return arrays of indices of a sparse matrix, each with the number that they have to be below."""
+    n_rows, n_columns = X.shape
+    if X.format == "coo":
+        return [(X.row, n_rows), (X.col, n_columns)]
+    if X.format == "lil":
+        return [(np.fromiter(itertools.chain.from_iterable(X.rows), np.int64), n_columns)]
+    if X.format not in ("csr", "csc", "bsr"):
+        return []
+    n_along, n_others = (n_columns, n_rows) if X.format == "csc" else (n_rows, n_columns)
+    if X.format == "bsr":
+        n_along, n_others = n_along // X.blocksize[0], n_others // X.blocksize[1]
+    indptr = X.indptr
+    is_wrong = len(indptr) != n_along + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any()
+    if is_wrong or indptr[-1] > min(len(X.indices), len(X.data)):
         raise ValueError(
-            f"X: its indices are from {indices.min()} to {indices.max()}, but X has the shape {X.shape}. Build X anew, "
-            "with the right shape."
+            "X: its indptr has another length than the shape says, does not begin at 0, falls, or points behind the "
+            "last value. Build X anew."
         )
+    return [(X.indices, n_others)]
 
 
 def is_plain(array: Any) -> bool:

@@ -1,5 +1,6 @@
 """How much each row counts: sample weights and class weights."""
 
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,15 @@ def validated_sample_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarr
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
+    if not _has_sum(weights):
+        raise ValueError("The sum of sample_weight is too large for float64. Divide all by the largest.")
     return weights
+
+
+def _has_sum(weights):
+    """Return whether the sum of weights is finite."""
+    with np.errstate(over="ignore"):
+        return np.isfinite(weights.sum())
 
 
 class ClassWeight(NamedTuple):
@@ -70,9 +79,11 @@ class ClassWeight(NamedTuple):
         >>> ClassWeight("balanced", of_positives=False, balances_rows=False).by_class(classes, y, None)
         array([0.75, 1.5 ])
         """
-        if self.given == "balanced":
+        if isinstance(self.given, str):
             counted = None if self.balances_rows else sample_weight
             return balanced(np.bincount(np.searchsorted(classes, y), counted, minlength=len(classes)))
+        if not all(isinstance(weight, Real) for weight in self.given.values()):
+            raise ValueError(f"class_weight={self.given} has weights that are no numbers.")
         weights = compute_class_weight(self.given, classes=classes, y=y)
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise ValueError(f"class_weight={self.given} has weights that are negative or not finite.")
@@ -139,7 +150,7 @@ def with_class_weight(
     weights = by_class[np.searchsorted(classes, y)]
     with np.errstate(over="ignore"):
         weights = weights if sample_weight is None else sample_weight * weights
-    if not np.isfinite(weights).all():
+    if not _has_sum(weights):
         raise ValueError(
             f"class_weight={class_weight.given} times sample_weight is too large for float64. Make one of them smaller."
         )

@@ -43,8 +43,10 @@ def score_graph_of(model: Any, trainable: Any = None, dtype: str | None = None) 
         For an estimator that is not fitted.
     NotExportableError
         Where a step before the model has no ONNX.
+    NotTrainableError
+        For a Dropout in training mode, and as `skort.graphs.onnx_models.onnx_score_graph`.
     ValueError
-        For another dtype than the model's, and as `skort.graphs.trainable.select_trainable`.
+        For what is no model, another dtype than the model's, and as `skort.graphs.trainable.select_trainable`.
     """
     if dtype not in (None, "float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
@@ -66,11 +68,21 @@ def _parts(model, dtype):
         transformers, score_graph = _of_scikit_learn(model, np.dtype(dtype or "float32"))
     if dtype not in (None, str(score_graph.dtype)):
         raise ValueError(f"dtype={dtype!r}, but the model computes in {score_graph.dtype}.")
+    if any(node.op_type == "Dropout" for node in score_graph.structure.graph.node):
+        raise NotTrainableError(
+            "model: it has a Dropout in training mode, whose masks are drawn by the estimators only. Export it for "
+            "predictions (of torch: after model.eval()), and put the dropout in front of it or behind."
+        )
     return transformers, score_graph
 
 
 def _of_scikit_learn(model, dtype):
     """Return the fitted steps before a fitted model, or None, and the score graph of the model."""
+    if isinstance(model, type) or not hasattr(model, "predict"):
+        raise ValueError(
+            "model must be an onnx.ModelProto, a fitted estimator that predicts, or a Pipeline that ends in one, got "
+            f"{model!r}."
+        )
     inner = InnerModel.of(FrozenEstimator(model))
     if inner.target is not None:
         raise NotTrainableError(

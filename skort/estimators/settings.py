@@ -123,11 +123,13 @@ class Settings:
         from skort.solvers import usable
 
         penalty = chosen_penalty(estimator, own, size)
-        penalty = resolved(penalty) if penalty is estimator.penalty else validated(penalty)
+        penalty = resolved(penalty, "penalty") if penalty is estimator.penalty else validated(penalty)
         schedule, is_rate_auto = _schedule(estimator, penalty)
         optimizer = estimator.optimizer
         # By name it has its own defaults: its epsilon is not that of a loss.
-        optimizer = validated(OPTIMIZERS[optimizer]()) if isinstance(optimizer, str) else resolved(optimizer)
+        optimizer = (
+            validated(OPTIMIZERS[optimizer]()) if isinstance(optimizer, str) else resolved(optimizer, "optimizer")
+        )
         update = Update(optimizer, estimator.max_grad_norm, estimator.average, largest_rate(schedule))
         device = training_device(estimator)
         solvers = usable(estimator.solver, np.dtype(estimator.dtype), update, device)
@@ -290,7 +292,7 @@ class Settings:
         return Problem(graph, objective, update, batch_size, self.device, n_batches, loss_weights, row_factor)
 
 
-def resolved(component):
+def resolved(component, name="component"):
     """
     Return a component as training uses it.
 
@@ -298,6 +300,8 @@ def resolved(component):
     ----------
     component : object
         A loss, penalty, optimizer or schedule. None and plain functions are returned as they are.
+    name : str, default="component"
+        The parameter that it is, for errors.
 
     Returns
     -------
@@ -309,15 +313,15 @@ def resolved(component):
     ValueError
         Where it, or a component inside it, is a class, and where a parameter of either is not as it must be.
     """
-    validated(component)
+    validated(component, name)
     return clone(component) if isinstance(component, BaseEstimator) else component
 
 
-def validated(component):
+def validated(component, name="component"):
     """Return a component that is nobody else's; raise the errors of `resolved`."""
     for part in (component, *(component.get_params().values() if isinstance(component, BaseEstimator) else ())):
         if isinstance(part, type):
-            raise ValueError(f"{part.__name__} is a class: give an instance of it, {part.__name__}().")
+            raise ValueError(f"{name}: {part.__name__} is a class: give an instance of it, {part.__name__}().")
         if hasattr(part, "_parameter_constraints"):
             part._validate_params()
     return component
@@ -325,7 +329,7 @@ def validated(component):
 
 def _loss(estimator, own):
     loss = chosen_loss(estimator, own, estimator._losses, estimator._default_loss)
-    loss = resolved(loss) if loss is estimator.loss else validated(loss)
+    loss = resolved(loss, "loss") if loss is estimator.loss else validated(loss)
     kind = get_tags(estimator).estimator_type
     if kind not in loss.estimator_types:
         names = ", ".join(repr(name) for name in estimator._losses)
@@ -353,7 +357,7 @@ def _schedule(estimator, penalty):
         values |= {"eta0": 1.0} if is_auto else {}
         schedule = validated(component(**{name: values[name] for name in component.shared_parameters}))
     else:
-        schedule = resolved(estimator.learning_rate)
+        schedule = resolved(estimator.learning_rate, "learning_rate")
     # Raises an error where the first rate is none.
     rate(schedule, 1)
     return schedule, is_auto

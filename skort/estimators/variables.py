@@ -42,7 +42,8 @@ class _Weights:
         if name in self:
             # A weight that is nearly zero may become zero.
             with np.errstate(under="ignore"):
-                self._changed[name] = self.exact(name) * factor
+                changed = self.exact(name)
+                self._changed[name] = np.multiply(changed, factor, out=changed)
 
     def add(self, name, values):
         """Add to a vector, if there is one."""
@@ -356,7 +357,8 @@ def standardization_of(
     is_offset = is_target_flat = False
     if first is not None and facts.is_sparse:
         scale = usable_scale(facts.common_scale(batch_size), facts.dtype)
-        mean, scale = np.zeros(facts.n_features), np.full(facts.n_features, scale)
+        # As vectors, such numbers of many columns would take more memory than the weights.
+        mean, scale = (np.broadcast_to(number, facts.n_features) for number in (0.0, scale))
     elif first is not None:
         mean, deviation = _centred(*facts.columns(), centre=is_free and first.intercept is not None)
         scale = usable_scale(deviation, facts.dtype)

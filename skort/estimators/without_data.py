@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from skort.estimators.inner_model import InnerModel
-from skort.estimators.labels import EncodedTarget
+from skort.estimators.labels import EncodedTarget, class_labels
 from skort.estimators.own_terms import TrainingSize, chosen_class_weight
 from skort.estimators.random_state import own_generator
 from skort.estimators.row_encoder import RowEncoder
 from skort.estimators.settings import Settings
 from skort.estimators.target_transform import TargetTransform
 
-__all__ = ["encoder_without_data"]
+__all__ = ["check_sizes", "encoder_without_data"]
 
 
 def encoder_without_data(
@@ -45,9 +45,7 @@ def encoder_without_data(
         steps before the model.
     """
     estimator._validate_params()
-    for name, number in (("n_features", n_features), ("n_outputs", n_outputs)):
-        if number is not None and not (isinstance(number, Integral) and number > 0):
-            raise ValueError(f"{name} must be a positive int, got {number!r}.")
+    check_sizes(n_features=n_features, n_outputs=n_outputs)
     classes = _sorted_classes(is_classifier(estimator), n_outputs, classes)
     generator = own_generator(estimator.random_state)
     if hasattr(estimator, "_fitted"):
@@ -66,13 +64,20 @@ def encoder_without_data(
     return RowEncoder(draft, fitted, settings, class_weight), generator
 
 
+def check_sizes(**numbers: Any) -> None:
+    """Raise a ValueError where a number of columns, by its name, is neither None nor one."""
+    for name, number in numbers.items():
+        if number is not None and not (isinstance(number, Integral) and int(number) > 0):
+            raise ValueError(f"{name} must be a positive int, got {number!r}.")
+
+
 def _sorted_classes(is_classifier, n_outputs, classes):
     """Return the labels of a classifier, sorted, or None; raise an error for what the other kind of model takes."""
     if classes is not None and not is_classifier:
         raise ValueError("classes is for classifiers, and this is a regressor.")
     if n_outputs is not None and is_classifier:
         raise ValueError("n_outputs is for regressors: a classifier has the outputs that classes ask for.")
-    return None if classes is None else np.unique(np.asarray(classes))
+    return None if classes is None else class_labels(classes)
 
 
 def _check_fitted(estimator, n_features, n_outputs, classes):

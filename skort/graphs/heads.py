@@ -10,6 +10,7 @@ from scipy.special import expit, softmax
 from skort.exceptions import NotTrainableError
 from skort.onnx_text import read_names
 from skort.runtime.inference import InferenceModel
+from skort.runtime.words import reason
 
 __all__ = ["Head", "find_head", "rows_like", "runner"]
 
@@ -146,7 +147,7 @@ def _is_known(probabilities: np.ndarray, score: np.ndarray) -> bool:
 
 def _are_probabilities(values: np.ndarray, has_head: bool) -> bool:
     """Return whether all values of wild rows are between zero and one, behind a sigmoid or as scores seldom are."""
-    if values.min() < 0 or values.max() > 1:
+    if not values.size or not (values.min() >= 0 and values.max() <= 1):
         return False
     if has_head:
         return True
@@ -154,7 +155,8 @@ def _are_probabilities(values: np.ndarray, has_head: bool) -> bool:
 
 
 def _two_dimensional(values):
-    return values.reshape(len(values), -1)
+    values = np.atleast_1d(values)
+    return values.reshape(len(values), int(np.prod(values.shape[1:])))
 
 
 def _difference(first: int, second: int) -> str:
@@ -222,10 +224,9 @@ def runner(model: onnx.ModelProto, result: str) -> Callable[[np.ndarray], np.nda
         try:
             return inference.run(result, {name: rows})
         except Exception as error:  # the runtime raises errors of many kinds
-            reason = str(error).strip().splitlines()[0].partition("Status Message")[0]
             raise NotTrainableError(
-                f"estimator: ONNX Runtime does not run the ONNX model on {len(rows)} rows: {reason} If it was exported "
-                "for one number of rows, export it for any (dynamic_axes)."
+                f"estimator: ONNX Runtime does not run the ONNX model on {len(rows)} rows: {reason(error)} If it was "
+                "exported for one number of rows, export it for any (dynamic_axes)."
             ) from error
 
     return run

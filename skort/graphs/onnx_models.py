@@ -1,6 +1,5 @@
 """An ONNX model from anywhere as a score graph."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,11 @@ from onnx import TensorProto, helper, numpy_helper
 from skort.exceptions import NotTrainableError
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
 from skort.graphs.heads import Head, find_head, rows_like, runner
+from skort.graphs.limits import check_limits, check_ranges
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.graphs.training_mode import in_training_mode
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype, read_names
+from skort.runtime.words import reason
 
 __all__ = ["constants_to_initializers", "onnx_score_graph", "output_widths", "plain_model", "spec_of"]
 
@@ -60,7 +61,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     _end_at(graph, score)
     X.CopyFrom(helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features]))
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    _check_size(model.graph)
+    check_limits(model.graph, MAX_VALUES)
     head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
     _end_at(model.graph, head.result)
     graph = model.graph
@@ -185,22 +186,39 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
             f"estimator: the values of {', '.join(outside)} are in a file beside the ONNX model. Read both with "
             "onnx.load(path), or call onnx.external_data_helper.load_external_data_for_model(model, folder)."
         )
+    domains = [o.domain for o in model.opset_import]
+    if len(set(domains)) < len(domains):
+        raise NotTrainableError(f"estimator: the ONNX model imports a domain of operators twice: {domains}.")
+    # The checker and the converter raise errors of many kinds.
     try:
-        onnx.checker.check_model(model)
+        # It knows no opset of the future.
+        if opset is None or opset <= onnx.defs.onnx_opset_version():
+            onnx.checker.check_model(model)
+        _check_values(model.graph)
         plain = onnx.inliner.inline_local_functions(model)
         import_each_domain_once(plain)
+    except Exception as error:
+        raise NotTrainableError(f"estimator: the ONNX model is not valid: {reason(error)}") from error
+    try:
         if opset != OPSET:
             plain = onnx.version_converter.convert_version(plain, OPSET)
-    except Exception as error:  # the checker and the converter raise errors of many kinds
-        reason = str(error).strip().splitlines()[0]
-        if opset == OPSET:
-            raise NotTrainableError(f"estimator: the ONNX model is not valid: {reason}") from error
+    except Exception as error:
         raise NotTrainableError(
             f"estimator: the ONNX model of opset {opset} cannot be read as opset {OPSET}, which all supported runtimes "
-            f"know: {reason} Export it with target_opset={OPSET}."
+            f"know: {reason(error)} Export it with target_opset={OPSET}."
         ) from error
     plain.ir_version = IR_VERSION
+    check_ranges(plain.graph, MAX_VALUES)
     return plain
+
+
+def _check_values(graph):
+    """Raise an error where an initializer has more values than its shape says, which the checker passes over."""
+    for tensor in graph.initializer:
+        try:
+            numpy_helper.to_array(tensor)
+        except ValueError as error:
+            raise ValueError(f"the values of {tensor.name!r}: {error}") from error
 
 
 def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
@@ -284,24 +302,6 @@ def _end_at(graph, output):
     graph.output.append(known.get(output, onnx.ValueInfoProto(name=output)))
 
 
-def _check_size(graph):
-    """Raise an error where a model would compute for long, or need much memory, whatever the rows are."""
-    for node in graph.node:
-        if node.op_type in ("Loop", "Scan"):
-            raise NotTrainableError(
-                f"estimator: the ONNX model computes with the operator {node.op_type} (node {node.name!r}), through "
-                "which no gradient goes, and which may run without an end. Cut the model behind it."
-            )
-    for info in graph.value_info:
-        dims = [d.dim_value or 1 for d in info.type.tensor_type.shape.dim]
-        if math.prod(dims) > MAX_VALUES:
-            raise NotTrainableError(
-                f"estimator: the result {info.name!r} of the ONNX model has {math.prod(dims):,} values a row or more, "
-                f"of shape {dims}. Where this is meant, raise skort.graphs.onnx_models.MAX_VALUES, which is "
-                f"{MAX_VALUES:,}."
-            )
-
-
 def _check_runs(model, spec):
     """Raise an error where the model does not run on any number of rows, or where a row depends on the others."""
     rows, run = rows_like(model.graph.input[0]), runner(model, model.graph.output[0].name)
@@ -311,13 +311,33 @@ def _check_runs(model, spec):
             f"estimator: the ONNX model gives an array of shape {score.shape} for 3 rows, where y asks for "
             f"{(3, spec.n_outputs)}."
         )
+    if not np.isfinite(run(rows)).any():
+        # A logarithm of X, perhaps.
+        rows = np.abs(rows)
+        score = run(rows[:3])
     together, alone = run(rows), np.concatenate([run(rows[i : i + 1]) for i in range(8)])
-    near = 1e-3 * max(1.0, float(np.abs(alone).max()))
-    if not (np.allclose(together[:3], score, atol=near) and np.allclose(together[:8], alone, atol=near)):
+    if not np.isfinite(together).any():
+        raise NotTrainableError(
+            "estimator: the ONNX model gives no finite number for any of several random rows. Its weights are "
+            f"{_not_finite(model.graph) or 'all finite: look for a division by zero'}."
+        )
+    near = 1e-3 * max(1.0, float(np.abs(alone[np.isfinite(alone)]).max(initial=0.0)))
+    if not (_are_near(together[:3], score, near) and _are_near(together[:8], alone, near)):
         raise NotTrainableError(
             "estimator: the ONNX model mixes rows: the prediction of a row depends on the other rows of the call. Look "
             f"for an operator over axis 0 among {', '.join(dict.fromkeys(node.op_type for node in model.graph.node))}."
         )
+
+
+def _are_near(values, others, near):
+    return np.allclose(values, others, atol=near, equal_nan=True)
+
+
+def _not_finite(graph):
+    """Return the names of the initializers that have numbers which are not finite, in words."""
+    arrays = {i.name: numpy_helper.to_array(i) for i in graph.initializer if i.data_type in _FLOATS}
+    names = [name for name, array in arrays.items() if not np.isfinite(array).all()]
+    return f"finite but for {', '.join(names)}" if names else ""
 
 
 def _followed_by(model, source, dtype):
@@ -343,5 +363,7 @@ def _described(value):
     tensor = value.type.tensor_type
     if not tensor.elem_type:
         return "no tensor"
+    if tensor.elem_type not in TensorProto.DataType.values():
+        return f"a tensor of the unknown type {tensor.elem_type}"
     dims = [d.dim_value or d.dim_param or "any" for d in tensor.shape.dim]
     return f"{helper.tensor_dtype_to_string(tensor.elem_type).removeprefix('TensorProto.').lower()} of shape {dims}"

@@ -64,7 +64,7 @@ def feeds(X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike) -> dict[str, n
     X : as for `raw_inputs`
     inputs : tuple of RawInput
     dtype : dtype
-        The type of the numbers. Missing numbers are NaN; missing text is the empty string.
+        The type of the numbers. Missing numbers are NaN; missing text is the empty string. Bytes are UTF-8.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def _is_nan(value):
 
 
 def _text(values):
-    flat = ["" if _is_missing(value) else str(value) for value in values.flat]
+    flat = ["" if _is_missing(v) else v.decode() if isinstance(v, bytes) else str(v) for v in values.flat]
     return np.array(flat, dtype=object).reshape(values.shape)
 
 

@@ -8,6 +8,8 @@ import onnx
 from numpy.typing import ArrayLike
 from onnx import TensorProto, helper
 
+from skort.finite import finite_array
+
 __all__ = ["check_by_name", "weight_array", "with_weights"]
 
 _DATA = {TensorProto.FLOAT: "float_data", TensorProto.DOUBLE: "double_data"}
@@ -87,15 +89,9 @@ def weight_array(name: str, values: ArrayLike, shape: tuple[int, ...], dtype: np
     ValueError
         For another shape, and for what is no finite number in the dtype.
     """
-    try:
-        with np.errstate(over="ignore"):
-            array = np.asarray(values).astype(dtype)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"weights[{name!r}] is no array of numbers: {error}") from error
+    array = finite_array(values, f"weights[{name!r}]", dtype)
     if array.shape != shape:
         raise ValueError(f"weights[{name!r}] has shape {array.shape}, but the weight has {shape}.")
-    if not np.isfinite(array).all():
-        raise ValueError(f"weights[{name!r}] has numbers that are not finite in {array.dtype}.")
     return array
 
 

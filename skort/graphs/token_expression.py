@@ -9,7 +9,7 @@ __all__ = ["token_expression"]
 # \w of Python, which RE2 takes for ASCII.
 _WORD = r"\p{L}\p{N}_"
 _CLASSES = {"w": _WORD, "d": r"\p{Nd}", "s": r"\s\v\x{1c}-\x{1f}\x{85}\p{Z}"}
-_PIECES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|\[\^?\]?|\(\?:|[*+?}]\+|.", re.DOTALL)
+_PIECES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|\[\^?\]?|\(\?:|[*+?}][+?]|.", re.DOTALL)
 # Escapes that both take for the same.
 _KNOWN = set("ntrfva")
 # All words of a least length.
@@ -38,7 +38,8 @@ def token_expression(pattern: str, *, is_alone: bool = True) -> str:
     ------
     NotExportableError
         For what RE2 does not have, or takes for something else: groups that capture, looking ahead or back, and `\b`
-        anywhere else.
+        anywhere else. Also for what the tokenizer takes for something else: quantifiers that match as little as
+        possible, such as `+?`, and patterns that match the empty text, such as `\w*`.
 
     Examples
     --------
@@ -47,6 +48,10 @@ def token_expression(pattern: str, *, is_alone: bool = True) -> str:
     [\p{L}\p{N}_]{2,}
     """
     text = pattern.removeprefix("(?u)")
+    if any(not match[0] for match in re.finditer(pattern, " a ")):
+        raise NotExportableError(
+            f"token_pattern={pattern!r} matches the empty text, which is no token in ONNX. Use + in place of *."
+        )
     words = _WORDS.fullmatch(text)
     if words:
         least = len(words[1]) // 2 + int(words[3] or 1)
@@ -79,7 +84,7 @@ def _is_of_whole_words(text):
 def _translated(piece, in_class):
     """Return a piece of a pattern for RE2; None where there is none."""
     if piece[0] != "\\":
-        return None if not in_class and (piece == "(" or piece[1:] == "+") else piece
+        return None if not in_class and (piece == "(" or piece[1:] in ("+", "?")) else piece
     if len(piece) > 2:
         return f"\\x{{{piece[2:]}}}"
     characters = _CLASSES.get(piece[1].lower())

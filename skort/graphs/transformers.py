@@ -1,6 +1,5 @@
 """The steps before a model: fitted scikit-learn transformers as ONNX, compared with scikit-learn."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,14 +21,15 @@ from skort.graphs.conversion import to_onnx
 from skort.graphs.raw_inputs import RawInput, raw_inputs
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.onnx_text import onnx_dtype
+from skort.runtime.words import reason
 from skort.user_warning import warn_user
 
 __all__ = ["Obstacle", "StepGraphs", "trainable_steps", "transformer_graph"]
 
 # A larger difference between both, in standard deviations of a column, is more than rounding.
 _TOLERANCE = 1e-3
-# Where in its C++ sources an error of ONNX Runtime arose.
-_PLACE = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : |\S+\.(?:cc|h):\d+ .*?\)(?:::\S+| const)* ")
+# Where a step goes that cannot be in the exported model.
+_OUTSIDE = "the step in a Pipeline before this estimator."
 
 
 def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.ModelProto:
@@ -61,17 +61,16 @@ def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.
         Where the conversion gives other values than scikit-learn. The warning names the step and the feature.
     """
     steps = [name for name, _ in transformers.steps]
-    cure = "put the step in a Pipeline before this estimator."
     try:
         model, difference = _convert(transformers, X, dtype)
     except _ConversionError as error:
         name, reason = next(_failures(transformers, X, dtype), (steps[-1], error))
         raise NotExportableError(
             f"estimator: the step {name!r} cannot be part of an ONNX model in {dtype}: {reason} For an ONNX model of "
-            f"the rest, {cure}"
+            f"the rest, put {_OUTSIDE}"
         ) from error
     if difference.size > _TOLERANCE:
-        _warn_of_difference(transformers, difference, X, dtype, cure)
+        _warn_of_difference(transformers, difference, X, dtype)
     return model
 
 
@@ -154,8 +153,7 @@ def _described(error: Exception) -> str:
     """Return the type and the first line of an error, as a sentence without its end; or a reason as it is."""
     if isinstance(error, (NotExportableError, UnlikeError)):
         return str(error).rstrip(".")
-    reason = _PLACE.sub("", (str(error) or "no reason given").splitlines()[0]).strip().rstrip(".")
-    return f"{type(error).__name__}: {reason}"
+    return f"{type(error).__name__}: {reason(error).rstrip('.')}"
 
 
 def _named_weights(model: onnx.ModelProto, step: str) -> ScoreGraph:
@@ -186,7 +184,7 @@ def _failures(transformers, X, dtype):
             yield name, error
 
 
-def _warn_of_difference(transformers, difference, X, dtype, cure):
+def _warn_of_difference(transformers, difference, X, dtype):
     """Name the first step that gives other values, and the feature where they differ most."""
     name, part = transformers.steps[-1][0], transformers
     for i, (earlier, _) in enumerate(transformers.steps[:-1]):
@@ -195,11 +193,11 @@ def _warn_of_difference(transformers, difference, X, dtype, cure):
             name, part, difference = earlier, transformers[: i + 1], of_beginning
             break
     has_text = any(i.is_text for i in raw_inputs(X))
+    begin = "Put" if str(dtype) == "float64" or has_text else 'Use dtype="float64", or put'
     warn_user(
         f"estimator: the step {name!r} gives other values as ONNX in {dtype} than in scikit-learn, by up to "
-        f"{difference.size:.2g} standard deviations of a feature{_feature(part, difference.column)}: so will the "
-        "exported model from this estimator. "
-        f"""{"" if str(dtype) == "float64" or has_text else 'Use dtype="float64", or '}{cure}""",
+        f"{difference.size:.2g} standard deviations of a feature{_feature(part, difference.column)}. The predictions "
+        f"of the exported model will differ from those of this estimator, too. {begin} {_OUTSIDE}"
     )
 
 

@@ -13,6 +13,9 @@ class RescaledPenalty:
     def __init__(self, penalty: Penalty, factors: dict[str, float | np.ndarray], unit: float):
         self._penalty, self._factors, self._unit = penalty, factors, unit
 
+    def __repr__(self):
+        return repr(self._penalty)
+
     def strengths(self, names):
         """Return the strengths of the weights `names` that have a penalty, by name."""
         return self._rescaled(checked_strengths(self._penalty, names))

@@ -1,6 +1,7 @@
 """Fits on the partitions of Dask collections."""
 
 import pickle
+import time
 import warnings
 
 import numpy as np
@@ -130,7 +131,7 @@ class TestTwoGroups:
     @pytest.mark.parametrize(("optimizer", "eta0"), [("adam", 0.01), ("nesterov", 0.05)])
     def test_network(self, client, data, optimizer, eta0):
         X, y = data
-        parameters = SAME | {"optimizer": optimizer, "eta0": eta0, "batch_size": 20, "max_iter": 15}
+        parameters = SAME | {"optimizer": optimizer, "eta0": eta0, "batch_size": 20, "max_iter": 8}
         model = OrtSGDClassifier(MLPClassifier((20,)), **parameters).fit(*chunked(X, y))
         assert model.score(*chunked(X, y)) > 0.9
         assert model.loss_curve_[-1] < 0.5 * model.loss_curve_[0]
@@ -170,8 +171,15 @@ class TestTwoGroups:
     def test_one_class_in_each_partition(self, client, data):
         X, y = data
         order = np.argsort(y, kind="stable")
-        sizes = (75,) * 8
-        parameters = {"optimizer": "adam", "eta0": 0.01, "max_iter": 20, "tol": None, "random_state": 0}
+        sizes = (150,) * 4
+        parameters = {
+            "optimizer": "adam",
+            "eta0": 0.02,
+            "max_iter": 8,
+            "batch_size": 25,
+            "tol": None,
+            "random_state": 0,
+        }
         model = OrtSGDClassifier(MLPClassifier((20,)), learning_rate="constant", **parameters)
         mixed, divided = (clone(model).fit(*chunked(X[rows], y[rows], sizes=sizes)) for rows in (np.arange(600), order))
         assert divided.score(*chunked(X, y)) > mixed.score(*chunked(X, y)) - 0.05
@@ -414,3 +422,24 @@ class TestEstimator:
     def test_bar(self, client, data, capsys):
         OrtSGDClassifier(**SAME, verbose=2).fit(*chunked(*data))
         assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_the_workers_do_not_keep_the_partitions_as_they_were(client, data):
+    """While a fit trains, each partition is there once."""
+
+    def raw():
+        return {str(key) for keys in client.has_what().values() for key in keys if str(key).startswith("Part")}
+
+    # Those of fits that failed may still be there.
+    before = raw()
+
+    class Looks:
+        def on_epoch_end(self, training):
+            # What nobody needs is forgotten a little later.
+            for _ in range(100):
+                if not raw() - before:
+                    return
+                time.sleep(0.1)
+            raise AssertionError("there are partitions as they were")
+
+    OrtSGDClassifier(**SAME | {"max_iter": 1}, callbacks=[Looks()]).fit(*chunked(*data))

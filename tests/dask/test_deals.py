@@ -31,10 +31,10 @@ def test_every_row_is_in_one_task_of_a_round(n_groups, n_bytes):
 
 
 def test_exchanges():
-    """As many as ten, but 50 updates in between; as many updates as the largest group makes."""
+    """As many as five, but 50 updates in between; as many updates as the largest group makes."""
     sizes = [Size(1000, 8)] * 8
     by_batch = {b: Deals(sizes, 2, b, np.random.RandomState(0)).draw(np.random.RandomState(0)) for b in (4, 20, 100)}
-    assert {b: len(deal.exchanges) for b, deal in by_batch.items()} == {4: 10, 20: 4, 100: 1}
+    assert {b: len(deal.exchanges) for b, deal in by_batch.items()} == {4: 5, 20: 4, 100: 1}
     assert {b: sum(deal.n_updates) for b, deal in by_batch.items()} == {4: 1000, 20: 200, 100: 40}
     assert len(Deals(sizes, 1, 4, np.random.RandomState(0)).draw(np.random.RandomState(0)).exchanges) == 1
 

@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skort.descent.schedules import SCHEDULES, Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup, largest_rate
+from skort.descent.schedules import (
+    SCHEDULES,
+    Adaptive,
+    Constant,
+    Cosine,
+    InvScaling,
+    Optimal,
+    Warmup,
+    is_steady,
+    largest_rate,
+)
 
 
 @pytest.mark.parametrize("t", [1, 2, 81, 10**6])
@@ -112,3 +122,13 @@ def test_the_largest_rate_of_other_callables_is_not_known():
             return t
 
     assert [largest_rate(s) for s in (lambda t: 0.1, Own(), Warmup(lambda t: 0.1), Warmup(Own()))] == [None] * 4
+
+
+def test_what_is_the_same_for_all_updates_of_an_epoch():
+    class Own(Constant):
+        def __call__(self, t):
+            return 1 / t
+
+    assert is_steady(Constant()) and is_steady(Adaptive())
+    for schedule in (InvScaling(), Optimal(), Cosine(), Own(), lambda t: 0.1):
+        assert not is_steady(schedule)

@@ -49,6 +49,15 @@ def test_products_are_those_of_the_array(kind, dtype, n_outputs, rng):
         np.testing.assert_allclose(total, 1 + X[numbers].T @ by_product, rtol=1e-5, atol=1e-6)
 
 
+def test_indices_may_have_another_type_than_their_ranges(rng):
+    X = scipy.sparse.random(6, 5, 0.5, format="csr", random_state=0)
+    X.indptr = X.indptr.astype(np.int64)
+    batch = SparseBatch((2, 5), 1, np.float64)
+    fill, *_ = batch.fillers([X, np.zeros((6, 1))])
+    fill(np.array([3, 2]))
+    np.testing.assert_allclose(batch.rows.product(np.eye(5)), X.toarray()[[3, 2]])
+
+
 def test_a_batch_takes_the_rows_of_all_data(rng):
     X = scipy.sparse.random(6, 5, 0.5, format="csr", random_state=0)
     target, weight = rng.normal(size=(6, 2)), rng.random((6, 1))

@@ -175,6 +175,21 @@ def test_a_transformed_target_is_refused():
     assert score_graph_of(fitted.regressor_).n_features == 10
 
 
+def test_dropout_in_training_mode_is_refused():
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    graph (float[N, 2] X) => (float[N, 1] y) <float[2, 1] w = {1, 2}, float ratio = {0.5}, bool mode = {%d}>
+    { a = Dropout (X, ratio, mode)  y = MatMul (a, w) }"""
+    assert score_graph_of(onnx.parser.parse_model(text % 0)).trainable == ("w",)
+    with pytest.raises(NotTrainableError, match="a Dropout in training mode"):
+        score_graph_of(onnx.parser.parse_model(text % 1))
+
+
 def test_a_dtype_that_is_none_is_refused():
     with pytest.raises(ValueError, match="dtype must be"):
         score_graph_of(Ridge().fit(X, y), dtype="float16")
+
+
+@pytest.mark.parametrize("model", ["model.onnx", None, Ridge, StandardScaler(), make_pipeline(StandardScaler())])
+def test_what_is_no_model_is_refused(model):
+    with pytest.raises(ValueError, match=r"model must be an onnx\.ModelProto, a fitted estimator that predicts"):
+        score_graph_of(model)

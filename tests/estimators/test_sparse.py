@@ -1,6 +1,7 @@
 """Sparse X with many columns: what it trains and predicts is what the same values in an array do."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -119,6 +120,12 @@ def test_predictions_are_those_of_arrays_whatever_rows_are_predicted_together(mo
             np.testing.assert_array_equal(np.concatenate([predict(X[:1]), predict(X[1:7]), predict(X[7:])]), several)
 
 
+def test_a_row_of_many_values_is_predicted_alone_as_among_others():
+    full = scipy.sparse.vstack([X, scipy.sparse.csr_matrix(np.full((2, N_COLUMNS), 0.1, np.float32))], format="csr")
+    model = OrtSGDClassifier(MLPClassifier((6,)), **OPTIONS).fit(X, labels(3))
+    np.testing.assert_array_equal(model.predict_proba(full[-1:]), model.predict_proba(full)[-1:])
+
+
 @pytest.mark.parametrize("model", [OrtSGDClassifier(), OrtSGDClassifier(MLPClassifier((6,)))])
 def test_a_validation_set_is_scored_with_the_weights_of_each_epoch(model):
     y = labels(2)
@@ -215,16 +222,54 @@ def test_indices_may_be_long_unsorted_and_repeated(form):
     np.testing.assert_allclose(same.predict_proba(other), model.predict_proba(X), rtol=1e-5)
 
 
+def test_the_parts_of_x_may_be_memory_maps(tmp_path):
+    parts = []
+    for name in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{name}.npy", getattr(X, name))
+        parts.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    mapped = scipy.sparse.csr_matrix(tuple(parts), X.shape)
+    models = [OrtSGDClassifier(**OPTIONS).fit(rows, labels(2)) for rows in (mapped, X)]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    np.testing.assert_array_equal(models[0].predict_proba(mapped), models[1].predict_proba(X))
+
+
+def test_rows_without_values_train_the_intercept():
+    empty = scipy.sparse.csr_matrix((N_ROWS, N_COLUMNS), dtype=np.float32)
+    y = np.arange(N_ROWS) % 4 == 0
+    model = OrtSGDClassifier(penalty=None, eta0=1.0, max_iter=200, tol=None, random_state=0).fit(empty, y)
+    assert not model.coef_.any()
+    np.testing.assert_allclose(model.intercept_, np.log(1 / 3), rtol=1e-3)
+
+
 def broken(form, name, value):
     rows = getattr(scipy.sparse, form)(X, copy=True)
     getattr(rows, name)[-1] = value
     return rows
 
 
-@pytest.mark.parametrize("form", ["csr_matrix", "csr_array", "csc_matrix", "bsr_matrix"])
-@pytest.mark.parametrize("name, value", [("indices", 2**30), ("indices", -1), ("indptr", 2**30)])
-def test_a_bad_index_is_an_error_that_names_x(form, name, value):
-    rows, model = broken(form, name, value), OrtSGDClassifier(**OPTIONS)
+def with_short_indptr():
+    rows = X.copy()
+    rows.indptr = rows.indptr[:-1]
+    return rows
+
+
+BAD = [
+    (broken(form, name, value), name)
+    for form in ("csr_matrix", "csr_array", "csc_matrix", "bsr_matrix")
+    for name, value in [("indices", 2**30), ("indices", -1), ("indptr", 2**30)]
+]
+BAD += [
+    (broken(form, name, value), "indices")
+    for form in ("coo_matrix", "coo_array")
+    for name, value in [("row", 2**30), ("row", -1), ("col", 2**30), ("col", -1)]
+]
+BAD += [(broken("lil_matrix", "rows", [column]), "indices") for column in (2**30, -1)]
+BAD += [(with_short_indptr(), "indptr")]
+
+
+@pytest.mark.parametrize("rows, name", BAD, ids=[f"{type(rows).__name__}-{i}" for i, (rows, _) in enumerate(BAD)])
+def test_a_bad_index_is_an_error_that_names_x(rows, name):
+    model = OrtSGDClassifier(**OPTIONS)
     with pytest.raises(ValueError, match=f"X: its {name}"):
         model.fit(rows, labels(2))
     assert not hasattr(model, "coef_")
@@ -242,3 +287,18 @@ def test_solver_session_refuses_rows_of_very_many_columns():
         model.fit(wide, labels(2))
     model.set_params(batch_size=2).fit(X, labels(2))
     assert model.solver_ == "session"
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "predict"])
+def test_memory_is_that_of_a_few_vectors_of_the_weights(method):
+    n_rows, n_columns = 4000, 2**20
+    columns = np.random.default_rng(0).integers(0, n_columns, 40 * n_rows).astype(np.int32)
+    indptr = np.arange(0, 40 * n_rows + 1, 40, dtype=np.int32)
+    wide = scipy.sparse.csr_matrix((np.ones(len(columns), np.float32), columns, indptr), (n_rows, n_columns))
+    y = (columns[::40] > n_columns // 2).astype(int)
+    model = OrtSGDClassifier(max_iter=2, tol=None, random_state=0, penalty="l2").fit(wide[:300], y[:300])
+    tracemalloc.start()
+    model.predict(wide) if method == "predict" else getattr(model, method)(wide, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < wide.data.nbytes + wide.indices.nbytes + 6 * 4 * n_columns + 20e6

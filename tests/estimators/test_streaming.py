@@ -226,6 +226,15 @@ def test_a_learning_rate_falls_anew_in_every_call():
     np.testing.assert_allclose(rates[-1], 1 / 5**3)
 
 
+def test_a_constant_rate_after_one_that_fell():
+    X, y = data()
+    model = short(OrtSGDRegressor, learning_rate="adaptive", eta0=0.1, tol=10.0, n_iter_no_change=1, max_iter=20).fit(
+        X, y
+    )
+    assert model.history_["eta"][-1] < 0.1
+    assert model.set_params(learning_rate="constant").partial_fit(X, y).history_["eta"][-1] == 0.1
+
+
 def test_a_learning_rate_that_is_given_later_is_the_one_that_is_used():
     X, y = data()
     auto, given = (short(OrtSGDRegressor, eta0=eta0, learning_rate="constant") for eta0 in ("auto", 0.01))

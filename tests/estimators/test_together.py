@@ -1,15 +1,19 @@
-"""Fits that are made together: which they are, for which data, and what is left of them."""
+"""Which fits are made side by side, and which fit takes one of them."""
 
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
-from sklearn.linear_model import Ridge
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.together import Together, fits_made_together
 
 OPTIONS = {"penalty": "l2", "max_iter": 3, "tol": None, "random_state": 0, "learning_rate": "constant", "eta0": 0.02}
+
+HAS_NO_ONNX = pytest.mark.filterwarnings("ignore:The fitted model will have no ONNX")
 
 
 @pytest.fixture
@@ -55,37 +59,39 @@ def test_other_data_other_estimators_and_second_fits_are_made_anew(rows, monkeyp
     assert together.n_made == 8
 
 
-@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, scipy.sparse.csr_matrix, lambda X: X.tolist()])
-def test_data_of_any_kind(rows, kind):
+def test_empty_data_are_left_to_the_fit(rows):
+    with fits_made_together(Together(models(0.1, 0.2))), pytest.raises(ValueError, match="0 feature"):
+        models(0.1)[0].fit(np.empty((40, 0)), rows[1])
+
+
+@HAS_NO_ONNX
+def test_dates_as_labels(rows):
     X, y = rows
-    X = kind(X)
-    pair, alone = models(0.1, 0.2), models(0.1, 0.2)
+    dates = np.where(y > 0, "2020-01-01", "2021-01-01").astype("datetime64[D]")
+    pair = [OrtSGDClassifier(alpha=alpha, **OPTIONS) for alpha in (0.1, 0.2)]
     together = Together(pair)
     with fits_made_together(together):
-        for model in pair:
-            model.fit(X, y)
+        pair[0].fit(X, dates)
     assert together.n_made == 2
-    for model, other in zip(pair, alone, strict=True):
-        np.testing.assert_allclose(model.coef_, other.fit(X, y).coef_, rtol=1e-5)
-        assert getattr(model, "feature_names_in_", [0]).__len__() == getattr(other, "feature_names_in_", [0]).__len__()
+    np.testing.assert_array_equal(pair[0].classes_, np.unique(dates))
 
 
-def test_sparse_rows_of_many_columns_are_multiplied_by_fits_alone(rows):
-    X = scipy.sparse.random(40, 2000, 0.01, format="csr", random_state=0)
-    together = Together(models(0.1, 0.2))
+@HAS_NO_ONNX
+def test_parameters_that_cannot_be_compared_are_no_group(rows):
+    def pipeline():
+        table = pd.DataFrame({"factor": [2.0, 3.0]})
+        return make_pipeline(FunctionTransformer(_scaled, kw_args={"table": table}), LinearRegression())
+
+    pair = [OrtSGDRegressor(pipeline(), alpha=alpha, **OPTIONS) for alpha in (0.1, 0.2)]
+    together = Together(pair)
+    assert together.n_groups == 0
     with fits_made_together(together):
-        model = models(0.1)[0].fit(X, rows[1])
-    assert together.n_made == 0
-    np.testing.assert_array_equal(model.coef_, models(0.1)[0].fit(X, rows[1]).coef_)
+        pair[0].fit(*rows)
+    np.testing.assert_array_equal(pair[0].coef_, clone(pair[0]).fit(*rows).coef_)
 
 
-def test_columns_far_from_zero_are_centred_by_fits_alone(rows):
-    X, y = rows
-    together = Together(models(0.1, 0.2))
-    with fits_made_together(together):
-        model = models(0.1)[0].fit(X + 1e6, y)
-    assert together.n_made == 0
-    np.testing.assert_array_equal(model.coef_, models(0.1)[0].fit(X + 1e6, y).coef_)
+def _scaled(X, table):
+    return X * table["factor"].iloc[0]
 
 
 def test_groups_are_estimators_that_differ_in_numbers_only():
@@ -110,3 +116,16 @@ def test_bad_data_and_bad_parameters_fail_where_they_are(rows):
         with pytest.raises(ValueError, match="NaN"):
             good.fit(np.where(X > 2, np.nan, X), y)
     assert together.n_made == 2
+
+
+def test_rows_that_differ_from_candidate_to_candidate_are_not_trained_for_all(rows):
+    X, y = rows
+    first, second = models(0.1, 0.2)
+    together = Together([first, second])
+    with fits_made_together(together):
+        first.fit(X, y)
+        first.fit(X + 1, y)
+        second.fit(X + 2, y)
+        assert together.n_made == 4
+        second.fit(X + 1, y)
+        np.testing.assert_allclose(second.coef_, models(0.2)[0].fit(X + 1, y).coef_, rtol=1e-5)

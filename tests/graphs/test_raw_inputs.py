@@ -46,6 +46,7 @@ def test_a_dataframe_has_an_input_a_column(X, dtype):
         (np.array([[1, 2], [3, 4]]), (RawInput("X", False, 2),), {"X": [[1, 2], [3, 4]]}),
         (scipy.sparse.csr_matrix([[1.0, 0], [0, 4]]), (RawInput("X", False, 2),), {"X": [[1, 0], [0, 4]]}),
         (np.array(["a b", "c"]), (RawInput("X", True, 1),), {"X": [["a b"], ["c"]]}),
+        (np.array(["é".encode(), b"c"], dtype=object), (RawInput("X", True, 1),), {"X": [["é"], ["c"]]}),
         (np.array([["a", "b"]]), (RawInput("X", True, 2),), {"X": [["a", "b"]]}),
         (np.array([[1, 2.5]], dtype=object), (RawInput("X", False, 2),), {"X": [[1, 2.5]]}),
         (
@@ -54,7 +55,7 @@ def test_a_dataframe_has_an_input_a_column(X, dtype):
             {"x0": [["a"], ["b"]], "x1": [[2], [np.nan]]},
         ),
     ],
-    ids=["numbers", "sparse", "texts", "text columns", "objects", "mixed"],
+    ids=["numbers", "sparse", "texts", "bytes", "text columns", "objects", "mixed"],
 )
 def test_arrays(X, inputs, arrays):
     assert raw_inputs(X) == inputs

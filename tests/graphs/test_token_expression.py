@@ -75,12 +75,26 @@ def test_words_of_certain_characters_are_among_all_words(pattern):
         *((p, "(") for p in (r"(\w)\w", r"(?=\w)\w+", r"(?<!x)\w+", r"(?i)[a-z]+", r"(?P<word>\w+)")),
         *((p, r"\b") for p in (r"\b[\w-]+\b", r"\b\w+", r"\b[a-z]+\b-")),
         *((r"\w++", "++"), (r"\w+\Z", r"\Z"), (r"[^\W\d]+", r"\W")),
+        # The tokenizer takes the longest match.
+        *((r"\w+?", "+?"), (r"a\w*?b", "*?"), (r"\w{2,}?", "}?")),
     ],
 )
 def test_what_the_tokenizer_does_not_have_is_refused(pattern, piece, capfd):
     with pytest.raises(NotExportableError, match=re.escape(f"token_pattern={pattern!r} has {piece!r}, which is not")):
         token_expression(pattern)
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("pattern", [r"\w*", r"(?u)\b\w*\b", r"x?", r"[a-z]{0,3}"])
+def test_the_empty_text_is_no_token(pattern):
+    with pytest.raises(NotExportableError, match="matches the empty text, .* Use [+] in place of"):
+        token_expression(pattern)
+
+
+@pytest.mark.parametrize("pattern", [r"[+?]", r"[*+?]+\w", r"\+?a"])
+def test_question_marks_that_are_characters_or_optional_pieces_stay(pattern):
+    texts = ["+a ?b *+c", "a"]
+    assert tokens(token_expression(pattern), texts) == [re.findall(pattern, text) for text in texts]
 
 
 def test_words_among_others_are_no_neighbours():

@@ -76,7 +76,7 @@ def test_a_step_that_differs_in_float32_is_named(rng):
         warnings.simplefilter("error")
         transformer_graph(fitted(StandardScaler(), PCA(2), X=near_zero), near_zero, "float32")
         transformer_graph(fitted(StandardScaler(), PCA(2), X=far_away), far_away, "float64")
-    with pytest.warns(UserWarning, match=r"the step 'standardscaler' gives other .* feature \('x\d'\): .*float64"):
+    with pytest.warns(UserWarning, match=r"the step 'standardscaler' gives other .* feature \('x\d'\)\. .*float64"):
         transformer_graph(fitted(StandardScaler(), PCA(2), X=far_away), far_away, "float32")
 
 

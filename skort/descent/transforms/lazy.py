@@ -1,5 +1,6 @@
 """Updates that touch only the weights whose gradient is not zero, and yet are those of all weights."""
 
+import functools
 import math
 import operator
 from dataclasses import dataclass
@@ -71,13 +72,18 @@ class Recurrence:
         """The names of the arrays in the state of a rule, the weights first."""
         return "weights", *(["velocity"] if self.momentum else []), *(["average_sum"] if self.is_averaged else [])
 
-    @property
+    @functools.cached_property
     def basis(self) -> np.ndarray:
         """The matrix that makes the coordinates (p, v, q) of (w, v, S)."""
         mu = self.momentum
         kappa = mu**2 / (1 - mu) if self.is_ahead else mu / (1 - mu)
         basis = np.array([[1, kappa, 0], [0, 1, 0], [0, kappa * mu / (mu - 1), 1]])
         return basis[np.ix_(self._used, self._used)]
+
+    @functools.cached_property
+    def inverse_basis(self) -> np.ndarray:
+        """The inverse of `basis`."""
+        return np.linalg.inv(self.basis)
 
     @property
     def _used(self):
@@ -100,6 +106,15 @@ class Recurrence:
         B : ndarray of shape (n_arrays,)
             Both in the coordinates of `basis`.
         """
+        (A_0, B_0), (A_1, B_1) = self._ends[counts]
+        return A_0 + eta * (A_1 - A_0), B_0 + eta * (B_1 - B_0)
+
+    @functools.cached_property
+    def _ends(self):
+        """What `step` returns for learning rates of zero and one; it is linear between them."""
+        return {counts: [self._at(eta, counts) for eta in (0.0, 1.0)] for counts in (False, True)}
+
+    def _at(self, eta, counts):
         mu, fall = self.momentum, eta * self.l2
         # Columns: w, v, S, g.
         velocity = np.array([-fall, mu, 0, -eta])
@@ -108,7 +123,7 @@ class Recurrence:
         total = np.array([0.0, 0, 1, 0]) + counts * weight
         rows, used = np.array([weight, velocity, total]), self._used
         A, B = rows[np.ix_(used, used)], rows[used, 3]
-        return self.basis @ A @ np.linalg.inv(self.basis), self.basis @ B
+        return self.basis @ A @ self.inverse_basis, self.basis @ B
 
 
 class _Scales:
@@ -128,7 +143,7 @@ class _Scales:
     def __init__(self, recurrence: Recurrence, P: np.ndarray, inverse: np.ndarray, n_steps: int = 0):
         self._recurrence, self._inverse, self._n_steps = recurrence, inverse, n_steps
         #: What the arrays have to be multiplied by, and added up, for the state of the rule.
-        self.to_natural = np.linalg.inv(recurrence.basis) @ P
+        self.to_natural = recurrence.inverse_basis @ P
         #: What they are multiplied by in the weights.
         self.shares: list[float] = self.to_natural[0].tolist()
         #: Whether a pass over all weights is due.

@@ -1,0 +1,27 @@
+"""Errors of ONNX Runtime in words."""
+
+import re
+
+__all__ = ["reason"]
+
+# Where in its C++ sources an error arose.
+_PLACE = re.compile(
+    r"\[ONNXRuntimeError\] : \d+ : \w+ : "
+    r"|\S+\.(?:cc|h):\d+ .*?\)(?:::\S+| const)* "
+    # of onnx
+    r"|\S+\.(?:cc|h):\d+: \w+: Assertion `[^`]*` failed: "
+)
+
+
+def reason(error: Exception) -> str:
+    """
+    Return the first line of an error of ONNX or ONNX Runtime, without the places in C++ sources where it arose.
+
+    Examples
+    --------
+    >>> from skort.runtime.words import reason
+    >>> reason(RuntimeError("[ONNXRuntimeError] : 6 : FAIL : /src/sub.cc:5 Status Run(int) No such shape."))
+    'No such shape.'
+    """
+    lines = str(error).strip().splitlines() or ["no reason given"]
+    return _PLACE.sub("", lines[0]).strip()
