@@ -546,7 +546,7 @@ ARTIFACTS = [
     (
         lambda m, at: load_checkpoint(at / "zz", m),
         FileNotFoundError,
-        "checkpoint' does not exist: the folder is to have",
+        "zz' does not exist: give a checkpoint, or the folder that has one",
     ),
     (lambda m, at: load_checkpoint(at / "network", m), "is the checkpoint of another model: it has the parameters"),
     (
