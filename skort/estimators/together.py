@@ -157,5 +157,5 @@ def _digest(data):
         return None
     if type(data) is np.ndarray and not data.dtype.hasobject:
         values = np.ascontiguousarray(data)
-        return values.shape, values.dtype.str, hashlib.sha256(values.reshape(-1).view(np.uint8)).digest()
+        return values.shape, values.dtype.str, hashlib.sha256(values.reshape(-1).view(np.uint8).data).digest()
     return joblib.hash(data)
