@@ -28,6 +28,7 @@ from skort.artifacts import OnDeviceTraining, load_checkpoint, save_training_art
 from skort.callbacks import Checkpoint, EarlyStopping, EpochScoring
 from skort.exceptions import NotTrainableError
 from skort.gradients import ForwardBackward, gradient_graphs, initial_model
+from skort.model_selection import OrtGridSearchCV
 from skort.runtime.checkpoint_file import release_here
 from skort.runtime.installed import training_api
 from skort.solvers import available_solvers
@@ -716,6 +717,30 @@ def test_steps(row):
     np.testing.assert_array_equal(step.forward(X), score)
 
 
+grid_search = functools.partial(OrtGridSearchCV, cv=2, error_score="raise")
+SEARCHES = [
+    (lambda m: grid_search(m, {"alpha": [0.1, -1.0]}).fit(X, Y), "'alpha' parameter"),
+    (lambda m: grid_search(m, {"eta0": [0.1, np.nan]}).fit(X, Y), "'eta0' parameter"),
+    (lambda m: grid_search(m, {"no_such": [1, 2]}).fit(X, Y), "Invalid parameter 'no_such'"),
+    (lambda m: grid_search(m, {"alpha": 0.1}).fit(X, Y), TypeError, "alpha"),
+    (lambda m: grid_search(m, {"alpha": []}).fit(X, Y), "non-empty sequence"),
+    (lambda m: grid_search(m, {"alpha": [0.1, 0.2]}).fit(WITH_NAN, Y), "Input X contains NaN"),
+    (lambda m: grid_search(m, {"alpha": [0.1, 0.2]}).fit(X, Y[:5]), "inconsistent numbers of samples: [30, 5]"),
+    (lambda m: grid_search(m, {"alpha": [0.1]}, scoring="no_such").fit(X, Y), "'scoring' parameter"),
+    (lambda m: grid_search(m, {"alpha": [0.1, 0.2]}).predict(X), NotFittedError, "is not fitted yet"),
+]
+
+
+@pytest.mark.parametrize("row", SEARCHES, ids=ids(SEARCHES))
+def test_searches(row):
+    call, *error_type, phrase = row
+    model = copy.deepcopy(_fitted(R))
+    expected, before = model.predict(X), deep(vars(model))
+    refused(lambda: call(model), *(error_type or [ValueError]), phrase)
+    assert deep(vars(model)) == before
+    np.testing.assert_array_equal(model.predict(X), expected)
+
+
 TORCH = [
     (lambda torch, layer: layer(X32), "X must be a tensor, got ndarray: use torch.from_numpy"),
     (lambda torch, layer: layer(torch.ones(4, 3, dtype=torch.float64)), "X has the dtype torch.float64"),
@@ -745,5 +770,5 @@ def test_torch(row):
 
 
 def test_there_are_as_many_as_the_documentation_says():
-    tables = (PARAMETERS, SOLVERS, CALLS, RESUMED, ARTIFACTS, ON_DEVICE, GRADIENTS, STEPS, TORCH)
+    tables = (PARAMETERS, SOLVERS, CALLS, RESUMED, ARTIFACTS, ON_DEVICE, GRADIENTS, STEPS, SEARCHES, TORCH)
     assert sum(map(len, tables)) >= 380

@@ -215,6 +215,7 @@ ODD = {
         parsed("y = Identity (b)", outputs="float[1] y"),
         "gives float of shape [1], and not numbers of shape",
     ),
+    "weight as output": (parsed("y = Identity (X)", outputs="float[2, 1] W"), "the ONNX model"),
     "no weights": (parsed("y = ReduceSum (X, i)", "int64[1] i = {1}"), "the model has no weight to train"),
     "quantised": (
         parsed("d = DequantizeLinear (q, s) y = MatMul (X, d)", "int8[2, 1] q = {1, 2}, float s = {0.5}"),

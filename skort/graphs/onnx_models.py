@@ -165,8 +165,8 @@ def _without_idle_ends(graph):
             graph.node.remove(cast)
             for node in graph.node:
                 node.input[:] = [X.name if name == cast.output[0] else name for name in node.input]
-    last = next(node for node in graph.node if graph.output[0].name in node.output)
-    if last.op_type != "Reshape":
+    last = next((node for node in graph.node if graph.output[0].name in node.output), None)
+    if last is None or last.op_type != "Reshape":
         return
     infos = {info.name: info for info in graph.value_info}
     shapes = {i.name: numpy_helper.to_array(i).tolist() for i in graph.initializer if i.name == last.input[1]}

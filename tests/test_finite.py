@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
-from skort.estimators.finite import finite_array
+
+from skort.finite import finite_array
 
 
 def test_a_new_array_in_the_dtype():
