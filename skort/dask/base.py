@@ -19,7 +19,7 @@ from skort.dask.group import Job
 from skort.dask.packed import Packed
 from skort.dask.parts import Part, delayed_parts
 from skort.dask.preparation import Preparation, prepared
-from skort.dask.rounds import Rounds
+from skort.dask.rounds import Rounds, without_velocity
 from skort.dask.scores import check_scoring, merged_tallies, tally
 from skort.dask.steps import with_fitted_steps
 from skort.dask.validation import PartScoring
@@ -167,6 +167,8 @@ class DaskFit(BaseOrtSGD):
         callbacks = callback_list(self, scoring, unit=variables.in_units.unit, patience=patience)
         stream = dataclasses.replace(stream, solver=_rounds(draft._fitted, stream, facts, deals.n_groups))
         outcome = draft._train(stream, deals, callbacks, rows, one_epoch=False)
+        # `partial_fit`, here and of the local estimator, makes steps of its own.
+        draft._progress = without_velocity(draft._progress)
         self._take_over(draft)
         if not inner.is_fitted:
             warn_of_other_terms(self, inner.model, own)

@@ -26,6 +26,7 @@ import dask.array as da
 import dask.dataframe as dd
 from distributed import Client
 
+from skort.callbacks import Checkpoint
 from skort.dask import OrtSGDClassifier, OrtSGDRegressor
 
 SAME = {"eta0": 0.1, "learning_rate": "constant", "max_iter": 4, "tol": None, "random_state": 0}
@@ -443,3 +444,17 @@ def test_the_workers_do_not_keep_the_partitions_as_they_were(client, data):
             raise AssertionError("there are partitions as they were")
 
     OrtSGDClassifier(**SAME | {"max_iter": 1}, callbacks=[Looks()]).fit(*chunked(*data))
+
+
+def test_a_resumed_fit_ends_with_the_same_bits(client, data, tmp_path):
+    """The velocity of the exchanges is in the checkpoint; the state that `partial_fit` goes on from has none."""
+    X, y = data
+    model = OrtSGDClassifier(MLPClassifier((5,)), **SAME | {"eta0": 0.01, "optimizer": "adam"})
+    path = str(tmp_path / "training.npz")
+    clone(model).set_params(max_iter=2, callbacks=[Checkpoint(path)]).fit(*chunked(X, y))
+    expected = clone(model).fit(*chunked(X, y))
+    found = model.set_params(callbacks=[Checkpoint(resume_from=path)]).fit(*chunked(X, y))
+    for name, weights in expected.weights_.items():
+        np.testing.assert_array_equal(found.weights_[name], weights, err_msg=name)
+    local = found.to_local().partial_fit(X, y)
+    np.testing.assert_array_equal(found.partial_fit(X, y).predict_proba(X), local.predict_proba(X))
