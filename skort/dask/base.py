@@ -17,7 +17,7 @@ from skort.dask.facts import PartFacts
 from skort.dask.gathering import gather
 from skort.dask.group import Job
 from skort.dask.packed import Packed
-from skort.dask.parts import Part, delayed_parts
+from skort.dask.parts import Part, delayed_parts, is_collection
 from skort.dask.preparation import Preparation, prepared
 from skort.dask.rounds import Rounds, without_velocity
 from skort.dask.scores import check_scoring, merged_tallies, tally
@@ -108,6 +108,14 @@ class DaskFit(BaseOrtSGD):
     def view(self) -> Preview:
         """Return what shows this estimator with other weights."""
         return Preview(self._fitted, functools.partial(self._prepared, self._fitted), self._with_model)
+
+    def _validate(self, X, y, *, has_steps, reset=True):
+        if is_collection(X) or is_collection(y):
+            raise TypeError(
+                "partial_fit takes rows in memory, and X or y is a Dask collection. Use fit, or give one partition "
+                "after the other: partial_fit(*dask.compute(part_X, part_y))."
+            )
+        return super()._validate(X, y, has_steps=has_steps, reset=reset)
 
     def _n_scores(self):
         check_is_fitted(self)
