@@ -69,15 +69,14 @@ def docs(session):
 def tests_dask(session):
     """Fits on a Dask cluster of two processes."""
     session.install(".[test,dask]", "dask[dataframe]")
-    session.run("pytest", "tests/dask", "skort/dask")
-    session.run("python", "examples/dask_groups.py")
+    session.run("pytest", "-m", "dask", "tests/dask", "tests/test_examples.py", "skort/dask")
 
 
 @nox.session(python="3.12")
 def tests_agent_only(session):
     """onnxruntime-training-cpu 1.19, numpy 2, the newest scikit-learn: no TrainingSession."""
     session.install(".[test]")
-    session.run("pytest", "-n", "auto", "-m", "not upstream")
+    session.run("pytest", "-n", "auto", "-m", "not upstream and not dask")
     session.run("python", "examples/quickstart.py")
 
 
@@ -85,7 +84,7 @@ def tests_agent_only(session):
 def tests_plain_runtime(session):
     """The newest onnxruntime, without a training API: solver "graph"."""
     session.install(".[test]")
-    session.run("pytest", "-n", "auto", "-m", "not upstream")
+    session.run("pytest", "-n", "auto", "-m", "not upstream and not dask")
     session.run("python", "examples/quickstart.py")
 
 
@@ -130,7 +129,7 @@ def tests_oldest(session):
     dependencies = nox.project.load_toml("pyproject.toml")["project"]["dependencies"]
     lowest = [re.match(r"([\w-]+)>=([\d.]+)", d) for d in dependencies if ";" not in d]
     session.install(".[test]", *[f"{match[1]}=={match[2]}" for match in lowest])
-    session.run("pytest", "-n", "auto", "-m", "not upstream")
+    session.run("pytest", "-n", "auto", "-m", "not upstream and not dask")
 
 
 @nox.session(python="3.11")

@@ -26,7 +26,8 @@ class OrtGridSearchCV(GridSearchCV):
     - with `average`, `callbacks`, `early_stopping`, `max_grad_norm`, `trainable`, `verbose` or `warm_start`;
     - with a `random_state` that is a `RandomState` instance, a `device` other than "cpu", or the solver "agent",
       "session" or "module";
-    - with an optimizer, a learning rate or a penalty of your own;
+    - with an optimizer, a learning rate or a penalty of your own; of regressors also with a loss of your own, unless
+      `standardize=False`;
     - with a loss that has weights, such as that of a `HuberRegressor`;
     - with arguments of `fit` other than X, y and `sample_weight`;
     - of a large model, of a model that is no chain of layers, and on a sparse X of many columns;

@@ -159,6 +159,7 @@ def test_plot_text_is_as_good_as_scikit_learn_and_serves_texts():
     np.testing.assert_allclose(probabilities, model.predict_proba(texts), atol=1e-5)
 
 
+@pytest.mark.dask
 def test_dask_groups_give_the_same_bits():
     pytest.importorskip("distributed")
     run = subprocess.run(

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.linear_model import HuberRegressor, Lasso
 from sklearn.model_selection import GridSearchCV, KFold
@@ -15,12 +16,21 @@ from sklearn.preprocessing import StandardScaler
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import EarlyStopping
 from skort.model_selection import OrtGridSearchCV
+from skort.objective import Loss
 from skort.optimizers import Momentum
 from skort.schedules import Constant
 from skort.solvers import available_solvers
 
 GRID = {"alpha": [1e-4, 1e-2], "eta0": [0.02, 0.05]}
 FIXED = {"learning_rate": "constant", "eta0": 0.02, "tol": None, "max_iter": 6, "random_state": 0, "batch_size": 16}
+
+OWN_LOSS = Loss("""
+value (score, target) => (loss) {
+    half = Constant <value = float {0.5}> ()
+    residual = Sub (score, target)
+    square = Mul (residual, residual)
+    loss = Mul (half, square)
+}""")
 
 
 @pytest.fixture
@@ -137,6 +147,13 @@ def test_sample_weights_train_scores_and_several_metrics(data, rng):
     ours, theirs = both(regressor(penalty="l2"), GRID, X, y, fit={"sample_weight": weight}, **options)
     assert_same(ours, theirs, 12)
     np.testing.assert_allclose(ours.best_estimator_.coef_, theirs.best_estimator_.coef_, rtol=1e-6)
+
+
+def test_a_loss_of_the_users_own(data):
+    # In units of y the gradient is not that of the standardized y, which a step of several has.
+    model = regressor(penalty="l2", loss=OWN_LOSS)
+    assert_same(*both(model, GRID, *data), 0)
+    assert_same(*both(clone(model).set_params(standardize=False), GRID, *data), 12)
 
 
 def test_sparse_rows(data):

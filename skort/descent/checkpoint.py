@@ -25,7 +25,7 @@ from skort.version import __version__
 __all__ = ["Checkpoint", "load_progress", "save_progress"]
 
 # The prefixes of the arrays' names in the file.
-_SOLVER, _BEST, _STANDARDIZATION = "solver/", "best/", "standardization/"
+_SOLVER, _BEST, _STANDARDIZATION, _START = "solver/", "best/", "standardization/", "penalty_start/"
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
 
@@ -109,6 +109,7 @@ def save_progress(progress: Progress, path: str | os.PathLike, shapes: Mapping[s
     """
     arrays = {f"{_SOLVER}{name}": array for name, array in (progress.solver or {}).items()}
     arrays |= {f"{_BEST}{name}": array for name, array in (progress.best or {}).items()}
+    arrays |= {f"{_START}{name}": array for name, array in (progress.penalty_start or {}).items()}
     if progress.standardization is not None:
         arrays |= {f"{_STANDARDIZATION}{name}": a for name, a in progress.standardization.arrays().items()}
     others = {
@@ -187,9 +188,9 @@ def _arrays(content):
 
 
 def _progress(others, arrays):
-    solver, best, standardization = (
+    solver, best, standardization, start = (
         {name.removeprefix(part): array for name, array in arrays.items() if name.startswith(part)}
-        for part in (_SOLVER, _BEST, _STANDARDIZATION)
+        for part in (_SOLVER, _BEST, _STANDARDIZATION, _START)
     )
     del others["version"]
     history = History(others.pop("history"))
@@ -200,6 +201,7 @@ def _progress(others, arrays):
         n_epochs=history.n_epochs,
         columns=tuple(history),
         standardization=Standardization.of_arrays(standardization),
+        penalty_start=start or None,
         **others,
     )
 

@@ -9,8 +9,8 @@ from typing import Any
 import joblib
 import numpy as np
 
+from skort.estimators.joint_fits import OWN_PARAMETERS, MadeFit, made_fits
 from skort.estimators.settings import snapshot
-from skort.estimators.side_by_side import OWN_PARAMETERS, MadeFit, made_fits
 
 __all__ = ["Together", "fits_made_together", "fitted_together"]
 

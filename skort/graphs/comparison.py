@@ -18,7 +18,7 @@ __all__ = ["Difference", "UnlikeError", "largest_difference", "sample"]
 
 # Number of rows on which ONNX is compared with scikit-learn, and of further ones for characters that those may lack.
 _SAMPLE = 100
-# The largest number of values that are dense at once.
+# The largest number of values that are dense at once, and of characters of texts, filled up to the longest.
 _BLOCK = 2**18
 
 
@@ -100,7 +100,7 @@ def largest_difference(
     is_sparse = scipy.sparse.issparse(expected)
     expected = expected.tocsr().astype(np.float64) if is_sparse else np.asarray(expected, dtype=np.float64)
     scale, inference, largest = _scales(expected), InferenceModel(model), Difference(0.0, 0)
-    width = max(1, *expected.shape[1:], sum(i.width for i in inputs))
+    width = max(1, _length_of_texts(X), *expected.shape[1:], sum(i.width for i in inputs))
     n_rows = max(1, _BLOCK // width)
     for start in range(0, expected.shape[0], n_rows):
         rows = np.arange(start, min(start + n_rows, expected.shape[0]))
@@ -117,6 +117,12 @@ def largest_difference(
         if sizes[column] > largest.size:
             largest = Difference(float(sizes[column]), column)
     return largest
+
+
+def _length_of_texts(X):
+    """Return the number of characters of the longest text."""
+    texts = (text for column in text_columns(X) for text in column.flat if isinstance(text, (str, bytes)))
+    return max(map(len, texts), default=0)
 
 
 def _scales(expected):

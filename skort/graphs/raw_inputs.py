@@ -70,7 +70,8 @@ def feeds(X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike) -> dict[str, n
     -------
     arrays : dict of str to ndarray
     """
-    parts = dict(_parts(X))
+    # A part of the rows may have a column of text in which all is missing.
+    parts = dict(_parts(X, is_mixed=len(inputs) > 1))
     return {i.name: _text(parts[i.name]) if i.is_text else _numbers(parts[i.name], dtype) for i in inputs}
 
 
@@ -89,8 +90,8 @@ def text_columns(X: Any) -> list[np.ndarray]:
     return [part for _, part in _parts(X) if _is_text(part)]
 
 
-def _parts(X):
-    """Return the name and the values of each input, in two dimensions."""
+def _parts(X, is_mixed=None):
+    """Return the name and the values of each input, in two dimensions; of an array that is mixed, one a column."""
     if hasattr(X, "columns"):
         columns = X.columns
         if len(set(columns)) == len(columns):
@@ -100,7 +101,9 @@ def _parts(X):
         return [("X", X)]
     X = np.asarray(X)
     columns = X.reshape(-1, 1) if X.ndim == 1 else X
-    if columns.dtype.kind != "O" or len({_is_text(column) for column in columns.T}) <= 1:
+    if is_mixed is None:
+        is_mixed = columns.dtype.kind == "O" and len({_is_text(column) for column in columns.T}) > 1
+    if not is_mixed:
         return [("X", columns)]
     return [(f"x{i}", column.reshape(-1, 1)) for i, column in enumerate(columns.T)]
 

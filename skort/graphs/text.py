@@ -237,17 +237,20 @@ def _character_codes(nodes, texts, table):
 
 def _inner_codes(nodes, texts, table):
     """Return the name of the codes of the characters of words, with blanks around each word."""
-    # No n-gram of a word has two blanks side by side, so any number of them may be between words.
-    blank = table.get(" ", _UNKNOWN)
-    words = nodes.tokens(texts, token_expression(r"\S+"))
-    n_texts = nodes.add("Shape", [texts])
-    # Where no text has a word, there is one without characters.
-    no_word = nodes.add("Expand", [nodes.constant([""], TensorProto.STRING), nodes.joined(n_texts, [1])])
-    words = nodes.add("Concat", [words, no_word], axis=1)
-    characters = nodes.tokens(nodes.add("Reshape", [words, nodes.constant([-1])]), ".")
-    codes = nodes.codes(characters, {**table, "": blank}, _UNKNOWN)
-    codes = nodes.add("Pad", [codes, nodes.constant([0, 1, 0, 1]), nodes.constant(blank)])
-    return nodes.add("Reshape", [codes, nodes.joined(n_texts, [-1])])
+    blank, around = nodes.constant(table.get(" ", _UNKNOWN)), nodes.constant([0, 1, 0, 1])
+    characters = nodes.tokens(texts, ".")
+    # What fills up a short text is space, too.
+    spaces = nodes.codes(characters, dict.fromkeys([*_spaces(), ""], 1), 0)
+    spaces = nodes.add("Pad", [spaces, around, nodes.constant(1)])
+    codes = nodes.add("Pad", [nodes.codes(characters, table, _UNKNOWN), around, blank])
+    codes = nodes.add("Where", [nodes.add("Cast", [spaces], to=TensorProto.BOOL), blank, codes], version=9)
+    # A space becomes two blanks, one for each word beside it: no n-gram of a word has two blanks side by side.
+    codes, spaces = (nodes.add("Unsqueeze", [name, nodes.constant([2])]) for name in (codes, spaces))
+    twice = nodes.add("Concat", [codes, codes], axis=2)
+    kept = nodes.add("Pad", [spaces, nodes.constant([0, 0, 1, 0, 0, 0]), nodes.constant(1)])
+    shape = nodes.joined(nodes.add("Shape", [texts]), [-1])
+    twice, kept = (nodes.add("Reshape", [name, shape]) for name in (twice, kept))
+    return _without(nodes, twice, nodes.add("Equal", [kept, nodes.constant(0)]))
 
 
 @functools.cache

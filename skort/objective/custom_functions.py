@@ -9,7 +9,7 @@ from skort.objective.base import FunctionSource
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["check_signature", "no_function", "parsed", "result_shape", "source_key"]
+__all__ = ["check_signature", "parsed", "result_shape", "source_key"]
 
 
 def parsed(what: str, source: FunctionSource) -> "onnx.FunctionProto":
@@ -32,7 +32,7 @@ def parsed(what: str, source: FunctionSource) -> "onnx.FunctionProto":
     try:
         return function(source, "float32")
     except Exception as error:  # of onnx.parser, which is no ValueError
-        raise no_function(what, error) from error
+        raise _no_function(what, error) from error
 
 
 def check_signature(what: str, source: FunctionSource, signatures: Sequence[Sequence[str]]) -> None:
@@ -65,7 +65,7 @@ def result_shape(what: str, source: FunctionSource, inputs: Mapping[str, tuple[i
     try:
         return list(_inferred_shape(source_key(source), tuple(inputs.items())))
     except Exception as error:  # of onnx.checker and onnx.shape_inference, which are no ValueErrors
-        raise no_function(what, error) from error
+        raise _no_function(what, error) from error
 
 
 @functools.lru_cache(64)
@@ -89,7 +89,7 @@ def source_key(source: "FunctionSource | None") -> str | bytes | None:
     return source if source is None or isinstance(source, str) else source.SerializeToString()
 
 
-def no_function(what: str, error: Exception) -> ValueError:
+def _no_function(what: str, error: Exception) -> ValueError:
     """Return the error of a function that cannot run."""
     reason = error.args[0] if error.args else ""
     reason = reason.decode() if isinstance(reason, bytes) else str(reason)

@@ -1,5 +1,6 @@
 """The objective as ONNX nodes that a solver adds to the graph of a raw score."""
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,7 +75,7 @@ class Objective:
     intercepts: tuple[str, ...] = ()
     start: dict[str, np.ndarray] = field(default_factory=dict)
 
-    @property
+    @functools.cached_property
     def strengths(self) -> dict[str, Strength]:
         """
         The strengths of the weights that have a penalty, by name.
@@ -91,7 +92,7 @@ class Objective:
         strengths = checked_strengths(self.penalty, self.coefficients)
         return strengths if of_intercepts is None else {**strengths, **of_intercepts(self.intercepts)}
 
-    @property
+    @functools.cached_property
     def custom_terms(self) -> dict[str, CustomTerm]:
         """
         What an own penalty is of the weights that have it, by name.

@@ -41,7 +41,7 @@ def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
         builder = builder_class(model, {output}, set(names), output, session_options())
         builder.build()
     except RuntimeError as error:
-        raise NotTrainableError(f"ONNX Runtime does not differentiate the model: {reason(error)}.") from error
+        raise NotTrainableError(f"ONNX Runtime does not differentiate the model: {reason(error)}") from error
     return builder.get_model()
 
 
@@ -51,7 +51,7 @@ def _named(path):
     try:
         yield
     except RuntimeError as error:
-        raise ValueError(f"ONNX Runtime {load().__version__} does not load {str(path)!r}: {reason(error)}.") from error
+        raise ValueError(f"ONNX Runtime {load().__version__} does not load {str(path)!r}: {reason(error)}") from error
 
 
 @contextlib.contextmanager
@@ -60,7 +60,7 @@ def _explained(step):
     try:
         yield
     except RuntimeError as error:
-        raise ValueError(f"ONNX Runtime does not make the {step} step: {reason(error)}.") from error
+        raise ValueError(f"ONNX Runtime does not make the {step} step: {reason(error)}") from error
 
 
 class ModuleSession:

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse
 from scipy.optimize import minimize
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
+from skort.callbacks import Checkpoint
 from skort.objective import ElasticPenalty, Penalty
 
 PULL = """\
@@ -73,6 +76,19 @@ def test_a_stream_is_pulled_towards_where_it_began(rng):
     for _ in range(600):
         again.partial_fit(X, y)
     np.testing.assert_allclose(again.coef_, pulled(X, y, fitted.coef_, 2.0)[0], rtol=1e-6)
+
+
+def test_a_resumed_training_is_pulled_towards_where_it_began(tmp_path, rng):
+    X, path = rng.normal(size=(30, 2)), tmp_path / "training.npz"
+    y = X @ [3.0, 0.0]
+    network = MLPRegressor(hidden_layer_sizes=(4,))
+    model = OrtSGDRegressor(network, penalty=Penalty(PULL, alpha=1.0), **OPTIONS | {"eta0": 0.05})
+    whole = clone(model).set_params(max_iter=6).fit(X, y)
+    clone(model).set_params(max_iter=3, callbacks=[Checkpoint(path)]).fit(X, y)
+    rest = clone(model).set_params(max_iter=6, callbacks=[Checkpoint(resume_from=path)])
+    assert clone(rest).fit(X, y).loss_curve_ == whole.loss_curve_
+    with pytest.raises(ValueError, match="began at other weights, and the penalty is of them"):
+        clone(rest).set_params(random_state=1).fit(X, y)
 
 
 def test_a_group_lasso_ends_at_the_optimum_of_its_formula(solver, rng):

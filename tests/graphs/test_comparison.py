@@ -6,10 +6,13 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from onnx import helper
+from sklearn.feature_extraction.text import CountVectorizer
 
 from skort.graphs.comparison import Difference, UnlikeError, largest_difference, sample
+from skort.graphs.conversion import to_onnx
 from skort.graphs.raw_inputs import raw_inputs
 from skort.onnx_text import IR_VERSION, OPSET
+from skort.runtime.inference import InferenceModel
 
 
 @pytest.mark.parametrize("n, rows", [(1, [0]), (100, range(100)), (101, range(0, 101, 2)), (1000, range(0, 1000, 10))])
@@ -51,6 +54,18 @@ def test_the_difference_is_in_standard_deviations_of_a_column(container, rng):
     difference = largest_difference(container(X), model, container(X), raw_inputs(X), "float32")
     assert difference == Difference(pytest.approx(expected.max(), rel=1e-5), expected.argmax())
     assert largest_difference(container(1.5 * X), model, container(X), raw_inputs(X), "float32").size < 1e-6
+
+
+def test_long_texts_are_compared_in_small_blocks(monkeypatch):
+    texts = ["a text"] * 20 + ["word " * 2**14] + ["another one"] * 20
+    vectorizer = CountVectorizer().fit(texts)
+    sizes, run = [], InferenceModel.run
+    monkeypatch.setattr(InferenceModel, "run", lambda self, *a: sizes.append(len(a[1]["X"])) or run(self, *a))
+    inputs = raw_inputs(texts)
+    model = to_onnx(vectorizer, inputs, "float32")
+    assert largest_difference(vectorizer.transform(texts), model, texts, inputs, "float32").size == 0
+    # The longest has 81,920 characters.
+    assert sizes == [3] * 13 + [2]
 
 
 @pytest.mark.filterwarnings("ignore:Degrees of freedom")

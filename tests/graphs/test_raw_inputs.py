@@ -65,6 +65,12 @@ def test_arrays(X, inputs, arrays):
         np.testing.assert_array_equal(fed[name], np.array(values, fed[name].dtype))
 
 
+def test_a_part_of_mixed_rows_may_have_no_text():
+    X = np.array([["a", 2], [None, 3]], dtype=object)
+    fed = feeds(X[1:], raw_inputs(X), "float32")
+    assert {name: values.tolist() for name, values in fed.items()} == {"x0": [[""]], "x1": [[3.0]]}
+
+
 def test_two_columns_of_one_name_are_refused():
     X = pd.DataFrame([[1, 2]], columns=["a", "a"])
     with pytest.raises(ValueError, match="X has several columns of the name 'a'"):

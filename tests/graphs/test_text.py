@@ -70,6 +70,15 @@ def test_values_are_scikit_learns(name, dtype, rtol, run_onnx):
         np.testing.assert_allclose(values, vectorizer.transform(texts).toarray(), rtol=rtol)
 
 
+def test_the_characters_of_long_words_take_no_more_memory_than_others(run_onnx):
+    """Words as rows of a table, each as long as the longest, would have a billion characters here."""
+    texts = ["word " * 10_000 + "x" * 100_000]
+    vectorizer = CountVectorizer(analyzer="char_wb", ngram_range=(2, 3)).fit(texts)
+    inputs = raw_inputs(texts)
+    (values,) = run_onnx(to_onnx(vectorizer, inputs, "float32"), **feeds(texts, inputs, "float32")).values()
+    np.testing.assert_array_equal(values, vectorizer.transform(texts).toarray())
+
+
 def test_counts_of_a_matrix_are_weighted(rng, run_onnx):
     X = scipy.sparse.random(20, 6, density=0.4, random_state=0, format="csr")
     for transformer in (TfidfTransformer(), TfidfTransformer(sublinear_tf=True, norm="l1")):

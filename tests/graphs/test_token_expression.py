@@ -87,7 +87,7 @@ def test_what_the_tokenizer_does_not_have_is_refused(pattern, piece, capfd):
 
 @pytest.mark.parametrize("pattern", [r"\w*", r"(?u)\b\w*\b", r"x?", r"[a-z]{0,3}"])
 def test_the_empty_text_is_no_token(pattern):
-    with pytest.raises(NotExportableError, match="matches the empty text, .* Use [+] in place of"):
+    with pytest.raises(NotExportableError, match=r"matches the empty text, .* Use \+ in place of"):
         token_expression(pattern)
 
 

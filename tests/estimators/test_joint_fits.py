@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 
 from skort import OrtSGDRegressor
-from skort.estimators.side_by_side import made_fits
+from skort.estimators.joint_fits import made_fits
 from skort.estimators.together import Together, fits_made_together
 
 OPTIONS = {"penalty": "l2", "max_iter": 3, "tol": None, "random_state": 0, "learning_rate": "constant", "eta0": 0.02}
