@@ -69,15 +69,14 @@ def docs(session):
 def tests_dask(session):
     """Fits on a Dask cluster of two processes."""
     session.install(".[test,dask]", "dask[dataframe]")
-    session.run("pytest", "tests/dask", "skort/dask")
-    session.run("python", "examples/dask_groups.py")
+    session.run("pytest", "-m", "dask", "tests/dask", "tests/test_examples.py", "skort/dask")
 
 
 @nox.session(python="3.12")
 def tests_agent_only(session):
     """onnxruntime-training-cpu 1.19, numpy 2, the newest scikit-learn: no TrainingSession."""
     session.install(".[test]")
-    session.run("pytest", "-n", "auto", "-m", "not upstream")
+    session.run("pytest", "-n", "auto", "-m", "not upstream and not dask")
     session.run("python", "examples/quickstart.py")
 
 
@@ -85,16 +84,28 @@ def tests_agent_only(session):
 def tests_plain_runtime(session):
     """The newest onnxruntime, without a training API: solver "graph"."""
     session.install(".[test]")
-    session.run("pytest", "-n", "auto", "-m", "not upstream")
+    session.run("pytest", "-n", "auto", "-m", "not upstream and not dask")
     session.run("python", "examples/quickstart.py")
 
 
-@nox.session(python=["3.11", "3.13"])
+def run_torch_tests(session):
+    session.install(".[test,torch,plot]", "onnxscript", "jax>=0.4.30")
+    files = ("tests/test_torch.py", "tests/test_gradients.py", "tests/artifacts/test_generator.py", "skort/torch.py")
+    session.run("pytest", "-n", "auto", *files)
+    session.run("pytest", "tests/test_examples.py", "-k", "torch or jax")
+
+
+@nox.session(python="3.11")
 def tests_torch(session):
-    """Models as layers of torch."""
-    session.install(".[test,torch]", "onnxscript")
-    session.run("pytest", "-n", "auto", "tests/test_torch.py", "tests/test_gradients.py", "skort/torch.py")
-    session.run("pytest", "tests/test_examples.py", "-k", "torch")
+    """Models as layers of torch and JAX, and the artifacts next to those of ONNX Runtime's generator."""
+    run_torch_tests(session)
+
+
+# It installs 5 GB: by name only.
+@nox.session(python="3.13", default=False)
+def tests_torch_plain_runtime(session):
+    """The same without a training API."""
+    run_torch_tests(session)
 
 
 @nox.session(python="3.10")
@@ -103,7 +114,7 @@ def tests_oldest(session):
     dependencies = nox.project.load_toml("pyproject.toml")["project"]["dependencies"]
     lowest = [re.match(r"([\w-]+)>=([\d.]+)", d) for d in dependencies if ";" not in d]
     session.install(".[test]", *[f"{match[1]}=={match[2]}" for match in lowest])
-    session.run("pytest", "-n", "auto", "-m", "not upstream")
+    session.run("pytest", "-n", "auto", "-m", "not upstream and not dask")
 
 
 @nox.session(python="3.11")
@@ -121,15 +132,21 @@ def serving(session):
 
 
 @nox.session(python="3.13")
-@nox.parametrize("what", ["write", "read"])
-def carrying(session, what):
-    """Artifacts for a device: `carrying(what='write')`, `carrying_train` and `carrying(what='read')`, in this order."""
+def carrying_write(session):
+    """Write artifacts for a device without a training API, for `carrying_train`."""
     session.install(".")
-    session.run("python", "tests/carrying.py", what, str(session.cache_dir / "carrying"))
+    session.run("python", "tests/carrying.py", "write", str(session.cache_dir / "carrying"))
 
 
 @nox.session(python="3.12")
 def carrying_train(session):
-    """Train from the artifacts that `carrying` wrote without a training API."""
+    """Train from them, for `carrying_read`."""
     session.install(".")
     session.run("python", "tests/carrying.py", "train", str(session.cache_dir / "carrying"))
+
+
+@nox.session(python="3.13")
+def carrying_read(session):
+    """Bring what was trained back into the estimators."""
+    session.install(".")
+    session.run("python", "tests/carrying.py", "read", str(session.cache_dir / "carrying"))

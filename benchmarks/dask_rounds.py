@@ -1,7 +1,7 @@
 """
 Groups on a Dask cluster, next to one machine.
 
-Run it with `python benchmarks/dask_rounds.py`, or with the names of some parts: `groups`, `overhead`, `workers`,
+Run it with `python -m benchmarks.dask_rounds`, or with the names of some parts: `groups`, `overhead`, `workers`,
 `memory`. The problem has 1,000,000 rows of 50 columns in 20 partitions and a network of 100 hidden units, trained by
 Adam in batches of 200 rows for 5 epochs or rounds; the loss is the log-loss of 100,000 other rows. CPU seconds are
 those of the process, or of each worker beyond what it uses at rest, for the fit alone: other work on the machine
@@ -161,7 +161,7 @@ def made(i, rows):
 
 def memory():
     """Data of ten times the memory of a worker, made where they are, kept in memory and on disk."""
-    limit, rows = 400 * 2**20, 50_000
+    limit, rows = 2**30, 100_000
     n = 10 * limit // (rows * N_COLUMNS * 4)
     dX = da.concatenate([da.from_delayed(dask.delayed(made)(i, rows), (rows, N_COLUMNS), np.float32) for i in range(n)])
     dy = (dX[:, :3].sum(axis=1) > 0).astype(int)

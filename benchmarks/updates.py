@@ -148,13 +148,12 @@ def measured(piece, seconds=_SECONDS, rounds=_ROUNDS):
 
 
 def main():
-    print(f"{'microseconds a call':<26}" + "".join(f"{size:>11,}" for size in SIZES))
+    print(f"{'microseconds a call':<32}" + "".join(f"{size:>11,}" for size in SIZES))
     for name, make in PIECES.items():
         table = [measured(make(size)) for size in SIZES]
         for contender in table[0]:
-            print(
-                f"{name + ': ' + contender:<32}" + "".join(f"{row[contender]:>11.2f}" for row in table)[6:], flush=True
-            )
+            row = "".join(f"{times[contender]:>11.2f}" for times in table)
+            print(f"{name + ': ' + contender:<32}{row}", flush=True)
 
 
 if __name__ == "__main__":

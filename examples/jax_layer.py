@@ -11,6 +11,7 @@ This needs JAX: `pip install jax`.
 
 import jax
 import jax.numpy as jnp
+import matplotlib.pyplot as plt
 import numpy as np
 import onnxruntime
 from sklearn.datasets import load_digits
@@ -98,11 +99,18 @@ parameters = jax.tree.map(lambda a: jnp.asarray(a, np.float32), {"weights": weig
 # The next images are brighter.
 brighter = X[1000:] + 0.5
 first = loss(parameters, brighter[:BATCH_SIZE], y[1000 : 1000 + BATCH_SIZE])
+losses = []
 for _ in range(20):
     for begin in range(0, 600, BATCH_SIZE):
         rows = slice(begin, begin + BATCH_SIZE)
         value, parameters = step(parameters, brighter[rows], y[1000:][rows])
+        losses.append(float(value))
 print("loss before and after:", float(first), float(value))
+
+figure, axis = plt.subplots()
+axis.plot(range(1, len(losses) + 1), losses)
+axis.set(xlabel="step", ylabel="loss of the batch", yscale="log")
+plt.show()
 
 
 # %%

@@ -7,6 +7,7 @@ network of scikit-learn learns how certain y is. Its two outputs have one loss, 
 one is the mean, the second one the logarithm of the standard deviation.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.neural_network import MLPRegressor
 
@@ -57,6 +58,17 @@ score, _ = layer.forward(places, training=False)
 predicted = np.exp(score[:, 1])
 for place, mean, spread in zip(places[:, 0], score[:, 0], predicted, strict=True):
     print(f"x = {place:4.1f}: y is {mean:5.2f} +- {spread:.2f}")
+
+line = np.linspace(-1, 1, 200, dtype=np.float32)[:, None]
+mean, log_spread = layer.forward(line, training=False)[0].T
+figure, axis = plt.subplots()
+axis.plot(X[:, 0], y, ".", markersize=2, label="y")
+axis.plot(line[:, 0], mean, label="mean")
+ends = mean + np.outer([-2, 2], np.exp(log_spread))
+axis.fill_between(line[:, 0], *ends, alpha=0.3, color="tab:orange", label="two deviations")
+axis.set(xlabel="x", ylabel="y")
+axis.legend()
+plt.show()
 
 # %%
 # The model is ONNX, with both outputs as its columns.

@@ -9,6 +9,7 @@ them as columns; one optimizer of torch trains both, because `OnnxModule` passes
 This needs torch: `pip install "skort[torch]"`.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from sklearn.metrics import r2_score
@@ -68,6 +69,15 @@ with torch.no_grad():
     prediction = model(*(column[test] for column in rows)).numpy()
 score = r2_score(price[test], prediction)
 print(f"R^2 of the meals left out: {score:.3f}")
+
+# %%
+# The embedding has found the level of the prices, which grows in one direction of the plane.
+
+figure, axis = plt.subplots()
+columns = model.embedding.weight.detach().numpy().T
+axis.set(xlabel="first number of a restaurant", ylabel="second number")
+figure.colorbar(axis.scatter(*columns, c=level), label="level of its prices")
+plt.show()
 
 # %%
 # The network alone is an ONNX model, whose columns are those of the embedding.

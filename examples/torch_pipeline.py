@@ -9,6 +9,7 @@ as it is; then both are trained together, with a loss of torch. What comes out i
 This needs torch: `pip install "skort[torch]"`.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
@@ -26,7 +27,8 @@ fitted.fit(images[:1200], labels[:1200])
 darker = (images / 4).astype(np.float32)
 new, test = slice(1200, 1260), slice(1260, None)
 print(f"accuracy on the old images {fitted.score(images[test], labels[test]):.3f}")
-print(f"accuracy on dark images    {fitted.score(darker[test], labels[test]):.3f}")
+before = fitted.score(darker[test], labels[test])
+print(f"accuracy on dark images    {before:.3f}")
 
 
 # %%
@@ -83,3 +85,10 @@ print(plain)
 scaled = model.log_gain.exp().item() * darker[test]
 accuracies["plain"] = plain.score(scaled, labels[test])
 print(f"accuracy {accuracies['plain']:.3f}")
+
+# %%
+figure, axis = plt.subplots()
+bars = {"as it was": before, "with the gain": accuracies["gain"], "all trained": accuracies["all"]}
+axis.bar_label(axis.bar(bars.keys(), bars.values()), fmt="%.2f")
+axis.set(ylabel="accuracy on dark images")
+plt.show()

@@ -16,6 +16,7 @@ import importlib.util
 import io
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
 import onnx
 import torch
@@ -76,7 +77,7 @@ print("largest difference between the gradients:", differences)
 # %%
 # As an estimator, it is trained on images behind a scaler. The labels may be anything: the logits are its raw score.
 
-scores = {}
+scores, curves = {}, {}
 for name, model in exported.items():
     classifier = OrtSGDClassifier(
         make_pipeline(MinMaxScaler(), model),
@@ -88,7 +89,15 @@ for name, model in exported.items():
     )
     classifier.fit(images[:1400], labels[:1400].astype(str))
     scores[name] = classifier.score(images[1400:], labels[1400:].astype(str))
+    curves[name] = classifier.loss_curve_
 print("accuracy on images left out:", scores)
+
+figure, axis = plt.subplots()
+for name, curve in curves.items():
+    axis.plot(range(1, len(curve) + 1), curve, label=f"{name} exporter")
+axis.set(xlabel="epoch", ylabel="loss", yscale="log")
+axis.legend()
+plt.show()
 
 # %%
 # Its weights have torch's names, and go back into the torch model.

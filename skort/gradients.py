@@ -10,12 +10,9 @@ from skort.graphs.gradient.halves import GradientGraphs
 if TYPE_CHECKING:
     import onnx
 
-    from skort.solvers.graph.gradient_sessions import GradientPair
+    from skort.solvers.graph.gradient_sessions import GradientSessions
 
 __all__ = ["ForwardBackward", "GradientGraphs", "Gradients", "Saved", "gradient_graphs", "initial_model"]
-
-# The numbers of DLPack.
-_DEVICES = {2: "cuda", 3: "cuda_host", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm"}
 
 
 def gradient_graphs(
@@ -38,7 +35,8 @@ def gradient_graphs(
         a fitted estimator of scikit-learn, or a Pipeline of numeric steps that ends in one. The score is the output of
         an ONNX model, what `decision_function` of a classifier and `predict` of a regressor return (of a classifier
         without it, what the sigmoid or softmax takes; of a regressor of skort, the logarithm of the prediction where
-        its loss has a log link). It has the shape (batch_size, n_outputs).
+        its loss has a log link, and the transformed target where it has a `TransformedTargetRegressor` inside). It has
+        the shape (batch_size, n_outputs).
     trainable : str or list of str, default=None
         The weights to differentiate by: names, or patterns with `*`, `?` and `[...]`. None: those of the last step; of
         an estimator of skort those that it trains.
@@ -135,8 +133,6 @@ def initial_model(
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
     check_trainable(estimator)
     check_sizes(n_features=n_features, n_outputs=n_outputs)
-    if dtype not in ("float32", "float64"):
-        raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
     spec = ScoreSpec(n_features, n_outputs, np.dtype(dtype))
     return initial_score_graph(estimator, spec, check_random_state(random_state)).model
 
@@ -163,16 +159,16 @@ class Saved:
 
     Parameters
     ----------
-    pair : GradientPair
-    X : ndarray of shape (n_samples, n_features)
-    arrays : dict of str to ndarray
-        The weights.
-    kept : list of ndarray
-        What is between X and the score.
+    sessions : GradientSessions
+        Those of its `ForwardBackward`.
+    state : tuple
+        The pair of sessions, X, the weights, and what is between X and the score.
     """
 
-    def __init__(self, pair: "GradientPair", X: np.ndarray, arrays: dict[str, np.ndarray], kept: list[np.ndarray]):
-        self._state: tuple | None = (pair, X, arrays, kept)
+    def __init__(self, sessions: "GradientSessions", state: tuple):
+        #: Who may take it out.
+        self.sessions = sessions
+        self._state: tuple | None = state
 
     @property
     def is_released(self) -> bool:
@@ -312,7 +308,7 @@ class ForwardBackward:
             return self._sessions.score(X, arrays), None
         pair = self._sessions.pair(len(X), input_gradient=self._input_gradient)
         score, kept = self._sessions.forward(pair, X, arrays)
-        return score, Saved(pair, X, arrays, kept)
+        return score, Saved(self._sessions, (pair, X, arrays, kept))
 
     def backward(self, saved: Saved, score_gradient: ArrayLike, *, keep: bool = False) -> Gradients:
         """
@@ -335,10 +331,14 @@ class ForwardBackward:
         Raises
         ------
         ValueError
-            Where `saved` was used before, and as in `forward`.
+            Where `saved` was used before or is of another object, and as in `forward`.
         """
         if not isinstance(saved, Saved):
             raise ValueError(f"saved must be what forward(X) returns behind the score, got {type(saved).__name__}.")
+        if saved.sessions is not self._sessions:
+            raise ValueError(
+                "saved is of another ForwardBackward: give it to the backward of the one whose forward it is."
+            )
         pair, X, arrays, kept = saved.state(keep=True)
         dy = _as_array(score_gradient, "score_gradient", self._dtype, (len(X), self._n_outputs))
         gradients = Gradients(*self._sessions.backward(pair, dy, X, arrays, kept))
@@ -386,15 +386,9 @@ def _as_array(array: Any, name: str, dtype: np.dtype, shape: tuple[int | None, .
     ValueError
         For another dtype, shape or device.
     """
-    if not isinstance(array, np.ndarray) and hasattr(array, "__dlpack_device__"):
-        try:
-            kind, index = array.__dlpack_device__()
-            if kind != 1:
-                raise BufferError(f"it is on the device {_DEVICES.get(kind, kind)}:{index}. Copy it to the CPU.")
-            array = np.from_dlpack(array)
-        except (BufferError, TypeError, ValueError) as error:
-            raise ValueError(f"{name} cannot be read as an array: {error}") from error
-    given = np.asarray(array)
+    from skort.estimators.dlpack import as_array
+
+    given = np.asarray(as_array(array, name))
     if given.dtype != dtype:
         raise ValueError(f"{name} has the dtype {given.dtype}, and the model computes in {dtype}: cast it.")
     if len(given.shape) != len(shape) or any(n not in (None, m) for n, m in zip(shape, given.shape, strict=True)):

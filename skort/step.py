@@ -52,7 +52,7 @@ class Step:
     n_features : int, default=None
         The number of columns of X. None: as a fitted or ONNX model says.
     n_outputs : int, default=None
-        The number of columns of y of a regressor. None: as an ONNX model says, otherwise one.
+        The number of columns of y of a regressor. None: as a fitted or ONNX model says, otherwise one.
     classes : array-like of shape (n_classes,), default=None
         The labels of a classifier. None: those of a fitted one.
 
@@ -131,8 +131,8 @@ class Step:
         X : array-like of shape (n_rows, n_features)
             Of numpy, or of any library with DLPack. A whole batch that is C-contiguous and of the dtype of the training
             is read where it is, without a copy. The names of the columns of a DataFrame are not looked at.
-        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-            Targets or labels.
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs), or dict of str to array-like
+            Targets or labels; with a loss by the names of outputs a dict by the same names, or all their columns.
         eta : float
             Learning rate.
         sample_weight : array-like of shape (n_rows,), default=None

@@ -4,7 +4,7 @@ A model as a layer of torch: `OnnxModule`.
 It needs torch: ``pip install "skort[torch]"``.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -58,7 +58,8 @@ class OnnxModule(nn.Module):
     `torch.no_grad()` nothing is kept for a backward. The weights must not change between a forward and its backward,
     which torch checks. A second derivative raises an error. A number of rows that is new takes some milliseconds in
     training; the last 32 are kept, for all modules of the same structure. `torch.compile` compiles the layers around
-    it, where it is `torch.compiler.disable(module)`.
+    it, where it is `torch.compiler.disable(module)`. `torch.jit`, `torch.export` and the transforms of `torch.func` but
+    `functional_call` do not take it; `to_onnx` exports it.
 
     Raises
     ------
@@ -130,17 +131,30 @@ class OnnxModule(nn.Module):
             return _Score.apply(X, weights, self)
         return torch.from_numpy(self.sessions.score(_array(X), self.arrays(weights)))
 
-    def named_weights(self, vector: "torch.Tensor | None" = None) -> dict[str, torch.Tensor]:
+    def named_weights(self, vector: "torch.Tensor | Literal['weights']" = "weights") -> dict[str, torch.Tensor]:
         """
         Return the parts of a vector of all trained weights, by their names and in their shapes, without a copy.
 
         Parameters
         ----------
-        vector : torch.Tensor of shape (n_weights,), default=None
-            `weights.grad`, for instance. None: `weights`; a gradient goes through its parts, as for a penalty of some
-            of them.
+        vector : torch.Tensor of shape (n_weights,), or "weights", default="weights"
+            `weights.grad`, for instance. "weights": the attribute; a gradient goes through its parts, as for a penalty
+            of some of them.
+
+        Raises
+        ------
+        ValueError
+            For None, which `weights.grad` is before a backward, and for another shape.
         """
-        return views(self.weights if vector is None else vector, self._graph.trained_arrays)
+        if isinstance(vector, str) and vector == "weights":
+            vector = self.weights
+        if not isinstance(vector, torch.Tensor) or vector.shape != self.weights.shape:
+            given = f"a tensor of shape {tuple(vector.shape)}" if isinstance(vector, torch.Tensor) else repr(vector)
+            raise ValueError(
+                f"vector must be a tensor of shape {tuple(self.weights.shape)}, got {given}. weights.grad is None "
+                "before a backward."
+            )
+        return views(vector, self._graph.trained_arrays)
 
     def to_onnx(self) -> Any:
         """Return X -> score as an ONNX model, with the weights as they are now."""
@@ -196,6 +210,8 @@ class OnnxModule(nn.Module):
 
 
 def _check_kind(name, tensor, dtype):
+    if tensor.layout is not torch.strided:
+        raise ValueError(f"{name} is a sparse tensor: use .to_dense().")
     if not tensor.is_cpu:
         raise ValueError(f"{name} is on the device {tensor.device}: OnnxModule computes on the CPU, use .cpu().")
     if tensor.dtype is not dtype:

@@ -28,6 +28,7 @@ from skort.artifacts import OnDeviceTraining, load_checkpoint, save_training_art
 from skort.callbacks import Checkpoint, EarlyStopping, EpochScoring
 from skort.exceptions import NotTrainableError
 from skort.gradients import ForwardBackward, gradient_graphs, initial_model
+from skort.model_selection import OrtGridSearchCV
 from skort.runtime.checkpoint_file import release_here
 from skort.runtime.installed import training_api
 from skort.solvers import available_solvers
@@ -396,8 +397,8 @@ for _method in ("set_weights", "with_weights"):
         (R, _giving({"intercept": ["a"]}), "weights['intercept'] is no array of numbers"),
         (R, _giving({"intercept": [1j]}), "weights['intercept'] is no array of numbers"),
         (R, _giving({"coef": [[1], [1, 2]]}), "weights['coef'] is no array of numbers"),
-        (R, _giving([1]), "weights must be a dict of names and arrays, got list"),
-        (R, _giving(np.ones(3)), "weights must be a dict of names and arrays, got ndarray"),
+        (R, _giving([1]), "weights must be a dict: name -> array, got list"),
+        (R, _giving(np.ones(3)), "weights must be a dict: name -> array, got ndarray"),
     ]
 
 
@@ -427,7 +428,7 @@ FIT_BATCHES = [
         lambda m: m.fit_batches(unequal_passes()),
         "batches gave 10 rows of positive sample weight in an epoch, and 20",
     ),
-    (R, lambda m: m.fit_batches(lambda: 3), "batches() must return something to iterate over, got int"),
+    (R, lambda m: m.fit_batches(lambda: 3), "batches: the function returned 3, and nothing to iterate over"),
     (R, lambda m: m.fit_batches(BATCHES, classes=[0, 1]), "classes is for classifiers"),
     (R, lambda m: m.fit_batches(BATCHES, X_val=X), "X_val was given without y_val"),
     (C, lambda m: m.fit_batches([(X, LABELS + 5)], classes=[0, 1]), "not among the known classes: [5, 6]"),
@@ -538,7 +539,7 @@ ARTIFACTS = [
     (lambda m, at: save(m.onnx_, at, loss="zz"), "loss='zz' is unknown"),
     (
         lambda m, at: save(m.onnx_, at, loss=None),
-        "loss=None: the first output, 'variable', is to be the loss, a number",
+        "loss=None: the first output 'variable' is to be the loss, a number",
     ),
     (lambda m, at: save(m.onnx_, at, loss={"zz": (1, "huber")}), "loss: ['zz'] are no outputs of the model"),
     (lambda m, at: save(m.onnx_, at, loss={"variable": "huber"}), "loss['variable'] must be (weight, loss)"),
@@ -546,7 +547,7 @@ ARTIFACTS = [
     (
         lambda m, at: load_checkpoint(at / "zz", m),
         FileNotFoundError,
-        "checkpoint' does not exist: the folder is to have",
+        "zz' does not exist: give a checkpoint, or the folder that has one",
     ),
     (lambda m, at: load_checkpoint(at / "network", m), "is the checkpoint of another model: it has the parameters"),
     (
@@ -572,14 +573,23 @@ ON_DEVICE = [
         "1 arrays were given, where a step takes ['X', 'target']",
     ),
     (lambda m, at: OnDeviceTraining(at / R).train_step(X[:10], Y[:10]), "target has the shape (10,)"),
-    (lambda m, at: OnDeviceTraining(at / R).train_step(X[:7], Y[:7, None]), "X has the shape (7, 3), but the training"),
-    (lambda m, at: OnDeviceTraining(at / R).train_step([["a"] * 3] * 10, Y[:10, None]), "X is no array of numbers"),
+    (
+        lambda m, at: OnDeviceTraining(at / R).train_step(X[:7], Y[:7, None]),
+        "X has the shape (7, 3), but the model was written for (10, 3)",
+    ),
+    (
+        lambda m, at: OnDeviceTraining(at / R).train_step([["a"] * 3] * 10, Y[:10, None]),
+        "X cannot be read as an array of float32",
+    ),
     (
         lambda m, at: OnDeviceTraining(at / "no").train_step(X[:10], Y[:10, None]),
         "The folder has no optimizer_model.onnx",
     ),
-    (lambda m, at: OnDeviceTraining(at / R).eval_step(X[:3], Y[:4, None]), "need as many rows each, and one at least"),
-    (lambda m, at: OnDeviceTraining(at / R).eval_step(X[:0], Y[:0, None]), "and one at least, got [0, 0]"),
+    (
+        lambda m, at: OnDeviceTraining(at / R).eval_step(X[:3], Y[:4, None]),
+        "All arrays must have the same number of rows",
+    ),
+    (lambda m, at: OnDeviceTraining(at / R).eval_step(X[:0], Y[:0, None]), "X has no rows."),
     (lambda m, at: setattr(OnDeviceTraining(at / R), "learning_rate", np.nan), "learning_rate must be a finite number"),
     (lambda m, at: OnDeviceTraining(at / R).save_checkpoint(at), IsADirectoryError, "is a folder"),
     (lambda m, at: OnDeviceTraining(at / R).export_model_for_inferencing(at / "e", ["zz"]), "['zz'] are no results"),
@@ -608,8 +618,8 @@ graphs = functools.partial(gradient_graphs, batch_size=1)
 GRADIENTS = [
     (lambda at: graphs(at.linear, batch_size=0), "batch_size must be an int of at least 1, got 0"),
     (lambda at: graphs(at.linear, batch_size="a"), "batch_size must be an int of at least 1, got 'a'"),
-    (lambda at: graphs(3), "model must be a fitted estimator or an onnx.ModelProto, got 3"),
-    (lambda at: graphs(LinearRegression), NotTrainableError, "is a class: pass a fitted instance of it"),
+    (lambda at: graphs(3), "model must be an onnx.ModelProto, a fitted estimator that predicts"),
+    (lambda at: graphs(LinearRegression), "model must be an onnx.ModelProto, a fitted estimator that predicts"),
     (lambda at: graphs(LinearRegression()), NotFittedError, "is not fitted yet"),
     (lambda at: graphs(onnx.ModelProto()), NotTrainableError, "the ONNX model is not valid"),
     (lambda at: graphs(at.linear, trainable="zz"), "trainable=['zz'] matches no weight"),
@@ -633,8 +643,8 @@ GRADIENTS = [
     (lambda at: at.layer.backward(at.saved, X32[:3, :1]), "score_gradient has the shape (3, 1), and the model takes"),
     (lambda at: at.layer.views(np.ones(9, np.float32)), "vector has the shape (9,), and the weights have (4,)"),
     (lambda at: at.layer.to_estimator(), "The model is an ONNX model, not an estimator: use to_onnx()"),
-    (lambda at: ForwardBackward(at.linear, n_jobs=0), "n_jobs must be an int that is not 0, or None, got 0"),
-    (lambda at: ForwardBackward(at.linear, n_jobs="a"), "n_jobs must be an int that is not 0, or None, got 'a'"),
+    (lambda at: ForwardBackward(at.linear, n_jobs=0), "n_jobs must be an int other than 0, or None, got 0"),
+    (lambda at: ForwardBackward(at.linear, n_jobs="a"), "n_jobs must be an int other than 0, or None, got 'a'"),
 ]
 
 
@@ -671,8 +681,8 @@ STEPS = [
         "The number of classes has to be greater than one",
     ),
     (lambda s: Step(LogisticRegression(), n_features=3, classes=[0, 1]), "Set n_total of OrtSGDRegressor"),
-    (lambda s: Step(_fitted(R), n_features=4), "n_features=4, but the fitted model has n_features=3"),
-    (lambda s: Step(_fitted(C), classes=[0, 5]), "classes=[0, 5], but the fitted model has classes=[0, 1]"),
+    (lambda s: Step(_fitted(R), n_features=4), "n_features=4, but the fitted estimator has 3"),
+    (lambda s: Step(_fitted(C), classes=[0, 5]), "classes=[0 5], but the fitted estimator has [0 1]"),
     (lambda s: s.step(X[:10, :2], Y[:10], 0.1), "X has 2 features, but OrtSGDRegressor is expecting 3"),
     (lambda s: s.step(X[:20], Y[:20], 0.1), "X has 20 rows, but batch_size=10: give fewer rows"),
     (lambda s: s.step(X[:0], Y[:0], 0.1), "Found array with 0 sample(s)"),
@@ -707,6 +717,30 @@ def test_steps(row):
     np.testing.assert_array_equal(step.forward(X), score)
 
 
+grid_search = functools.partial(OrtGridSearchCV, cv=2, error_score="raise")
+SEARCHES = [
+    (lambda m: grid_search(m, {"alpha": [0.1, -1.0]}).fit(X, Y), "'alpha' parameter"),
+    (lambda m: grid_search(m, {"eta0": [0.1, np.nan]}).fit(X, Y), "'eta0' parameter"),
+    (lambda m: grid_search(m, {"no_such": [1, 2]}).fit(X, Y), "Invalid parameter 'no_such'"),
+    (lambda m: grid_search(m, {"alpha": 0.1}).fit(X, Y), TypeError, "alpha"),
+    (lambda m: grid_search(m, {"alpha": []}).fit(X, Y), "non-empty sequence"),
+    (lambda m: grid_search(m, {"alpha": [0.1, 0.2]}).fit(WITH_NAN, Y), "Input X contains NaN"),
+    (lambda m: grid_search(m, {"alpha": [0.1, 0.2]}).fit(X, Y[:5]), "inconsistent numbers of samples: [30, 5]"),
+    (lambda m: grid_search(m, {"alpha": [0.1]}, scoring="no_such").fit(X, Y), "'scoring' parameter"),
+    (lambda m: grid_search(m, {"alpha": [0.1, 0.2]}).predict(X), NotFittedError, "is not fitted yet"),
+]
+
+
+@pytest.mark.parametrize("row", SEARCHES, ids=ids(SEARCHES))
+def test_searches(row):
+    call, *error_type, phrase = row
+    model = copy.deepcopy(_fitted(R))
+    expected, before = model.predict(X), deep(vars(model))
+    refused(lambda: call(model), *(error_type or [ValueError]), phrase)
+    assert deep(vars(model)) == before
+    np.testing.assert_array_equal(model.predict(X), expected)
+
+
 TORCH = [
     (lambda torch, layer: layer(X32), "X must be a tensor, got ndarray: use torch.from_numpy"),
     (lambda torch, layer: layer(torch.ones(4, 3, dtype=torch.float64)), "X has the dtype torch.float64"),
@@ -714,11 +748,11 @@ TORCH = [
     (lambda torch, layer: layer(torch.ones(0, 3)), "X has no rows"),
     (lambda torch, layer: layer(torch.ones(4, 3, device="meta")), "X is on the device meta"),
     (lambda torch, layer: copy.deepcopy(layer).double()(torch.ones(4, 3)), "The module has the dtype torch.float64"),
-    (lambda torch, layer: type(layer)(3), "model must be a fitted estimator or an onnx.ModelProto, got 3"),
+    (lambda torch, layer: type(layer)(3), "model must be an onnx.ModelProto, a fitted estimator that predicts"),
     (lambda torch, layer: type(layer)(LinearRegression()), NotFittedError, "is not fitted yet"),
     (lambda torch, layer: type(layer)(_fitted(R), trainable="zz"), "trainable=['zz'] matches no weight"),
     (lambda torch, layer: type(layer)(_fitted(R), dtype="float64"), "but the model computes in float32"),
-    (lambda torch, layer: type(layer)(_fitted(R), n_jobs=0), "n_jobs must be an int that is not 0, or None, got 0"),
+    (lambda torch, layer: type(layer)(_fitted(R), n_jobs=0), "n_jobs must be an int other than 0, or None, got 0"),
     (lambda torch, layer: layer.to_estimator(), "The model is an ONNX model, not an estimator: use to_onnx()"),
 ]
 
@@ -736,5 +770,5 @@ def test_torch(row):
 
 
 def test_there_are_as_many_as_the_documentation_says():
-    tables = (PARAMETERS, SOLVERS, CALLS, RESUMED, ARTIFACTS, ON_DEVICE, GRADIENTS, STEPS, TORCH)
+    tables = (PARAMETERS, SOLVERS, CALLS, RESUMED, ARTIFACTS, ON_DEVICE, GRADIENTS, STEPS, SEARCHES, TORCH)
     assert sum(map(len, tables)) >= 380

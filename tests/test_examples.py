@@ -159,6 +159,7 @@ def test_plot_text_is_as_good_as_scikit_learn_and_serves_texts():
     np.testing.assert_allclose(probabilities, model.predict_proba(texts), atol=1e-5)
 
 
+@pytest.mark.dask
 def test_dask_groups_give_the_same_bits():
     pytest.importorskip("distributed")
     run = subprocess.run(
@@ -194,6 +195,7 @@ def test_train_in_javascript_reaches_the_same_weights():
 
 
 def test_numpy_loop_finds_where_y_is_uncertain():
+    pytest.importorskip("matplotlib").use("agg")
     names = runpy.run_path(str(EXAMPLES / "numpy_loop.py"))
     np.testing.assert_allclose(names["score"][:, 0], np.sin([-1.5, 1.5]), atol=0.1)
     np.testing.assert_allclose(names["predicted"], [0.05, 0.45], rtol=0.3)
@@ -201,6 +203,7 @@ def test_numpy_loop_finds_where_y_is_uncertain():
 
 def test_torch_embedding_explains_the_prices():
     pytest.importorskip("torch", reason="needs torch")
+    pytest.importorskip("matplotlib").use("agg")
     names = runpy.run_path(str(EXAMPLES / "torch_embedding.py"))
     assert names["score"] > 0.97
     assert names["losses"][-1] < 0.05 * names["losses"][0]
@@ -208,6 +211,7 @@ def test_torch_embedding_explains_the_prices():
 
 def test_torch_pipeline_learns_the_gain_and_comes_back():
     pytest.importorskip("torch", reason="needs torch")
+    pytest.importorskip("matplotlib").use("agg")
     names = runpy.run_path(str(EXAMPLES / "torch_pipeline.py"))
     before = names["fitted"].score(names["darker"][names["test"]], names["labels"][names["test"]])
     assert min(names["accuracies"].values()) > before + 0.2
@@ -217,6 +221,7 @@ def test_torch_pipeline_learns_the_gain_and_comes_back():
 
 def test_torch_to_skort_has_the_same_gradients():
     pytest.importorskip("torch", reason="needs torch")
+    pytest.importorskip("matplotlib").use("agg")
     names = runpy.run_path(str(EXAMPLES / "torch_to_skort.py"))
     assert max(names["differences"].values()) < 1e-6
     assert min(names["scores"].values()) > 0.85
@@ -225,6 +230,7 @@ def test_torch_to_skort_has_the_same_gradients():
 
 def test_jax_layer_adapts_the_model():
     pytest.importorskip("jax", reason="needs jax")
+    pytest.importorskip("matplotlib").use("agg")
     names = runpy.run_path(str(EXAMPLES / "jax_layer.py"))
     assert names["value"] < 0.2 < names["first"]
     assert names["accuracy"] > 0.85

@@ -1,6 +1,8 @@
 """Forward and backward on arrays."""
 
+import copy
 import gc
+import pickle
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -192,7 +194,12 @@ class OtherArray:
         self._array, self._kind = array, kind
 
     def __dlpack__(self, **options):
+        if self._kind != 1:
+            raise BufferError("no memory of the CPU")
         return self._array.__dlpack__(**options)
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("it is on cuda:0, copy it to the CPU")
 
     def __dlpack_device__(self):
         return (self._kind, 0)
@@ -215,7 +222,8 @@ BAD = {
     "columns": (lambda X: X[:, :2], r"X has the shape \(6, 2\), and the model takes \(any, 3\)"),
     "one row": (lambda X: X[0], r"X has the shape \(3,\)"),
     "no rows": (lambda X: X[:0], "X has no rows"),
-    "device": (lambda X: OtherArray(X, 2), "X cannot be read as an array: it is on the device cuda:0"),
+    "device": (lambda X: OtherArray(X, 2), "X cannot be read as a numpy array: it is on cuda:0, copy it"),
+    "ragged": (lambda X: [[1.0, 2.0, 3.0], [1.0]], "X cannot be read as a numpy array: "),
     "text": (lambda X: [["a", "b", "c"]], "X has the dtype <U1"),
 }
 
@@ -235,6 +243,24 @@ def test_wrong_weights_and_saved_are_named(batch):
         layer.forward(batch[0])
     with pytest.raises(ValueError, match="saved must be what forward"):
         layer.backward(batch[0], batch[1])
+
+
+def test_what_another_object_kept_is_refused(batch):
+    X, dy = batch
+    layers = [ForwardBackward(network()) for _ in range(2)]
+    _, saved = layers[0].forward(X)
+    with pytest.raises(ValueError, match="saved is of another ForwardBackward"):
+        layers[1].backward(saved, dy)
+    assert layers[0].backward(saved, dy).weights.shape == (54,)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))])
+def test_copies_compute_the_same_and_have_weights_of_their_own(copied, batch):
+    layer = ForwardBackward(network())
+    other = copied(layer)
+    np.testing.assert_array_equal(other.forward(batch[0])[0], layer.forward(batch[0])[0])
+    other.weights[...] = 0
+    assert layer.weights.all()
 
 
 @pytest.mark.parametrize("batch_size", [0, -1, 2.0, None])

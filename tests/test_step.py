@@ -260,6 +260,9 @@ def test_a_fitted_estimator_goes_on_from_its_weights():
     # Neither the fitted estimator nor its parameters are changed.
     assert fitted.penalty == "auto"
     assert not np.array_equal(fitted.weights_["coef"], step.weights()["coef"])
+    assert Step(fitted, n_features=3, n_outputs=1).weights()["coef"].shape == (3, 1)
+    two = Step(FrozenEstimator(LinearRegression().fit(X, np.c_[y, 2 * y])))
+    np.testing.assert_allclose(two.forward(X[:2])[:, 0] * 2, two.forward(X[:2])[:, 1], rtol=1e-4)
     frozen = Step(FrozenEstimator(best))
     np.testing.assert_allclose(frozen.weights()["coef"].ravel(), best.coef_, rtol=1e-6)
     labels = np.where(y > 0, "yes", "no")
@@ -424,6 +427,14 @@ def test_an_unknown_label_is_named():
             "needs the labels of all rows",
         ),
         (lambda: Step(HuberRegressor(), n_features=3, penalty=None), "has weights of its own"),
+        (lambda: Step(OrtSGDRegressor().fit(*rows()), n_features=2), "n_features=2, but the fitted estimator has 3"),
+        (lambda: Step(OrtSGDRegressor().fit(*rows()), n_outputs=2), "n_outputs=2, but the fitted estimator has 1"),
+        (lambda: Step(OrtSGDRegressor().fit(*rows()), classes=[0, 1]), "classes is for classifiers"),
+        (
+            lambda: Step(OrtSGDClassifier().fit(rows()[0], rows()[1] > 0), classes=["no", "yes"]),
+            r"classes=\['no' 'yes'\], but the fitted estimator has \[False  True\]",
+        ),
+        (lambda: Step(LinearRegression(), n_features=3).restore({"weights": [1, 2]}), "state does not fit"),
         (lambda: Step(LinearRegression(), n_features=3).restore([1]), "state must be what state"),
     ],
 )

@@ -360,6 +360,7 @@ BAD = {
     "columns": (lambda X: X[:, :2], r"X has the shape \(4, 2\), and the model takes \(any, 3\)"),
     "three axes": (lambda X: X[None], r"X has the shape \(1, 4, 3\)"),
     "no rows": (lambda X: X[:0], "X has no rows"),
+    "sparse": (lambda X: X.to_sparse(), "X is a sparse tensor: use .to_dense"),
 }
 
 
@@ -367,6 +368,14 @@ BAD = {
 def test_a_wrong_X_is_named(bad, message):
     with pytest.raises(ValueError, match=message):
         module()(bad(torch.randn(4, 3, dtype=torch.float64)))
+
+
+def test_a_vector_that_is_no_gradient_is_named():
+    layer = module()
+    with pytest.raises(ValueError, match=r"vector must be a tensor of shape \(54,\), got None. weights.grad is None"):
+        layer.named_weights(layer.weights.grad)
+    with pytest.raises(ValueError, match=r"got a tensor of shape \(3,\)"):
+        layer.named_weights(torch.zeros(3))
 
 
 def test_a_module_that_was_moved_is_named():

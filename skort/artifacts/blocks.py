@@ -6,7 +6,8 @@ from typing import Any
 import onnx
 from onnx import numpy_helper
 
-from skort.artifacts.sources import LOSS, Source, model_source
+from skort.artifacts.sources import LOSS, Source, check_batch_size, model_source
+from skort.graphs.trainable import matching
 from skort.solvers.module.models import eval_model, training_model
 
 __all__ = ["TrainingBuilder"]
@@ -22,6 +23,11 @@ class TrainingBuilder:
         In float32. It is not changed.
     batch_size : int or None, default=None
         See `save_training_artifacts`.
+
+    Raises
+    ------
+    ValueError
+        For a model of another type, and a `batch_size` below 1.
 
     Examples
     --------
@@ -44,20 +50,25 @@ class TrainingBuilder:
     """
 
     def __init__(self, model: onnx.ModelProto, *, batch_size: int | None = None):
+        if not isinstance(model, onnx.ModelProto):
+            raise ValueError(f"model must be an onnx.ModelProto, got {model!r}.")
+        check_batch_size(batch_size)
         self._model, self._batch_size = model, batch_size
-        self._names: list[str] = []
+        self._requires_grad: dict[str, bool] = {}
         self._source: Source | None = None
 
     def requires_grad(self, name: str, value: bool = True) -> None:
         """
-        Say whether a parameter is trained. Where none is named, `build` takes coefficients and intercepts.
+        Say whether a parameter is trained. Before that, coefficients and intercepts are.
 
         Parameters
         ----------
         name : str
+            Or a pattern with `*`, `?` and `[...]`.
         value : bool, default=True
+            True: it is trained, and those that nobody named are not. False: it is not.
         """
-        self._names = [other for other in self._names if other != name] + ([name] if value else [])
+        self._requires_grad[name] = value
 
     def build(self, loss: Any, *, additional_output_names: Sequence[str] = (), sample_weight: bool = False) -> str:
         """
@@ -73,8 +84,16 @@ class TrainingBuilder:
         ValueError
             For unknown names, and as `save_training_artifacts` does.
         """
-        names = self._names or None
-        self._source = model_source(self._model, loss, names, additional_output_names, sample_weight=sample_weight)
+
+        def source(names):
+            return model_source(self._model, loss, names, additional_output_names, sample_weight=sample_weight)
+
+        named, frozen = ([n for n, value in self._requires_grad.items() if value == v] for v in (True, False))
+        built = source(named or None)
+        if frozen:
+            stay = matching(frozen, [*built.plan.trainable, *built.plan.frozen])
+            built = source([name for name in built.plan.trainable if name not in stay])
+        self._source = built
         return LOSS
 
     def parameters(self) -> tuple[list[onnx.TensorProto], list[onnx.TensorProto]]:

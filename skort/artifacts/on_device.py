@@ -59,12 +59,12 @@ class OnDeviceTraining:
         graph, parameters = model_at(training).graph, checkpoint_at(path)
         arrays = {**parameters.trainable, **parameters.frozen}
         self._trainable = list(parameters.trainable)
-        self._inputs = [_described(i) for i in graph.input if i.name not in arrays]
-        self._inputs = [i for i in self._inputs if not i[0].endswith((".accumulation.buffer", "lazy_reset_grad"))]
+        self._inputs = _user_inputs(graph, arrays)
         self._outputs = [o.name for o in graph.output if not o.name.endswith(_ACCUMULATED)]
         _check_parameters(graph, arrays, path)
         _check_release(parameters.version, path)
         model = model_at(evaluation)
+        self._eval_inputs = _user_inputs(model.graph, arrays)
         self._results = [name for node in model.graph.node for name in node.output]
         props = {prop.key: prop.value for prop in model.metadata_props}
         self._predictions = props[PREDICTIONS].split("\n") if PREDICTIONS in props else self._outputs
@@ -83,11 +83,20 @@ class OnDeviceTraining:
 
     @property
     def learning_rate(self) -> float:
-        """Of the next updates; 0.001 at first. A checkpoint does not restore it."""
+        """
+        Of the next updates; 0.001 at first. A checkpoint does not restore it.
+
+        Raises
+        ------
+        ValueError
+            Where there is no optimizer model.
+        """
+        self._check_optimizer()
         return self._session.learning_rate
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
+        self._check_optimizer()
         if not isinstance(value, Real) or not math.isfinite(value) or value < 0:
             raise ValueError(f"learning_rate must be a finite number that is not negative, got {value!r}.")
         self._session.learning_rate = float(value)
@@ -109,12 +118,17 @@ class OnDeviceTraining:
         Raises
         ------
         ValueError
-            Where an array has another shape than the training model takes, and where there is no optimizer model.
+            Where an array has another shape than the training model takes, for no rows, and where there is no
+            optimizer model. The parameters stay as they were.
         """
-        if not self._session.has_optimizer:
-            raise ValueError(f"The folder has no {OPTIMIZER}: save the artifacts with an optimizer.")
-        inputs = self._checked(arrays, n_rows_matter=True)
-        values = self._session.add_gradients(inputs)
+        self._check_optimizer()
+        inputs = _checked(arrays, self._inputs)
+        try:
+            values = self._session.add_gradients(inputs)
+        except ValueError:
+            # Some may have been added before the error.
+            self._session.forget_gradients()
+            raise
         self._session.update()
         return dict(zip(self._outputs, values, strict=False))
 
@@ -130,8 +144,13 @@ class OnDeviceTraining:
         Returns
         -------
         outputs : dict of str to ndarray
+
+        Raises
+        ------
+        ValueError
+            As `train_step` does, for other columns and no rows.
         """
-        inputs = self._checked(arrays, n_rows_matter=False)
+        inputs = _checked(arrays, self._eval_inputs)
         return dict(zip(self._outputs, self._session.evaluate(inputs), strict=False))
 
     def weights(self) -> dict[str, np.ndarray]:
@@ -180,38 +199,48 @@ class OnDeviceTraining:
             write(temporary)
             write_file(path, temporary.read_bytes())
 
-    def _checked(self, arrays, *, n_rows_matter):
-        """Return arrays as the model takes them."""
-        if len(arrays) != len(self._inputs):
-            raise ValueError(f"{len(arrays)} arrays were given, where a step takes {self.input_names}.")
-        checked = []
-        for (name, shape, dtype), array in zip(self._inputs, arrays, strict=True):
-            array = _array(array, name, dtype)
-            sizes = shape if n_rows_matter else [None, *shape[1:]]
-            if array.ndim != len(sizes) or any(s not in (None, n) for s, n in zip(sizes, array.shape, strict=True)):
-                wanted = ", ".join("any" if size is None else str(size) for size in sizes)
-                raise ValueError(
-                    f"{name} has the shape {array.shape}, but the training model was written for ({wanted}). Another "
-                    "batch_size of save_training_artifacts, or None, takes other batches."
-                )
-            checked.append(array)
-        first = self._inputs[0][1][0]
-        n_rows = {
-            len(array) for (_, shape, _), array in zip(self._inputs, checked, strict=True) if shape[:1] == [first]
-        }
-        if len(n_rows) != 1 or 0 in n_rows:
-            raise ValueError(
-                f"{self.input_names} need as many rows each, and one at least, got {[len(array) for array in checked]}."
-            )
-        return checked
+    def _check_optimizer(self):
+        if not self._session.has_optimizer:
+            raise ValueError(f"The folder has no {OPTIMIZER}: save the artifacts with an optimizer.")
 
 
-def _array(array, name, dtype):
-    """Return a contiguous array of a dtype."""
+def _checked(arrays, inputs):
+    """Return arrays as a model takes them."""
+    names = [name for name, *_ in inputs]
+    if len(arrays) != len(inputs):
+        raise ValueError(f"{len(arrays)} arrays were given, where a step takes {names}.")
+    checked = [_as_input(array, *each) for array, each in zip(arrays, inputs, strict=True)]
+    n_rows = {
+        name: len(array) for (name, shape, _), array in zip(inputs, checked, strict=True) if shape and shape[0] is None
+    }
+    if len({*n_rows.values()}) > 1:
+        raise ValueError(f"All arrays must have the same number of rows, got {n_rows}.")
+    if 0 in n_rows.values():
+        raise ValueError(f"{next(iter(n_rows))} has no rows.")
+    return checked
+
+
+def _as_input(array, name, shape, dtype):
+    """Return an array of the shape and the dtype of an input."""
     try:
-        return np.ascontiguousarray(array, dtype)
+        array = np.ascontiguousarray(array, dtype)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} is no array of numbers: {error}") from error
+        raise ValueError(f"{name} cannot be read as an array of {dtype}: {error}") from error
+    if array.ndim == len(shape) and all(size in (None, n) for size, n in zip(shape, array.shape, strict=True)):
+        return array
+    wanted = ", ".join("any" if size is None else str(size) for size in shape)
+    advice = ""
+    if array.shape[1:] == tuple(shape[1:]):
+        advice = " Another batch_size of save_training_artifacts, or None, takes other batches."
+    elif array.ndim == 1 and len(shape) == 2:
+        advice = " One column is array[:, None]."
+    raise ValueError(f"{name} has the shape {array.shape}, but the model was written for ({wanted}).{advice}")
+
+
+def _user_inputs(graph, parameters):
+    """Return the name, the shape and the dtype of all inputs of a step that are no parameters and no buffers."""
+    added = (".accumulation.buffer", "lazy_reset_grad")
+    return [_described(i) for i in graph.input if i.name not in parameters and not i.name.endswith(added)]
 
 
 def _described(info):

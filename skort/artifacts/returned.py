@@ -51,7 +51,9 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
         )
     _, variables, problem, _ = fitted_problem(estimator)
     path = pathlib.Path(folder)
-    path = artifact(folder, prefix, CHECKPOINT) if path.is_dir() or not path.exists() else path
+    if not path.exists():
+        raise FileNotFoundError(f"{str(path)!r} does not exist: give a checkpoint, or the folder that has one.")
+    path = artifact(folder, prefix, CHECKPOINT) if path.is_dir() else path
     checkpoint = checkpoint_at(path)
     given = {**checkpoint.trainable, **checkpoint.frozen}
     score_graph, _ = predicting_graph(problem.score_graph, variables)
@@ -61,12 +63,14 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
         raise ValueError(
             f"{str(path)!r} is the checkpoint of another model: it has the parameters {shapes}, the estimator {wanted}."
         )
-    trained = problem.weights.keys()
+    # The device may have trained other weights than the estimator did.
+    trained = problem.weights.keys() | checkpoint.trainable.keys()
     for name, array in expected.items():
         if name not in trained and not np.allclose(given[name], array, rtol=1e-6, atol=0):
             raise ValueError(
                 f"{str(path)!r} is the checkpoint of another fit: the values of {name!r}, which is not trained, differ "
                 "from those of the estimator."
             )
-    weights = {name: given[name].astype(array.dtype) for name, array in problem.weights.items()}
-    return estimator.with_weights(variables.model_weights(weights))
+    weights = {name: given[name] for name in expected if name in trained}
+    changed = variables.model_weights({name: weights[name] for name in problem.weights})
+    return estimator.with_weights(weights | changed)

@@ -5,13 +5,12 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
 import onnx
 import onnx.compose
 from onnx import helper
 
 from skort.artifacts.files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING, check_folder
-from skort.artifacts.sources import Source, estimator_source, model_source
+from skort.artifacts.sources import Source, check_batch_size, estimator_source, model_source
 from skort.descent.optimizers import SGD, Adam
 from skort.estimators.base import BaseOrtSGD
 from skort.exceptions import RuntimeNotAvailableError
@@ -63,14 +62,14 @@ def save_training_artifacts(
     loss : str, loss, dict or None, default="auto"
         "auto": that of an estimator. Of an ONNX model: an object of `skort.objective` or its name, for the one output
         of the model; a dict of the outputs that have a loss, name -> (weight, loss), whose weighted losses are summed,
-        each with an input `target_` and the name of the output; None: the first output is the loss, a number.
+        each with an input `target_` and the name of the output; None: the first output is the loss, of one element.
     optimizer : {"SGD", "AdamW"}, SGD, Adam or None, default="SGD"
         "AdamW" is `skort.optimizers.Adam` with its default parameters. None: there is no optimizer model. A device
         chooses the learning rate.
     trainable : str, list of str or None, default=None
         Names, or patterns with `*`, `?` and `[...]`, of the weights that are trained. Other weights are in the
-        checkpoint, too, and stay as they are. None: those that the estimator trained, or the coefficients and
-        intercepts of an ONNX model.
+        checkpoint, too, and stay as they are. Weights that the loss has of its own are always trained. None: those that
+        the estimator trained, or the coefficients and intercepts of an ONNX model.
     batch_size : int or None, default=None
         The number of rows of every training batch. skort differentiates the model, on any ONNX Runtime. None: any
         number; ONNX Runtime differentiates it, which takes a build for training here. The eval model takes any number.
@@ -98,7 +97,8 @@ def save_training_artifacts(
     NotExportableError
         Where a step of a pipeline cannot be part of an ONNX model.
     ValueError
-        For parameters that are not as they must be.
+        For parameters that are not as they must be, and for a column, weight or result of the model named "target",
+        "sample_weight" or "loss".
     OSError
         Where the folder cannot be written.
 
@@ -126,7 +126,7 @@ def save_training_artifacts(
     update = _update(optimizer)
     options = (trainable, tuple(additional_output_names))
     if isinstance(estimator_or_model, BaseOrtSGD):
-        if loss != "auto":
+        if not _is_auto(loss):
             raise ValueError(f'loss={loss!r}: an estimator has its own. Use loss="auto", or fit it with that loss.')
         source = estimator_source(estimator_or_model, *options, sample_weight=sample_weight)
     else:
@@ -160,8 +160,7 @@ def _check(refused, batch_size, ort_version):
     for name, value in refused.items():
         if value:
             raise ValueError(f"{name}={value!r} is not possible: {_REFUSED[name]}.")
-    if batch_size is not None and not (isinstance(batch_size, (int, np.integer)) and batch_size > 0):
-        raise ValueError(f"batch_size must be an int > 0, or None, got {batch_size!r}.")
+    check_batch_size(batch_size)
     if ort_version not in VERSIONS:
         raise ValueError(f"ort_version must be one of {sorted(VERSIONS)}, got {ort_version!r}.")
 
@@ -172,8 +171,12 @@ def _check_model(model, loss):
             "estimator_or_model must be a fitted OrtSGDRegressor or OrtSGDClassifier, or an onnx.ModelProto, got "
             f"{model!r}. Put a fitted scikit-learn model into one: OrtSGDRegressor(FrozenEstimator(model)).fit(X, y)."
         )
-    if isinstance(loss, str) and loss == "auto":
+    if _is_auto(loss):
         raise ValueError('loss="auto" is for estimators. An ONNX model needs a loss, or None where its output is one.')
+
+
+def _is_auto(loss):
+    return isinstance(loss, str) and loss == "auto"
 
 
 def _update(optimizer):
@@ -195,14 +198,16 @@ def _with_steps(model: onnx.ModelProto, source: Source) -> onnx.ModelProto:
     if source.steps is None:
         return model
     steps = onnx.compose.add_prefix(source.steps, "transformers/", rename_inputs=False)
-    first = source.plan.user_inputs[0].name
+    first = next(i for i in model.graph.input if i.name == source.plan.user_inputs[0].name)
     graph = steps.graph
     # An input of the steps may have the name of what they make.
     transformed = graph.output[0].name
     for node in model.graph.node:
         graph.node.append(node)
-        graph.node[-1].input[:] = [transformed if name == first else name for name in node.input]
-    graph.input.extend(i for i in model.graph.input if i.name != first)
+        graph.node[-1].input[:] = [transformed if name == first.name else name for name in node.input]
+    for column in graph.input:
+        column.type.tensor_type.shape.dim[0].CopyFrom(first.type.tensor_type.shape.dim[0])
+    graph.input.extend(i for i in model.graph.input if i.name != first.name)
     graph.initializer.extend(model.graph.initializer)
     opsets = {o.domain: o.version for o in (*steps.opset_import, *model.opset_import)}
     merged = helper.make_graph(graph.node, "training", graph.input, model.graph.output, graph.initializer)

@@ -1,10 +1,9 @@
 """What is trained on a device: a fitted estimator, or an ONNX model and its losses."""
 
-import fnmatch
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from skort.estimators.variables import Variables
 from skort.graphs.onnx_models import plain_model
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.graphs.standardized import STANDARDIZED_SCORE, rescaled_score
+from skort.graphs.trainable import matching
 from skort.graphs.training_mode import in_training_mode
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import OBJECTIVE, Objective
@@ -25,9 +25,9 @@ from skort.onnx_text import Fragment, infos
 from skort.solvers.module.plan import Plan, Term
 from skort.solvers.module.solver import check_dropout
 
-__all__ = ["LOSS", "TARGET", "Source", "estimator_source", "model_source"]
+__all__ = ["LOSS", "Source", "check_batch_size", "estimator_source", "model_source"]
 
-#: The names of what a device gives, and of the first result that it gets.
+#: The names of the inputs that are added, and of the first output.
 TARGET, SAMPLE_WEIGHT, LOSS = "target", "sample_weight", "loss"
 _TRAINING_MODE = "skort_training_mode"
 _ROW_WEIGHTS = """
@@ -65,6 +65,20 @@ class Source:
     steps: onnx.ModelProto | None = None
 
 
+def check_batch_size(batch_size: Any) -> None:
+    """
+    Raise an error where it is no number of rows.
+
+    Parameters
+    ----------
+    batch_size : int or None
+        None: any.
+    """
+    is_int = isinstance(batch_size, Integral) and not isinstance(batch_size, bool)
+    if batch_size is not None and not (is_int and batch_size > 0):
+        raise ValueError(f"batch_size must be an int > 0, or None, got {batch_size!r}.")
+
+
 def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], *, sample_weight: bool) -> Source:
     """
     Return what a fitted estimator gives to a device: the training that it would go on with itself.
@@ -89,13 +103,7 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
     """
     fitted, variables, problem, weighs_rows = fitted_problem(estimator)
     objective, graph = problem.objective, problem.score_graph
-    _check_float32(objective.dtype)
-    check_dropout(graph)
-    if objective.with_term("l1"):
-        raise ValueError(
-            f"penalty={estimator.penalty!r} has an l1 term, which the optimizers of on-device training do not know. "
-            'Use penalty="l2" or None.'
-        )
+    _check_problem(estimator, problem)
     if weighs_rows and not sample_weight:
         raise ValueError(
             f"class_weight={estimator.class_weight!r} is a part of the sample weights: use sample_weight=True, and let "
@@ -103,7 +111,7 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
         )
     score_graph, score = predicting_graph(graph, variables)
     arrays = {**score_graph.arrays, **problem.loss_weights}
-    chosen = graph.trainable if trainable is None else _matching(trainable, list(graph.arrays))
+    chosen = graph.trainable if trainable is None else matching(trainable, list(fitted.score_graph.arrays))
     names = {*chosen, *problem.loss_weights}
     n_outputs = graph.n_outputs
     inputs = [_rows_info(TARGET, n_outputs), *([_rows_info(SAMPLE_WEIGHT, 1)] if sample_weight else [])]
@@ -134,6 +142,7 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
     )
     _check_results(additional, plan.structure.graph)
     exported = fitted.with_score_graph(score_graph).onnx
+    _check_names(plan, exported.graph)
     predictions = tuple(output.name for output in exported.graph.output)
     structure = _with_parameter_inputs(exported, score_graph.arrays)
     return Source(plan, replace(plan, structure=structure), predictions, fitted.preprocessing.exported())
@@ -178,12 +187,12 @@ def model_source(
             _check_float32(np.dtype("float64"))
     found = find_weights(plain.graph)
     weights = [i.name for i in plain.graph.initializer if i.data_type == TensorProto.FLOAT and i.dims]
-    chosen = found.coefficients + found.intercepts if trainable is None else _matching(trainable, weights)
+    chosen = found.coefficients + found.intercepts if trainable is None else matching(trainable, weights)
     arrays = {n: numpy_helper.to_array(values[n]) for n in weights if n in chosen or n in found.names}
     structure = _with_parameter_inputs(plain, arrays)
-    losses = _losses(loss, [output.name for output in plain.graph.output])
     if loss is None:
         _check_number(plain.graph.output[0])
+    losses = _losses(loss, [output.name for output in plain.graph.output])
     terms = [_term(name, weight, each, plain, len(losses)) for name, (weight, each) in losses.items()]
     inputs = [_rows_info(term.target, term.objective.n_outputs) for term in terms]
 
@@ -203,9 +212,20 @@ def model_source(
         after=lambda fragment: fragment.node("Identity", [OBJECTIVE], [LOSS]),
     )
     _check_names(plan, plain.graph)
+    _check_prefix(plain.graph)
     _check_results(additional, plain.graph)
     training = replace(plan, structure=_with_active_dropout(structure))
     return Source(training, plan, tuple(output.name for output in plain.graph.output))
+
+
+def _check_number(output):
+    """Raise an error where an output that is to be the loss is known to be more than a number."""
+    shape = ["any" if not dim.dim_value else str(dim.dim_value) for dim in output.type.tensor_type.shape.dim]
+    if any(size != "1" for size in shape):
+        raise ValueError(
+            f"loss=None: the first output {output.name!r} is to be the loss, a number, and has the shape "
+            f"({', '.join(shape)}). Give a loss, or put one into the model, such as ReduceMean."
+        )
 
 
 def _losses(loss, outputs):
@@ -215,7 +235,7 @@ def _losses(loss, outputs):
     if isinstance(loss, dict):
         unknown = [name for name in loss if name not in outputs]
         if unknown or not loss:
-            raise ValueError(f"loss: {unknown} are no outputs of the model, which are {outputs}.")
+            raise ValueError(f"loss: {unknown or loss!r} are no outputs of the model, which are {outputs}.")
         return {name: _weighted(name, term) for name, term in loss.items()}
     if len(outputs) != 1:
         raise ValueError(
@@ -235,7 +255,7 @@ def _weighted(name, term):
 
 def _loss(loss):
     if not isinstance(loss, str):
-        if not hasattr(loss, "value_function"):
+        if isinstance(loss, type) or not hasattr(loss, "value_function"):
             raise ValueError(f"loss={loss!r} is no loss: use an object of skort.objective, or its name.")
         return loss
     known = {**CLASSIFICATION_LOSSES, **REGRESSION_LOSSES}
@@ -256,11 +276,14 @@ def _term(name, weight, loss, model, n_terms):
     return Term(name, target, f"skort_sample_weight_of/{name}", objective, weight)
 
 
-def _check_number(output):
-    """Raise an error where the first output of a model is not its loss."""
-    if any(dim.dim_value != 1 for dim in output.type.tensor_type.shape.dim):
+def _check_problem(estimator, problem):
+    """Raise an error for a training that the on-device API does not make."""
+    _check_float32(problem.objective.dtype)
+    check_dropout(problem.score_graph)
+    if problem.objective.with_term("l1"):
         raise ValueError(
-            f"loss=None: the first output, {output.name!r}, is to be the loss, a number, and has several. Give a loss."
+            f"penalty={estimator.penalty!r} has an l1 term, which the optimizers of on-device training do not know. "
+            'Use penalty="l2" or None.'
         )
 
 
@@ -272,10 +295,19 @@ def _check_float32(dtype):
 def _check_names(plan, graph):
     """Raise an error where a name of the model's is one that is added to it."""
     added = {LOSS, *(i.name for i in plan.inputs)}
-    names = {i.name for i in graph.input} | {name for node in graph.node for name in node.output}
-    clashing = sorted(name for name in names if name in added or name.startswith("skort_"))
-    if clashing:
-        raise ValueError(f"The ONNX model has results or inputs named {clashing}, which artifacts add: rename them.")
+    names = {i.name for i in (*graph.input, *graph.initializer)} | {name for node in graph.node for name in node.output}
+    if clashing := sorted(names & added):
+        raise ValueError(
+            f"The model has inputs (columns of X), weights or results named {clashing}, which artifacts add: rename "
+            "them."
+        )
+
+
+def _check_prefix(graph):
+    """Raise an error where the results of a user's model are named like those that are added."""
+    names = [i.name for i in graph.input] + [name for node in graph.node for name in node.output]
+    if own := sorted(name for name in names if name.startswith("skort_")):
+        raise ValueError(f"The ONNX model has results or inputs named {own}: rename them, skort_ is for what is added.")
 
 
 def _check_results(names, graph):
@@ -283,16 +315,6 @@ def _check_results(names, graph):
     known = [name for node in graph.node for name in node.output]
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"additional_output_names: {unknown} are no results of the model, which has {known}.")
-
-
-def _matching(patterns, names):
-    patterns = [patterns] if isinstance(patterns, str) else patterns
-    if not isinstance(patterns, Sequence) or not all(isinstance(pattern, str) for pattern in patterns):
-        raise ValueError(f"trainable must be names or patterns of weights, got {patterns!r}.")
-    unknown = [pattern for pattern in patterns if not fnmatch.filter(names, pattern)]
-    if unknown or not patterns:
-        raise ValueError(f"trainable={unknown or patterns!r} matches no weight. The weights are {names}.")
-    return tuple(name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns))
 
 
 def _rows_info(name, width):

@@ -17,9 +17,9 @@ from skort.dask.facts import PartFacts
 from skort.dask.gathering import gather
 from skort.dask.group import Job
 from skort.dask.packed import Packed
-from skort.dask.parts import Part, delayed_parts
+from skort.dask.parts import Part, delayed_parts, is_collection
 from skort.dask.preparation import Preparation, prepared
-from skort.dask.rounds import Rounds
+from skort.dask.rounds import Rounds, without_velocity
 from skort.dask.scores import check_scoring, merged_tallies, tally
 from skort.dask.steps import with_fitted_steps
 from skort.dask.validation import PartScoring
@@ -109,6 +109,14 @@ class DaskFit(BaseOrtSGD):
         """Return what shows this estimator with other weights."""
         return Preview(self._fitted, functools.partial(self._prepared, self._fitted), self._with_model)
 
+    def _validate(self, X, y, *, has_steps, reset=True):
+        if is_collection(X) or is_collection(y):
+            raise TypeError(
+                "partial_fit takes rows in memory, and X or y is a Dask collection. Use fit, or give one partition "
+                "after the other: partial_fit(*dask.compute(part_X, part_y))."
+            )
+        return super()._validate(X, y, has_steps=has_steps, reset=reset)
+
     def _n_scores(self):
         check_is_fitted(self)
         return self._fitted.score_graph.n_outputs
@@ -167,6 +175,8 @@ class DaskFit(BaseOrtSGD):
         callbacks = callback_list(self, scoring, unit=variables.in_units.unit, patience=patience)
         stream = dataclasses.replace(stream, solver=_rounds(draft._fitted, stream, facts, deals.n_groups))
         outcome = draft._train(stream, deals, callbacks, rows, one_epoch=False)
+        # `partial_fit`, here and of the local estimator, makes steps of its own.
+        draft._progress = without_velocity(draft._progress)
         self._take_over(draft)
         if not inner.is_fitted:
             warn_of_other_terms(self, inner.model, own)

@@ -18,6 +18,8 @@ __all__ = ["Cluster", "tree"]
 _TICK = 2.0
 # Seconds without any worker, or without a scheduler, after which a wait ends: the option `skort.no-worker-timeout`.
 _NO_WORKER = 300.0
+# Seconds in which no task of the client finishes, after which a wait ends: the option `skort.no-result-timeout`.
+_NO_RESULT = 3600.0
 # So many results are merged by one task.
 _FAN_IN = 8
 
@@ -79,7 +81,7 @@ class Cluster:
         ------
         ClusterError
             Where no worker can compute it: there is none for some time, each one that tried died, or the scheduler has
-            gone.
+            gone. And where no task finishes for a long time.
         """
         watch = _Watch(self.client)
         while True:
@@ -111,24 +113,38 @@ class Cluster:
 
 
 class _Watch:
-    """Raises an error where nobody has been there to compute anything for some time."""
+    """Raises an error where nobody has been there to compute anything, or nothing was computed, for some time."""
 
     def __init__(self, client):
         self._client = client
-        self._last_seen = time.monotonic()
-        self._patience = float(dask.config.get("skort.no-worker-timeout", _NO_WORKER))
+        self._workers = _Patience("skort.no-worker-timeout", _NO_WORKER)
+        self._results = _Patience("skort.no-result-timeout", _NO_RESULT)
+        self._pending = self._still_pending()
 
     def look(self):
-        """Look whether somebody is there."""
+        """Look whether somebody is there, and whether something was computed."""
         is_running = self._client.status == "running"
         if is_running and self._has_workers():
-            self._last_seen = time.monotonic()
-        elif time.monotonic() - self._last_seen > self._patience:
+            self._workers.begin()
+        elif self._workers.has_ended():
             missing = "cluster has no worker" if is_running else "client has no scheduler"
             raise ClusterError(
-                f"The {missing}, for {self._patience:.0f} seconds by now. Start some and fit again; the option "
-                '"skort.no-worker-timeout" of dask.config says how long to wait.'
+                f"The {missing}, for {self._workers.seconds:.0f} seconds by now. Start some and fit again; the option "
+                f'"{self._workers.option}" of dask.config says how long to wait.'
             )
+        pending = self._still_pending()
+        if pending != self._pending:
+            self._pending = pending
+            self._results.begin()
+        elif self._results.has_ended():
+            raise ClusterError(
+                f"No task has finished for {self._results.seconds:.0f} seconds: one may hang on a worker. Restart the "
+                f'workers, for instance with client.restart(), and fit again; the option "{self._results.option}" of '
+                "dask.config says how long to wait."
+            )
+
+    def _still_pending(self):
+        return {key for key, state in list(self._client.futures.items()) if state.status == "pending"}
 
     def _has_workers(self):
         try:
@@ -136,6 +152,23 @@ class _Watch:
         except OSError:
             # The scheduler does not answer.
             return False
+
+
+class _Patience:
+    """How long to wait for something, by an option of dask.config."""
+
+    def __init__(self, option, seconds):
+        self.option = option
+        self.seconds = float(dask.config.get(option, seconds))
+        self.begin()
+
+    def begin(self):
+        """Begin to wait."""
+        self._since = time.monotonic()
+
+    def has_ended(self):
+        """Return whether it has been long enough."""
+        return time.monotonic() - self._since > self.seconds
 
 
 def tree(submit: Callable, merge: Callable[[list], Any], items: Sequence[Any]) -> Any:

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 
 from skort.dask.cluster import Cluster
 from skort.dask.parts import delayed_parts
-from skort.dask.survey import Survey, held_out, merged_surveys, survey
+from skort.dask.survey import Split, Survey, held_out, merged_surveys, survey
 from skort.estimators.own_terms import TrainingSize
 from skort.estimators.sample_weight import ClassWeight, balanced
 
@@ -137,8 +137,8 @@ def gather(estimator: Any, cluster: Cluster, data: tuple, validation: tuple, ran
         validation_parts = cluster.computed(delayed_parts(X_val, y_val, None, ("X_val", "y_val")))
     elif estimator.early_stopping:
         seed = int(random_state.randint(2**32, dtype=np.uint32))
-        fraction = estimator.validation_fraction
-        parts, validation_parts = (cluster.each(held_out, surveyed, fraction, seed, kind) for kind in (False, True))
+        split = Split(estimator.validation_fraction, seed, is_classifier(estimator))
+        parts, validation_parts = (cluster.each(held_out, surveyed, split, kind) for kind in (False, True))
     surveys = [cluster.each(survey, each, is_classifier(estimator)) for each in (parts, surveyed)]
     if surveyed is parts:
         surveys = surveys[:1]

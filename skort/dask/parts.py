@@ -7,7 +7,7 @@ import dask
 import dask.array as da
 import numpy as np
 
-__all__ = ["Part", "delayed_parts", "is_collection"]
+__all__ = ["Part", "check_rows", "delayed_parts", "is_collection"]
 
 
 class Part(NamedTuple):
@@ -34,6 +34,14 @@ class Part(NamedTuple):
         return self.X.shape[0]
 
 
+def check_rows(name: str, X: Any) -> None:
+    """Raise a ValueError where an array has no columns."""
+    if isinstance(X, da.Array) and X.ndim == 1:
+        raise ValueError(
+            f"{name} has 1 dimension, expected rows and columns: use {name}.reshape(-1, 1) for one column."
+        )
+
+
 def is_collection(X: Any) -> bool:
     """Return whether X is a Dask array or DataFrame."""
     return isinstance(X, da.Array) or _is_frame(X)
@@ -56,7 +64,7 @@ def delayed_parts(X: Any, y: Any, sample_weight: Any = None, names: tuple[str, s
     Returns
     -------
     parts : list of Delayed
-        Each a `Part`.
+        Each a `Part`; a ValueError where X, y and the sample weights have different numbers of rows in it.
 
     Raises
     ------
@@ -73,10 +81,23 @@ def delayed_parts(X: Any, y: Any, sample_weight: Any = None, names: tuple[str, s
                 f"{name} is of type {type(collection).__name__}: skort.dask trains on Dask arrays and DataFrames. Use "
                 f"dask.array.from_array({name}, chunks=...), or the estimators of skort itself."
             )
+    check_rows(names[0], X)
     columns = [_blocks(name, collection) for name, collection in _aligned(given, names[0]).items()]
     columns += [[None] * len(columns[0])] * (3 - len(columns))
-    part = dask.delayed(Part, pure=False)
-    return [part(number, *blocks) for number, blocks in enumerate(zip(*columns, strict=True))]
+    part = dask.delayed(_part, pure=False)
+    return [part(names, number, *blocks) for number, blocks in enumerate(zip(*columns, strict=True))]
+
+
+def _part(names, number, X, y, sample_weight):
+    """Return a partition whose rows are aligned."""
+    n, lengths = X.shape[0], {names[1]: y, "sample_weight": sample_weight}
+    for name, values in lengths.items():
+        if values is not None and len(values) != n:
+            raise ValueError(
+                f"Partition {number} of {names[0]} has {n} rows, that of {name} has {len(values)}: they are not "
+                "aligned. Divide both alike, for instance with rechunk after compute_chunk_sizes()."
+            )
+    return Part(number, X, y, sample_weight)
 
 
 def _aligned(given, first):

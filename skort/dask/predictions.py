@@ -6,7 +6,7 @@ import dask
 import dask.array as da
 import numpy as np
 
-from skort.dask.parts import is_collection
+from skort.dask.parts import check_rows, is_collection
 
 __all__ = ["predicted"]
 
@@ -31,6 +31,7 @@ def predicted(model: Any, method: str, X: Any, columns: tuple[int, ...]) -> Any:
     """
     if not is_collection(X):
         return getattr(model, method)(X)
+    check_rows("X", X)
     shared, one = dask.delayed(model), dask.delayed(_predicted, pure=False)
     dtype = _dtype(model, method)
     if isinstance(X, da.Array):

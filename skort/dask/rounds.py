@@ -1,5 +1,6 @@
 """Rounds: the steps of an epoch, made by groups of partitions on the workers, and the mean of their states."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,13 @@ from skort.dask.deals import Deal
 from skort.dask.facts import PartFacts
 from skort.dask.group import Common, Job, Leg, averaged, exchanged, leg
 from skort.dask.packed import Packed
+from skort.descent.progress import Progress
 from skort.estimators.stream import Stream
 
-__all__ = ["Rounds"]
+__all__ = ["Rounds", "without_velocity"]
+
+# Its place in a state: in checkpoints, too.
+_VELOCITY = "velocity"
 
 
 class Rounds:
@@ -108,13 +113,25 @@ class Rounds:
         return self._solver.weights()
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return a copy of the common state."""
-        return self._solver.state()
+        """Return a copy of the common state, and of the velocity of its weights after the first exchange."""
+        state = self._solver.state()
+        return state if self._velocity is None else state | {_VELOCITY: self._velocity.copy()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from a state that `state` returned."""
-        self._solver.restore(state)
-        self._last = self._velocity = None
+        """Go on from a state that `state` returned, or that of a solver of the same steps."""
+        self._solver.restore(_of_solver(state))
+        self._last, self._velocity = None, state.get(_VELOCITY)
+
+
+def without_velocity(progress: Progress) -> Progress:
+    """Return a progress that a solver in this process goes on from."""
+    states = {name: getattr(progress, name) for name in ("solver", "best")}
+    changed = {name: _of_solver(state) for name, state in states.items() if state is not None}
+    return dataclasses.replace(progress, **changed)
+
+
+def _of_solver(state):
+    return {name: array for name, array in state.items() if name != _VELOCITY}
 
 
 class _Mean:

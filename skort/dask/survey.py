@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skort.dask.parts import Part
 
-__all__ = ["Survey", "held_out", "merged_surveys", "survey"]
+__all__ = ["Split", "Survey", "held_out", "merged_surveys", "survey"]
 
 _HEAD = 200
 
@@ -55,17 +55,9 @@ def survey(part: Part, is_classifier: bool) -> Survey:
     Raises
     ------
     ValueError
-        Where X, y and the sample weights have different numbers of rows, and for sample weights that are negative or
-        not finite.
+        For sample weights that are negative or not finite.
     """
     n = part.n_rows
-    lengths = {"y": len(part.y), "sample_weight": n if part.sample_weight is None else len(part.sample_weight)}
-    for name, length in lengths.items():
-        if length != n:
-            raise ValueError(
-                f"Partition {part.number} of X has {n} rows, that of {name} has {length}: they are not aligned. Divide "
-                "both alike, for instance with rechunk after compute_chunk_sizes()."
-            )
     if n == 0:
         return Survey((0,))
     weights = np.ones(n)
@@ -73,15 +65,21 @@ def survey(part: Part, is_classifier: bool) -> Survey:
         weights = check_array(part.sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
         if (weights < 0).any():
             raise ValueError("Negative values in data passed to `sample_weight`.")
-    codes, classes = np.zeros(n, dtype=int), None
-    if is_classifier and np.ndim(part.y) == 1 + (np.ndim(part.y) == 2 and np.shape(part.y)[1] == 1):
-        y = column_or_1d(part.y)
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+    classes, codes = _classes_of(part, is_classifier)
     few = np.arange(min(n, _HEAD))
     head = ([_safe_indexing(part.X, few)], [_safe_indexing(part.y, few)])
     totals, counts, all_counts = (np.bincount(codes, each) for each in (weights, weights > 0, None))
     return Survey((n,), head, classes, totals, counts, all_counts)
+
+
+def _classes_of(part, is_classifier):
+    """Return the classes of a partition, and the number of each row's; without one label a row, None and zeros."""
+    shape = np.shape(part.y)
+    if not is_classifier or not (len(shape) == 1 or shape[1] == 1):
+        return None, np.zeros(part.n_rows, dtype=int)
+    y = column_or_1d(part.y)
+    check_classification_targets(y)
+    return np.unique(y, return_inverse=True)
 
 
 def merged_surveys(surveys: Sequence[Survey]) -> Survey:
@@ -110,22 +108,45 @@ def _merged_heads(heads):
     return Xs, ys
 
 
-def held_out(part: Part, fraction: float, seed: int, is_validation: bool) -> Part:
+class Split(NamedTuple):
+    """
+    How rows are held out for validation.
+
+    Parameters
+    ----------
+    fraction : float
+        The part of the rows.
+    seed : int
+    is_classifier : bool
+        Whether the part of each class is the same.
+    """
+
+    fraction: float
+    seed: int
+    is_classifier: bool
+
+
+def held_out(part: Part, split: Split, is_validation: bool) -> Part:
     """
     Return the rows of a partition that are held out for validation, or all others.
+
+    Each class of a classifier has the same part of its rows held out; whether what is left of a row is one is drawn.
 
     Parameters
     ----------
     part : Part
-    fraction : float
-        The part of the rows; what is left of a row over is drawn.
-    seed : int
+    split : Split
     is_validation : bool
     """
-    random_state = np.random.RandomState([seed % 2**32, part.number])
-    order, left_over = random_state.permutation(part.n_rows), random_state.random_sample()
-    n = int(fraction * part.n_rows + left_over)
-    rows = np.sort(order[:n] if is_validation else order[n:])
+    if part.n_rows == 0:
+        return part
+    random_state = np.random.RandomState([split.seed % 2**32, part.number])
+    _, codes = _classes_of(part, split.is_classifier)
+    is_held = np.zeros(part.n_rows, dtype=bool)
+    for code in range(codes.max() + 1):
+        order = random_state.permutation(np.flatnonzero(codes == code))
+        is_held[order[: int(split.fraction * len(order) + random_state.random_sample())]] = True
+    rows = np.flatnonzero(is_held if is_validation else ~is_held)
     taken = (None if values is None else _safe_indexing(values, rows) for values in part[1:])
     return Part(part.number, *taken)
 

@@ -52,7 +52,7 @@ class PartScoring:
         tallies = self._cluster.each(_tally, self._parts, *arguments)
         merged = self._cluster.value(self._cluster.merged(merged_tallies, tallies))
         if merged is None:
-            raise ValueError("The validation set has no rows.")
+            raise ValueError("The validation set has no rows: increase validation_fraction, or give X_val and y_val.")
         return merged.score(self._scoring)
 
 
@@ -64,7 +64,10 @@ def _prepared(part: Part, packed: Packed) -> Part:
     """Return a partition with X after the steps before the model."""
     if part.n_rows == 0:
         return part
-    return part._replace(X=packed.value().prepared_part(part.X), y=np.asarray(part.y))
+    try:
+        return part._replace(X=packed.value().prepared_part(part.X), y=np.asarray(part.y))
+    except ValueError as error:
+        raise ValueError(f"Partition {part.number} of the validation set: {error}") from error
 
 
 def _tally(part: Part, weights: dict[str, np.ndarray], packed: Packed, name: str) -> Any:

@@ -19,7 +19,7 @@ except ImportError:  # They are private, and may go.
 # From so many columns on, and up to such a share of values that are not zero, products of sparse rows are the fastest.
 _MANY_COLUMNS, _SHARE = 1000, 0.1
 
-__all__ = ["Batch", "Batches", "HostBatch", "filler", "stays_sparse"]
+__all__ = ["Batch", "Batches", "HostBatch", "filler", "is_wide"]
 
 
 class Batch(Protocol):
@@ -172,7 +172,8 @@ class Batches:
     @property
     def are_sparse(self) -> bool:
         """Whether the batches are best multiplied as sparse rows."""
-        return stays_sparse(self.data[0])
+        X = self.data[0]
+        return is_wide(X) and X.nnz <= _SHARE * X.shape[0] * X.shape[1]
 
     def order(self, *, in_place: bool = False) -> Iterable[tuple[list[Any], np.ndarray]]:
         """
@@ -246,9 +247,9 @@ class Batches:
                 yield n_last / self.n_rows
 
 
-def stays_sparse(X: Any) -> bool:
-    """Return whether X is sparse, and so that products of its rows as they are take less time than those of arrays."""
-    return scipy.sparse.issparse(X) and X.shape[1] >= _MANY_COLUMNS and X.nnz <= _SHARE * X.shape[0] * X.shape[1]
+def is_wide(X: Any) -> bool:
+    """Return whether X is sparse and has many columns."""
+    return scipy.sparse.issparse(X) and X.shape[1] >= _MANY_COLUMNS
 
 
 def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:

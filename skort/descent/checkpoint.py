@@ -7,7 +7,6 @@ import math
 import os
 import pathlib
 import zipfile
-import zlib
 from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
@@ -17,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from skort.descent.history import History
-from skort.descent.progress import Progress
+from skort.descent.progress import Progress, generator_of
 from skort.descent.standardization import Standardization
 from skort.descent.training import Training
 from skort.files import file_at, write_file
@@ -26,7 +25,7 @@ from skort.version import __version__
 __all__ = ["Checkpoint", "load_progress", "save_progress"]
 
 # The prefixes of the arrays' names in the file.
-_SOLVER, _BEST, _STANDARDIZATION = "solver/", "best/", "standardization/"
+_SOLVER, _BEST, _STANDARDIZATION, _START = "solver/", "best/", "standardization/", "penalty_start/"
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
 
@@ -110,6 +109,7 @@ def save_progress(progress: Progress, path: str | os.PathLike, shapes: Mapping[s
     """
     arrays = {f"{_SOLVER}{name}": array for name, array in (progress.solver or {}).items()}
     arrays |= {f"{_BEST}{name}": array for name, array in (progress.best or {}).items()}
+    arrays |= {f"{_START}{name}": array for name, array in (progress.penalty_start or {}).items()}
     if progress.standardization is not None:
         arrays |= {f"{_STANDARDIZATION}{name}": a for name, a in progress.standardization.arrays().items()}
     others = {
@@ -157,30 +157,40 @@ def load_progress(path: str | os.PathLike, shapes: Mapping[str, list[int]] | Non
     ValueError
         If the file is no checkpoint, if it is damaged, if a value of it cannot be, or if it is of another model.
     """
+    content = pathlib.Path(path).read_bytes()
+    # zipfile, numpy and json raise errors of all kinds on damaged bytes.
     try:
-        # numpy leaves a file open that it cannot read.
-        with pathlib.Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = _arrays(content)
         checksum = str(arrays.pop("checksum"))
         others = json.loads(str(arrays["json"]))
         damage = "its checksum is that of other values" if checksum != _checksum(arrays) else _damage(others, arrays)
-    except (AttributeError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        saved = others.pop("shapes")
+        progress = None if damage else _progress(others, arrays)
+    except Exception as error:
         raise ValueError(f"resume_from={str(path)!r} is no checkpoint of a training.") from error
-    if damage:
+    if progress is None:
         raise ValueError(f"resume_from={str(path)!r} is a damaged checkpoint: {damage}.")
-    saved = others.pop("shapes")
     if saved is not None and shapes is not None and saved != dict(shapes):
         raise ValueError(
             f"resume_from={str(path)!r} is the checkpoint of another model: its weights are {saved}, expected "
             f"{dict(shapes)}."
         )
-    return _progress(others, arrays)
+    return progress
+
+
+def _arrays(content):
+    """Return the arrays of a file that `numpy.savez` wrote; compressed ones, which may be huge, are refused."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if any(item.compress_type != zipfile.ZIP_STORED for item in archive.infolist()):
+            raise ValueError("It is compressed.")
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
 
 
 def _progress(others, arrays):
-    solver, best, standardization = (
+    solver, best, standardization, start = (
         {name.removeprefix(part): array for name, array in arrays.items() if name.startswith(part)}
-        for part in (_SOLVER, _BEST, _STANDARDIZATION)
+        for part in (_SOLVER, _BEST, _STANDARDIZATION, _START)
     )
     del others["version"]
     history = History(others.pop("history"))
@@ -191,6 +201,7 @@ def _progress(others, arrays):
         n_epochs=history.n_epochs,
         columns=tuple(history),
         standardization=Standardization.of_arrays(standardization),
+        penalty_start=start or None,
         **others,
     )
 
@@ -207,7 +218,11 @@ def _damage(others: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None
             return f"{name}={others[name]!r}, expected a finite number"
     if others["random_state"]["bit_generator"] not in _GENERATORS:
         return f"random_state is that of {others['random_state']['bit_generator']!r}, expected one of {_GENERATORS}"
+    if not _is_generator(others["random_state"]):
+        return "random_state is no state of a random generator"
     columns = others["history"]
+    if not all(isinstance(column, list) for column in columns.values()):
+        return "the columns of its history are no lists"
     if len({len(column) for column in columns.values()}) != 1:
         return "the columns of its history have not all the same length"
     for name in ("objective", "loss", "eta"):
@@ -217,6 +232,15 @@ def _damage(others: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None
         if name != "json" and (array.dtype.kind not in "bif" or not np.isfinite(array).all()):
             return f"{name} has values that are not finite numbers"
     return None
+
+
+def _is_generator(state):
+    """Return whether numpy takes the state of a generator, which reads beyond its numbers at a wrong position."""
+    position, in_buffer = state["state"].get("pos", 0), state.get("buffer_pos", 0)
+    if not (0 <= position <= 624 and 0 <= in_buffer <= 4):
+        return False
+    generator_of(state)
+    return True
 
 
 def _is_number(value):

@@ -55,6 +55,8 @@ class Progress:
     row_norm : float, default=0.0
         Largest squared norm of a row of the standardized X so far, where the learning rate comes from the data; zero
         where it is not known.
+    penalty_start : dict of str to ndarray or None, default=None
+        The weights that an own penalty compares with, where it does so.
     """
 
     solver: dict[str, np.ndarray] | None
@@ -69,6 +71,7 @@ class Progress:
     standardization: Standardization | None = None
     rate_scale: float = 1.0
     row_norm: float = 0.0
+    penalty_start: dict[str, np.ndarray] | None = None
 
     @classmethod
     def start(cls, random_state: np.random.RandomState, **others: Any) -> "Progress":

@@ -336,7 +336,7 @@ def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization
     norm = 0.0
     n_values = -(-X.nnz // X.shape[0]) + 1 if scipy.sparse.issparse(X) else X.shape[1]
     for rows in _row_blocks(X.shape[0], n_values):
-        norms = _norms(X[rows], used, ones)
+        norms = _squared_norms(X[rows], used, ones)
         norm = max(norm, float(np.max(norms if sample_weight is None else norms * sample_weight[rows])))
     return norm
 
@@ -355,11 +355,11 @@ def _some_rows(X, shares, used, ones):
 
 def _standardized(X, used, ones):
     """Return rows of X' with a column of the number `ones`."""
-    is_changed = used is not None and used.scale is not None
-    if _stays_sparse(X, used):
-        return scipy.sparse.hstack([_scaled(X, used), np.full((X.shape[0], 1), ones)], format="csr")
+    rows = _scaled(X, used)
+    if rows is not None:
+        return scipy.sparse.hstack([rows, np.full((X.shape[0], 1), ones)], format="csr")
     rows = np.full((X.shape[0], X.shape[1] + 1), ones)
-    if not is_changed:
+    if used is None or used.scale is None:
         rows[:, :-1] = X
     else:
         np.subtract(_dense(X), used.mean, out=rows[:, :-1])
@@ -367,26 +367,19 @@ def _standardized(X, used, ones):
     return rows
 
 
-def _stays_sparse(X, used):
-    return scipy.sparse.issparse(X) and not (used is not None and used.scale is not None and used.mean.any())
-
-
 def _scaled(X, used):
-    """Return sparse rows, each column divided by its scale."""
+    """Return sparse rows of X'; None where X is not sparse, or X' is not."""
     is_changed = used is not None and used.scale is not None
+    if not scipy.sparse.issparse(X) or (is_changed and used.mean.any()):
+        return None
     return X.multiply(1 / used.scale[None]).tocsr() if is_changed else X.astype(np.float64)
 
 
-def _norms(X, used, ones):
+def _squared_norms(X, used, ones):
     """Return the squared norms of rows of X' with a column of the number `ones`."""
-    if _stays_sparse(X, used):
-        return _squared_norms(_scaled(X, used)) + ones**2
-    return _squared_norms(_standardized(X, used, ones))
-
-
-def _squared_norms(rows):
-    if scipy.sparse.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    if (rows := _scaled(X, used)) is not None:
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel() + ones**2
+    rows = _standardized(X, used, ones)
     return np.einsum("ij,ij->i", rows, rows)
 
 

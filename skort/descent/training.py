@@ -111,6 +111,8 @@ class Training:
         Total number of epochs to end with. None: one more epoch.
     is_compared : bool, default=True
         Whether a training that ends above the objective of its initial weights has ended badly.
+    penalty_start : dict of str to ndarray or None, default=None
+        See `Progress`.
     callbacks : sequence of Callback, default=()
     view : ModelView, default=None
 
@@ -149,6 +151,7 @@ class Training:
         max_iter: int | None,
         can_restart: bool = False,
         is_compared: bool = True,
+        penalty_start: dict[str, np.ndarray] | None = None,
         callbacks: Sequence[Any] = (),
         view: ModelView | None = None,
     ):
@@ -165,6 +168,7 @@ class Training:
         self._n_falls = 0
         self._fall_to(progress.n_falls)
         self._best = progress.best
+        self._penalty_start = penalty_start or {}
         self._rate_scale = progress.rate_scale
         self._standardization, self._row_norm = progress.standardization, progress.row_norm
         self.eta = self.objective = float("nan")
@@ -280,6 +284,7 @@ class Training:
             self._standardization,
             self._rate_scale,
             self._row_norm,
+            self._penalty_start or None,
         )
 
     def restore(self, progress: Progress) -> None:
@@ -289,7 +294,7 @@ class Training:
         Raises
         ------
         ValueError
-            Where it is that of a training on other data.
+            Where it is that of a training on other data, or with a penalty that compares with other weights.
         """
         assert progress.solver is not None  # It has an epoch.
         if progress.standardization != self._standardization:
@@ -297,6 +302,12 @@ class Training:
                 "The checkpoint is that of a training on other rows, or with another value of standardize: the means "
                 "and scales of its columns are others. With early_stopping, give random_state, so that the same rows "
                 "are held out."
+            )
+        theirs = progress.penalty_start or {}
+        if not all(name in theirs and np.array_equal(w, theirs[name]) for name, w in self._penalty_start.items()):
+            raise ValueError(
+                "The checkpoint is that of a training that began at other weights, and the penalty is of them. Begin "
+                "at the same ones: give random_state, the same coef_init, or the same fitted model."
             )
         self.solver.restore(progress.solver)
         self.n_updates = progress.n_updates

@@ -68,7 +68,10 @@ def explained(
     data : tuple
         As for `report`.
     """
-    return DivergedError(f"{error}{_cure(estimator, progress, data)}")
+    of_penalty = ""
+    if hasattr(estimator.penalty, "custom_terms"):
+        of_penalty = " The gradient of your own penalty must be a number everywhere, where weights are zero, too."
+    return DivergedError(f"{error}{of_penalty}{_cure(estimator, progress, data)}")
 
 
 def _last_epochs(progress):

@@ -1,13 +1,13 @@
 """The first pass over batches of the user's own: their numbers, labels and weights, and rows that stand for all."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils import _safe_indexing, assert_all_finite
+from sklearn.utils import assert_all_finite
 
 from skort.estimators.dlpack import as_array
 from skort.estimators.rows import check_indices
@@ -16,6 +16,8 @@ __all__ = ["FirstPass", "numbered", "repeatable"]
 
 # Rows that stand for all have so many values of X at most: 32 MB in float64.
 _MANY_VALUES = 2**22
+# What the names of targets begin with where y is a dict.
+_OUTPUT = "y of "
 
 
 def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
@@ -28,7 +30,7 @@ def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
         Where batches can be read once only, or not at all.
     """
     if callable(batches):
-        return lambda: _passed(batches())
+        return lambda: _iterator(batches())
     if not isinstance(batches, Iterable):
         raise ValueError(
             f"batches must be something to iterate over, got {type(batches).__name__}: a list, a DataLoader, or a "
@@ -42,10 +44,13 @@ def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
     return lambda: iter(batches)
 
 
-def _passed(batches):
-    if not isinstance(batches, Iterable):
-        raise ValueError(f"batches() must return something to iterate over, got {type(batches).__name__}.")
-    return iter(batches)
+def _iterator(made):
+    if not isinstance(made, Iterable):
+        raise ValueError(
+            f"batches: the function returned {made!r}, and nothing to iterate over. Return an iterator, or yield "
+            "batches."
+        )
+    return iter(made)
 
 
 def numbered(batches: Iterable[Any], encode: Callable[..., Any]) -> Iterator[Any]:
@@ -74,8 +79,9 @@ class FirstPass:
     Parameters
     ----------
     X : ndarray, CSR matrix or DataFrame
-        Every k-th row, with the least k for which they have about 4 million values at most: all rows of small data.
-    y : ndarray
+        Every k-th row, k a power of two, the least for which they have about 4 million values at most: all rows of
+        small data. The zeros of sparse rows do not count.
+    y : ndarray, DataFrame or dict of str to ndarray
         The targets of these rows.
     sample_weight : ndarray or None
         The sample weights of these rows.
@@ -88,14 +94,14 @@ class FirstPass:
     """
 
     X: Any
-    y: np.ndarray
+    y: Any
     sample_weight: np.ndarray | None
     all_labels: np.ndarray | None
     all_weights: np.ndarray | None
     sizes: list[int]
 
     @classmethod
-    def over(cls, batches: Iterable[Any], *, has_labels: bool, are_numbers: bool) -> "FirstPass":
+    def over(cls, batches: Iterable[Any], *, has_labels: bool, has_steps: bool = False) -> "FirstPass":
         """
         Read all batches once.
 
@@ -103,9 +109,9 @@ class FirstPass:
         ----------
         batches : iterable of (X, y) or (X, y, sample_weight)
         has_labels : bool
-            Whether to keep all y of one dimension.
-        are_numbers : bool
-            Whether X has to be finite numbers: no steps before the model take anything else.
+            Whether to keep all y of one column.
+        has_steps : bool, default=False
+            Whether X goes to steps before the model, which may take what is not finite.
 
         Raises
         ------
@@ -116,76 +122,98 @@ class FirstPass:
         labels: list[np.ndarray] = []
         weights: list[np.ndarray] = []
         sizes: list[int] = []
-        for X, y, sample_weight in numbered(batches, functools.partial(_as_arrays, are_numbers=are_numbers)):
-            sample.add(len(sizes), X, y, sample_weight)
-            if has_labels and y.ndim == 1:
-                labels.append(y)
+        for X, y, sample_weight in numbered(batches, functools.partial(_as_arrays, has_steps=has_steps)):
+            sample.add(len(sizes), {"X": X} | y | ({} if sample_weight is None else {"sample_weight": sample_weight}))
+            if has_labels and all(each.ndim == 1 or each.shape[1:] == (1,) for each in y.values()):
+                labels += [np.ravel(each) for each in y.values()]
             if sample_weight is not None:
                 weights.append(sample_weight)
-            sizes.append(len(y))
+            sizes.append(X.shape[0])
         if not sum(sizes):
             raise ValueError("batches is empty: it gave no rows.")
-        all_labels = np.concatenate(labels) if labels else None
-        X, y, sample_weight = sample.joined()
-        return cls(X, y, sample_weight, all_labels, np.concatenate(weights) if weights else None, sizes)
+        rows = sample.joined()
+        X, sample_weight = rows.pop("X"), rows.pop("sample_weight", None)
+        y = rows.pop("y") if "y" in rows else {name.removeprefix(_OUTPUT): column for name, column in rows.items()}
+        all_labels, all_weights = (np.concatenate(parts) if parts else None for parts in (labels, weights))
+        return cls(X, y, sample_weight, all_labels, all_weights, sizes)
 
 
-def _as_arrays(X, y, sample_weight=None, *, are_numbers):
-    X, y = as_array(X, "X"), as_array(y, "y")
+def _as_arrays(X, y, sample_weight=None, *, has_steps):
+    """Return X, the arrays of y by their names, and the sample weights, checked."""
+    X = as_array(X, "X")
     check_indices(X)
-    sample_weight = None if sample_weight is None else np.asarray(as_array(sample_weight, "sample_weight"), float)
-    y = np.asarray(y)
-    for name, array in (("X", X), ("y", y)):
-        if (are_numbers or name == "y") and not hasattr(array, "iloc"):
-            assert_all_finite(array.data if scipy.sparse.issparse(array) else array, input_name=name)
-    for name, array in (("y", y), ("sample_weight", sample_weight)):
-        if array is not None and (array.ndim == 0 or array.shape[:1] != X.shape[:1]):
+    named = {f"{_OUTPUT}{name}": each for name, each in y.items()} if isinstance(y, Mapping) else {"y": y}
+    y = {name: _target(each, name) for name, each in named.items()}
+    checked = dict(y)
+    if sample_weight is not None:
+        sample_weight = np.asarray(as_array(sample_weight, "sample_weight"), float)
+        checked["sample_weight"] = sample_weight
+    for name, array in checked.items():
+        if array.ndim == 0 or array.shape[:1] != X.shape[:1]:
             raise ValueError(f"X has the shape {X.shape}, but {name} has {array.shape}: they need one row each.")
+    if not has_steps:
+        checked["X"] = X
+    # All rows are validated later, together, where nothing says which batch they are of.
+    for name, array in checked.items():
+        if getattr(array, "dtype", np.dtype(object)).kind == "f":
+            assert_all_finite(array, input_name=name)
     return X.tocsr() if scipy.sparse.issparse(X) else X, y, sample_weight
+
+
+def _target(y, name):
+    array = as_array(y, name)
+    # The columns of a frame may have the names of outputs.
+    return array if hasattr(array, "columns") else np.asarray(array)
 
 
 class _Sample:
     """Every k-th row of all that were added."""
 
     def __init__(self):
-        self._parts, self._every, self._n_rows = [], 1, 0
+        self._parts, self._every, self._n_rows, self._n_values = [], 1, 0, 0
 
-    def add(self, number, X, y, sample_weight):
-        """Add the rows of a batch; raise an error where it does not fit to the first one."""
-        part = (X, y, sample_weight)
+    def add(self, number, rows):
+        """Add the rows of a batch, arrays by name; raise an error where it does not fit to the first one."""
         if self._parts:
-            _check_alike(number, self._parts[0][1:], part)
-        self._keep(np.arange(self._n_rows, self._n_rows + len(y)), part)
-        self._n_rows += len(y)
-        width = int(np.prod(X.shape[1:], dtype=int)) or 1
-        while sum(len(numbers) for numbers, *_ in self._parts) * width > _MANY_VALUES:
+            _check_alike(number, self._parts[0][1], rows)
+        X = rows["X"]
+        self._keep(np.arange(self._n_rows, self._n_rows + X.shape[0]), rows)
+        self._n_rows += X.shape[0]
+        while self._n_values > _MANY_VALUES:
             self._every *= 2
-            parts, self._parts = self._parts, []
-            for numbers, *rows in parts:
-                self._keep(numbers, rows)
+            parts, self._parts, self._n_values = self._parts, [], 0
+            for numbers, kept in parts:
+                self._keep(numbers, kept)
 
     def _keep(self, numbers, rows):
         chosen = np.flatnonzero(numbers % self._every == 0)
-        if len(chosen) == len(numbers):
-            kept = [None if each is None else each.copy() for each in rows]
-        else:
-            kept = [None if each is None else _safe_indexing(each, chosen) for each in rows]
-        self._parts.append((numbers[chosen], *kept))
+        # Many small batches: most of them have none of the rows. The first batch always has one.
+        if not len(chosen) and self._parts:
+            return
+        is_all = len(chosen) == len(numbers)
+        kept = {name: each.copy() if is_all else getattr(each, "iloc", each)[chosen] for name, each in rows.items()}
+        self._parts.append((numbers[chosen], kept))
+        X = kept["X"]
+        # Of sparse rows, those that are stored.
+        self._n_values += max(X.nnz if scipy.sparse.issparse(X) else int(np.prod(X.shape)), len(chosen))
 
     def joined(self):
-        """Return X, y and the sample weights, or None, of all rows that were kept."""
-        return [None if column[0] is None else _joined(column) for column in list(zip(*self._parts, strict=True))[1:]]
+        """Return all rows that were kept, by name."""
+        return {name: _joined([kept[name] for _, kept in self._parts]) for name in self._parts[0][1]}
 
 
-def _check_alike(number, first, part):
-    for name, before, now in zip(("X", "y"), first, part, strict=False):
-        if now.shape[1:] != before.shape[1:]:
+def _check_alike(number, first, rows):
+    """Raise an error where a batch has other arrays than the first one, or other columns."""
+    if rows.keys() != first.keys():
+        if rows.keys() ^ first.keys() == {"sample_weight"}:
+            raise ValueError(f"batches: batch {number}: either all batches have a sample_weight, or none.")
+        raise ValueError(f"batches: batch {number} has {', '.join(rows)}, and the first one {', '.join(first)}.")
+    for name, now in rows.items():
+        if now.shape[1:] != first[name].shape[1:]:
             raise ValueError(
-                f"batches: batch {number}: {name} has the shape {now.shape}, the first one {before.shape}: all need "
-                "the same columns."
+                f"batches: batch {number}: {name} has the shape {now.shape}, the first one {first[name].shape}: all "
+                "need the same columns."
             )
-    if (first[2] is None) != (part[2] is None):
-        raise ValueError(f"batches: batch {number}: either all batches have a sample_weight, or none.")
 
 
 def _joined(parts):

@@ -94,7 +94,8 @@ class BatchesMixin:
         if classes is not None and not is_labelled:
             raise ValueError("classes is for classifiers, and this is a regressor.")
         passes = repeatable(batches)
-        first = FirstPass.over(passes(), has_labels=is_labelled, are_numbers=not split(self.estimator)[0])  # type: ignore[attr-defined]
+        steps, *_ = split(self.estimator)  # type: ignore[attr-defined]
+        first = FirstPass.over(passes(), has_labels=is_labelled, has_steps=bool(steps))
         known = _known_classes(self.estimator, classes, first.all_labels)  # type: ignore[attr-defined]
         rows = RowsInBatches(passes, first, self.batch_size)  # type: ignore[attr-defined]
         return self._fit_to(rows, X_val=X_val, y_val=y_val, classes=known)  # type: ignore[attr-defined]

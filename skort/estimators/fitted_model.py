@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skort.descent.batches import stays_sparse
-from skort.estimators.finite import finite_array
+from skort.descent.batches import is_wide
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.nesting import layers
@@ -16,7 +15,9 @@ from skort.estimators.preprocessing import Preprocessing
 from skort.estimators.rows import blocks
 from skort.estimators.target_transform import TargetTransform
 from skort.exceptions import NotExportableError
+from skort.finite import finite_array
 from skort.objective.base import ScoreLoss
+from skort.objective.custom_functions import source_key
 from skort.user_warning import warn_user
 
 if TYPE_CHECKING:
@@ -164,8 +165,7 @@ class FittedModel:
     @property
     def structure(self) -> tuple[Any, ...]:
         """What says all of the model but its weights, where nothing is before or after it, as a hashable value."""
-        link = self.inverse_link
-        link = link if link is None or isinstance(link, str) else link.SerializeToString()
+        link = source_key(self.inverse_link)
         n_classes = None if self.classes is None else len(self.classes)
         return self.score_graph.key, n_classes, self.single_output, link, tuple(self.named_outputs.items())
 
@@ -215,7 +215,8 @@ class FittedModel:
 
     def run(self, output: str, X, device: "Device") -> np.ndarray:
         """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
-        model, matrix = self._after_product() if stays_sparse(X) else (self, None)
+        # How many values a row has does not matter: it may be predicted alone or among others.
+        model, matrix = self._after_product() if is_wide(X) else (self, None)
         name, run = model.score_graph.input_name, model.inference.run
         parts = [run(output, {name: rows}, device) for rows in blocks(X, matrix)]
         return (parts[0] if len(parts) == 1 else np.concatenate(parts))[: X.shape[0]]

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skort.estimators.finite import finite_array
 from skort.estimators.fitted_model import FittedModel
 
 if TYPE_CHECKING:
@@ -57,14 +56,11 @@ def checked_weights(fitted: FittedModel, weights: Mapping[str, ArrayLike]) -> di
     ValueError
         For another name or shape, and for numbers that are not finite in the dtype.
     """
-    if not isinstance(weights, Mapping):
-        raise ValueError(f"weights must be a dict of names and arrays, got {type(weights).__name__}.")
-    known, dtype, checked = fitted.score_graph.arrays | fitted.loss_weights, fitted.score_graph.dtype, {}
-    for name, values in weights.items():
+    from skort.graphs.replaced_weights import check_by_name, weight_array
+
+    check_by_name(weights)
+    known, dtype = fitted.score_graph.arrays | fitted.loss_weights, fitted.score_graph.dtype
+    for name in weights:
         if name not in known:
             raise ValueError(f"weights names {name!r}, but the weights of the model are {', '.join(known)}.")
-        array = finite_array(values, f"weights[{name!r}]", dtype)
-        if array.shape != known[name].shape:
-            raise ValueError(f"weights[{name!r}] has shape {array.shape}, but the weight has {known[name].shape}.")
-        checked[name] = array
-    return checked
+    return {name: weight_array(name, values, known[name].shape, dtype) for name, values in weights.items()}

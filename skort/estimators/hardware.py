@@ -81,7 +81,7 @@ def n_threads(n_jobs: int | None) -> int:
     Raises
     ------
     ValueError
-        If it is no integer, or 0.
+        For 0, and for what is no int.
 
     Warns
     -----
@@ -101,7 +101,7 @@ def n_threads(n_jobs: int | None) -> int:
     [1, 1, 2]
     """
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be an int that is not 0, or None, got {n_jobs!r}.")
+        raise ValueError(f"n_jobs must be an int other than 0, or None, got {n_jobs!r}.")
     backend, of_context = get_active_backend()
     if n_jobs is None:
         n_jobs = of_context or 1

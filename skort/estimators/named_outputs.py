@@ -4,16 +4,12 @@ import copy
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 
 from skort.estimators.nesting import model_inside
-
-if TYPE_CHECKING:
-    import onnx
 
 __all__ = ["NamedOutputs", "OutputsByName"]
 
@@ -53,12 +49,9 @@ class NamedOutputs:
         ValueError
             Where there is no ONNX model or no such output, and where y has others, or another number of columns.
         """
-        if model is None or isinstance(model, BaseEstimator):
-            raise ValueError(
-                f"loss by the names of outputs needs an estimator that is an onnx.ModelProto, got {model!r}. Give one "
-                "loss."
-            )
-        declared = _declared_widths(model, names)
+        from skort.graphs.onnx_models import output_widths
+
+        declared = output_widths(model, names)
         if isinstance(y, Mapping):
             _check_names(names, y)
             dims = {name: np.ndim(y[name]) for name in names}
@@ -156,25 +149,3 @@ def _columns(loss, y):
 def _check_names(names, y):
     if {*y} != {*names}:
         raise ValueError(f"y has the outputs {', '.join(map(str, y)) or 'none'}, but loss has {', '.join(names)}.")
-
-
-def _declared_widths(model: "onnx.ModelProto", names: tuple[str, ...]) -> dict[str, int | None]:
-    """Return the numbers of columns of some outputs, None where the model does not say."""
-    import onnx
-
-    from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
-
-    floats = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
-    dims = {o.name: o.type.tensor_type.shape.dim for o in model.graph.output if o.type.tensor_type.elem_type in floats}
-    known = {name: sizes for name, sizes in dims.items() if len(sizes) in (1, 2)}
-    for name in names:
-        if name not in known:
-            raise ValueError(
-                f"loss has the output {name!r}, but those of floats, of one or two dimensions, in the ONNX model are "
-                f"{', '.join(known) or 'none'}."
-            )
-        if name in (PREDICTION, LABEL, PROBABILITIES) or name.startswith("skort_"):
-            raise ValueError(f"The output {name!r} has a name that is one inside the ONNX model too: rename it.")
-    if not names:
-        raise ValueError(f"loss is an empty dict: give a loss for one of the outputs {', '.join(known) or 'none'}.")
-    return {name: 1 if len(known[name]) == 1 else (known[name][1].dim_value or None) for name in names}

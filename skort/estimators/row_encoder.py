@@ -1,5 +1,6 @@
 """What rows of the user are for a model that exists already: those of X, targets and sample weights."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,7 @@ class RowEncoder:
         Parameters
         ----------
         X, y, sample_weight : array-like
-            As for `fit`, of numpy or of any library with DLPack.
+            As for `fit`, of numpy or of any library with DLPack; y may be a dict of them.
 
         Returns
         -------
@@ -59,7 +60,11 @@ class RowEncoder:
         estimator, fitted = self.estimator, self.fitted
         if y is None:
             raise ValueError("y is needed: the loss depends on it.")
-        X, y = as_array(X, "X"), as_array(y, "y")
+        X = as_array(X, "X")
+        if isinstance(y, Mapping):
+            y = {name: as_array(column, f"y[{name!r}]") for name, column in y.items()}
+        else:
+            y = as_array(y, "y")
         if sample_weight is not None:
             sample_weight = as_array(sample_weight, "sample_weight")
         rows, y = estimator._validate(X, y, has_steps=fitted.has_steps, reset=False)

@@ -1,5 +1,6 @@
 """X and y as a fit and a prediction take them, validated, and the rows of X in blocks."""
 
+import itertools
 import math
 from collections.abc import Iterator
 from numbers import Number
@@ -141,24 +142,43 @@ def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
 
 def check_indices(X: Any) -> None:
     """
-    Raise a ValueError where the indices of a sparse X point to no value or no column, which would end the process.
+    Raise a ValueError where the indices of a sparse X point to no value, row or column, which would end the process.
 
     Parameters
     ----------
     X : object
         As the user passes it.
     """
-    if not scipy.sparse.issparse(X) or X.format not in ("csr", "csc", "bsr"):
+    if not scipy.sparse.issparse(X) or X.ndim != 2:
         return
-    n_others = X.shape[0] if X.format == "csc" else X.shape[1] // (X.blocksize[1] if X.format == "bsr" else 1)
-    indices, indptr = X.indices, X.indptr
-    if indptr[0] != 0 or indptr[-1] > min(len(indices), len(X.data)) or (indptr[1:] < indptr[:-1]).any():
-        raise ValueError("X: its indptr does not begin at 0, falls, or points behind the last value. Build X anew.")
-    if len(indices) and (indices.min() < 0 or indices.max() >= n_others):
+    for indices, n in _indices(X):
+        if len(indices) and (indices.min() < 0 or indices.max() >= n):
+            raise ValueError(
+                f"X: its indices are from {indices.min()} to {indices.max()}, but X has the shape {X.shape}. Build X "
+                "anew, with the right shape."
+            )
+
+
+def _indices(X):
+    """Return arrays of indices of a sparse matrix, each with the number that they have to be below."""
+    n_rows, n_columns = X.shape
+    if X.format == "coo":
+        return [(X.row, n_rows), (X.col, n_columns)]
+    if X.format == "lil":
+        return [(np.fromiter(itertools.chain.from_iterable(X.rows), np.int64), n_columns)]
+    if X.format not in ("csr", "csc", "bsr"):
+        return []
+    n_along, n_others = (n_columns, n_rows) if X.format == "csc" else (n_rows, n_columns)
+    if X.format == "bsr":
+        n_along, n_others = n_along // X.blocksize[0], n_others // X.blocksize[1]
+    indptr = X.indptr
+    is_wrong = len(indptr) != n_along + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any()
+    if is_wrong or indptr[-1] > min(len(X.indices), len(X.data)):
         raise ValueError(
-            f"X: its indices are from {indices.min()} to {indices.max()}, but X has the shape {X.shape}. Build X anew, "
-            "with the right shape."
+            "X: its indptr has another length than the shape says, does not begin at 0, falls, or points behind the "
+            "last value. Build X anew."
         )
+    return [(X.indices, n_others)]
 
 
 def is_plain(array: Any) -> bool:

@@ -13,7 +13,8 @@ from skort.estimators.inner_model import InnerModel
 from skort.estimators.preprocessing import Preprocessing
 from skort.estimators.target_transform import TargetTransform
 from skort.exceptions import NotExportableError, NotTrainableError
-from skort.graphs.families import FAMILY, fitted_stand_in, layers, score_model
+from skort.graphs.families import score_model
+from skort.graphs.fitted_graph import n_score_columns
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.onnx_models import onnx_score_graph, spec_of
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec, joined
@@ -45,7 +46,7 @@ def score_graph_of(model: Any, trainable: Any = None, dtype: str | None = None) 
     NotTrainableError
         For a Dropout in training mode, and as `skort.graphs.onnx_models.onnx_score_graph`.
     ValueError
-        For another dtype than the model's, and as `skort.graphs.trainable.select_trainable`.
+        For what is no model, another dtype than the model's, and as `skort.graphs.trainable.select_trainable`.
     """
     if dtype not in (None, "float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
@@ -77,10 +78,11 @@ def _parts(model, dtype):
 
 def _of_scikit_learn(model, dtype):
     """Return the fitted steps before a fitted model, or None, and the score graph of the model."""
-    if isinstance(model, type):
-        raise NotTrainableError(f"model={model.__name__} is a class: pass a fitted instance of it.")
-    if not hasattr(model, "predict"):
-        raise ValueError(f"model must be a fitted estimator or an onnx.ModelProto, got {model!r}.")
+    if isinstance(model, type) or not hasattr(model, "predict"):
+        raise ValueError(
+            "model must be an onnx.ModelProto, a fitted estimator that predicts, or a Pipeline that ends in one, got "
+            f"{model!r}."
+        )
     inner = InnerModel.of(FrozenEstimator(model))
     if inner.target is not None:
         raise NotTrainableError(
@@ -89,18 +91,8 @@ def _of_scikit_learn(model, dtype):
     if isinstance(inner.model, onnx.ModelProto):
         return inner.transformers, onnx_score_graph(inner.model, spec_of(inner.model))
     check_trainable(inner.model, is_fitted=True)
-    spec = ScoreSpec(inner.model.n_features_in_, _n_outputs(inner.model), dtype, is_classifier(inner.model))
+    spec = ScoreSpec(inner.model.n_features_in_, n_score_columns(inner.model), dtype, is_classifier(inner.model))
     return inner.transformers, initial_score_graph(inner.model, spec, np.random.RandomState(0), is_fitted=True)
-
-
-def _n_outputs(model):
-    """Return the number of columns of the raw score of a fitted model."""
-    if type(score_model(model)) in FAMILY:
-        return layers(fitted_stand_in(model))[0][-1].shape[1]
-    if is_classifier(model):
-        return 1 if len(model.classes_) == 2 else len(model.classes_)
-    prediction = model.predict(np.zeros((1, model.n_features_in_)))
-    return 1 if np.ndim(prediction) == 1 else np.shape(prediction)[1]
 
 
 def _with_steps(transformers, score_graph):

@@ -130,6 +130,7 @@ class Stream:
             max_iter=max_iter,
             can_restart=settings.is_rate_auto,
             is_compared=not getattr(settings.loss, "is_least_at_zero", False),
+            penalty_start=self.problem.objective.start,
             callbacks=callbacks,
             view=view,
         )

@@ -8,6 +8,7 @@ import numpy as np
 
 from skort.descent.batches import Batches
 from skort.descent.given_batches import GivenBatches
+from skort.estimators.dlpack import as_array
 from skort.estimators.first_pass import FirstPass, numbered
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.own_terms import TrainingSize
@@ -125,8 +126,15 @@ class RowsInBatches:
     def batches(self, encoder, variables, data, random_state):
         """Return the batches as they are given."""
 
+        def encode(X, y, sample_weight=None):
+            # The rows of a batch may all be some that do not count, those of a training not.
+            if sample_weight is None or np.any(as_array(sample_weight, "sample_weight")):
+                return encoder(X, y, sample_weight)
+            X, target, _ = encoder(X, y)
+            return X, target, np.zeros(len(target))
+
         def epoch():
-            for X, target, sample_weight in numbered(self._batches(), encoder):
+            for X, target, sample_weight in numbered(self._batches(), encode):
                 yield X, variables.target(target), sample_weight
 
         n_outputs = data[1].shape[1]

@@ -36,15 +36,17 @@ def encoder_without_data(
     n_features, n_outputs : int or None
         None: those of the fitted or ONNX model inside; one output where it says nothing.
     classes : array-like of shape (n_classes,) or None
-        The labels of a classifier. None: those of the fitted model inside.
+        The labels of a classifier. None: those of the fitted estimator, or model inside.
 
     Raises
     ------
     ValueError
-        Where a parameter is not as it must be, where something is to be given, and for steps before the model.
+        Where a parameter is not as it must be or not as the fitted model says, where something is to be given, and for
+        steps before the model.
     """
     estimator._validate_params()
-    check_sizes(**{k: n for k, n in {"n_features": n_features, "n_outputs": n_outputs}.items() if n is not None})
+    check_sizes(n_features=n_features, n_outputs=n_outputs)
+    classes = _sorted_classes(is_classifier(estimator), n_outputs, classes)
     generator = own_generator(estimator.random_state)
     if hasattr(estimator, "_fitted"):
         _check_fitted(estimator, n_features, n_outputs, classes)
@@ -63,29 +65,30 @@ def encoder_without_data(
 
 
 def check_sizes(**numbers: Any) -> None:
-    """
-    Raise an error where a number of columns, by its name, is not one.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Raise a ValueError where a number of columns, by its name, is neither None nor one."""
     for name, number in numbers.items():
-        if not isinstance(number, Integral) or number <= 0:
+        if number is not None and not (isinstance(number, Integral) and int(number) > 0):
             raise ValueError(f"{name} must be a positive int, got {number!r}.")
 
 
+def _sorted_classes(is_classifier, n_outputs, classes):
+    """Return the labels of a classifier, sorted, or None; raise an error for what the other kind of model takes."""
+    if classes is not None and not is_classifier:
+        raise ValueError("classes is for classifiers, and this is a regressor.")
+    if n_outputs is not None and is_classifier:
+        raise ValueError("n_outputs is for regressors: a classifier has the outputs that classes ask for.")
+    return None if classes is None else class_labels(classes)
+
+
 def _check_fitted(estimator, n_features, n_outputs, classes):
-    """Raise an error where something else is given than what a fitted estimator has."""
-    fitted, classes = estimator._fitted, None if classes is None else class_labels(classes).tolist()
-    known = {
-        "n_features": (n_features, estimator.n_features_in_),
-        "n_outputs": (n_outputs, fitted.score_graph.n_outputs),
-        "classes": (classes, None if fitted.classes is None else fitted.classes.tolist()),
-    }
-    for name, (given, fitted_value) in known.items():
-        if given is not None and given != fitted_value:
-            raise ValueError(f"{name}={given!r}, but the fitted model has {name}={fitted_value!r}.")
+    """Raise an error where something is given that a fitted estimator has, and has otherwise."""
+    fitted = estimator._fitted
+    known = {"n_features": estimator.n_features_in_, "n_outputs": fitted.score_graph.n_outputs}
+    for name, number in (("n_features", n_features), ("n_outputs", n_outputs)):
+        if number not in (None, known[name]):
+            raise ValueError(f"{name}={number}, but the fitted estimator has {known[name]}. Leave it out.")
+    if classes is not None and not np.array_equal(classes, fitted.classes):
+        raise ValueError(f"classes={classes}, but the fitted estimator has {fitted.classes}. Leave it out.")
 
 
 def _of_fitted(estimator):
@@ -147,14 +150,10 @@ def _n_features(inner: InnerModel, n_features):
 def _prototype(draft, inner, n_outputs, classes) -> EncodedTarget:
     """Return the targets of rows of every kind that there may be."""
     if not is_classifier(draft):
-        if classes is not None:
-            raise ValueError("classes is for classifiers, and this is a regressor.")
-        n_outputs = n_outputs or _onnx_dim(inner.model, "output") or 1
+        n_outputs = n_outputs or _known_outputs(draft.loss, inner) or 1
         y = np.zeros((1, n_outputs)) if n_outputs > 1 else np.zeros(1)
         return draft._encode(y, None)
-    if n_outputs is not None:
-        raise ValueError("n_outputs is for regressors: a classifier has the outputs that classes ask for.")
-    classes = inner.known_classes(None if classes is None else class_labels(classes))
+    classes = inner.known_classes(classes)
     if classes is None:
         raise ValueError("classes is needed: a batch need not have all labels.")
     return draft._encode(classes, classes)
@@ -168,6 +167,19 @@ def _check_size_is_known(estimator, own):
             f"penalty: that of {type(estimator.estimator).__name__} is divided by the number of rows, which is not "
             "known. Set n_total of OrtSGDRegressor or OrtSGDClassifier, penalty=None, or a penalty of your own."
         )
+
+
+def _known_outputs(loss, inner):
+    """Return the number of columns of what the model gives to a loss; None where it does not say."""
+    if isinstance(loss, dict):
+        from skort.graphs.onnx_models import output_widths
+
+        return sum(width or 1 for width in output_widths(inner.model, tuple(loss)).values())
+    if inner.is_fitted:
+        from skort.graphs.fitted_graph import n_score_columns
+
+        return n_score_columns(inner.model)
+    return _onnx_dim(inner.model, "output")
 
 
 def _onnx_dim(model, kind):

@@ -7,10 +7,11 @@ import onnx
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from skort.graphs.families import FAMILY, fitted_stand_in, layers, score_model
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 
-__all__ = ["fitted_score_graph", "given_model"]
+__all__ = ["fitted_score_graph", "given_model", "n_score_columns"]
 
 
 def given_model(model: Any) -> "onnx.ModelProto | BaseEstimator":
@@ -48,11 +49,15 @@ def fitted_score_graph(model: BaseEstimator, *, own_link: bool = True) -> ScoreG
     NotTrainableError
         Where skl2onnx does not convert the model.
     """
-    n_features = model.n_features_in_
-    if is_classifier(model):
-        n_outputs = 1 if len(model.classes_) == 2 else len(model.classes_)
-    else:
-        predicted = model.predict(np.zeros((1, n_features)))
-        n_outputs = predicted.shape[1] if predicted.ndim == 2 else 1
-    spec = ScoreSpec(n_features, n_outputs, np.dtype(np.float32), is_classifier(model), own_link)
+    spec = ScoreSpec(model.n_features_in_, n_score_columns(model), np.dtype(np.float32), is_classifier(model), own_link)
     return initial_score_graph(model, spec, np.random.RandomState(0), is_fitted=True)
+
+
+def n_score_columns(model: BaseEstimator) -> int:
+    """Return the number of columns of the raw score of a fitted model of scikit-learn."""
+    if type(score_model(model)) in FAMILY:
+        return layers(fitted_stand_in(model))[0][-1].shape[1]
+    if is_classifier(model):
+        return 1 if len(model.classes_) == 2 else len(model.classes_)
+    prediction = model.predict(np.zeros((1, model.n_features_in_)))
+    return 1 if np.ndim(prediction) == 1 else np.shape(prediction)[1]

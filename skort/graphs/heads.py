@@ -147,7 +147,7 @@ def _is_known(probabilities: np.ndarray, score: np.ndarray) -> bool:
 
 def _are_probabilities(values: np.ndarray, has_head: bool) -> bool:
     """Return whether all values of wild rows are between zero and one, behind a sigmoid or as scores seldom are."""
-    if values.min() < 0 or values.max() > 1:
+    if not values.size or not (values.min() >= 0 and values.max() <= 1):
         return False
     if has_head:
         return True
@@ -155,7 +155,8 @@ def _are_probabilities(values: np.ndarray, has_head: bool) -> bool:
 
 
 def _two_dimensional(values):
-    return values.reshape(len(values), -1)
+    values = np.atleast_1d(values)
+    return values.reshape(len(values), int(np.prod(values.shape[1:])))
 
 
 def _difference(first: int, second: int) -> str:

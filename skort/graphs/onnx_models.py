@@ -1,6 +1,6 @@
 """An ONNX model from anywhere as a score graph."""
 
-import math
+from typing import Any
 
 import numpy as np
 import onnx
@@ -11,13 +11,15 @@ import onnx.version_converter
 from onnx import TensorProto, helper, numpy_helper
 
 from skort.exceptions import NotTrainableError
+from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
 from skort.graphs.heads import Head, find_head, rows_like, runner
+from skort.graphs.limits import check_limits, check_ranges
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.graphs.training_mode import in_training_mode
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype, read_names
 from skort.runtime.words import reason
 
-__all__ = ["constants_to_initializers", "onnx_score_graph", "plain_model", "spec_of"]
+__all__ = ["constants_to_initializers", "onnx_score_graph", "output_widths", "plain_model", "spec_of"]
 
 # Results of an ONNX model may have so many values for each row.
 MAX_VALUES = 2**27
@@ -59,7 +61,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     _end_at(graph, score)
     X.CopyFrom(helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features]))
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    _check_size(model.graph)
+    check_limits(model.graph, MAX_VALUES)
     head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
     _end_at(model.graph, head.result)
     graph = model.graph
@@ -83,26 +85,72 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     return score_graph.training_only(score_graph.trained.coefficients + score_graph.trained.intercepts)
 
 
-def spec_of(model: onnx.ModelProto) -> ScoreSpec:
+def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
     """
     Return what an ONNX model says of itself: its own numbers of columns and its type of numbers.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    outputs : tuple of str, default=()
+        See `ScoreSpec`.
 
     Raises
     ------
     NotTrainableError
         Where the model does not say them, and as `onnx_score_graph` does.
+    ValueError
+        Where it has no such outputs.
     """
-    graph = onnx.shape_inference.infer_shapes(plain_model(model), data_prop=True).graph
+    shaped = onnx.shape_inference.infer_shapes(plain_model(model), data_prop=True)
+    graph = shaped.graph
     initializers = {i.name for i in graph.initializer}
     X = next((i for i in graph.input if i.name not in initializers), onnx.ValueInfoProto())
-    outputs = {output.name: output for output in graph.output}
-    widths = [_n_columns(info) for info in (X, outputs[_the_output(graph)])]
+    if outputs:
+        widths = [_n_columns(X), *output_widths(shaped, outputs).values()]
+    else:
+        score = _the_output(graph)
+        widths = [_n_columns(info) for info in (X, *(o for o in graph.output if o.name == score))]
     if X.type.tensor_type.elem_type not in _FLOATS or None in widths:
         raise NotTrainableError(
-            "model: the ONNX model has to say the numbers of columns of one input and one output of floats; its inputs "
-            f"are {[_described(i) for i in graph.input]}, its outputs {[_described(o) for o in graph.output]}."
+            "model: the ONNX model has to say the numbers of columns of one input and of its outputs of floats; its "
+            f"inputs are {[_described(i) for i in graph.input]}, its outputs {[_described(o) for o in graph.output]}."
         )
-    return ScoreSpec(widths[0], widths[1], helper.tensor_dtype_to_np_dtype(X.type.tensor_type.elem_type))
+    dtype = helper.tensor_dtype_to_np_dtype(X.type.tensor_type.elem_type)
+    return ScoreSpec(widths[0], sum(widths[1:]), dtype, outputs=outputs)
+
+
+def output_widths(model: Any, names: tuple[str, ...]) -> dict[str, int | None]:
+    """
+    Return the numbers of columns of some outputs of an ONNX model, None where it does not say.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    names : tuple of str
+
+    Raises
+    ------
+    ValueError
+        For another model, and where it has no such output.
+    """
+    if not isinstance(model, onnx.ModelProto):
+        raise ValueError(
+            f"loss by the names of outputs needs an estimator that is an onnx.ModelProto, got {model!r}. Give one loss."
+        )
+    dims = {o.name: o.type.tensor_type.shape.dim for o in model.graph.output if o.type.tensor_type.elem_type in _FLOATS}
+    known = {name: sizes for name, sizes in dims.items() if len(sizes) in (1, 2)}
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"loss has the output {name!r}, but those of floats, of one or two dimensions, in the ONNX model are "
+                f"{', '.join(known) or 'none'}."
+            )
+        if name in (PREDICTION, LABEL, PROBABILITIES) or name.startswith("skort_"):
+            raise ValueError(f"The output {name!r} has a name that is one inside the ONNX model too: rename it.")
+    if not names:
+        raise ValueError(f"loss is an empty dict: give a loss for one of the outputs {', '.join(known) or 'none'}.")
+    return {name: 1 if len(known[name]) == 1 else (known[name][1].dim_value or None) for name in names}
 
 
 def _without_idle_ends(graph):
@@ -117,8 +165,8 @@ def _without_idle_ends(graph):
             graph.node.remove(cast)
             for node in graph.node:
                 node.input[:] = [X.name if name == cast.output[0] else name for name in node.input]
-    last = next(node for node in graph.node if graph.output[0].name in node.output)
-    if last.op_type != "Reshape":
+    last = next((node for node in graph.node if graph.output[0].name in node.output), None)
+    if last is None or last.op_type != "Reshape":
         return
     infos = {info.name: info for info in graph.value_info}
     shapes = {i.name: numpy_helper.to_array(i).tolist() for i in graph.initializer if i.name == last.input[1]}
@@ -138,11 +186,15 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
             f"estimator: the values of {', '.join(outside)} are in a file beside the ONNX model. Read both with "
             "onnx.load(path), or call onnx.external_data_helper.load_external_data_for_model(model, folder)."
         )
+    domains = [o.domain for o in model.opset_import]
+    if len(set(domains)) < len(domains):
+        raise NotTrainableError(f"estimator: the ONNX model imports a domain of operators twice: {domains}.")
     # The checker and the converter raise errors of many kinds.
     try:
         # It knows no opset of the future.
         if opset is None or opset <= onnx.defs.onnx_opset_version():
             onnx.checker.check_model(model)
+        _check_values(model.graph)
         plain = onnx.inliner.inline_local_functions(model)
         import_each_domain_once(plain)
     except Exception as error:
@@ -156,7 +208,17 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
             f"know: {reason(error)} Export it with target_opset={OPSET}."
         ) from error
     plain.ir_version = IR_VERSION
+    check_ranges(plain.graph, MAX_VALUES)
     return plain
+
+
+def _check_values(graph):
+    """Raise an error where an initializer has more values than its shape says, which the checker passes over."""
+    for tensor in graph.initializer:
+        try:
+            numpy_helper.to_array(tensor)
+        except ValueError as error:
+            raise ValueError(f"the values of {tensor.name!r}: {error}") from error
 
 
 def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
@@ -240,24 +302,6 @@ def _end_at(graph, output):
     graph.output.append(known.get(output, onnx.ValueInfoProto(name=output)))
 
 
-def _check_size(graph):
-    """Raise an error where a model would compute for long, or need much memory, whatever the rows are."""
-    for node in graph.node:
-        if node.op_type in ("Loop", "Scan"):
-            raise NotTrainableError(
-                f"estimator: the ONNX model computes with the operator {node.op_type} (node {node.name!r}), through "
-                "which no gradient goes, and which may run without an end. Cut the model behind it."
-            )
-    for info in graph.value_info:
-        dims = [d.dim_value or 1 for d in info.type.tensor_type.shape.dim]
-        if math.prod(dims) > MAX_VALUES:
-            raise NotTrainableError(
-                f"estimator: the result {info.name!r} of the ONNX model has {math.prod(dims):,} values a row or more, "
-                f"of shape {dims}. Where this is meant, raise skort.graphs.onnx_models.MAX_VALUES, which is "
-                f"{MAX_VALUES:,}."
-            )
-
-
 def _check_runs(model, spec):
     """Raise an error where the model does not run on any number of rows, or where a row depends on the others."""
     rows, run = rows_like(model.graph.input[0]), runner(model, model.graph.output[0].name)
@@ -267,13 +311,33 @@ def _check_runs(model, spec):
             f"estimator: the ONNX model gives an array of shape {score.shape} for 3 rows, where y asks for "
             f"{(3, spec.n_outputs)}."
         )
+    if not np.isfinite(run(rows)).any():
+        # A logarithm of X, perhaps.
+        rows = np.abs(rows)
+        score = run(rows[:3])
     together, alone = run(rows), np.concatenate([run(rows[i : i + 1]) for i in range(8)])
-    near = 1e-3 * max(1.0, float(np.abs(alone).max()))
-    if not (np.allclose(together[:3], score, atol=near) and np.allclose(together[:8], alone, atol=near)):
+    if not np.isfinite(together).any():
+        raise NotTrainableError(
+            "estimator: the ONNX model gives no finite number for any of several random rows. Its weights are "
+            f"{_not_finite(model.graph) or 'all finite: look for a division by zero'}."
+        )
+    near = 1e-3 * max(1.0, float(np.abs(alone[np.isfinite(alone)]).max(initial=0.0)))
+    if not (_are_near(together[:3], score, near) and _are_near(together[:8], alone, near)):
         raise NotTrainableError(
             "estimator: the ONNX model mixes rows: the prediction of a row depends on the other rows of the call. Look "
             f"for an operator over axis 0 among {', '.join(dict.fromkeys(node.op_type for node in model.graph.node))}."
         )
+
+
+def _are_near(values, others, near):
+    return np.allclose(values, others, atol=near, equal_nan=True)
+
+
+def _not_finite(graph):
+    """Return the names of the initializers that have numbers which are not finite, in words."""
+    arrays = {i.name: numpy_helper.to_array(i) for i in graph.initializer if i.data_type in _FLOATS}
+    names = [name for name, array in arrays.items() if not np.isfinite(array).all()]
+    return f"finite but for {', '.join(names)}" if names else ""
 
 
 def _followed_by(model, source, dtype):
@@ -299,5 +363,7 @@ def _described(value):
     tensor = value.type.tensor_type
     if not tensor.elem_type:
         return "no tensor"
+    if tensor.elem_type not in TensorProto.DataType.values():
+        return f"a tensor of the unknown type {tensor.elem_type}"
     dims = [d.dim_value or d.dim_param or "any" for d in tensor.shape.dim]
     return f"{helper.tensor_dtype_to_string(tensor.elem_type).removeprefix('TensorProto.').lower()} of shape {dims}"

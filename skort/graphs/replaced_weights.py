@@ -1,13 +1,16 @@
 """Other weights in an ONNX model that stays as it is."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import onnx
 from numpy.typing import ArrayLike
 from onnx import TensorProto, helper
 
-__all__ = ["with_weights"]
+from skort.finite import finite_array
+
+__all__ = ["check_by_name", "weight_array", "with_weights"]
 
 _DATA = {TensorProto.FLOAT: "float_data", TensorProto.DOUBLE: "double_data"}
 
@@ -48,6 +51,9 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> on
     >>> numpy_helper.to_array(with_weights(model, {"W": [[3.0], [4.0]]}).graph.initializer[0]).ravel()
     array([3., 4.], dtype=float32)
     """
+    if not isinstance(model, onnx.ModelProto):
+        raise ValueError(f"model must be an onnx.ModelProto, got {model!r}. An estimator has set_weights.")
+    check_by_name(weights)
     copied = onnx.ModelProto()
     copied.CopyFrom(model)
     tensors = _tensors(copied.graph)
@@ -57,6 +63,36 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> on
             raise ValueError(f"weights names {name!r}, but the tensors of floats in the ONNX model are {known}.")
         _fill(tensors[name], name, values)
     return copied
+
+
+def check_by_name(weights: Any) -> None:
+    """Raise a ValueError where weights are no dict."""
+    if not isinstance(weights, Mapping):
+        raise ValueError(f"weights must be a dict: name -> array, got {type(weights).__name__}.")
+
+
+def weight_array(name: str, values: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """
+    Return the values that a weight is to have as a new array of its dtype.
+
+    Parameters
+    ----------
+    name : str
+    values : array-like
+    shape : tuple of int
+        That of the weight.
+    dtype : dtype
+        float32 or float64.
+
+    Raises
+    ------
+    ValueError
+        For another shape, and for what is no finite number in the dtype.
+    """
+    array = finite_array(values, f"weights[{name!r}]", dtype)
+    if array.shape != shape:
+        raise ValueError(f"weights[{name!r}] has shape {array.shape}, but the weight has {shape}.")
+    return array
 
 
 def _tensors(graph):
@@ -72,12 +108,7 @@ def _fill(tensor, name, values):
     """Give a tensor other numbers, in place."""
     if tensor.data_location == TensorProto.EXTERNAL:
         raise ValueError(f"weights[{name!r}]: its numbers are in another file. Load the model with onnx.load(path).")
-    with np.errstate(over="ignore"):
-        array = np.asarray(values).astype(helper.tensor_dtype_to_np_dtype(tensor.data_type))
-    if array.shape != tuple(tensor.dims):
-        raise ValueError(f"weights[{name!r}] has shape {array.shape}, but the ONNX model has {tuple(tensor.dims)}.")
-    if not np.isfinite(array).all():
-        raise ValueError(f"weights[{name!r}] has numbers that are not finite in {array.dtype}.")
+    array = weight_array(name, values, tuple(tensor.dims), helper.tensor_dtype_to_np_dtype(tensor.data_type))
     field = _DATA[tensor.data_type]
     if len(getattr(tensor, field)):
         tensor.ClearField(field)

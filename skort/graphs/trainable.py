@@ -1,8 +1,8 @@
 """Which models and which of their weights gradient descent can train, and why it cannot train the others."""
 
-import fnmatch
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -106,22 +106,41 @@ def select_trainable(
         Where a pattern is no text or matches no weight. It names the weights, and says why those of some steps are
         missing.
     """
-    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
-    if not all(isinstance(pattern, str) for pattern in patterns):
-        raise ValueError(f"trainable must be names or patterns of weights, got {patterns!r}.")
     names = [name for graph in (*steps.graphs.values(), score_graph) for name in graph.arrays]
-    matching = {pattern: set(fnmatch.filter(names, pattern)) for pattern in patterns}
-    unknown = [pattern for pattern, matched in matching.items() if not matched]
-    if unknown or not patterns:
-        raise ValueError(
-            f"trainable={unknown or patterns!r} matches no weight. The weights are {names}.{_missing(steps)}"
-        )
-    matched = set().union(*matching.values())
+    matched = set(matching(patterns, names, _missing(steps)))
     first = next((i for i, graph in steps.graphs.items() if matched & graph.arrays.keys()), None)
     if first is not None:
         later = [graph for i, graph in steps.graphs.items() if i >= first]
         score_graph = joined([*later, score_graph]).with_input_name("X")
     return first, score_graph.training_only(matched)
+
+
+def matching(patterns: str | Sequence[str], names: Sequence[str], hint: str = "") -> list[str]:
+    """
+    Return the names of weights that a parameter `trainable` selects.
+
+    Parameters
+    ----------
+    patterns : str or list of str
+        Names, or patterns with `*`, `?` and `[...]`.
+    names : list of str
+        Those of all weights.
+    hint : str, default=""
+        What the message of an error ends with.
+
+    Raises
+    ------
+    ValueError
+        Where a pattern is no text or matches no weight. It names the weights.
+    """
+    if isinstance(patterns, str):
+        patterns = [patterns]
+    if not isinstance(patterns, Iterable) or not all(isinstance(pattern, str) for pattern in patterns):
+        raise ValueError(f"trainable must be names or patterns of weights, got {patterns!r}.")
+    unknown = [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]
+    if unknown or not patterns:
+        raise ValueError(f"trainable={unknown or patterns!r} matches no weight. The weights are {names}.{hint}")
+    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
 def _missing(steps: StepGraphs) -> str:

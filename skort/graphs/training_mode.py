@@ -117,7 +117,7 @@ def masked(score_graph: ScoreGraph, batch_size: int) -> ScoreGraph:
     ----------
     score_graph : ScoreGraph
     batch_size : int
-        The number of rows of the masks.
+        The number of rows of the masks; those of weights have the shapes of the weights.
 
     Returns
     -------
@@ -151,11 +151,12 @@ def masked(score_graph: ScoreGraph, batch_size: int) -> ScoreGraph:
         return score_graph
     structure = onnx.ModelProto()
     structure.CopyFrom(score_graph.structure)
+    of_weights = _shapes(structure).keys()
     set_batch_size(structure, batch_size)
     shapes = _shapes(structure)
     structure.CopyFrom(score_graph.structure)
     ratios = {i.name: float(numpy_helper.to_array(i)) for i in structure.graph.initializer if not i.dims}
-    dropout, masks = {}, {}
+    dropout, masks, of_rows = {}, {}, []
     for node in structure.graph.node:
         if node.op_type != "Dropout":
             continue
@@ -165,11 +166,13 @@ def masked(score_graph: ScoreGraph, batch_size: int) -> ScoreGraph:
         name = f"{MASK}{node.output[0]}"
         dropout[name] = ratios[node.input[1]] if len(node.input) > 1 else 0.5
         masks[name] = np.ones(shape, score_graph.dtype)
+        of_rows.append(node.output[0] not in of_weights)
         node.CopyFrom(helper.make_node("Mul", [node.input[0], name], node.output[:1], name=node.name))
     inputs = infos(masks)
-    for info in inputs:
-        # The number of rows is open, as that of X.
-        info.type.tensor_type.shape.dim[0].Clear()
+    for info, is_of_rows in zip(inputs, of_rows, strict=True):
+        if is_of_rows:
+            # Their number is open, as that of X.
+            info.type.tensor_type.shape.dim[0].Clear()
     structure.graph.input.extend(inputs)
     read = {name for node in structure.graph.node for name in read_names(node)}
     for unread in [i for i in structure.graph.initializer if i.name not in read]:

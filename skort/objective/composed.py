@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
     from skort.onnx_text import Fragment
 
-__all__ = ["check_part", "composed", "same_source"]
+__all__ = ["check_part", "composed"]
 
 
 def composed(name: str, inputs: list[str], output: str, fragment: "Fragment") -> "onnx.FunctionProto":
@@ -34,12 +34,6 @@ def composed(name: str, inputs: list[str], output: str, fragment: "Fragment") ->
     graph = helper.make_graph(fragment.nodes, name, infos[:-1], infos[-1:])
     model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[opset])
     return helper.make_function(DOMAIN, name, inputs, [output], inlined(model, fragment).graph.node, [opset])
-
-
-def same_source(first, second) -> bool:
-    """Return whether two functions, as text, as protos or None, are the same."""
-    keys = [each if each is None or isinstance(each, str) else each.SerializeToString() for each in (first, second)]
-    return keys[0] == keys[1]
 
 
 def check_part(what: str, loss) -> None:

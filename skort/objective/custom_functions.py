@@ -1,5 +1,6 @@
 """Functions that the user writes in ONNX: they are read, and their shapes checked, before a training uses them."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ from skort.objective.base import FunctionSource
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["check_signature", "no_function", "parsed", "result_shape"]
+__all__ = ["check_signature", "parsed", "result_shape", "source_key"]
 
 
 def parsed(what: str, source: FunctionSource) -> "onnx.FunctionProto":
@@ -31,7 +32,7 @@ def parsed(what: str, source: FunctionSource) -> "onnx.FunctionProto":
     try:
         return function(source, "float32")
     except Exception as error:  # of onnx.parser, which is no ValueError
-        raise no_function(what, error) from error
+        raise _no_function(what, error) from error
 
 
 def check_signature(what: str, source: FunctionSource, signatures: Sequence[Sequence[str]]) -> None:
@@ -61,22 +62,34 @@ def result_shape(what: str, source: FunctionSource, inputs: Mapping[str, tuple[i
     ValueError
         Where the function cannot run on such inputs.
     """
+    try:
+        return list(_inferred_shape(source_key(source), tuple(inputs.items())))
+    except Exception as error:  # of onnx.checker and onnx.shape_inference, which are no ValueErrors
+        raise _no_function(what, error) from error
+
+
+@functools.lru_cache(64)
+def _inferred_shape(key, inputs):
+    """Return the shape of the result of a function: a fit asks several times, and a search in every fit."""
     import onnx.checker
     import onnx.shape_inference
 
     from skort.onnx_text import function_model
 
-    try:
-        model = function_model(source, "float32", inputs)
-        onnx.checker.check_model(model)
-        model.graph.output[0].type.tensor_type.ClearField("shape")
-        model = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
-    except Exception as error:  # of onnx.checker and onnx.shape_inference, which are no ValueErrors
-        raise no_function(what, error) from error
-    return [dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim]
+    source = key if isinstance(key, str) else onnx.FunctionProto.FromString(key)
+    model = function_model(source, "float32", dict(inputs))
+    onnx.checker.check_model(model)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    model = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    return tuple(dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim)
 
 
-def no_function(what: str, error: Exception) -> ValueError:
+def source_key(source: "FunctionSource | None") -> str | bytes | None:
+    """Return a function, or None, as a hashable value."""
+    return source if source is None or isinstance(source, str) else source.SerializeToString()
+
+
+def _no_function(what: str, error: Exception) -> ValueError:
     """Return the error of a function that cannot run."""
     reason = error.args[0] if error.args else ""
     reason = reason.decode() if isinstance(reason, bytes) else str(reason)

@@ -62,8 +62,9 @@ class Penalty(Component):
         The function ``(weight) => (penalty)`` or ``(weight, start) => (penalty)``. `weight` has the shape that
         `weights_` of a fitted estimator shows, (n_features, n_outputs) in a linear model; `start` holds the values with
         which the training began: of a fitted model, of an ONNX model, of `coef_init`; in a stream, before the first
-        `partial_fit`. The result is one number, without dimensions. Operators are those of opset 17. Write constants as
-        ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
+        `partial_fit`. A training that is resumed from a checkpoint has to begin at the same ones: where weights are
+        drawn, give `random_state`. The result is one number, without dimensions. Operators are those of opset 17. Write
+        constants as ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
     gradient : str or onnx.FunctionProto, default=None
         The derivative of `value` by `weight`, a function of the same inputs with a result of the shape of `weight`.
         None: it is derived, and every operator between the weight and the value needs a gradient. Solver "session"

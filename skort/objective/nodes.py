@@ -7,6 +7,7 @@ import numpy as np
 from onnx.helper import make_tensor_value_info
 
 from skort.objective.base import ScoreLoss
+from skort.objective.custom_functions import source_key
 from skort.objective.custom_penalty import CustomTerm
 from skort.objective.penalties import Penalty, Strength, checked_strengths, l1_text, l2_gradient_text, l2_text
 from skort.onnx_text import onnx_dtype
@@ -112,12 +113,20 @@ class Objective:
     def loss_key(self) -> tuple[Any, ...]:
         """What the value of the loss depends on, as a hashable value."""
         value = self.loss.value_function(self.n_outputs)
-        return _source(value), self.loss.takes_weight, self.loss.weight_names, self.n_outputs, np.dtype(self.dtype).str
+        return (
+            source_key(value),
+            self.loss.takes_weight,
+            self.loss.weight_names,
+            self.n_outputs,
+            np.dtype(self.dtype).str,
+        )
 
     @property
     def custom_key(self) -> tuple[Any, ...]:
         """What the functions of an own penalty are and which weights they are of, as a hashable value."""
-        return tuple((name, _source(term.value), _source(term.gradient)) for name, term in self.custom_terms.items())
+        return tuple(
+            (name, source_key(term.value), source_key(term.gradient)) for name, term in self.custom_terms.items()
+        )
 
     @property
     def weight_gradients(self) -> dict[str, str]:
@@ -234,8 +243,3 @@ class Objective:
             results[name] = f"{term}_penalty_gradient"
             fragment.call(l2_gradient_text(), [name, f"{term}_strength"], [results[name]])
         return results
-
-
-def _source(function):
-    """Return a function as a hashable value."""
-    return function if function is None or isinstance(function, str) else function.SerializeToString()

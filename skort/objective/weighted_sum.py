@@ -8,8 +8,8 @@ from sklearn.utils.metaestimators import available_if
 
 from skort.component import Component
 from skort.objective.base import FunctionSource, InUnits, ScoreLoss, TextLoss
-from skort.objective.composed import check_part, composed, same_source
-from skort.objective.custom_functions import result_shape
+from skort.objective.composed import check_part, composed
+from skort.objective.custom_functions import result_shape, source_key
 
 __all__ = ["WeightedSum"]
 
@@ -70,7 +70,7 @@ class WeightedSum(Component):
         params: dict[str, Any] = {"losses": self.losses}
         if not (deep and _are_pairs(self.losses)):
             return params
-        for name, (weight, loss) in zip(self._names(), self.losses, strict=True):
+        for name, (weight, loss) in zip(_names(self.losses), self.losses, strict=True):
             params |= {name: loss, f"{name}_weight": weight}
             if hasattr(loss, "get_params") and not isinstance(loss, type):
                 params |= {f"{name}__{key}": value for key, value in loss.get_params().items()}
@@ -86,8 +86,8 @@ class WeightedSum(Component):
             For another name; it lists those that there are.
         """
         self.losses = params.pop("losses", self.losses)
-        names = self._names()
-        parts = {name: list(pair) for name, pair in zip(names, self.losses, strict=True)}
+        pairs = self.losses if _are_pairs(self.losses) else []
+        parts = {name: list(pair) for name, pair in zip(_names(pairs), pairs, strict=True)}
         nested: dict[str, dict[str, Any]] = {}
         for key, value in params.items():
             name, has_part, parameter = key.partition("__")
@@ -98,22 +98,13 @@ class WeightedSum(Component):
             elif key.removesuffix("_weight") in parts and key.endswith("_weight"):
                 parts[key.removesuffix("_weight")][0] = value
             else:
-                known = ", ".join(each for name in names for each in (name, f"{name}_weight"))
-                raise ValueError(f"Invalid parameter {key!r} for WeightedSum. Valid parameters are: losses, {known}.")
+                known = ", ".join(["losses", *(each for name in parts for each in (name, f"{name}_weight"))])
+                raise ValueError(f"Invalid parameter {key!r} for WeightedSum. Valid parameters are: {known}.")
         for name, values in nested.items():
             parts[name][1].set_params(**values)
         if params:
             self.losses = [tuple(part) for part in parts.values()]
         return self
-
-    def _names(self):
-        """Return the names of the parts."""
-        plain = [type(loss).__name__.lower() for _, loss in self.losses]
-        counts, seen, names = Counter(plain), Counter[str](), []
-        for name in plain:
-            seen[name] += 1
-            names.append(f"{name}-{seen[name]}" if counts[name] > 1 else name)
-        return names
 
     def _validate_params(self):
         super()._validate_params()
@@ -187,8 +178,7 @@ class WeightedSum(Component):
         return self.losses[0][1].inverse_link_function(n_outputs) if self._has_one_link(n_outputs) else None
 
     def _has_one_link(self, n_outputs):
-        first, *others = (loss.inverse_link_function(n_outputs) for _, loss in self.losses)
-        return all(same_source(first, other) for other in others)
+        return len({source_key(loss.inverse_link_function(n_outputs)) for _, loss in self.losses}) == 1
 
     def weight_scale(self, n_outputs: int) -> float:
         """Return that of the first loss; the others are multiplied by how theirs differs."""
@@ -237,6 +227,16 @@ class WeightedSum(Component):
     def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return nothing: the loss has no weights of its own."""
         return {}
+
+
+def _names(pairs):
+    """Return the names of the parts."""
+    plain = [type(loss).__name__.lower() for _, loss in pairs]
+    counts, seen, names = Counter(plain), Counter[str](), []
+    for name in plain:
+        seen[name] += 1
+        names.append(f"{name}-{seen[name]}" if counts[name] > 1 else name)
+    return names
 
 
 def _are_pairs(losses):

@@ -201,13 +201,15 @@ class _Table:
         if not offset:
             return np.empty(0, dtype)
         start, length = self._table.Vector(offset), self._table.VectorLen(offset)
+        if start + length * np.dtype(dtype).itemsize > len(self._table.Bytes):
+            raise IndexError("an array ends after the file")
         return np.frombuffer(self._table.Bytes, dtype, length, start)
 
 
 def _read_tensor(tensor):
     name, shape = tensor.text("name"), tensor.array("dims", "<i8").tolist()
     raw = tensor.array("raw", np.uint8).tobytes()
-    if tensor.number("type", "Int32Flags") != _FLOAT32 or len(raw) != 4 * math.prod(shape):
+    if tensor.number("type", "Int32Flags") != _FLOAT32 or len(raw) != 4 * math.prod(shape) or min(shape, default=0) < 0:
         raise ValueError(f"its parameter {name!r} is not in float32, or its values are in another file.")
     return name, np.frombuffer(raw, "<f4").astype(np.float32).reshape(shape)
 

@@ -12,6 +12,7 @@ from skort.runtime.device import CPU, Device
 from skort.runtime.installed import load, require
 from skort.runtime.sessions import session_options
 from skort.runtime.values import borrow
+from skort.runtime.words import reason
 
 __all__ = ["ModuleSession", "gradient_model"]
 
@@ -36,11 +37,11 @@ def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
         Where the installed ONNX Runtime is no build for training.
     """
     builder_class = require("GradientGraphBuilder")
-    builder = builder_class(model, {output}, set(names), output, session_options())
     try:
+        builder = builder_class(model, {output}, set(names), output, session_options())
         builder.build()
     except RuntimeError as error:
-        raise NotTrainableError(f"ONNX Runtime does not differentiate the model: {_reason(error)}") from error
+        raise NotTrainableError(f"ONNX Runtime does not differentiate the model: {reason(error)}") from error
     return builder.get_model()
 
 
@@ -50,12 +51,16 @@ def _named(path):
     try:
         yield
     except RuntimeError as error:
-        raise ValueError(f"ONNX Runtime {load().__version__} does not load {str(path)!r}: {_reason(error)}") from error
+        raise ValueError(f"ONNX Runtime {load().__version__} does not load {str(path)!r}: {reason(error)}") from error
 
 
-def _reason(error):
-    """Return what ONNX Runtime says, without the place in its code."""
-    return str(error).strip().splitlines()[0].rpartition("[ONNXRuntimeError]")[2].lstrip(": ")
+@contextlib.contextmanager
+def _explained(step):
+    """Raise the errors of ONNX Runtime in a step in its words, without the place in its code."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise ValueError(f"ONNX Runtime does not make the {step} step: {reason(error)}") from error
 
 
 class ModuleSession:
@@ -125,9 +130,17 @@ class ModuleSession:
         return vector
 
     def add_gradients(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Compute the outputs for `inputs`, and add the gradients to those since the last update."""
+        """
+        Compute the outputs for `inputs`, and add the gradients to those since the last update.
+
+        Raises
+        ------
+        ValueError
+            Where ONNX Runtime does not run the model on them.
+        """
         outputs = self._binding.OrtValueVector()
-        self._module.train_step(list(inputs), outputs)
+        with _explained("training"):
+            self._module.train_step(list(inputs), outputs)
         return [value.numpy() for value in outputs]
 
     def add_gradients_bound(self, inputs: Any) -> list[np.ndarray]:
@@ -137,14 +150,19 @@ class ModuleSession:
         return [value.numpy() for value in outputs]
 
     def evaluate(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Compute the outputs for `inputs`."""
+        """Compute the outputs for `inputs`; raise a ValueError where ONNX Runtime does not run the model on them."""
         outputs = self._binding.OrtValueVector()
-        self._module.eval_step(list(inputs), outputs)
+        with _explained("eval"):
+            self._module.eval_step(list(inputs), outputs)
         return [value.numpy() for value in outputs]
 
     def update(self) -> None:
         """Update the parameters by their gradients; the next ones take their place."""
         self._optimizer.optimizer_step()
+        self.forget_gradients()
+
+    def forget_gradients(self) -> None:
+        """Let the next gradients take the place of those since the last update."""
         self._module.lazy_reset_grad()
 
     def parameter(self, name: str) -> np.ndarray:
@@ -154,10 +172,6 @@ class ModuleSession:
     def gradient(self, name: str) -> np.ndarray:
         """Return a copy of the gradient of a parameter, as the last update used it."""
         return self._state.get_parameter(name).grad.numpy().copy()
-
-    def put(self, name: str, values: np.ndarray) -> None:
-        """Give a parameter other values."""
-        self._state.copy_parameter_from(name, load().OrtValue.ortvalue_from_numpy(values)._ortvalue)
 
     def save(self, path: os.PathLike, *, with_optimizer: bool) -> None:
         """Write a checkpoint, with what the optimizer remembers or without."""

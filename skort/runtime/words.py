@@ -5,12 +5,17 @@ import re
 __all__ = ["reason"]
 
 # Where in its C++ sources an error arose.
-_PLACE = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : |\S+\.(?:cc|h):\d+ .*?\)(?:::\S+| const)* ")
+_PLACE = re.compile(
+    r"\[ONNXRuntimeError\] : \d+ : \w+ : "
+    r"|\S+\.(?:cc|h):\d+ .*?\)(?:::\S+| const)* "
+    # of onnx
+    r"|\S+\.(?:cc|h):\d+: \w+: Assertion `[^`]*` failed: "
+)
 
 
 def reason(error: Exception) -> str:
     """
-    Return the first line of an error, without the places in C++ sources where it arose.
+    Return the first line of an error of ONNX or ONNX Runtime, without the places in C++ sources where it arose.
 
     Examples
     --------

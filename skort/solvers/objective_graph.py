@@ -1,25 +1,22 @@
 """The objective of an ONNX model as an ONNX model."""
 
-import numpy as np
+from dataclasses import replace
+
 import onnx
-from onnx import helper
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
-from skort.exceptions import NotTrainableError
 from skort.graphs.fitted_graph import fitted_score_graph, given_model
-from skort.graphs.onnx_models import onnx_score_graph, plain_model
-from skort.graphs.score_graph import ScoreSpec
+from skort.graphs.onnx_models import onnx_score_graph, output_widths, spec_of
 from skort.objective.base import ScoreLoss
 from skort.objective.custom_penalty import check_term
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import LOSS, OBJECTIVE, Objective
+from skort.objective.output_losses import OutputLosses
 from skort.objective.penalties import PENALTIES, Penalty
 from skort.onnx_text import Fragment, inlined
 
 __all__ = ["objective_graph"]
-
-_FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
 
 
 def objective_graph(
@@ -37,10 +34,11 @@ def objective_graph(
     model : onnx.ModelProto, or fitted estimator of skort or scikit-learn
         An ONNX model as for `OrtSGDRegressor(estimator=model)`, which says the numbers of columns of X and of the
         output. It is not changed.
-    loss : str or loss instance, default="squared_error"
+    loss : str, loss instance or dict of str to either, default="squared_error"
         A loss of regression by its name, or one of classification whose name no loss of regression has. The score of a
         loss of classification is the raw score, before a sigmoid or softmax at the end of the model; its target is 0 or
-        1 for two classes, which have one score, and one-hot for more.
+        1 for two classes, which have one score, and one-hot for more. A dict: of each output of an ONNX model, by name;
+        the target has their columns side by side.
     penalty : str, penalty instance or None, default=None
         By its name it has its default strength. What an own penalty gets as `start` are the weights of the model.
 
@@ -78,8 +76,9 @@ def objective_graph(
     >>> print(loss, objective)
     1.25 6.25
     """
-    resolved_loss, resolved_penalty = _loss(loss), _penalty(penalty)
-    score_graph = _score_graph(given_model(model), resolved_loss)
+    given = given_model(model)
+    resolved_loss, resolved_penalty = _loss(loss, given), _penalty(penalty)
+    score_graph = _score_graph(given, resolved_loss)
     names = score_graph.trained
     objective = Objective(
         resolved_loss,
@@ -101,16 +100,21 @@ def objective_graph(
     return inlined(whole, fragment)
 
 
-def _loss(loss):
-    """Return a loss, validated."""
+def _loss(loss, model):
+    """Return a loss, validated; those of several outputs with their numbers of columns."""
+    if isinstance(loss, dict):
+        shaped = onnx.shape_inference.infer_shapes(model) if isinstance(model, onnx.ModelProto) else model
+        # Where a model does not say one of them, it has no score graph.
+        widths = {name: width for name, width in output_widths(shaped, tuple(loss)).items() if width is not None}
+        parts = OutputLosses({name: _loss(part, model) for name, part in loss.items()}, widths)
+        parts._validate_params()
+        return parts
     if isinstance(loss, str):
         known = CLASSIFICATION_LOSSES | REGRESSION_LOSSES
         if loss not in known:
             raise ValueError(f"loss must be one of {', '.join(known)}, or an instance, got {loss!r}.")
         return known[loss]()
-    if hasattr(loss, "_parameter_constraints"):
-        loss._validate_params()
-    return loss
+    return _validated("loss", loss, "value_function")
 
 
 def _penalty(penalty):
@@ -119,9 +123,16 @@ def _penalty(penalty):
         if penalty not in PENALTIES:
             raise ValueError(f"penalty must be one of {', '.join(PENALTIES)}, an instance or None, got {penalty!r}.")
         return PENALTIES[penalty]()
-    if hasattr(penalty, "_parameter_constraints"):
-        penalty._validate_params()
-    return penalty
+    return None if penalty is None else _validated("penalty", penalty, "strengths")
+
+
+def _validated(what, component, method):
+    """Return a loss or a penalty that is given as an instance, validated."""
+    if isinstance(component, type) or not hasattr(component, method):
+        raise ValueError(f"{what} must be a name or an instance, got {component!r}.")
+    if hasattr(component, "_parameter_constraints"):
+        component._validate_params()
+    return component
 
 
 def _score_graph(model, loss):
@@ -136,22 +147,7 @@ def _score_graph(model, loss):
 
 def _spec(model, loss):
     """Return what a loss asks of a score graph, with the shapes that the model says."""
-    graph = onnx.shape_inference.infer_shapes(plain_model(model), data_prop=True).graph
-    initializers = {i.name for i in graph.initializer}
-    X, *_ = [i for i in graph.input if i.name not in initializers] or [onnx.ValueInfoProto()]
-    y, *_ = [o for o in graph.output if o.type.tensor_type.elem_type in _FLOATS] or [onnx.ValueInfoProto()]
-    n_features, n_columns = _n_columns(X), _n_columns(y)
-    if not (n_features and n_columns):
-        raise NotTrainableError(
-            "model: the numbers of columns of its first input and of its output of floats must be known, got "
-            f"{n_features or 'none'} and {n_columns or 'none'}."
-        )
+    spec = spec_of(model, tuple(loss.losses) if isinstance(loss, OutputLosses) else ())
     is_classifier = "regressor" not in loss.estimator_types
-    n_outputs = 1 if is_classifier and n_columns == 2 else n_columns
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(X.type.tensor_type.elem_type))
-    return ScoreSpec(n_features, n_outputs, dtype, is_classifier)
-
-
-def _n_columns(info):
-    dims = info.type.tensor_type.shape.dim
-    return dims[1].dim_value if len(dims) == 2 else 0
+    n_outputs = 1 if is_classifier and spec.n_outputs == 2 else spec.n_outputs
+    return replace(spec, n_outputs=n_outputs, is_classifier=is_classifier)

@@ -8,6 +8,7 @@ from onnx import helper, numpy_helper
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
+from skort.objective.custom_functions import source_key
 from skort.objective.custom_penalty import CustomTerm, check_term
 from skort.objective.nodes import Objective
 from skort.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
@@ -84,8 +85,7 @@ def add_custom_gradients(writer, objective: Objective, weights: dict[str, np.nda
 
 
 def _derived(term, dtype, shape):
-    source = term.value if isinstance(term.value, str) else term.value.SerializeToString()
-    key = source, np.dtype(dtype).str, shape
+    key = source_key(term.value), np.dtype(dtype).str, shape
     return _GRADIENTS.get(key, lambda: ruled_penalty_gradient(term, dtype, shape))
 
 

@@ -60,15 +60,51 @@ def test_evaluation_takes_any_number_of_rows_and_changes_nothing(folder):
 @pytest.mark.parametrize(
     "arrays, message",
     [
-        ((X[:5], y[:5]), r"X has the shape \(5, 3\), but the training model was written for \(10, 3\)"),
+        ((X[:5], y[:5]), r"X has the shape \(5, 3\), but the model was written for \(10, 3\)"),
         ((X[:10, :2], y[:10]), r"X has the shape \(10, 2\)"),
-        ((X[:10], y[:10, 0]), r"target has the shape \(10,\), but the training model was written for \(10, 1\)"),
+        ((X[:10], y[:10, 0]), r"target has the shape \(10,\), but the model was written for \(10, 1\)"),
+        ((X[:10], y[:10, 0]), r"One column is array\[:, None\]"),
+        ((X[:5], y[:5]), "Another batch_size of save_training_artifacts, or None, takes other batches"),
+        (([["a"] * 3] * 10, y[:10]), "X cannot be read as an array of float32: could not convert string"),
         ((X[:10],), r"1 arrays were given, where a step takes \['X', 'target'\]"),
     ],
 )
 def test_a_batch_that_was_not_exported_is_refused(folder, arrays, message):
     with pytest.raises(ValueError, match=message):
         OnDeviceTraining(folder).train_step(*arrays)
+
+
+def test_rows_that_do_not_belong_together_are_refused(tmp_path):
+    model = OrtSGDRegressor(LinearRegression(), max_iter=1, tol=None, eta0=0.1).fit(X, y.ravel())
+    save_training_artifacts(model, tmp_path, ort_version=RELEASE)
+    training = OnDeviceTraining(tmp_path)
+    before = training.weights()
+    for step in (training.train_step, training.eval_step):
+        with pytest.raises(ValueError, match=r"the same number of rows, got \{'X': 10, 'target': 1\}"):
+            step(X[:10], y[:1])
+        with pytest.raises(ValueError, match="X has no rows"):
+            step(X[:0], y[:0])
+    for name, weights in training.weights().items():
+        np.testing.assert_array_equal(weights, before[name])
+
+
+def test_a_step_that_fails_leaves_no_gradient(tmp_path):
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+rows (float[N, 3] X, int64[N] i) => (float[N, 1] score)
+<float[3, 1] coef = {0, 0, 0}, float[3, 2] table = {1,1,1,1,1,1}>
+{ a = MatMul (X, coef)  b = Gather <axis = 0> (table, i)  c = ReduceSum <keepdims = 1> (b)  score = Add (a, c) }""")
+    save_training_artifacts(model, tmp_path, loss="squared_error", trainable="coef", batch_size=4, ort_version=RELEASE)
+    training = OnDeviceTraining(tmp_path)
+    training.learning_rate = 0.1
+    rows, target = X[:4], y[:4] + 8
+    with pytest.raises(
+        ValueError, match=r"does not make the training step: .*indices element out of data bounds"
+    ) as info:
+        training.train_step(rows, [0, 0, 0, 7], target)
+    assert ".cc:" not in str(info.value)
+    training.train_step(rows, [0, 1, 2, 0], target)
+    np.testing.assert_allclose(training.weights()["coef"], 0.1 * rows.T @ (target - 8) / 4, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["training_model.onnx", "eval_model.onnx", "checkpoint"])
@@ -92,6 +128,10 @@ def test_without_an_optimizer_model_nothing_is_trained(folder):
     assert training.eval_step(X[:10], y[:10])["loss"] > 0
     with pytest.raises(ValueError, match=r"has no optimizer_model\.onnx"):
         training.train_step(X[:10], y[:10])
+    with pytest.raises(ValueError, match=r"has no optimizer_model\.onnx"):
+        training.learning_rate = 0.1
+    with pytest.raises(ValueError, match=r"has no optimizer_model\.onnx"):
+        _ = training.learning_rate
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,29 @@ def test_partial_fit_goes_on_from_the_weights_of_the_device(optimizer, tmp_path)
     np.testing.assert_allclose(model.coef_, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("standardize", ["auto", False])
+def test_a_device_may_train_more_weights_than_the_fit_and_no_scales(standardize, tmp_path):
+    network = MLPRegressor(hidden_layer_sizes=(4,))
+    options = OPTIONS | {"eta0": 1e-4, "standardize": standardize}
+    model = OrtSGDRegressor(network, **options, trainable="*1").fit(X, y)
+    save_training_artifacts(model, tmp_path, batch_size=20, trainable="*")
+    new = moved(tmp_path, 0.25)
+    assert new.keys() == model.weights_.keys()
+    back = load_checkpoint(tmp_path, model)
+    for name in ("coefficient", "intercepts"):
+        np.testing.assert_allclose(back.weights_[name], model.weights_[name] + 0.25, rtol=1e-6)
+
+
+def test_all_weights_are_those_of_the_model_not_what_standardizes_them(tmp_path):
+    model = OrtSGDRegressor(LinearRegression(fit_intercept=False), **OPTIONS).fit(X, y)
+    save_training_artifacts(model, tmp_path, batch_size=20, trainable="*")
+    assert read_checkpoint((tmp_path / "checkpoint").read_bytes()).trainable.keys() == {"coef"}
+    moved(tmp_path, 0.125)
+    s = model.standardization_
+    slope = model.coef_ + 0.125 * s.target_scale / s.scale
+    np.testing.assert_allclose(load_checkpoint(tmp_path, model).coef_, slope, rtol=1e-5)
+
+
 def test_a_checkpoint_of_another_model_or_fit_is_refused(tmp_path):
     model = OrtSGDRegressor(LinearRegression(), **OPTIONS).fit(X, y)
     save_training_artifacts(model, tmp_path, batch_size=20)
@@ -83,7 +106,7 @@ def test_a_missing_file_is_named(tmp_path):
     model = OrtSGDRegressor(**OPTIONS).fit(X, y)
     with pytest.raises(FileNotFoundError, match="checkpoint' does not exist"):
         load_checkpoint(tmp_path, model)
-    with pytest.raises(FileNotFoundError, match="nowhere"):
+    with pytest.raises(FileNotFoundError, match="nowhere' does not exist: give a checkpoint, or the folder"):
         load_checkpoint(tmp_path / "nowhere", model)
 
 

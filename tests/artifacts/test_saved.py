@@ -194,6 +194,8 @@ def test_steps_of_a_pipeline_run_on_the_device(batch_size, tmp_path):
     assert training.input_names == ["u", "v", "colour", "target"]
     training.learning_rate = ETA
     columns = [table[name].to_numpy()[:, None] for name in ("u", "v", "colour")]
+    with pytest.raises(ValueError, match=r"u has the shape|the same number of rows"):
+        training.train_step(*(column[: BATCH - 1] for column in columns), y[:BATCH, None])
     for _ in range(6):
         for begin in range(0, N, BATCH):
             training.train_step(*(column[begin : begin + BATCH] for column in (*columns, y[:, None])))
@@ -383,6 +385,9 @@ WRONG = {
     "optimizer": (fitted, {"optimizer": Momentum()}, r'optimizer must be "SGD", "AdamW".*Momentum\(\)'),
     "loss": (fitted, {"loss": "huber"}, "loss='huber': an estimator has its own"),
     "weight": (fitted, {"trainable": ["w*"]}, r"trainable=\['w\*'\] matches no weight. The weights are \['coef"),
+    "no name": (fitted, {"trainable": 3}, "trainable must be names or patterns of weights, got 3"),
+    "loss array": (fitted, {"loss": np.ones(2)}, "an estimator has its own"),
+    "bool": (fitted, {"batch_size": True}, "batch_size must be an int > 0, or None, got True"),
     "dtype": (OrtSGDRegressor(dtype="float64", **OPTIONS).fit(X, y), {}, 'dtype="float64": on-device training is in'),
     "l1": (OrtSGDRegressor(penalty="l1", alpha=0.1, **OPTIONS).fit(X, y), {}, "penalty='l1' has an l1 term"),
     "class weights": (
@@ -400,6 +405,9 @@ WRONG = {
         r"loss\['output1'\] must be \(weight, loss\), with a finite weight",
     ),
     "class": (TWO_OUTPUTS, {"loss": {"output1": (1, 3)}}, "loss=3 is no loss"),
+    "no losses": (TWO_OUTPUTS, {"loss": {}}, r"loss: \{\} are no outputs of the model"),
+    "class of losses": (TWO_OUTPUTS, {"loss": {"output1": (1, SquaredError)}}, "is no loss: use an object"),
+    "rows": (TWO_OUTPUTS, {"loss": None}, r"first output 'output1' is to be the loss.*shape \(any, 1\). Give a loss"),
     "unknown loss": (TWO_OUTPUTS, {"loss": {"output1": (1, "hubert")}}, "loss='hubert' is unknown"),
     "weights of the loss": (TWO_OUTPUTS, {"loss": {"output1": (1, ConcomitantHuber())}}, "has weights of its own"),
     "result": (fitted, {"additional_output_names": ["there"]}, r"additional_output_names: \['there'\]"),
@@ -423,12 +431,47 @@ rounded (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}>
         save_training_artifacts(model, tmp_path, loss="squared_error", batch_size=4)
 
 
-def test_a_name_of_the_models_that_artifacts_add_is_refused(tmp_path):
+@pytest.mark.parametrize("name", ["target", "loss", "sample_weight"])
+@pytest.mark.parametrize("inputs", ["{} coef", "X {}"])
+def test_a_name_of_the_models_that_artifacts_add_is_refused(inputs, name, tmp_path):
+    rows, coef = inputs.format(name).split()
+    model = onnx.parser.parse_model(f"""
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[N, 5] {rows}) => (float[N, 1] score) <float[5, 1] {coef} = {{1, 2, 3, 4, 5}}>
+{{ score = MatMul ({rows}, {coef}) }}""")
+    estimator = OrtSGDRegressor(model, **OPTIONS).fit(X, y)
+    for each, loss in ((model, "squared_error"), (estimator, "auto")):
+        with pytest.raises(ValueError, match=rf"results named \['{name}'\], which artifacts add: rename them"):
+            save_training_artifacts(each, tmp_path, loss=loss, batch_size=4, sample_weight=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_result_that_is_named_like_those_of_skort_is_refused(tmp_path):
     model = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
-line (float[N, 2] target) => (float[N, 1] score) <float[2, 1] coef = {1, 2}> { score = MatMul (target, coef) }""")
-    with pytest.raises(ValueError, match=r"results or inputs named \['target'\], which artifacts add: rename them"):
+line (float[N, 2] X) => (float[N, 1] skort_score) <float[2, 1] coef = {1, 2}> { skort_score = MatMul (X, coef) }""")
+    with pytest.raises(ValueError, match=r"named \['skort_score'\]: rename them"):
         save_training_artifacts(model, tmp_path, loss="squared_error", batch_size=4)
+
+
+def test_a_fixed_number_of_rows_is_the_batch_size(tmp_path):
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[8, 2] X) => (float[8, 1] score) <float[2, 1] coef = {1, 2}> { score = MatMul (X, coef) }""")
+    with pytest.raises(ValueError, match=r"batch_size=None: the input 'X' has 8 rows\. Use batch_size=8, or export"):
+        save_training_artifacts(model, tmp_path, loss="squared_error")
+    save_training_artifacts(model, tmp_path, loss="squared_error", batch_size=8)
+
+
+@needs_training
+def test_a_weight_that_the_loss_does_not_need_is_named(tmp_path):
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}, float[2] unused = {1, 2}>
+{ score = MatMul (X, coef) }""")
+    with pytest.raises(NotTrainableError, match="ONNX Runtime does not differentiate the model: unused ") as info:
+        save_training_artifacts(model, tmp_path, loss="squared_error", trainable="*")
+    assert ".cc:" not in str(info.value)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

@@ -14,7 +14,7 @@ pytest.importorskip("distributed")
 
 import dask
 import dask.array as da
-from distributed import Client, LocalCluster
+from distributed import Client, Event, LocalCluster
 
 from skort.dask import OrtSGDClassifier
 from skort.dask.cluster import tree
@@ -96,6 +96,24 @@ def test_a_task_that_kills_its_workers(data):
         pytest.raises(ClusterError, match=r"The workers died that ran a task.*memory was not enough"),
     ):
         OrtSGDClassifier(**SAME).fit(X.map_blocks(_die, meta=np.empty((0, 0), X.dtype)), y)
+
+
+def _hang(X):
+    Event("end").wait(60)
+    return X
+
+
+def test_a_task_that_hangs(data):
+    X, y = data
+    with (
+        dask.config.set({"skort.no-result-timeout": 0.1}),
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        hanging = da.from_delayed(client.submit(_hang, np.ones((500, 5), np.float32), pure=False), (500, 5), X.dtype)
+        with pytest.raises(ClusterError, match=r"No task has finished for 0 seconds.*client.restart\(\)"):
+            OrtSGDClassifier(**SAME).fit(da.concatenate([X[:500], hanging]), y[:1000])
+        Event("end").set()
 
 
 def test_a_scheduler_that_goes(data):

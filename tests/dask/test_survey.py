@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("distributed")
 
 from skort.dask.parts import Part
-from skort.dask.survey import held_out, merged_surveys, survey
+from skort.dask.survey import Split, held_out, merged_surveys, survey
 
 
 def test_classes_and_totals():
@@ -38,9 +38,7 @@ def test_nothing():
         merged_surveys([survey(Part(0, np.zeros((0, 1)), np.zeros(0), None), False)]).some_rows()
 
 
-@pytest.mark.parametrize(
-    ("weights", "message"), [([1.0, -1.0], "Negative values"), ([1.0, np.nan], "NaN"), ([1.0], "sample_weight has 1")]
-)
+@pytest.mark.parametrize(("weights", "message"), [([1.0, -1.0], "Negative values"), ([1.0, np.nan], "NaN")])
 def test_bad_sample_weights(weights, message):
     with pytest.raises(ValueError, match=message):
         survey(Part(0, np.zeros((2, 1)), np.zeros(2), np.array(weights)), False)
@@ -48,9 +46,21 @@ def test_bad_sample_weights(weights, message):
 
 def test_held_out_rows_are_a_partition():
     part = Part(3, pd.DataFrame({"a": np.arange(100)}), np.arange(100), None)
-    train, held = (held_out(part, 0.25, 7, kind) for kind in (False, True))
+    train, held = (held_out(part, Split(0.25, 7, False), kind) for kind in (False, True))
     assert (len(train.X), len(held.X)) == (75, 25)
     assert sorted([*train.y, *held.y]) == list(range(100))
     assert held.X["a"].tolist() == held.y.tolist()
-    again = held_out(part, 0.25, 7, True)
-    assert again.y.tolist() == held.y.tolist() != held_out(part, 0.25, 8, True).y.tolist()
+    again, other = (held_out(part, Split(0.25, seed, False), True) for seed in (7, 8))
+    assert again.y.tolist() == held.y.tolist() != other.y.tolist()
+
+
+def test_each_class_has_its_part_held_out():
+    """10 of 40 rows and 5 of 20, whatever the order; 3 rows leave 0.75 of one, which is drawn."""
+    y = np.random.default_rng(0).permutation(np.repeat(["a", "b", "rare"], [40, 20, 3]))
+    part, n_rare = Part(0, np.zeros((63, 1)), y, None), []
+    for seed in range(40):
+        held = held_out(part, Split(0.25, seed, True), True).y.tolist()
+        assert (held.count("a"), held.count("b")) == (10, 5)
+        n_rare.append(held.count("rare"))
+    assert set(n_rare) == {0, 1}
+    assert 0.5 < np.mean(n_rare) < 1

@@ -188,6 +188,12 @@ def _rewritten(path, change):
         (lambda others, arrays: others.update(stopped="no"), "stopped='no', expected true or false"),
         (lambda others, arrays: others.update(rate_scale=math.inf), "rate_scale=inf, expected a finite number"),
         (lambda others, arrays: others["random_state"].update(bit_generator="seed"), "random_state is that of 'seed'"),
+        (lambda others, arrays: others["random_state"]["state"].update(pos=10**6), "no state of a random generator"),
+        (lambda others, arrays: others["random_state"]["state"].update(pos=-1), "no state of a random generator"),
+        (lambda others, arrays: others["random_state"]["state"].update(pos="a"), "is no checkpoint of a training"),
+        (lambda others, arrays: others["random_state"]["state"].update(key=[1, 2]), "is no checkpoint of a training"),
+        (lambda others, arrays: others["history"].update(loss={"0": 1.0}), "the columns of its history are no lists"),
+        (lambda others, arrays: others.clear(), "is no checkpoint of a training"),
         (lambda others, arrays: others["history"]["loss"].pop(), "have not all the same length"),
         (lambda others, arrays: others["history"]["loss"].__setitem__(0, "1"), "'loss' of its history has values that"),
         (lambda others, arrays: arrays["solver/weights"].fill(np.nan), "solver/weights has values that are not finite"),
@@ -211,6 +217,32 @@ def test_a_checkpoint_whose_values_were_changed_is_refused(tmp_path):
     np.savez(path, **arrays)
     with pytest.raises(ValueError, match="damaged checkpoint: its checksum is that of other values"):
         short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)]).fit(X, Y)
+
+
+def test_a_compressed_file_is_no_checkpoint(tmp_path):
+    # A few bytes of it may be billions of zeros.
+    path = tmp_path / "training.npz"
+    short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
+    with np.load(path) as file:
+        np.savez_compressed(path, **{name: file[name] for name in file.files})
+    with pytest.raises(ValueError, match="is no checkpoint of a training"):
+        load_progress(path)
+
+
+def test_a_checkpoint_with_another_byte_is_refused_or_the_same(tmp_path):
+    path, changed = tmp_path / "training.npz", tmp_path / "changed.npz"
+    short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
+    content, weights = path.read_bytes(), load_progress(path).solver["weights"]
+    n_refused = 0
+    for place in range(0, len(content), 97):
+        changed.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
+        # Dates in the archive are nobody's business.
+        try:
+            np.testing.assert_array_equal(load_progress(changed).solver["weights"], weights)
+        except ValueError as error:
+            n_refused += 1
+            assert "is no checkpoint" in str(error) or "is a damaged checkpoint" in str(error)
+    assert n_refused > 0.9 * len(content) / 97
 
 
 @pytest.mark.parametrize("n_kept", [10, 400, -30])

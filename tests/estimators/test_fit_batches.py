@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -89,6 +90,26 @@ def test_labels_and_weights_of_all_rows_count(class_weight, inside):
             np.testing.assert_allclose(array, fitted.weights_[name], rtol=1e-4, atol=1e-5)
 
 
+def test_a_column_of_labels_counts_as_a_row_of_them(monkeypatch):
+    X, y = rows()
+    labels = np.where(y > y.mean() + 2, "yes", "no")
+    # Few rows stand for all, and do not have the right share of the classes.
+    monkeypatch.setattr(first_pass, "_MANY_VALUES", 60)
+    model = OrtSGDClassifier(class_weight="balanced", standardize=False, eta0=0.01, max_iter=5, tol=None)
+    flat = clone(model).fit_batches(divided(X, labels))
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        identical(clone(model).fit_batches(divided(X, labels[:, np.newaxis])), flat)
+
+
+def test_batches_of_rows_that_do_not_count_change_nothing():
+    X, y = rows()
+    model = OrtSGDRegressor(standardize=False, eta0=0.01, shuffle=False, max_iter=5, tol=None)
+    weights = np.linspace(1, 3, len(y))
+    batches = divided(X, y, weights)
+    ours = clone(model).fit_batches([batches[0], (*batches[1][:2], np.zeros(SIZE)), *batches[2:]])
+    identical(ours, clone(model).fit_batches([batches[0], *batches[2:]]))
+
+
 def test_classes_may_be_more_than_those_in_the_batches():
     X, y = rows()
     labels = (y > y.mean()).astype(int)
@@ -164,6 +185,10 @@ def test_steps_that_need_no_fit_transform_each_batch():
         max_iter=3, tol=None,
     )  # fmt: skip
     identical(clone(model).fit_batches(divided(X, y)), clone(model).fit(X, y))
+    imputed = make_pipeline(FrozenEstimator(SimpleImputer().fit(X)), LinearRegression())
+    missing = np.where(X < 1, np.nan, X)
+    model = model.set_params(estimator=imputed)
+    identical(clone(model).fit_batches(divided(missing, y)), clone(model).fit(missing, y))
     with pytest.raises(ValueError, match="fit_batches does not fit the step 'standardscaler'"):
         OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression())).fit_batches(divided(X, y))
 
@@ -180,10 +205,20 @@ def test_texts_in_batches():
 def test_rows_that_stand_for_all_are_few(monkeypatch):
     X, y = rows(400)
     monkeypatch.setattr(first_pass, "_MANY_VALUES", 60)
-    first = first_pass.FirstPass.over(divided(X, y), has_labels=False, are_numbers=True)
+    first = first_pass.FirstPass.over(divided(X, y), has_labels=False)
     np.testing.assert_array_equal(first.X, X[::32])
     np.testing.assert_array_equal(first.y, y[::32])
     assert sum(first.sizes) == 400
+    # Also of batches that have none of these rows, of sparse rows, and of frames.
+    frame = pytest.importorskip("pandas").DataFrame(X)
+    wide = scipy.sparse.csr_matrix((y, np.arange(400), np.arange(401)), (400, 1000))
+    first = first_pass.FirstPass.over(divided(wide, y), has_labels=False)
+    np.testing.assert_array_equal(first.X.toarray(), wide[::8].toarray())
+    for given in (X, scipy.sparse.csr_matrix(X), frame):
+        first = first_pass.FirstPass.over(divided(given, y, size=3), has_labels=False)
+        kept = first.X.toarray() if scipy.sparse.issparse(first.X) else np.asarray(first.X)
+        np.testing.assert_array_equal(kept, X[::32])
+        np.testing.assert_array_equal(first.y, y[::32])
     model = OrtSGDRegressor(LinearRegression(), eta0="auto", tol=1e-4, max_iter=200).fit_batches(divided(X, y))
     np.testing.assert_allclose(model.coef_, LinearRegression().fit(X, y).coef_, atol=0.02)
 
@@ -202,6 +237,7 @@ X, y = rows(40)
 GOOD = divided(X, y)
 BAD = [
     (iter(GOOD), "batches is an iterator, which gives its batches once"),
+    (lambda: None, "batches: the function returned None, and nothing to iterate over"),
     (3, "batches must be something to iterate over, got int"),
     ([], "batches is empty"),
     (X, r"batch 0 is a ndarray, and not \(X, y\) or"),
@@ -209,6 +245,12 @@ BAD = [
     ([(1, 2)], r"batch 0: X has the shape \(\), but y has \(\)"),
     ([*GOOD, (X, y[:5])], r"batch 4: X has the shape \(40, 3\), but y has \(5,\)"),
     ([*GOOD, (X[:, :2], y)], r"batch 4: X has the shape \(40, 2\), the first one \(10, 3\)"),
+    ([*GOOD, (np.full((10, 3), np.nan), y[:10])], "batch 4: Input X contains NaN"),
+    ([*GOOD, (X[:10], np.full(10, np.inf))], "batch 4: Input y contains infinity"),
+    ([(X, y, np.full(40, np.nan))], "batch 0: Input sample_weight contains NaN"),
+    ([(X, {"price": y})], "y is a dict of the outputs price: give loss as a dict by the same names"),
+    ([*GOOD, (X, {"price": y})], "batch 4 has X, y of price, and the first one X, y"),
+    ([(X, {"price": np.full(40, np.nan)})], "batch 0: Input y of price contains NaN"),
     ([*GOOD, (X, y, np.ones(40))], "batch 4: either all batches have a sample_weight, or none"),
     (Batches(GOOD, GOOD, GOOD[1:], GOOD), "batches gave 30 rows of positive sample weight in an epoch, and 40 when"),
     (Batches(GOOD, GOOD, [*GOOD, GOOD[0]], GOOD), "batches gave 50 rows"),

@@ -111,6 +111,12 @@ def test_one_thread_in_workers(backend):
         assert joblib.Parallel()(joblib.delayed(n_threads)(n) for n in given) == [1, 1, 1, 2]
 
 
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "2"])
+def test_no_number_of_threads_is_refused(n_jobs):
+    with pytest.raises(ValueError, match=f"n_jobs must be an int other than 0, or None, got {n_jobs!r}"):
+        n_threads(n_jobs)
+
+
 def test_negative_numbers_count_from_all_cores(monkeypatch):
     monkeypatch.setattr(hardware, "_n_cores", lambda: 8)
     assert [n_threads(n) for n in (-1, -2, -8, -9)] == [8, 7, 1, 1]

@@ -225,12 +225,40 @@ def test_bad_columns_and_estimators_are_named(model, data):
         OrtSGDClassifier(model, loss=LOSSES, **OPTIONS).fit(X, y["price"] > 0)
 
 
-def test_an_explicit_step_takes_columns(solver, model, data, run_onnx):
+def test_batches_by_name_are_the_training_of_fit(model, data):
     X, y = data
-    step = Step(model, loss=LOSSES, solver=solver, batch_size=40, n_outputs=4)
+    options = OPTIONS | {"shuffle": False, "batch_size": 10}
+    fitted = OrtSGDRegressor(model, loss=LOSSES, **options).fit(X, y)
+    frame = pd.DataFrame({"total": y["total"].ravel(), "price": y["price"]})
+    two = {name: LOSSES[name] for name in frame}
+    parts = [slice(i, i + 10) for i in range(0, 40, 10)]
+    for loss, target, expected in (
+        (LOSSES, [{name: array[part] for name, array in y.items()} for part in parts], fitted),
+        (LOSSES, [columns(y)[part] for part in parts], fitted),
+        (dict(reversed(two.items())), [frame[part] for part in parts], None),
+    ):
+        ours = OrtSGDRegressor(model, loss=loss, **options)
+        expected = expected or OrtSGDRegressor(model, loss=loss, **options).fit(X, frame)
+        ours.fit_batches(list(zip([X[part] for part in parts], target, strict=True)))
+        assert ours.loss_curve_ == expected.loss_curve_
+        for name, array in ours.weights_.items():
+            np.testing.assert_array_equal(array, expected.weights_[name])
+        assert isinstance(ours.predict(X), dict) == isinstance(target[0], dict)
+
+
+def test_an_explicit_step_takes_columns_or_names(solver, model, data, run_onnx):
+    X, y = data
+    step, same = (Step(model, loss=LOSSES, solver=solver, batch_size=40) for _ in range(2))
     assert step.step(X, columns(y), 0.1) == pytest.approx(total_loss(run_onnx(model, X=X), y), rel=1e-5)
+    same.step(X, y, 0.1)
+    for name, array in step.weights().items():
+        np.testing.assert_array_equal(array, same.weights()[name])
     with pytest.raises(ValueError, match="y has 1 columns, but the outputs have 4"):
-        Step(model, loss=LOSSES, solver=solver)
+        step.step(X, y["price"], 0.1)
+    with pytest.raises(ValueError, match="y has 3 columns, but the outputs have 4"):
+        Step(model, loss=LOSSES, solver=solver, n_outputs=3)
+    with pytest.raises(ValueError, match="y is a dict of the outputs price, total, parts: give loss as a dict"):
+        Step(LinearRegression(), n_features=3, solver=solver).step(X, y, 0.1)
 
 
 def test_a_stream_keeps_the_order_of_its_outputs(model, data):

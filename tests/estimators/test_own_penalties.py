@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse
 from scipy.optimize import minimize
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
+from skort.callbacks import Checkpoint
 from skort.objective import ElasticPenalty, Penalty
 
 PULL = """\
@@ -75,6 +78,19 @@ def test_a_stream_is_pulled_towards_where_it_began(rng):
     np.testing.assert_allclose(again.coef_, pulled(X, y, fitted.coef_, 2.0)[0], rtol=1e-6)
 
 
+def test_a_resumed_training_is_pulled_towards_where_it_began(tmp_path, rng):
+    X, path = rng.normal(size=(30, 2)), tmp_path / "training.npz"
+    y = X @ [3.0, 0.0]
+    network = MLPRegressor(hidden_layer_sizes=(4,))
+    model = OrtSGDRegressor(network, penalty=Penalty(PULL, alpha=1.0), **OPTIONS | {"eta0": 0.05})
+    whole = clone(model).set_params(max_iter=6).fit(X, y)
+    clone(model).set_params(max_iter=3, callbacks=[Checkpoint(path)]).fit(X, y)
+    rest = clone(model).set_params(max_iter=6, callbacks=[Checkpoint(resume_from=path)])
+    assert clone(rest).fit(X, y).loss_curve_ == whole.loss_curve_
+    with pytest.raises(ValueError, match="began at other weights, and the penalty is of them"):
+        clone(rest).set_params(random_state=1).fit(X, y)
+
+
 def test_a_group_lasso_ends_at_the_optimum_of_its_formula(solver, rng):
     X = rng.normal(size=(100, 4)) * [1, 2, 3, 4] + 10
     Y = X[:, :2] @ np.array([[2.0, 1.0, 1.0], [0.5, -1.0, 1.0]]) + rng.normal(size=(100, 3))
@@ -109,6 +125,18 @@ def test_penalties_of_intercepts_are_those_of_the_weights_of_the_data(solver, rn
         expected = np.linalg.solve(ones.T @ ones / n + np.diag(strengths), ones.T @ y / n)
         model = OrtSGDRegressor(LinearRegression(), penalty=penalty, **options).fit(X, y)
         np.testing.assert_allclose([*model.coef_, model.intercept_[0]], expected, rtol=1e-4)
+
+
+def test_a_penalty_without_a_gradient_at_zero_is_named(rng):
+    norm = """norm (weight) => (penalty) {
+        square = Mul (weight, weight)
+        sum = ReduceSum <keepdims = 0> (square)
+        penalty = Sqrt (sum)
+    }"""
+    X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
+    # The weights begin at zero, where the gradient of their norm is 0 / 0.
+    with pytest.raises(ValueError, match=r"weights became infinite or NaN .* of your own penalty must be a number"):
+        OrtSGDRegressor(LinearRegression(), penalty=Penalty(norm), eta0=0.1, **OPTIONS).fit(X, y)
 
 
 def test_l1_by_weight(rng):

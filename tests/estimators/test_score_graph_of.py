@@ -161,12 +161,6 @@ def test_what_is_not_fitted_is_refused(model):
         score_graph_of(model)
 
 
-@pytest.mark.parametrize("model", [None, "model.onnx", Ridge])
-def test_what_is_no_model_is_refused(model):
-    with pytest.raises(ValueError, match="model must be an ONNX model, or a fitted estimator"):
-        score_graph_of(model)
-
-
 def test_a_step_without_a_graph_is_named():
     texts = ["good day", "bad day", "good", "bad"]
     fitted = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, [1, 0, 1, 0])
@@ -193,3 +187,9 @@ def test_dropout_in_training_mode_is_refused():
 def test_a_dtype_that_is_none_is_refused():
     with pytest.raises(ValueError, match="dtype must be"):
         score_graph_of(Ridge().fit(X, y), dtype="float16")
+
+
+@pytest.mark.parametrize("model", ["model.onnx", None, Ridge, StandardScaler(), make_pipeline(StandardScaler())])
+def test_what_is_no_model_is_refused(model):
+    with pytest.raises(ValueError, match=r"model must be an onnx\.ModelProto, a fitted estimator that predicts"):
+        score_graph_of(model)

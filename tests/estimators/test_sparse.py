@@ -120,6 +120,12 @@ def test_predictions_are_those_of_arrays_whatever_rows_are_predicted_together(mo
             np.testing.assert_array_equal(np.concatenate([predict(X[:1]), predict(X[1:7]), predict(X[7:])]), several)
 
 
+def test_a_row_of_many_values_is_predicted_alone_as_among_others():
+    full = scipy.sparse.vstack([X, scipy.sparse.csr_matrix(np.full((2, N_COLUMNS), 0.1, np.float32))], format="csr")
+    model = OrtSGDClassifier(MLPClassifier((6,)), **OPTIONS).fit(X, labels(3))
+    np.testing.assert_array_equal(model.predict_proba(full[-1:]), model.predict_proba(full)[-1:])
+
+
 @pytest.mark.parametrize("model", [OrtSGDClassifier(), OrtSGDClassifier(MLPClassifier((6,)))])
 def test_a_validation_set_is_scored_with_the_weights_of_each_epoch(model):
     y = labels(2)
@@ -241,10 +247,29 @@ def broken(form, name, value):
     return rows
 
 
-@pytest.mark.parametrize("form", ["csr_matrix", "csr_array", "csc_matrix", "bsr_matrix"])
-@pytest.mark.parametrize("name, value", [("indices", 2**30), ("indices", -1), ("indptr", 2**30)])
-def test_a_bad_index_is_an_error_that_names_x(form, name, value):
-    rows, model = broken(form, name, value), OrtSGDClassifier(**OPTIONS)
+def with_short_indptr():
+    rows = X.copy()
+    rows.indptr = rows.indptr[:-1]
+    return rows
+
+
+BAD = [
+    (broken(form, name, value), name)
+    for form in ("csr_matrix", "csr_array", "csc_matrix", "bsr_matrix")
+    for name, value in [("indices", 2**30), ("indices", -1), ("indptr", 2**30)]
+]
+BAD += [
+    (broken(form, name, value), "indices")
+    for form in ("coo_matrix", "coo_array")
+    for name, value in [("row", 2**30), ("row", -1), ("col", 2**30), ("col", -1)]
+]
+BAD += [(broken("lil_matrix", "rows", [column]), "indices") for column in (2**30, -1)]
+BAD += [(with_short_indptr(), "indptr")]
+
+
+@pytest.mark.parametrize("rows, name", BAD, ids=[f"{type(rows).__name__}-{i}" for i, (rows, _) in enumerate(BAD)])
+def test_a_bad_index_is_an_error_that_names_x(rows, name):
+    model = OrtSGDClassifier(**OPTIONS)
     with pytest.raises(ValueError, match=f"X: its {name}"):
         model.fit(rows, labels(2))
     assert not hasattr(model, "coef_")

@@ -52,10 +52,16 @@ def test_names_shapes_and_numbers_are_checked(model):
         with_weights(model, {"V": [1.0]})
     with pytest.raises(ValueError, match=r"weights names 'I'"):
         with_weights(model, {"I": [1]})
-    with pytest.raises(ValueError, match=r"weights\['W'\] has shape \(2,\), but the ONNX model has \(2, 1\)"):
+    with pytest.raises(ValueError, match=r"weights\['W'\] has shape \(2,\), but the weight has \(2, 1\)"):
         with_weights(model, {"W": [1.0, 2.0]})
     with pytest.raises(ValueError, match=r"weights\['b'\] has numbers that are not finite in float32"):
         with_weights(model, {"b": [1e300]})
+    with pytest.raises(ValueError, match=r"weights\['b'\] is no array of numbers: could not convert"):
+        with_weights(model, {"b": ["a"]})
+    with pytest.raises(ValueError, match="weights must be a dict: name -> array, got list"):
+        with_weights(model, [1.0])
+    with pytest.raises(ValueError, match=r"model must be an onnx\.ModelProto, got 'model\.onnx'"):
+        with_weights("model.onnx", {})
     assert numpy_helper.to_array(with_weights(model, {"D": [1e300]}).graph.initializer[1]) == 1e300
 
 

@@ -119,6 +119,8 @@ def test_parameters_have_the_names_of_their_parts():
         ValueError, match=r"Invalid parameter 'huber' .* losses, squarederror, squarederror_weight, quan"
     ):
         loss.set_params(huber=Huber())
+    with pytest.raises(ValueError, match=r"Invalid parameter 'huber' for WeightedSum. Valid parameters are: losses\."):
+        WeightedSum([SquaredError()]).set_params(huber=Huber())
     with pytest.raises(ValueError, match="Invalid parameter 'epsilon' for estimator Quantile"):
         loss.set_params(**{"quantile-1__epsilon": 1})
 

@@ -55,5 +55,10 @@ def test_what_cannot_be_read_is_said():
         read_checkpoint(b"something else")
     with pytest.raises(ValueError, match=r"it is damaged|is not in float32, or its values"):
         read_checkpoint(good[: len(good) // 2])
+    # The values of the last tensor, whose vector begins with the number of its bytes.
+    values = np.arange(6, dtype=np.float32).tobytes()
+    longer = good.replace(np.uint32(24).tobytes() + values, np.uint32(2**20).tobytes() + values)
+    with pytest.raises(ValueError, match=r"^it is damaged\.$"):
+        read_checkpoint(longer)
     with pytest.raises(ValueError, match=r"it is of version 3; the versions 1 \(ONNX Runtime 1.16 and 1.17\), 2 "):
         read_checkpoint(write_checkpoint(CheckpointFile(3, ARRAYS, FROZEN)))

@@ -68,10 +68,3 @@ def test_bound_arrays_are_read_in_place(session):
     (second,) = session.add_gradients_bound(inputs)
     assert first == pytest.approx(loss(session.parameter("coef1"), session.parameter("coef2")), rel=1e-6)
     assert second == pytest.approx(np.mean(TARGET**2) / 2)
-
-
-def test_parameters_take_other_values(session):
-    session.put("coef2", np.array([[3.0], [4.0]], np.float32))
-    np.testing.assert_array_equal(session.parameter("coef2"), [[3], [4]])
-    (value,) = session.evaluate([X, TARGET])
-    assert value == pytest.approx(loss(session.parameter("coef1"), np.array([[3.0], [4.0]])), rel=1e-6)

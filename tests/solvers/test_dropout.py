@@ -161,6 +161,24 @@ def test_a_step_draws_masks_and_forward_does_not(name):
     assert len(step.training_graphs()) > 0
 
 
+def test_masks_of_weights_have_the_shape_of_the_weights(solver):
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+    masked_weights (float[N, 3] X) => (float[N, 1] y)
+    <float[3, 2] V = {1, -1, 0.5, 2, 0.3, 1}, float[2, 1] W = {0.5, -1}, float ratio = {0.25}, bool on = {1}> {
+        dropped = Dropout (V, ratio, on)
+        hidden = MatMul (X, dropped)
+        y = MatMul (hidden, W)
+    }""")
+    V, W = np.float32([[1, -1], [0.5, 2], [0.3, 1]]), np.float32([[0.5], [-1]])
+    X, y = rows(5)
+    step = Step(model, solver=solver, batch_size=10)
+    np.testing.assert_allclose(step.forward(X), X @ V @ W, rtol=1e-4)
+    # The first mask of a loss is one of the 64 masks of V.
+    masks = np.array(list(np.ndindex((2,) * 6))).reshape(-1, 3, 2) / (1 - RATIO)
+    losses = [0.5 * np.mean(((X @ (mask * V) @ W).ravel() - y) ** 2) for mask in masks]
+    assert min(abs(step.step(X, y, 0.1) - np.array(losses))) < 1e-4
+
+
 def test_labels_are_trained_with_masks():
     X, y = rows()
     model = OrtSGDClassifier(NETWORK, max_iter=30, **OPTIONS).fit(X, y > 0)

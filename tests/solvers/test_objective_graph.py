@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
 from skort import OrtSGDRegressor
 from skort.exceptions import NotTrainableError
-from skort.objective import ConcomitantHuber, ElasticPenalty, Penalty
+from skort.objective import L2, AbsoluteError, ConcomitantHuber, ElasticPenalty, Penalty, SquaredError
 from skort.onnx_models import objective_graph, with_weights
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
@@ -76,6 +76,31 @@ def test_weights_of_the_loss_are_inputs():
     assert [i.name for i in graph.graph.input] == ["X", "skort_target", "skort_sample_weight", "skort_loss/scale"]
 
 
+def test_losses_of_several_outputs_are_summed(batch, run_onnx):
+    outputs = "(float[N, 1] left, float[N] right)"
+    ends = (
+        "columns = Add (product, b)  axis = Constant <value = int64[1] {1}> ()  "
+        "left, last = Split <axis = 1> (columns)  right = Squeeze (last, axis) }"
+    )
+    body = LINES.replace("(float[N, 2] y)", outputs).replace("y = Add (product, b) }", ends)
+    model = onnx.parser.parse_model(HEADER + body)
+    W, b = (numpy_helper.to_array(i) for i in model.graph.initializer)
+    residual = batch["X"] @ W + b - batch["skort_target"]
+    weight = batch["skort_sample_weight"].ravel()
+    expected = (weight * (abs(residual[:, 0]) + residual[:, 1] ** 2 / 2)).sum()
+    graph = objective_graph(model, {"left": AbsoluteError(), "right": "squared_error"}, L2(0.5))
+    results = run_onnx(graph, **batch)
+    assert results["skort_loss"] == pytest.approx(expected, rel=1e-6)
+    assert results["skort_objective"] == pytest.approx(expected + 0.25 * (W**2).sum(), rel=1e-6)
+
+
+def test_an_output_of_unknown_width_is_named():
+    body = LINES.replace("float[N, 3] X", "float[N, M] X").replace("(float[N, 2] y)", "(float[N, K] y)")
+    model = onnx.parser.parse_model(HEADER + body)
+    with pytest.raises(NotTrainableError, match="has to say the numbers of columns"):
+        objective_graph(model, {"y": "squared_error"})
+
+
 def test_bad_arguments_are_named():
     model = onnx.parser.parse_model(HEADER + LINES)
     with pytest.raises(ValueError, match=r"loss must be one of .*squared_error.*, or an instance, got 'mse'"):
@@ -86,8 +111,19 @@ def test_bad_arguments_are_named():
         objective_graph(None)
     with pytest.raises(ValueError, match="The 'alpha' parameter of ElasticPenalty"):
         objective_graph(model, penalty=ElasticPenalty(-1))
+    for bad in (SquaredError, 3):
+        with pytest.raises(ValueError, match="loss must be a name or an instance, got"):
+            objective_graph(model, bad)
+        with pytest.raises(ValueError, match="penalty must be a name or an instance, got"):
+            objective_graph(model, penalty=bad)
+    with pytest.raises(ValueError, match=r"loss has the output 'z', but those of floats, .* in the ONNX model are y"):
+        objective_graph(model, {"z": "huber"})
+    with pytest.raises(ValueError, match=r"loss\['y'\]: LogLoss is no loss of a regressor"):
+        objective_graph(model, {"y": "log_loss"})
+    with pytest.raises(ValueError, match=r"needs an estimator that is an onnx.ModelProto, got Ridge\(\)"):
+        objective_graph(Ridge().fit([[0.0], [1.0]], [0.0, 1.0]), {"y": "huber"})
     open_model = onnx.parser.parse_model(HEADER + LINES.replace("float[N, 3] X", "float[N, M] X"))
-    with pytest.raises(NotTrainableError, match="its first input and of its output of floats must be known, got none"):
+    with pytest.raises(NotTrainableError, match="has to say the numbers of columns of one input and of its outputs"):
         objective_graph(open_model)
 
 

@@ -17,7 +17,7 @@ from skort.runtime.module import gradient_model
 from skort.solvers.module.plan import Plan
 from skort.solvers.penalty_gradient import add_custom_gradients
 
-__all__ = ["check_plan", "eval_model", "optimizer_model", "training_model"]
+__all__ = ["eval_model", "optimizer_model", "training_model"]
 
 _MICROSOFT = "com.microsoft"
 _RESET = "lazy_reset_grad"
@@ -71,7 +71,7 @@ def training_model(plan: Plan, batch_size: int | None) -> onnx.ModelProto:
     RuntimeNotAvailableError
         Where `batch_size` is None, and ONNX Runtime is no build for training.
     """
-    check_plan(plan, batch_size)
+    _check(plan, batch_size)
     value = _value_model(plan, batch_size)
     fragment = Fragment(np.float32)
     gradients: dict[str, str] = {}
@@ -132,18 +132,13 @@ def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> on
     return _model(helper.make_graph([node], "optimizer", inputs, [output]))
 
 
-def check_plan(plan: Plan, batch_size: int | None) -> None:
-    """
-    Raise an error where an operator between a parameter and the loss has no gradient.
-
-    Parameters
-    ----------
-    plan : Plan
-    batch_size : int or None
-        As for `training_model`.
-    """
+def _check(plan, batch_size):
+    """Raise an error where an operator between a parameter and the loss has no gradient."""
     if not plan.trainable:
         raise NotTrainableError("trainable: there is no parameter to train.")
+    if batch_size is None:
+        for value in plan.user_inputs:
+            _check_any_rows(value)
     graph = _surrogate_model(plan, _value_model(plan, batch_size or 2)).graph
     gradient = runtime_gradient if batch_size is None else rule_gradient
     loss_weights = {name for term in plan.terms for name in term.objective.loss.weight_names}
@@ -154,6 +149,16 @@ def check_plan(plan: Plan, batch_size: int | None) -> None:
         raise NotTrainableError(
             f"No gradient goes through the operator {operator}{f' (node {node!r})' if node else ''} between a "
             f"parameter and the loss. Train parameters after it (trainable), or try {advice}."
+        )
+
+
+def _check_any_rows(value):
+    """Raise an error where an input is for one number of rows."""
+    dims = value.type.tensor_type.shape.dim
+    if dims and (n := dims[0].dim_value):
+        raise ValueError(
+            f"batch_size=None: the input {value.name!r} has {n} rows. Use batch_size={n}, or export the model for any "
+            "number of rows."
         )
 
 

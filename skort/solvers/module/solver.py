@@ -79,7 +79,7 @@ class ModuleSolver(BaseSolver):
     def __init__(self, problem: Problem):
         super().__init__(problem)
         check_dropout(problem.score_graph)
-        _check_penalty(problem)
+        _check_terms(problem)
         graph, dtype = problem.score_graph, problem.objective.dtype
         self._problem = problem
         self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype)
@@ -175,7 +175,7 @@ def _plan(problem):
     )
 
 
-def _check_penalty(problem):
+def _check_terms(problem):
     """Raise an error where the penalty is more than a part of the gradient."""
     terms = problem.terms
     if terms.l1 is not None:

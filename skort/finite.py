@@ -24,13 +24,16 @@ def finite_array(values: ArrayLike, name: str, dtype: DTypeLike) -> np.ndarray:
 
     Examples
     --------
-    >>> from skort.estimators.finite import finite_array
+    >>> from skort.finite import finite_array
     >>> finite_array([1, 2], "weights", "float32")
     array([1., 2.], dtype=float32)
     """
     try:
         with np.errstate(over="ignore"):
-            array = np.array(values, dtype=dtype)
+            array = np.array(values)
+            if array.dtype.kind == "c":
+                raise TypeError("it is complex.")
+            array = array.astype(dtype)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} is no array of numbers: {error}") from error
     if not np.isfinite(array).all():

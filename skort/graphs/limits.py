@@ -1,0 +1,120 @@
+"""What an ONNX model may not ask for, checked before it runs: loops, huge results, divisions that end the process."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from skort.exceptions import NotTrainableError
+from skort.onnx_text import read_names
+
+__all__ = ["check_limits", "check_ranges"]
+
+_INTEGERS = (
+    *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
+    *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
+)
+_RAISE = "Where this is meant, raise skort.graphs.onnx_models.MAX_VALUES, which is"
+
+
+def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
+    """
+    Raise an error where a model would compute for long, need much memory or end the process, whatever the rows are.
+
+    Parameters
+    ----------
+    graph : onnx.GraphProto
+        With the types and shapes of its results.
+    max_values : int
+        How many values a result may have for each row.
+
+    Raises
+    ------
+    NotTrainableError
+        For loops, for results with more values, and for a division of integers by zero, or by a number that is computed
+        and may be zero: it ends the whole process.
+    """
+    parts = list(_with_branches(graph))
+    constants = _constants(parts)
+    types = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in constants.items()}
+    types |= {i.name: i.type.tensor_type.elem_type for part in parts for i in (*part.input, *part.value_info)}
+    for part in parts:
+        for node in part.node:
+            if node.op_type in ("Loop", "Scan"):
+                raise NotTrainableError(
+                    f"estimator: the ONNX model computes with the operator {node.op_type} (node {node.name!r}), "
+                    "through which no gradient goes, and which may run without an end. Cut the model behind it."
+                )
+            if node.op_type in ("Div", "Mod") and types.get(node.input[1]) in _INTEGERS:
+                _check_divisor(node, constants.get(node.input[1]))
+        for info in part.value_info:
+            dims = [d.dim_value or 1 for d in info.type.tensor_type.shape.dim]
+            if math.prod(dims) > max_values:
+                raise NotTrainableError(
+                    f"estimator: the result {info.name!r} of the ONNX model has {math.prod(dims):,} values a row or "
+                    f"more, of shape {dims}. {_RAISE} {max_values:,}."
+                )
+
+
+def check_ranges(graph: onnx.GraphProto, max_values: int) -> None:
+    """
+    Raise an error where a Range of constants is long: onnx writes it out to infer shapes.
+
+    Raises
+    ------
+    NotTrainableError
+        Also where its ends are computed from other constants, and not written as such.
+    """
+    parts = list(_with_branches(graph))
+    constants = _constants(parts)
+    of_rows = {i.name for i in graph.input}
+    for node in (node for part in parts for node in part.node):
+        if not of_rows.isdisjoint(read_names(node)):
+            of_rows.update(node.output)
+        elif node.op_type == "Range":
+            ends = [constants[name] for name in node.input if constants.get(name) is not None]
+            if len(ends) < len(node.input):
+                raise NotTrainableError(
+                    f"estimator: the ends of the Range {node.output[0]!r} of the ONNX model are computed from "
+                    "constants, so that its size is not known. Fold the constants, for instance with onnxsim."
+                )
+            start, limit, step = (float(end.reshape(-1)[0]) if end.size else 0.0 for end in ends)
+            if not step or (limit - start) / step > max_values:
+                raise NotTrainableError(
+                    f"estimator: the Range {node.output[0]!r} of the ONNX model goes from {start:g} to {limit:g} by "
+                    f"{step:g}, which is too many values. {_RAISE} {max_values:,}."
+                )
+
+
+def _check_divisor(node, divisor: np.ndarray | None) -> None:
+    if divisor is None:
+        what = "a number that is computed, and that may be zero"
+    elif (divisor == 0).any() or (divisor == -1).any():
+        what = "zero, or by -1 in place of a change of sign"
+    else:
+        return
+    raise NotTrainableError(
+        f"estimator: the operator {node.op_type} (node {node.name!r}, result {node.output[0]!r}) of the ONNX model "
+        f"divides integers by {what}. ONNX Runtime would end the process. Divide by a constant, or divide floats."
+    )
+
+
+def _with_branches(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Yield a graph, and those inside its nodes."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inside in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from _with_branches(inside)
+
+
+def _constants(parts: list[onnx.GraphProto]) -> dict[str, np.ndarray]:
+    """Return the arrays of initializers and of constants by name."""
+    constants = {i.name: numpy_helper.to_array(i) for part in parts for i in part.initializer}
+    for node in (node for part in parts for node in part.node if node.op_type == "Constant"):
+        value = helper.get_attribute_value(node.attribute[0])
+        array = numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
+        constants[node.output[0]] = array
+    return constants

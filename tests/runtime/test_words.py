@@ -1,0 +1,18 @@
+"""What errors of ONNX Runtime say."""
+
+import pytest
+
+from skort.runtime.words import reason
+
+ERRORS = {
+    "/src/module.cc:538 Status f(const std::vector<OrtValue>&) [ONNXRuntimeError] : 6 : FAIL : No rows.": "No rows.",
+    "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Got 2\nPlease fix it.": "Got 2",
+    "Status Message: /src/math.h:540 void Broadcast(long int) const [with T = A] x": "[with T = A] x",
+    "": "no reason given",
+}
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_the_place_in_the_sources_is_left_out(text):
+    assert reason(RuntimeError(text)).endswith(ERRORS[text])
+    assert ".cc:" not in reason(RuntimeError(text))
