@@ -42,7 +42,7 @@ N_ROWS, N_VALUES = 15_000, 40
 WIDTHS = (100_000, 2**20)
 ALPHA = 1e-5
 # Epochs of the fits to an objective, and seconds after which a longer one is not tried.
-LENGTHS = (3, 4, 6, 8, 11, 15, 18, 22, 28, 40)
+LENGTHS = (3, 4, 6, 8, 10, 12, 15, 18, 22, 28, 40)
 _LONGEST = 0.4
 
 
@@ -180,13 +180,13 @@ def settings(X):
         return theirs(n_epochs).set_params(eta0=rate)
 
     def cosine(n_epochs, rate):
-        return adam(n_epochs, rate).set_params(learning_rate=Cosine(n_epochs * -(-X.shape[0] // 1000), rate))
+        return adam(n_epochs, rate).set_params(learning_rate=Cosine(n_epochs * -(-X.shape[0] // 1500), rate))
 
-    adam = make(1000, optimizer="adam", standardize=False)
+    adam = make(1500, optimizer="adam", standardize=False)
     return {
         "SGDClassifier": (scikit_learn, X.astype(np.float64), (0.1, 0.3, 1.0)),
-        "adam, 1,000 rows": (adam, X, (0.05, 0.1)),
-        "adam, 1,000 rows, Cosine": (cosine, X, (0.15, 0.3, 0.6)),
+        "adam, 1,500 rows": (adam, X, (0.1, 0.15, 0.2)),
+        "adam, 1,500 rows, Cosine": (cosine, X, (0.15, 0.3, 0.6)),
         "sgd": (make(), X, (3.0, 10.0)),
         "nesterov": (make(optimizer="nesterov"), X, (0.3, 10.0)),
         "sgd, eta0 from the data": (make(), X, ("auto",)),

@@ -324,7 +324,7 @@ def test_settings_for_sparse_rows_are_timed_to_the_objective_of_scikit_learn(ben
     X, y = sparse.problem(1000, n_rows=300)
     np.testing.assert_allclose(sparse.as_text(X).multiply(sparse.as_text(X)).sum(axis=1), 1, rtol=1e-6)
     contenders = sparse.settings(X)
-    assert contenders["adam, 1,000 rows, Cosine"][0](3, 0.2).learning_rate.n_updates == 3
+    assert contenders["adam, 1,500 rows, Cosine"][0](3, 0.2).learning_rate.n_updates == 3
     chosen = {"SGDClassifier": contenders["SGDClassifier"], "a tiny rate": (contenders["sgd"][0], X, (1e-6,))}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
