@@ -366,7 +366,8 @@ class Training:
         # A schedule that was given since then may have a rate that does not fall.
         lower = getattr(self.schedule, "on_bad_epochs", bool)
         for _ in range(n_falls - self._n_falls):
-            lower()
+            if not lower():
+                break
         self._n_falls = n_falls
 
 

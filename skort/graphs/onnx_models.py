@@ -186,6 +186,9 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
             f"estimator: the values of {', '.join(outside)} are in a file beside the ONNX model. Read both with "
             "onnx.load(path), or call onnx.external_data_helper.load_external_data_for_model(model, folder)."
         )
+    sparse = [i.values.name for i in model.graph.sparse_initializer]
+    if sparse:
+        raise NotTrainableError(f"estimator: the initializers {sparse} of the ONNX model are sparse. Make them dense.")
     domains = [o.domain for o in model.opset_import]
     if len(set(domains)) < len(domains):
         raise NotTrainableError(f"estimator: the ONNX model imports a domain of operators twice: {domains}.")

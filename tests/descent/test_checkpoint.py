@@ -208,6 +208,15 @@ def test_a_checkpoint_with_a_value_that_cannot_be_is_refused(tmp_path, change, m
         short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)]).fit(X, Y)
 
 
+def test_a_checkpoint_of_many_falls_is_read_at_once(tmp_path):
+    path = tmp_path / "training.npz"
+    short(OrtSGDRegressor, callbacks=[Checkpoint(path)], learning_rate="adaptive", eta0=0.5).fit(X, Y)
+    _rewritten(path, lambda others, arrays: others.update(n_falls=2**70))
+    resumed = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)], learning_rate="adaptive", eta0=0.5)
+    # The rate falls four times at most.
+    assert resumed.set_params(max_iter=9).fit(X, Y).history_["eta"][-1] == pytest.approx(0.5 / 5**4)
+
+
 def test_a_checkpoint_whose_values_were_changed_is_refused(tmp_path):
     path = tmp_path / "training.npz"
     short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
