@@ -305,7 +305,7 @@ class Adam(Component):
     lazy : bool, default=False
         True: where sparse rows are multiplied as they are, an update changes only those weights of the first layer, and
         their moments, whose columns have values in the batch. That is another path to the optimum than that of all
-        weights, whose moments decay in every update, and takes less time where there are many columns. With an l1
+        weights, whose moments decay in every update, and takes less time from some 100,000 columns on. With an l1
         term, `average`, `max_grad_norm` or a weight decay, and where batches are dense, it is the same as False.
 
     Examples

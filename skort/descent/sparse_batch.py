@@ -46,7 +46,6 @@ class SparseRows:
         self._dtype = np.dtype(dtype)
         self._indptr = np.zeros(n_rows + 1, np.int32)
         self._indices, self._values = np.empty(0, np.int32), np.empty(0, self._dtype)
-        self._marks = np.zeros(n_columns, bool)
 
     def take(self, X: Any, numbers: np.ndarray) -> None:
         """
@@ -74,11 +73,7 @@ class SparseRows:
 
     def columns(self) -> np.ndarray:
         """Return the numbers of the columns that have values, in their order."""
-        # To mark all columns takes less time than to sort the indices.
-        self._marks[self._indices[: self._indptr[-1]]] = True
-        numbers = np.flatnonzero(self._marks)
-        self._marks[numbers] = False
-        return numbers
+        return np.unique(self._indices[: self._indptr[-1]]).astype(np.intp)
 
     def product(self, matrix: np.ndarray) -> np.ndarray:
         """

@@ -1,6 +1,5 @@
 """How the weights change after a step of sparse rows: all of them, or only those that the rows touch."""
 
-import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -152,49 +151,41 @@ class TouchedUpdate(FullUpdate):
 
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float):
         super().__init__(problem, shape, factor)
-        self._n_first, self._shape, self._last = shape[0] * shape[1], shape, 0.0
+        self._outputs, self._later = np.arange(shape[1]), np.arange(shape[0] * shape[1], len(self.weights))
         self._moments = [name for name, array in self.memory.items() if array.shape == self.weights.shape]
+        self._norm = 0.0
         self.forget()
 
     def update(self, rows, by_product, eta):
         """Make one update from the gradient by the product; return the penalty of the weights before it."""
         rows.add_transposed_product(by_product * self._factor, self._by_first)
-        columns = rows.columns()
-        weights, gradient = self._parts(self.weights, columns), self._parts(self._gradient, columns)
-        moments = {name: self._parts(self.memory[name], columns) for name in self._moments}
-        l2 = None if self._terms.l2 is None else self._parts(self._terms.l2, columns)
-        penalty, before = self._penalty, _add_penalty(Terms(l2=l2), weights, gradient, np.empty_like(weights))
-        self.rule.update(weights, gradient, eta, {**self.memory, **moments}, np.empty_like(weights))
-        self._penalty += 0.0 if l2 is None else 0.5 * float(np.vdot(l2 * weights, weights)) - before
-        for whole, part in [(self.weights, weights), *((self.memory[name], moments[name]) for name in self._moments)]:
-            self._put(whole, columns, part)
-        self._by_first[columns] = 0
-        self._last = norm(gradient)
+        by_column = rows.columns()[:, None] * len(self._outputs) + self._outputs
+        touched = np.concatenate([by_column.ravel(), self._later])
+        weights, gradient, scratch = (
+            self.weights[touched],
+            self._gradient[touched],
+            np.empty(len(touched), self.weights.dtype),
+        )
+        self._gradient[by_column.ravel()] = 0
+        l2 = None if self._terms.l2 is None else self._terms.l2[touched]
+        moments = {name: self.memory[name][touched] for name in self._moments}
+        penalty, before = self._penalty, _add_penalty(Terms(l2=l2), weights, gradient, scratch)
+        self.rule.update(weights, gradient, eta, {**self.memory, **moments}, scratch)
+        if l2 is not None:
+            self._penalty += _l2_value(l2, weights) - before
+        self.weights[touched], self._norm = weights, norm(gradient)
+        for name, array in moments.items():
+            self.memory[name][touched] = array
         return penalty
 
     def forget(self):
         """Go on from the arrays, which somebody has overwritten."""
         l2 = self._terms.l2
-        self._penalty = 0.0 if l2 is None else 0.5 * float(np.vdot(l2 * self.weights, self.weights))
+        self._penalty = 0.0 if l2 is None else _l2_value(l2, self.weights)
 
     def gradient_norm(self):
         """Return the Euclidean norm of the last gradient, by the weights that it changed."""
-        return self._last
-
-    def is_finite(self):
-        """Return whether all weights are finite."""
-        return math.isfinite(self._penalty) and super().is_finite()
-
-    def _parts(self, whole, columns):
-        """Return the numbers of some columns, and those of later layers, as a new vector."""
-        first = whole[: self._n_first].reshape(self._shape)
-        return np.concatenate([first[columns].ravel(), whole[self._n_first :]])
-
-    def _put(self, whole, columns, part):
-        """Put what `_parts` returned back."""
-        n = len(columns) * self._shape[1]
-        whole[: self._n_first].reshape(self._shape)[columns] = part[:n].reshape(-1, self._shape[1])
-        whole[self._n_first :] = part[n:]
+        return self._norm
 
 
 class LazyUpdate:
@@ -269,6 +260,10 @@ def _terms(problem: Problem, weights: dict[str, np.ndarray]) -> Terms:
         return Terms()
     l1, l2 = (strengths_vector(problem.objective, weights, norm) for norm in ("l1", "l2"))
     return Terms(l1, l2)
+
+
+def _l2_value(strengths, weights):
+    return 0.5 * float(np.vdot(strengths * weights, weights))
 
 
 def _add_penalty(terms: Terms, weights: Any, gradient: Any, scratch: Any) -> float:
