@@ -161,11 +161,8 @@ class TouchedUpdate(FullUpdate):
         rows.add_transposed_product(by_product * self._factor, self._by_first)
         by_column = rows.columns()[:, None] * len(self._outputs) + self._outputs
         touched = np.concatenate([by_column.ravel(), self._later])
-        weights, gradient, scratch = (
-            self.weights[touched],
-            self._gradient[touched],
-            np.empty(len(touched), self.weights.dtype),
-        )
+        weights, gradient = self.weights[touched], self._gradient[touched]
+        scratch = np.empty_like(weights)
         self._gradient[by_column.ravel()] = 0
         l2 = None if self._terms.l2 is None else self._terms.l2[touched]
         moments = {name: self.memory[name][touched] for name in self._moments}
