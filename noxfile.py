@@ -108,14 +108,14 @@ def tests_torch_plain_runtime(session):
     run_torch_tests(session)
 
 
-@nox.session(python="3.11")
+@nox.session(python="3.11", default=False)
 def coverage(session):
     """Print the lines and branches that the tests reach."""
     session.install("-e", ".[test]", "pytest-cov>=5")
     session.run("pytest", "-n", "auto", "-m", "not upstream", "--cov=skort", "--cov-branch", "--cov-report=term")
 
 
-@nox.session(python="3.11")
+@nox.session(python="3.11", default=False)
 def fuzz(session):
     """Half a minute of random bytes as each kind of file that skort reads from others."""
     session.install(".", "atheris>=3")
