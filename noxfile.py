@@ -108,6 +108,7 @@ def tests_torch_plain_runtime(session):
     run_torch_tests(session)
 
 
+# Nightly lanes: by name only.
 @nox.session(python="3.11", default=False)
 def coverage(session):
     """Print the lines and branches that the tests reach."""

@@ -68,7 +68,7 @@ class OrtGridSearchCV(GridSearchCV):
 
     def _run_search(self, evaluate_candidates, *, callback_ctx=None):
         together = Together(_candidates(self.estimator, ParameterGrid(self.param_grid)))
-        # scikit-learn 1.9 looks for the parameter, older versions have none.
+        # scikit-learn 1.9 passes this argument where a search takes it. Older versions have none.
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
         with fits_made_together(together):
             super()._run_search(evaluate_candidates, **context)
@@ -78,7 +78,7 @@ class OrtGridSearchCV(GridSearchCV):
 
 
 def _candidates(estimator, candidates):
-    """Return the estimators of skort that the candidates of a search fit, of those that have one."""
+    """Return the estimator of skort in each candidate of a search; without candidates that have none or several."""
     found = []
     for parameters in candidates:
         try:

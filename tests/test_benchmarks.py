@@ -312,13 +312,25 @@ def test_sparse_cases_are_measured_beside_scikit_learn(benchmarks):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         seconds = sparse.epochs(narrow[0], turns=1, n_rows=300)
-        times = sparse.times_to_objective(1000, n_rows=300, n_epochs=(1, 2))
     assert seconds.keys() == {"skort", "SGDClassifier"}
-    assert times["SGDClassifier"][1] > 0
     peak, size, vector = sparse.memory(2000, n_rows=300)
     X, _ = sparse.problem(2000, n_rows=300)
     assert (size, vector) == (8 * X.nnz + 4 * 301, 4 * 2001)
     assert 0 < peak < 10e6
+
+
+def test_settings_for_sparse_rows_are_timed_to_the_objective_of_scikit_learn(benchmarks):
+    sparse = benchmarks("sparse")
+    X, y = sparse.problem(1000, n_rows=300)
+    np.testing.assert_allclose(sparse.as_text(X).multiply(sparse.as_text(X)).sum(axis=1), 1, rtol=1e-6)
+    contenders = sparse.settings(X)
+    assert contenders["adam, 1,500 rows, Cosine"][0](3, 0.2).learning_rate.n_updates == 3
+    chosen = {"SGDClassifier": contenders["SGDClassifier"], "a tiny rate": (contenders["sgd"][0], X, (1e-6,))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        times = dict(sparse.times_to_objective(X, y, (1, 10), chosen))
+    assert times["SGDClassifier"].n_epochs == 10 and 0 < times["SGDClassifier"].seconds < math.inf
+    assert times["a tiny rate"].seconds == math.inf and 0.6 < times["a tiny rate"].objective < 0.7
 
 
 def test_the_objective_of_the_sparse_benchmark_is_the_formula(benchmarks):

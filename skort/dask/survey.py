@@ -1,4 +1,4 @@
-"""What has to be known of all partitions before any row is prepared: sizes, classes, sample weights, a few rows."""
+"""What has to be known of all partitions before any row is prepared: classes, sample weights, a few rows."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -20,8 +20,6 @@ class Survey(NamedTuple):
 
     Parameters
     ----------
-    n_rows : tuple of int
-        Of each partition.
     head : tuple of list, or None
         The first rows of X and y, in pieces; None where there are no rows.
     classes : ndarray of shape (n_classes,) or None
@@ -34,7 +32,6 @@ class Survey(NamedTuple):
         The number of rows.
     """
 
-    n_rows: tuple[int, ...]
     head: tuple[list, list] | None = None
     classes: np.ndarray | None = None
     totals: Any = 0.0
@@ -59,7 +56,7 @@ def survey(part: Part, is_classifier: bool) -> Survey:
     """
     n = part.n_rows
     if n == 0:
-        return Survey((0,))
+        return Survey()
     weights = np.ones(n)
     if part.sample_weight is not None:
         weights = check_array(part.sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
@@ -69,7 +66,7 @@ def survey(part: Part, is_classifier: bool) -> Survey:
     few = np.arange(min(n, _HEAD))
     head = ([_safe_indexing(part.X, few)], [_safe_indexing(part.y, few)])
     totals, counts, all_counts = (np.bincount(codes, each) for each in (weights, weights > 0, None))
-    return Survey((n,), head, classes, totals, counts, all_counts)
+    return Survey(head, classes, totals, counts, all_counts)
 
 
 def _classes_of(part, is_classifier):
@@ -84,16 +81,15 @@ def _classes_of(part, is_classifier):
 
 def merged_surveys(surveys: Sequence[Survey]) -> Survey:
     """Return the survey of several partitions, in their order."""
-    n_rows = sum((each.n_rows for each in surveys), ())
     surveys = [each for each in surveys if each.head is not None]
     if not surveys:
-        return Survey(n_rows)
+        return Survey()
     head = _merged_heads([each.head for each in surveys])
     sums = [[getattr(each, name) for each in surveys] for name in ("totals", "counts", "all_counts")]
     if surveys[0].classes is None:
-        return Survey(n_rows, head, None, *(np.sum(each, axis=0) for each in sums))
+        return Survey(head, None, *(np.sum(each, axis=0) for each in sums))
     classes, codes = np.unique(np.concatenate([each.classes for each in surveys]), return_inverse=True)
-    return Survey(n_rows, head, classes, *(np.bincount(codes, np.concatenate(each)) for each in sums))
+    return Survey(head, classes, *(np.bincount(codes, np.concatenate(each)) for each in sums))
 
 
 def _merged_heads(heads):

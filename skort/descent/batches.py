@@ -111,8 +111,8 @@ class Batches:
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
-        C-contiguous; never copied as a whole. Each batch makes its rows of a sparse matrix dense; such a matrix has the
-        dtype of the batches.
+        C-contiguous; never copied as a whole. A sparse matrix has the dtype of the batches. Its rows stay sparse in a
+        batch, or become dense there: that is up to the `Batch`.
     target : ndarray of shape (n_samples, n_outputs)
     sample_weight : ndarray of shape (n_samples,) or None
         Not negative, not all zero. Rows of sample weight zero are left out. None: all ones.

@@ -389,10 +389,10 @@ def _largest_eigenvalue(rows):
     if not scipy.sparse.issparse(rows) and min(n, n_columns) <= 128:
         product = rows.T @ rows if n_columns <= n else rows @ rows.T
         return float(np.linalg.eigvalsh(product / n)[-1])
-    direction = np.random.RandomState(0).standard_normal(n_columns)
+    direction, transposed = np.random.RandomState(0).standard_normal(n_columns), rows.T
     length = 0.0
     for _ in range(20):
-        direction = rows.T @ (rows @ direction) / n
+        direction = transposed @ (rows @ direction) / n
         length = float(np.linalg.norm(direction))
         if length == 0.0:
             return 0.0

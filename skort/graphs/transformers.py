@@ -64,9 +64,9 @@ def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.
     try:
         model, difference = _convert(transformers, X, dtype)
     except _ConversionError as error:
-        name, reason = next(_failures(transformers, X, dtype), (steps[-1], error))
+        name, why = next(_failures(transformers, X, dtype), (steps[-1], error))
         raise NotExportableError(
-            f"estimator: the step {name!r} cannot be part of an ONNX model in {dtype}: {reason} For an ONNX model of "
+            f"estimator: the step {name!r} cannot be part of an ONNX model in {dtype}: {why} For an ONNX model of "
             f"the rest, put {_OUTSIDE}"
         ) from error
     if difference.size > _TOLERANCE:

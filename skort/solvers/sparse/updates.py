@@ -11,7 +11,7 @@ from skort.descent.transforms.clipping import norm
 from skort.descent.transforms.lazy import LazyWeights, Recurrence
 from skort.descent.update import Terms
 from skort.solvers.base import Problem
-from skort.solvers.flat_weights import strengths_vector
+from skort.solvers.flat_weights import flat, strengths_vector
 
 __all__ = ["FirstUpdate", "FullUpdate", "LazyUpdate", "make_update"]
 
@@ -96,7 +96,7 @@ class FullUpdate:
 
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float):
         self.rule, self._factor, self._terms = problem.rule(), factor, problem.terms
-        self.weights = _flat(problem)
+        self.weights = flat(problem.weights)
         self._gradient, self._scratch = np.zeros_like(self.weights), np.empty_like(self.weights)
         n_first = shape[0] * shape[1]
         self._first, self._by_first = (a[:n_first].reshape(shape) for a in (self.weights, self._gradient))
@@ -148,8 +148,8 @@ class LazyUpdate:
         others = {name: problem.weights[name] for name in names}
         self._terms = _terms(problem, others)
         # The result of a rule does not depend on the penalty.
-        self.rule = self._rule = problem.update.rule(self._terms)
-        self.weights, n_first = _flat(problem), shape[0] * shape[1]
+        self.rule = problem.update.rule(self._terms)
+        self.weights, n_first = flat(problem.weights), shape[0] * shape[1]
         self.memory = self.rule.start(*problem.n_weights(), self.weights.dtype)
         held = {"weights": self.weights, **self.memory}
         by_weight = {name for name, array in held.items() if array.shape == self.weights.shape}
@@ -159,7 +159,7 @@ class LazyUpdate:
         self._other_memory = {n: a[n_first:] if n in by_weight else a for n, a in self.memory.items()}
         self.gradient, self._scratch = (np.zeros_like(self._other_weights) for _ in range(2))
         # Rules make their own arrays for so many weights.
-        self._rule.start(0, len(self._other_weights), self.weights.dtype)
+        self.rule.start(0, len(self._other_weights), self.weights.dtype)
         self._last: Callable[[], float] = float
 
     def product(self, rows):
@@ -170,7 +170,7 @@ class LazyUpdate:
     def update(self, rows, by_product, eta):
         """Make one update from the gradient by the product; return the penalty of the weights before it."""
         penalty = _add_penalty(self._terms, self._other_weights, self.gradient, self._scratch)
-        self._rule.update(self._other_weights, self.gradient, eta, self._other_memory, self._scratch)
+        self.rule.update(self._other_weights, self.gradient, eta, self._other_memory, self._scratch)
         counts = bool(self._update.average) and self.memory["average_n_updates"][0] >= int(self._update.average)
         lazy, l2 = self._lazy, self._recurrence.l2
         lazy.update(rows, self._parts, by_product, eta, counts=counts)
@@ -194,10 +194,6 @@ class LazyUpdate:
     def is_finite(self):
         """Return whether all weights are finite."""
         return self._lazy.is_finite() and bool(np.isfinite(self._other_weights).all())
-
-
-def _flat(problem):
-    return np.concatenate([array.ravel() for array in problem.weights.values()])
 
 
 def _terms(problem: Problem, weights: dict[str, np.ndarray]) -> Terms:
