@@ -23,6 +23,7 @@ from sklearn.neural_network import MLPClassifier
 
 from benchmarks.timing import threads
 from skort import OrtSGDClassifier
+from skort.optimizers import Adam
 from skort.schedules import Cosine
 
 __all__ = [
@@ -120,8 +121,13 @@ def cases(widths=WIDTHS):
             both = {"skort": ours(**options), "SGDClassifier": theirs}
             made.append(Case(name, width, 2, both, goal if name == "logistic" else ""))
     few = widths[0]
-    for name, options in (("average", {"average": True}), ("l1", {"penalty": "l1"}), ("adam", {"optimizer": "adam"})):
-        options = {"eta0": 0.01, **options} if name == "adam" else options
+    others = {
+        "average": {"average": True},
+        "l1": {"penalty": "l1"},
+        "adam": {"optimizer": "adam", "eta0": 0.01},
+        "lazy adam": {"optimizer": Adam(lazy=True), "eta0": 0.01},
+    }
+    for name, options in others.items():
         made.append(Case(f"logistic, {name}", few, 2, {"skort": _with(ours, options), "SGDClassifier": theirs}, ""))
     both = {"skort": ours(), "SGDClassifier": theirs}
     made.append(Case("softmax of 20 classes", few, 20, both, "ahead of SGDClassifier", 11, 6))

@@ -302,6 +302,11 @@ class Adam(Component):
         :math:`\epsilon`, at least the smallest normal number of float32.
     weight_decay : float, default=0.0
         :math:`\lambda`, not negative. Solver "session" takes 0 only.
+    lazy : bool, default=False
+        True: where sparse rows are multiplied as they are, an update changes only those weights of the first layer, and
+        their moments, whose columns have values in the batch. That is another path to the optimum than that of all
+        weights, whose moments decay in every update, and takes less time where there are many columns. With an l1
+        term, `average`, `max_grad_norm` or a weight decay, and where batches are dense, it is the same as False.
 
     Examples
     --------
@@ -319,13 +324,22 @@ class Adam(Component):
         # If epsilon is zero in float32, a gradient that was always zero leads to a division by zero.
         "epsilon": [Interval(Real, float(np.finfo(np.float32).tiny), None, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "lazy": ["boolean"],
     }
 
-    def __init__(self, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-8, weight_decay: float = 0.0):
+    def __init__(
+        self,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        weight_decay: float = 0.0,
+        lazy: bool = False,
+    ):
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon
         self.weight_decay = weight_decay
+        self.lazy = lazy
 
     def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
         """Return the state before the first update: both moments and the number of updates."""

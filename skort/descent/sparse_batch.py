@@ -37,6 +37,8 @@ class SparseRows:
     >>> rows.take(scipy.sparse.csr_matrix([[1.0, 0, 0], [0, 2, 0], [0, 0, 3]]), np.array([2, 0]))
     >>> rows.product(np.array([[1.0], [10.0], [100.0]])).ravel()
     array([300.,   1.])
+    >>> rows.columns()
+    array([0, 2])
     """
 
     def __init__(self, n_rows: int, n_columns: int, dtype: DTypeLike):
@@ -44,6 +46,7 @@ class SparseRows:
         self._dtype = np.dtype(dtype)
         self._indptr = np.zeros(n_rows + 1, np.int32)
         self._indices, self._values = np.empty(0, np.int32), np.empty(0, self._dtype)
+        self._marks = np.zeros(n_columns, bool)
 
     def take(self, X: Any, numbers: np.ndarray) -> None:
         """
@@ -68,6 +71,14 @@ class SparseRows:
         if len(self._indices) < n_values or self._indices.dtype != X.indices.dtype:
             self._indices, self._values = np.empty(n_values, X.indices.dtype), np.empty(n_values, self._dtype)
         csr_row_index(len(numbers), numbers, X.indptr, X.indices, X.data, self._indices, self._values)
+
+    def columns(self) -> np.ndarray:
+        """Return the numbers of the columns that have values, in their order."""
+        # To mark all columns takes less time than to sort the indices.
+        self._marks[self._indices[: self._indptr[-1]]] = True
+        numbers = np.flatnonzero(self._marks)
+        self._marks[numbers] = False
+        return numbers
 
     def product(self, matrix: np.ndarray) -> np.ndarray:
         """

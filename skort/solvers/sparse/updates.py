@@ -1,10 +1,12 @@
 """How the weights change after a step of sparse rows: all of them, or only those that the rows touch."""
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
+from skort.descent.optimizers import Adam
 from skort.descent.sparse_batch import SparseRows
 from skort.descent.transforms.base import Rule
 from skort.descent.transforms.clipping import norm
@@ -13,7 +15,7 @@ from skort.descent.update import Terms
 from skort.solvers.base import Problem
 from skort.solvers.flat_weights import flat, strengths_vector
 
-__all__ = ["FirstUpdate", "FullUpdate", "LazyUpdate", "make_update"]
+__all__ = ["FirstUpdate", "FullUpdate", "LazyUpdate", "TouchedUpdate", "make_update"]
 
 
 class FirstUpdate(Protocol):
@@ -49,7 +51,7 @@ class FirstUpdate(Protocol):
 
 def make_update(problem: Problem, shape: tuple[int, int], factor: float) -> FirstUpdate:
     """
-    Return an update that touches few weights, if there is one that is exact; otherwise the one of all weights.
+    Return an update that touches few weights, if there is one that is exact or asked for, or that of all weights.
 
     Parameters
     ----------
@@ -61,9 +63,17 @@ def make_update(problem: Problem, shape: tuple[int, int], factor: float) -> Firs
         What the rows are multiplied by.
     """
     recurrence = _recurrence(problem)
-    if recurrence is None:
-        return FullUpdate(problem, shape, factor)
-    return LazyUpdate(problem, shape, factor, recurrence)
+    if recurrence is not None:
+        return LazyUpdate(problem, shape, factor, recurrence)
+    return (TouchedUpdate if _is_lazy_adam(problem) else FullUpdate)(problem, shape, factor)
+
+
+def _is_lazy_adam(problem):
+    """Return whether the update is an `Adam(lazy=True)` that nothing else is around."""
+    update = problem.update
+    is_lazy = type(update.optimizer) is Adam and update.optimizer.lazy
+    is_plain = update.max_grad_norm is None and not update.average and update.weight_decay == 0
+    return is_lazy and is_plain and problem.terms.l1 is None
 
 
 def _recurrence(problem):
@@ -128,6 +138,63 @@ class FullUpdate:
     def is_finite(self):
         """Return whether all weights are finite."""
         return bool(np.isfinite(self.weights).all())
+
+
+class TouchedUpdate(FullUpdate):
+    """
+    The rule of the other solvers, on the weights of columns that the rows have values in and on those of later layers.
+
+    Parameters
+    ----------
+    problem, shape, factor
+        As for `FullUpdate`.
+    """
+
+    def __init__(self, problem: Problem, shape: tuple[int, int], factor: float):
+        super().__init__(problem, shape, factor)
+        self._n_first, self._shape, self._last = shape[0] * shape[1], shape, 0.0
+        self._moments = [name for name, array in self.memory.items() if array.shape == self.weights.shape]
+        self.forget()
+
+    def update(self, rows, by_product, eta):
+        """Make one update from the gradient by the product; return the penalty of the weights before it."""
+        rows.add_transposed_product(by_product * self._factor, self._by_first)
+        columns = rows.columns()
+        weights, gradient = self._parts(self.weights, columns), self._parts(self._gradient, columns)
+        moments = {name: self._parts(self.memory[name], columns) for name in self._moments}
+        l2 = None if self._terms.l2 is None else self._parts(self._terms.l2, columns)
+        penalty, before = self._penalty, _add_penalty(Terms(l2=l2), weights, gradient, np.empty_like(weights))
+        self.rule.update(weights, gradient, eta, {**self.memory, **moments}, np.empty_like(weights))
+        self._penalty += 0.0 if l2 is None else 0.5 * float(np.vdot(l2 * weights, weights)) - before
+        for whole, part in [(self.weights, weights), *((self.memory[name], moments[name]) for name in self._moments)]:
+            self._put(whole, columns, part)
+        self._by_first[columns] = 0
+        self._last = norm(gradient)
+        return penalty
+
+    def forget(self):
+        """Go on from the arrays, which somebody has overwritten."""
+        l2 = self._terms.l2
+        self._penalty = 0.0 if l2 is None else 0.5 * float(np.vdot(l2 * self.weights, self.weights))
+
+    def gradient_norm(self):
+        """Return the Euclidean norm of the last gradient, by the weights that it changed."""
+        return self._last
+
+    def is_finite(self):
+        """Return whether all weights are finite."""
+        return math.isfinite(self._penalty) and super().is_finite()
+
+    def _parts(self, whole, columns):
+        """Return the numbers of some columns, and those of later layers, as a new vector."""
+        first = whole[: self._n_first].reshape(self._shape)
+        return np.concatenate([first[columns].ravel(), whole[self._n_first :]])
+
+    def _put(self, whole, columns, part):
+        """Put what `_parts` returned back."""
+        n = len(columns) * self._shape[1]
+        whole[: self._n_first].reshape(self._shape)[columns] = part[:n].reshape(-1, self._shape[1])
+        whole[self._n_first :] = part[n:]
 
 
 class LazyUpdate:
