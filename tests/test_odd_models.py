@@ -96,7 +96,6 @@ BROKEN = {
     ),
     "opset 0": (changed(lambda m, g: setattr(m.opset_import[0], "version", 0)), INVALID),
     "opset -3": (changed(lambda m, g: setattr(m.opset_import[0], "version", -3)), INVALID),
-    "opset 1": (changed(lambda m, g: setattr(m.opset_import[0], "version", 1)), "opset 1 cannot be read as opset 17"),
     "opset twice": (
         changed(lambda m, g: m.opset_import.append(helper.make_opsetid("", 13))),
         "a domain of operators twice",

@@ -10,13 +10,41 @@ from onnx import TensorProto, helper, numpy_helper
 from skort.exceptions import NotTrainableError
 from skort.onnx_text import read_names
 
-__all__ = ["check_limits", "check_ranges"]
+__all__ = ["check_functions", "check_limits", "check_ranges"]
 
 _INTEGERS = (
     *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
     *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
 )
+# A model of so many nodes takes minutes.
+_MAX_NODES = 2**20
 _RAISE = "Where this is meant, raise skort.graphs.onnx_models.MAX_VALUES, which is"
+
+
+def check_functions(model: onnx.ModelProto) -> None:
+    """
+    Raise an error where the functions of a model call themselves, or grow without bounds where they are inlined.
+
+    Raises
+    ------
+    ValueError
+    """
+    functions = {(function.domain, function.name): function for function in model.functions}
+    sizes: dict[tuple[str, str], int] = {}
+
+    def size(body, above):
+        total = 0
+        for node in (node for part in _with_branches(body) for node in part.node):
+            called = node.domain, node.op_type
+            if called in above:
+                raise ValueError(f"its function {node.op_type!r} calls itself.")
+            if called in functions and called not in sizes:
+                sizes[called] = size(functions[called], {*above, called})
+            total += sizes.get(called, 1)
+        return total
+
+    if size(model.graph, set()) > _MAX_NODES:
+        raise ValueError(f"its functions have more than {_MAX_NODES:,} nodes where they are inlined.")
 
 
 def check_limits(graph: onnx.GraphProto, max_values: int) -> None:

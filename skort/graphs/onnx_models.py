@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from skort.exceptions import NotTrainableError
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
 from skort.graphs.heads import Head, find_head, rows_like, runner
-from skort.graphs.limits import check_limits, check_ranges
+from skort.graphs.limits import check_functions, check_limits, check_ranges
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.graphs.training_mode import in_training_mode
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype, read_names
@@ -198,6 +198,7 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
         if opset is None or opset <= onnx.defs.onnx_opset_version():
             onnx.checker.check_model(model)
         _check_values(model.graph)
+        check_functions(model)
         plain = onnx.inliner.inline_local_functions(model)
         import_each_domain_once(plain)
     except Exception as error:
@@ -218,6 +219,8 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
 def _check_values(graph):
     """Raise an error where an initializer has more values than its shape says, which the checker passes over."""
     for tensor in graph.initializer:
+        if any(dim < 0 for dim in tensor.dims):
+            raise ValueError(f"the shape of {tensor.name!r} is {list(tensor.dims)}.")
         try:
             numpy_helper.to_array(tensor)
         except ValueError as error:

@@ -4,7 +4,7 @@ import onnx.shape_inference
 import pytest
 
 from skort.exceptions import NotTrainableError
-from skort.graphs.limits import check_limits, check_ranges
+from skort.graphs.limits import check_functions, check_limits, check_ranges
 
 
 def graph(nodes, weights="float[2, 1] W = {1, 2}", inputs="float[N, 2] X"):
@@ -71,3 +71,37 @@ def test_ranges(limit, step, message):
 
 def test_a_range_of_the_number_of_rows_is_one():
     check_ranges(graph("s = Size (X) r = Range (z, s, k) y = Cast <to = 1> (r)", "int64 z = {0}, int64 k = {1}"), 10)
+
+
+def with_functions(*functions):
+    imports = '<domain: "own", opset_import: ["" : 17, "own" : 1]>'
+    return onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17, "own" : 1]> m (float[N, 2] X) => (float[N, 2] y) { y = own.f0 (X) }'
+        + "".join(f"{imports} {function}" for function in functions)
+    )
+
+
+@pytest.mark.parametrize(
+    "functions, message",
+    [
+        (["f0 (a) => (b) { b = Abs (a) }"], None),
+        (["f0 (a) => (b) { c = own.f1 (a) b = own.f1 (c) }", "f1 (a) => (b) { b = Abs (a) }"], None),
+        (["f0 (a) => (b) { b = own.f0 (a) }"], "its function 'f0' calls itself"),
+        (["f0 (a) => (b) { b = own.f1 (a) }", "f1 (a) => (b) { b = own.f0 (a) }"], "its function 'f0' calls itself"),
+        (
+            [
+                *(f"f{i} (a) => (b) {{ c = own.f{i + 1} (a) b = own.f{i + 1} (c) }}" for i in range(40)),
+                "f40 (a) => (b) { b = Abs (a) }",
+            ],
+            "its functions have more than 1,048,576 nodes where they are inlined",
+        ),
+    ],
+    ids=["one", "two calls", "itself", "each other", "a million nodes"],
+)
+def test_functions(functions, message):
+    model = with_functions(*functions)
+    if message is None:
+        check_functions(model)
+    else:
+        with pytest.raises(ValueError, match=message):
+            check_functions(model)
