@@ -201,7 +201,10 @@ class Settings:
 
     def hold(self, estimator) -> bool:
         """Return whether an estimator has the parameters, to their last part, that these settings were made from."""
-        return self.given == _given(estimator)
+        try:
+            return self.given == _given(estimator)
+        except ValueError:  # The caller validates the parameters then.
+            return False
 
     def variables(self, score_graph: "ScoreGraph", standardization: Standardization | None) -> Variables:
         """Return the variables in which a model is trained."""
