@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import Any
 
 from distributed import Client, default_client
-from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -71,9 +70,10 @@ class DaskFit(BaseOrtSGD):
         return {**super().__getstate__(), "client": None}
 
     def __sklearn_clone__(self):
-        parameters = self.get_params(deep=False)
-        client = parameters.pop("client")
-        return type(self)(client=client, **{name: clone(each, safe=False) for name, each in parameters.items()})
+        # A copy has no client, which cannot be cloned.
+        cloned = super(DaskFit, copy.copy(self)).__sklearn_clone__()
+        cloned.client = self.client
+        return cloned
 
     def to_local(self) -> Any:
         """

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+import sklearn
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.datasets import make_classification
@@ -402,7 +403,11 @@ class TestEstimator:
         assert model.score(*chunked(X, y)) == model.to_local().score(X, y)
 
     def test_clones_share_the_client(self, client):
-        assert clone(OrtSGDClassifier(client=client, n_groups=3)).client is client
+        model = OrtSGDClassifier(client=client, n_groups=3)
+        with sklearn.config_context(enable_metadata_routing=True):
+            requests = clone(model.set_fit_request(sample_weight=True)).get_metadata_routing().fit.requests
+        assert requests["sample_weight"] is True
+        assert clone(model).client is model.client is client
         assert pickle.loads(pickle.dumps(OrtSGDClassifier(client=client))).client is None
 
     def test_parameters(self, client, data):
