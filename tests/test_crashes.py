@@ -73,7 +73,15 @@ class Interrupt:
             signal.raise_signal(signal.SIGINT)
 
 
-def test_a_hundred_interrupts_at_updates_leave_the_last_whole_epoch():
+@pytest.fixture
+def interruptible():
+    """A process in the background of a shell ignores Ctrl-C."""
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, old)
+
+
+def test_a_hundred_interrupts_at_updates_leave_the_last_whole_epoch(interruptible):
     draw = random.Random(0)
     for _ in range(100):
         update = draw.randint(1, 300)

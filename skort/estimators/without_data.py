@@ -87,7 +87,7 @@ def _check_fitted(estimator, n_features, n_outputs, classes):
     for name, number in (("n_features", n_features), ("n_outputs", n_outputs)):
         if number not in (None, known[name]):
             raise ValueError(f"{name}={number}, but the fitted estimator has {known[name]}. Leave it out.")
-    if classes is not None and not np.array_equal(classes, fitted.classes):
+    if classes is not None and (fitted.classes is None or classes.tolist() != fitted.classes.tolist()):
         raise ValueError(f"classes={classes}, but the fitted estimator has {fitted.classes}. Leave it out.")
 
 

@@ -27,7 +27,7 @@ def test_a_prediction_during_fits_is_that_of_one_of_them(method):
     def predict():
         while not done.is_set():
             prediction = getattr(model, method)(X)
-            seen.add(tuple(np.array_equal(prediction, one) for one in expected))
+            seen.add(tuple(prediction.dtype == one.dtype and np.array_equal(prediction, one) for one in expected))
 
     threads = [threading.Thread(target=predict) for _ in range(4)]
     for thread in threads:

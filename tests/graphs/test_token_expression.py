@@ -35,7 +35,7 @@ def test_a_class_holds_the_same_characters(pattern):
     expected = [bool(re.match(pattern, c)) for c in characters]
     # Versions of Unicode differ in characters that are new.
     differing = [c for c, ours, theirs in zip(characters, found, expected, strict=True) if ours != theirs]
-    assert len(differing) < 2_000 if sys.version_info >= (3, 12) else differing == []
+    assert len(differing) < 2_000 if sys.version_info[:2] != (3, 11) else differing == []
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,9 @@ def test_words_of_certain_characters_are_among_all_words(pattern):
     [
         *((p, "(") for p in (r"(\w)\w", r"(?=\w)\w+", r"(?<!x)\w+", r"(?i)[a-z]+", r"(?P<word>\w+)")),
         *((p, r"\b") for p in (r"\b[\w-]+\b", r"\b\w+", r"\b[a-z]+\b-")),
-        *((r"\w++", "++"), (r"\w+\Z", r"\Z"), (r"[^\W\d]+", r"\W")),
+        # Python 3.11 and newer know it.
+        *([(r"\w++", "++")] if sys.version_info >= (3, 11) else []),
+        *((r"\w+\Z", r"\Z"), (r"[^\W\d]+", r"\W")),
         # The tokenizer takes the longest match.
         *((r"\w+?", "+?"), (r"a\w*?b", "*?"), (r"\w{2,}?", "}?")),
     ],
