@@ -65,18 +65,28 @@ def docs(session):
     session.run("sphinx-build", "-W", "-q", "docs", "docs/_build")
 
 
-@nox.session(python=["3.11", "3.13"])
-def tests_dask(session):
-    """Fits on a Dask cluster of two processes."""
+def run_dask_tests(session):
     session.install(".[test,dask]", "dask[dataframe]")
     session.run("pytest", "-m", "dask", "tests/dask", "tests/test_examples.py", "skort/dask")
+
+
+@nox.session(python="3.11")
+def tests_dask(session):
+    """Fits on a Dask cluster of two processes."""
+    run_dask_tests(session)
+
+
+@nox.session(python="3.13", default=False)
+def tests_dask_plain_runtime(session):
+    """The same without a training API: by name only."""
+    run_dask_tests(session)
 
 
 @nox.session(python="3.12")
 def tests_agent_only(session):
     """onnxruntime-training-cpu 1.19, numpy 2, the newest scikit-learn: no TrainingSession."""
     session.install(".[test]")
-    session.run("pytest", "-n", "auto", "-m", "not upstream and not dask")
+    session.run("pytest", "-n", "auto")
     session.run("python", "examples/quickstart.py")
 
 
@@ -95,13 +105,13 @@ def run_torch_tests(session):
     session.run("pytest", "tests/test_examples.py", "-k", "torch or jax")
 
 
-@nox.session(python="3.11")
+# It installs 5 GB: by name only.
+@nox.session(python="3.11", default=False)
 def tests_torch(session):
     """Models as layers of torch and JAX, and the artifacts next to those of ONNX Runtime's generator."""
     run_torch_tests(session)
 
 
-# It installs 5 GB: by name only.
 @nox.session(python="3.13", default=False)
 def tests_torch_plain_runtime(session):
     """The same without a training API."""
