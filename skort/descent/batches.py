@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
+from skort.descent.random_state import seeded
 from skort.descent.windows import MANY_ROWS, WindowShape
 
 try:
@@ -202,7 +203,7 @@ class Batches:
 
     def _parts(self, seed, in_place):
         """Yield the parts window by window. Rows that do not fill a batch go to the next part."""
-        random_state = np.random.RandomState(seed)
+        random_state = seeded(seed)
         windows, size, rest = self._windows, self.batch_size, self._rest
         copiers = [] if in_place else [windows.copier(rows, max(size, windows.length)) for rows in self.data]
         for blocks in windows.draw(self._blocks, random_state):

@@ -265,3 +265,18 @@ def test_no_order_of_all_rows_is_held():
     tracemalloc.stop()
     # A permutation would be 16 MB.
     assert peak < 10 * 2**20
+
+
+@pytest.mark.parametrize(("n", "batch_size", "expected"), [(10, 5, 2), (11, 5, 3), (9, 5, 2), (5, 5, 1), (1, 5, 1)])
+def test_the_last_batch_may_be_short(n, batch_size, expected):
+    batches = Batches(np.zeros((n, 1)), np.zeros((n, 1)), None, batch_size=batch_size, shuffle=False, random_state=None)
+    assert batches.n_batches == expected
+
+
+@pytest.mark.parametrize(
+    ("density", "n_columns", "expected"), [(0.09, 1000, True), (0.11, 1000, False), (0.09, 999, False)]
+)
+def test_batches_of_many_columns_with_few_values_are_sparse(density, n_columns, expected):
+    X = scipy.sparse.random(50, n_columns, density, format="csr", dtype=np.float32, random_state=0)
+    batches = Batches(X, np.zeros((50, 1)), None, batch_size=5, shuffle=False, random_state=None)
+    assert batches.are_sparse is expected
