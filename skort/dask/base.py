@@ -231,7 +231,7 @@ class DaskFit(BaseOrtSGD):
         tallies = cluster.each(_tally, cluster.computed(parts), packed, name)
         merged = cluster.value(cluster.merged(merged_tallies, tallies))
         if merged is None:
-            raise ValueError("X has no rows of a positive sample weight.")
+            raise ValueError("No row of X has a positive sample weight.")
         return merged.score(name)
 
 

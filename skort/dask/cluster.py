@@ -89,15 +89,16 @@ class Cluster:
                 return future.result(timeout=_TICK)
             except KilledWorker as error:
                 raise ClusterError(
-                    f"The workers died that ran a task of skort, one after the other: {error}. Most often their memory "
-                    "was not enough: use smaller partitions or more memory a worker."
+                    f"Workers died, one after the other, while they ran a task of skort: {error}. The most frequent "
+                    "cause is too little memory: use smaller partitions, or give each worker more memory."
                 ) from error
             except FutureCancelledError as error:
                 raise ClusterError(
                     "The scheduler lost the tasks of this fit: it was closed, or started again. Fit again."
                 ) from error
-            except TimeoutError:
-                # A task may have raised it.
+            except (TimeoutError, UnboundLocalError):
+                # A task may have raised it. The second one is a race of `distributed.utils.sync`: where the end of the
+                # wait cancels it, there is neither a result nor an error.
                 if future.status == "error":
                     raise
             watch.look()
@@ -127,9 +128,9 @@ class _Watch:
         if is_running and self._has_workers():
             self._workers.begin()
         elif self._workers.has_ended():
-            missing = "cluster has no worker" if is_running else "client has no scheduler"
+            missing = "cluster has had no worker" if is_running else "client has had no scheduler"
             raise ClusterError(
-                f"The {missing}, for {self._workers.seconds:.0f} seconds by now. Start some and fit again; the option "
+                f"The {missing} for {self._workers.seconds:.0f} seconds. Start one and fit again; the option "
                 f'"{self._workers.option}" of dask.config says how long to wait.'
             )
         pending = self._still_pending()

@@ -117,9 +117,14 @@ class Deals:
             least = n_rows.index(min(n_rows))
             groups[least].append(number)
             n_rows[least] += self._sizes[number].n_rows
-        # As many pieces of each group, so that all of them are at work in every exchange.
-        n_pieces = min(min(map(len, groups)), max(map(self._n_pieces, groups)))
-        stride = -(-self._n_exchanges(max(n_rows)) // n_pieces)
+        # As many pieces of each group, so that all of them are at work in every exchange. Where there are enough
+        # partitions, each is in one piece, and goes to another worker once a round at most; otherwise a piece is every
+        # `stride`-th row.
+        fewest, n_exchanges = min(map(len, groups)), self._n_exchanges(max(n_rows))
+        n_pieces = min(fewest, max(map(self._n_pieces, groups)))
+        if fewest >= n_exchanges:
+            n_pieces = max(n_pieces, n_exchanges)
+        stride = -(-n_exchanges // n_pieces)
         exchanges, n_updates = [], []
         for pieces in zip(*(np.array_split(group, n_pieces) for group in groups), strict=True):
             for start in range(stride):

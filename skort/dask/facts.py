@@ -129,10 +129,6 @@ def _merged(moments_of_parts):
     return functools.reduce(Moments.merged, some) if some else None
 
 
-def _some(rows: Rows, numbers: np.ndarray) -> Rows:
-    return rows.taken(numbers)
-
-
 def _norm(rows: Rows, mean_weight: float, used: Standardization | None) -> float:
     shares = None if rows.sample_weight is None else rows.sample_weight / mean_weight
     return largest_norm(rows.X, shares, used)
@@ -194,7 +190,7 @@ class PartFacts:
         pieces = np.split(numbers, np.searchsorted(numbers, ends[:-1]))
         starts = ends - n_rows
         futures = [
-            self.cluster.submit(_some, future, piece - start)
+            self.cluster.submit(Rows.taken, future, piece - start)
             for future, piece, start in zip(self.partitions, pieces, starts, strict=True)
             if len(piece)
         ]

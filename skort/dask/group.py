@@ -11,6 +11,7 @@ from skort.dask.packed import Packed
 from skort.dask.rows import Rows
 from skort.descent.batches import Batches
 from skort.descent.progress import Progress
+from skort.descent.random_state import seeded
 from skort.descent.standardization import Standardization
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.settings import Settings
@@ -71,7 +72,7 @@ class Job:
             rows.sample_weight,
             batch_size=self.settings.batch_size,
             shuffle=self.settings.shuffle,
-            random_state=np.random.RandomState(seed),
+            random_state=seeded(seed),
             sample_weight_scale=scale,
         )
 

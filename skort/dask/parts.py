@@ -107,7 +107,7 @@ def _aligned(given, first):
     lengths = {name: sum(size) for name, size in sizes.items()}
     known = {name: n for name, n in lengths.items() if not math.isnan(n)}
     if len(set(known.values())) > 1:
-        raise ValueError(f"The collections have different numbers of rows: {_listed(known)}.")
+        raise ValueError(f"The collections have different numbers of rows: {_listed(known)}. They need the same rows.")
     aligned = dict(given)
     for name, size in sizes.items():
         if name in known and first in known:

@@ -31,28 +31,28 @@ class OrtSGDRegressor(DaskFit, local.OrtSGDRegressor):
     """
     Regression on the workers of a Dask cluster, for data in the partitions of Dask collections.
 
-    The partitions are dealt to a few groups, anew in every round. In a round each group goes once through its rows, all
-    groups at the same time; up to five times the weights, and what the optimizer remembers, are averaged over the
-    groups, and all of them go on from the mean, with momentum. A round counts as an epoch. The result depends on the
-    data, the partitions, the parameters and `n_groups`, not on the workers: it is the same to the last bit with one
-    worker or many, and where a worker dies, on processors of one type.
+    In every round, the partitions are dealt to a few groups. Each group goes once through its rows, all groups at the
+    same time. Up to five times in a round, the weights and the optimizer's memory are averaged over the groups, and all
+    groups go on from the mean, with momentum. A round counts as an epoch. The result depends on the data, the
+    partitions, the parameters and `n_groups`. It does not depend on the workers: on processors of one type, it is the
+    same to the last bit with one worker or many, and after a worker dies.
 
-    All other parameters and attributes are those of `skort.OrtSGDRegressor`; `n_total` and `device` are not there.
+    All other parameters and attributes are those of `skort.OrtSGDRegressor`, without `n_total` and `device`.
 
     The steps of a pipeline in `estimator` are fitted to the rows of all partitions, as scikit-learn would fit them:
     `StandardScaler`, `MinMaxScaler`, `MaxAbsScaler`, `OneHotEncoder`, `OrdinalEncoder`, `SimpleImputer` (but for the
     median), steps that need no fit, and `ColumnTransformer` and `Pipeline` of these. Any other step is refused by name:
-    fit it on rows that stand for all, and put `FrozenEstimator(fitted_step)` in its place.
+    fit it on rows that are typical of all rows, and put `FrozenEstimator(fitted_step)` in its place.
 
     Parameters
     ----------
     estimator : estimator or onnx.ModelProto, default=None
-        As in `skort.OrtSGDRegressor`, as are all parameters but the last two.
+        As in `skort.OrtSGDRegressor`. The same holds for all parameters but the last two.
     client : distributed.Client, default=None
         The client of the cluster. None: the one that was made last. Copies by pickle have none.
     n_groups : int, default=None
-        The number of groups, at most one a partition. None: 2, whatever the workers. One group makes the epochs of
-        `skort.OrtSGDRegressor`, on one worker.
+        The number of groups, at most one per partition. None: 2, for any number of workers. With one group, a round is
+        an epoch of `skort.OrtSGDRegressor`, on one worker.
 
     See Also
     --------

@@ -36,7 +36,7 @@ class Rows(NamedTuple):
         size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if scipy.sparse.issparse(X) else X.nbytes
         return int(size + self.target.nbytes)
 
-    def taken(self, numbers: np.ndarray) -> "Rows":
+    def taken(self, numbers: np.ndarray | slice) -> "Rows":
         """Return the rows of some numbers."""
         weights = self.sample_weight
         return Rows(self.X[numbers], self.target[numbers], None if weights is None else weights[numbers])
@@ -45,9 +45,7 @@ class Rows(NamedTuple):
         """Return every `stride`-th row, from number `start` on."""
         if stride == 1:
             return self
-        weights = self.sample_weight
-        rows = slice(start, None, stride)
-        return Rows(self.X[rows], self.target[rows], None if weights is None else weights[rows])
+        return self.taken(slice(start, None, stride))
 
     @classmethod
     def concatenated(cls, parts: "Sequence[Rows]") -> "Rows":

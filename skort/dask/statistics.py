@@ -15,6 +15,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from skort.dask.facts import Moments
+from skort.estimators.nesting import FIT_STEP_FIRST
 
 __all__ = ["Statistic", "statistic_of"]
 
@@ -178,7 +179,7 @@ class _Filling:
 def _columns_of(X):
     """Return the columns of an array or a DataFrame."""
     if scipy.sparse.issparse(X):
-        raise ValueError("SimpleImputer cannot be fitted over partitions of sparse rows.")
+        raise ValueError(f"estimator: SimpleImputer cannot be fitted over partitions of sparse rows. {FIT_STEP_FIRST}")
     if hasattr(X, "iloc"):
         return [X.iloc[:, j].to_numpy() for j in range(X.shape[1])]
     return list(np.asarray(X).T)

@@ -17,6 +17,7 @@ from skort.dask.gathering import Gathered
 from skort.dask.parts import Part
 from skort.dask.statistics import statistic_of
 from skort.estimators.inner_model import InnerModel
+from skort.estimators.nesting import FIT_STEP_FIRST
 
 __all__ = ["with_fitted_steps"]
 
@@ -140,8 +141,8 @@ def _fitted(name, step, table):
         return statistic.fitted(clone(step), table.collected(clone(step), statistic), table.head)
     if get_tags(step).requires_fit:
         raise ValueError(
-            f"estimator: the step {name!r}, {step!r}, cannot be fitted over partitions: what it learns of them does "
-            "not merge. Fit it on rows that stand for all, and put FrozenEstimator(fitted_step) in its place."
+            f"estimator: the step {name!r}, {step!r}, cannot be fitted over partitions: what it learns from two of "
+            f"them cannot be merged. {FIT_STEP_FIRST}"
         )
     return clone(step).fit(table.head)
 

@@ -444,9 +444,12 @@ class TestEstimator:
         with pytest.raises(ValueError, match=r"on_batch_end, but the batches are on the workers"):
             OrtSGDClassifier(**SAME, callbacks=[EachBatch()]).fit(*chunked(*data))
 
-    def test_bar(self, client, data, capsys):
-        OrtSGDClassifier(**SAME, verbose=2).fit(*chunked(*data))
-        assert len(capsys.readouterr().out.splitlines()) == 4
+    def test_table(self, client, data, capsys):
+        model = OrtSGDClassifier(**SAME, verbose=2).fit(*chunked(*data))
+        header, *rows, last = capsys.readouterr().out.splitlines()
+        assert header.split()[0] == "epoch"
+        assert [row.split()[0] for row in rows] == ["1", "2", "3", "4"]
+        assert last == model.stopping_reason_
 
 
 def test_the_workers_do_not_keep_the_partitions_as_they_were(client, data):

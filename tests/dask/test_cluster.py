@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ import dask.array as da
 from distributed import Client, Event, LocalCluster
 
 from skort.dask import OrtSGDClassifier
-from skort.dask.cluster import tree
+from skort.dask.cluster import Cluster, tree
 from skort.dask.errors import ClusterError
 
 SAME = {"eta0": 0.01, "learning_rate": "constant", "max_iter": 4, "tol": None, "random_state": 0}
@@ -78,7 +79,7 @@ def test_no_worker(data):
         dask.config.set({"skort.no-worker-timeout": 0.1}),
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         Client(cluster),
-        pytest.raises(ClusterError, match=r"The cluster has no worker, for 0 seconds by now. Start some"),
+        pytest.raises(ClusterError, match=r"The cluster has had no worker for 0 seconds. Start one"),
     ):
         OrtSGDClassifier(**SAME).fit(*data)
 
@@ -93,7 +94,9 @@ def test_a_task_that_kills_its_workers(data):
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster),
-        pytest.raises(ClusterError, match=r"The workers died that ran a task.*memory was not enough"),
+        pytest.raises(
+            ClusterError, match=r"Workers died, one after the other, while they ran a task.*too little memory"
+        ),
     ):
         OrtSGDClassifier(**SAME).fit(X.map_blocks(_die, meta=np.empty((0, 0), X.dtype)), y)
 
@@ -129,6 +132,26 @@ def test_a_scheduler_that_goes(data):
         pytest.raises(ClusterError, match="closed"),
     ):
         OrtSGDClassifier(**SAME, callbacks=[Closes()], client=client).fit(*data)
+
+
+@pytest.mark.parametrize("error", [TimeoutError, UnboundLocalError])
+def test_a_wait_goes_on_after_its_tick(error):
+    """`distributed.utils.sync` ends either way."""
+    results = iter([error, error, 7])
+
+    def result(timeout):
+        made = next(results)
+        if made is error:
+            raise error
+        return made
+
+    future = SimpleNamespace(result=result, status="pending")
+    client = SimpleNamespace(status="running", futures={}, scheduler_info=lambda n_workers: {"workers": ["one"]})
+    assert Cluster(client).value(future) == 7
+    # The error of a task is one of the fit.
+    results, future.status = iter([error]), "error"
+    with pytest.raises(error):
+        Cluster(client).value(future)
 
 
 def test_tree():

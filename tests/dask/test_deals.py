@@ -39,6 +39,14 @@ def test_exchanges():
     assert len(Deals(sizes, 1, 4, np.random.RandomState(0)).draw(np.random.RandomState(0)).exchanges) == 1
 
 
+def test_many_partitions_are_whole():
+    """Ten partitions of each of two groups: two of them before each of five exchanges."""
+    deal = Deals([Size(1000, 8)] * 20, 2, 4, np.random.RandomState(0)).draw(np.random.RandomState(0))
+    tasks = [task for tasks in deal.exchanges for task in tasks]
+    assert [len(task.partitions) for task in tasks] == [2] * 10
+    assert {(task.start, task.stride) for task in tasks} == {(0, 1)}
+
+
 def test_much_memory_is_divided():
     """Two groups of four partitions of 2^26 bytes: tasks of two partitions, 2^27 bytes."""
     deals = Deals([Size(100, 2**26)] * 8, 2, 100, np.random.RandomState(0))
