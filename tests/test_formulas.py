@@ -1,0 +1,337 @@
+"""The formulas of the pages: their LaTeX is on the page, and what it says is what the objects compute."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn import linear_model, neural_network, svm
+
+from skort import objective
+from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.own import OBJECTIVES, own_objective
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+@pytest.fixture
+def evaluated(monkeypatch):
+    """The function that computes what the pictures show."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(DOCS)])
+    from figures.losses import evaluated
+
+    return evaluated
+
+
+def page(name):
+    """Return a page with one space for all white space between words."""
+    return " ".join((DOCS / name).read_text().split())
+
+
+# Of each section of docs/losses.rst: an instance; value and gradient, in LaTeX and in numpy. In those of classification
+# y is -1 or 1, z is y s, t is 0 or 1.
+REGRESSION = {
+    "squared_error": (
+        objective.SquaredError(),
+        (r"loss = \frac{1}{2} (s - y)^2,", lambda s, y: (s - y) ** 2 / 2),
+        (r"= s - y", lambda s, y: s - y),
+    ),
+    "absolute_error": (
+        objective.AbsoluteError(),
+        (r"loss = |s - y|,", lambda s, y: abs(s - y)),
+        (r"= sign(s - y)", lambda s, y: np.sign(s - y)),
+    ),
+    "huber": (
+        objective.Huber(0.5),
+        (
+            r"\frac{1}{2} r^2 & |r| \le \epsilon \\ \epsilon |r| - \frac{1}{2} \epsilon^2 & |r| > \epsilon",
+            lambda s, y: np.where(abs(s - y) <= 0.5, (s - y) ** 2 / 2, 0.5 * abs(s - y) - 0.5**2 / 2),
+        ),
+        (r"= \max(-\epsilon, \min(r, \epsilon))", lambda s, y: np.maximum(-0.5, np.minimum(s - y, 0.5))),
+    ),
+    "epsilon_insensitive": (
+        objective.EpsilonInsensitive(0.5),
+        (r"loss = \max(0, |s - y| - \epsilon),", lambda s, y: np.maximum(0, abs(s - y) - 0.5)),
+        (
+            r"\begin{cases} sign(s - y) & |s - y| > \epsilon \\ 0 & |s - y| \le \epsilon",
+            lambda s, y: np.where(abs(s - y) > 0.5, np.sign(s - y), 0),
+        ),
+    ),
+    "squared_epsilon_insensitive": (
+        objective.SquaredEpsilonInsensitive(0.5),
+        (r"loss = \max(0, |s - y| - \epsilon)^2,", lambda s, y: np.maximum(0, abs(s - y) - 0.5) ** 2),
+        (
+            r"= 2 \max(0, |s - y| - \epsilon) \, sign(s - y)",
+            lambda s, y: 2 * np.maximum(0, abs(s - y) - 0.5) * np.sign(s - y),
+        ),
+    ),
+    "quantile": (
+        objective.Quantile(0.75),
+        (
+            r"loss = q \max(0, y - s) + (1 - q) \max(0, s - y),",
+            lambda s, y: 0.75 * np.maximum(0, y - s) + 0.25 * np.maximum(0, s - y),
+        ),
+        (r"\begin{cases} -q & s < y \\ 1 - q & s > y", lambda s, y: np.where(s < y, -0.75, 0.25)),
+    ),
+    "poisson": (
+        objective.PoissonLoss(),
+        (r"loss = e^s - y s,", lambda s, y: np.exp(s) - y * s),
+        (r"= e^s - y,", lambda s, y: np.exp(s) - y),
+    ),
+    "gamma": (
+        objective.GammaLoss(),
+        (r"loss = s + y e^{-s},", lambda s, y: s + y * np.exp(-s)),
+        (r"= 1 - y e^{-s},", lambda s, y: 1 - y * np.exp(-s)),
+    ),
+    "TweedieLoss": (
+        objective.TweedieLoss(1.25),
+        (
+            r"\frac{e^{(2 - p) s}}{2 - p} - y \frac{e^{(1 - p) s}}{1 - p},",
+            lambda s, y: np.exp(0.75 * s) / 0.75 - y * np.exp(-0.25 * s) / -0.25,
+        ),
+        (r"= e^{(2 - p) s} - y e^{(1 - p) s},", lambda s, y: np.exp(0.75 * s) - y * np.exp(-0.25 * s)),
+    ),
+    "ElasticLoss": (
+        objective.ElasticLoss(0.25, 2),
+        (r"loss = a |s - y| + \frac{b}{2} (s - y)^2,", lambda s, y: 0.25 * abs(s - y) + (s - y) ** 2),
+        (r"= a \, sign(s - y) + b (s - y)", lambda s, y: 0.25 * np.sign(s - y) + 2 * (s - y)),
+    ),
+}
+CLASSIFICATION = {
+    "log_loss": (
+        objective.LogLoss(),
+        (r"loss = \log(1 + e^{-z}),", lambda s, y: np.log(1 + np.exp(-y * s))),
+        (r"= p - t, \qquad p = \frac{1}{1 + e^{-s}}", lambda s, y: expit(s) - (y + 1) / 2),
+    ),
+    "hinge": (
+        objective.Hinge(),
+        (r"loss = \max(0, 1 - z),", lambda s, y: np.maximum(0, 1 - y * s)),
+        (r"\begin{cases} -y & z \le 1 \\ 0 & z > 1", lambda s, y: np.where(y * s <= 1, -y, 0)),
+    ),
+    "squared_hinge": (
+        objective.SquaredHinge(),
+        (r"loss = \max(0, 1 - z)^2,", lambda s, y: np.maximum(0, 1 - y * s) ** 2),
+        (r"= -2 y \max(0, 1 - z)", lambda s, y: -2 * y * np.maximum(0, 1 - y * s)),
+    ),
+    "modified_huber": (
+        objective.ModifiedHuber(),
+        (
+            r"\begin{cases} \max(0, 1 - z)^2 & z \ge -1 \\ -4 z & z < -1",
+            lambda s, y: np.where(y * s >= -1, np.maximum(0, 1 - y * s) ** 2, -4 * y * s),
+        ),
+        (
+            r"= -2 y \min(2, \max(0, 1 - z))",
+            lambda s, y: -2 * y * np.minimum(2, np.maximum(0, 1 - y * s)),
+        ),
+    ),
+    "perceptron": (
+        objective.PerceptronLoss(),
+        (r"loss = \max(0, -z),", lambda s, y: np.maximum(0, -y * s)),
+        (r"\begin{cases} -y & z \le 0 \\ 0 & z > 0", lambda s, y: np.where(y * s <= 0, -y, 0)),
+    ),
+    "squared_error": (objective.LabelSquaredError(), *REGRESSION["squared_error"][1:]),
+    "huber": (
+        objective.LabelHuber(0.5),
+        (REGRESSION["huber"][1][0], REGRESSION["huber"][1][1]),
+        (r":math:`\max(-\epsilon, \min(r, \epsilon))`", REGRESSION["huber"][2][1]),
+    ),
+    "epsilon_insensitive": (
+        objective.LabelEpsilonInsensitive(0.5),
+        (r":math:`\max(0, |r| - \epsilon)`", REGRESSION["epsilon_insensitive"][1][1]),
+        (r":math:`sign(r)` where :math:`|r| > \epsilon`", REGRESSION["epsilon_insensitive"][2][1]),
+    ),
+    "squared_epsilon_insensitive": (
+        objective.LabelSquaredEpsilonInsensitive(0.5),
+        (r":math:`\max(0, |r| - \epsilon)^2`", REGRESSION["squared_epsilon_insensitive"][1][1]),
+        (
+            r":math:`2 \max(0, |r| - \epsilon) \, sign(r)`",
+            REGRESSION["squared_epsilon_insensitive"][2][1],
+        ),
+    ),
+}
+
+
+def check_formula(evaluated, case, score, y, target):
+    loss, *formulas = case
+    text = page("losses.rst")
+    for function, (latex, formula) in zip((loss.value_function(1), loss.gradient_function(1)), formulas, strict=True):
+        assert latex in text
+        np.testing.assert_allclose(evaluated(function, score, target), formula(score, y), rtol=1e-12, atol=1e-12)
+    assert f"skort.objective.{type(loss).__name__}`" in text
+
+
+@pytest.mark.parametrize("name", REGRESSION)
+def test_a_formula_of_regression_is_what_the_loss_computes(name, evaluated, rng):
+    y = rng.gamma(1, size=50) if name in ("poisson", "gamma", "TweedieLoss") else rng.normal(size=50)
+    check_formula(evaluated, REGRESSION[name], 2 * rng.normal(size=50), y, y)
+
+
+@pytest.mark.parametrize("name", CLASSIFICATION)
+def test_a_formula_of_classification_is_what_the_loss_computes(name, evaluated, rng):
+    y = rng.choice([-1.0, 1.0], size=50)
+    check_formula(evaluated, CLASSIFICATION[name], 2 * rng.normal(size=50), y, (y + 1) / 2)
+
+
+def test_the_page_of_losses_has_every_name_and_every_class():
+    text = page("losses.rst")
+    assert {*REGRESSION_LOSSES} <= REGRESSION.keys()
+    assert {*CLASSIFICATION_LOSSES} == CLASSIFICATION.keys()
+    for name in {*REGRESSION_LOSSES, *CLASSIFICATION_LOSSES}:
+        assert f'loss="{name}"' in text, name
+    assert [name for name in objective.__all__ if "Penalty" not in name and f".{name}`" not in text] == ["L1", "L2"]
+
+
+def test_the_formula_of_several_classes_is_what_the_log_loss_computes(run_function, rng):
+    assert r"loss = -\sum_k t_k \log p_k" in page("losses.rst")
+    s, t = rng.normal(size=(20, 3)), np.eye(3)[rng.integers(0, 3, 20)]
+    p = np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
+    loss = objective.LogLoss()
+    value = run_function(loss.value_function(3), np.float64, s, t)
+    np.testing.assert_allclose(value, -(t * np.log(p)).sum(axis=1, keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(run_function(loss.gradient_function(3), np.float64, s, t), p - t, atol=1e-12)
+
+
+def test_the_formula_of_the_concomitant_huber_is_what_it_computes(evaluated, rng):
+    text = page("losses.rst")
+    assert r"loss = \sigma + \sigma H(z), \qquad z = \frac{s - y}{\sigma}" in text
+    assert r"\begin{cases} z^2 & |z| \le \epsilon \\ 2 \epsilon |z| - \epsilon^2 & |z| > \epsilon" in text
+    assert r"\frac{\partial loss}{\partial s} = 2 c," in text
+    assert r"c = \max(-\epsilon, \min(z, \epsilon))" in text
+    s, y, sigma, epsilon = *rng.normal(size=(2, 30)), np.full(30, 0.5), 1.35
+    z = (s - y) / sigma
+    curve = np.where(abs(z) <= epsilon, z**2, 2 * epsilon * abs(z) - epsilon**2)
+    loss = objective.ConcomitantHuber(epsilon)
+    np.testing.assert_allclose(evaluated(loss.value_function(1), s, y, sigma), sigma + sigma * curve, rtol=1e-12)
+    c = np.maximum(-epsilon, np.minimum(z, epsilon))
+    np.testing.assert_allclose(evaluated(loss.gradient_function(1), s, y, sigma), 2 * c, atol=1e-12)
+
+
+# What the score of least mean loss is, for one column of numbers.
+PREDICTED = {
+    "squared_error": (objective.SquaredError(), np.mean),
+    "absolute_error": (objective.AbsoluteError(), np.median),
+    "huber, large": (objective.Huber(100), np.mean),
+    "huber, small": (objective.Huber(1e-3), np.median),
+    "epsilon_insensitive, small": (objective.EpsilonInsensitive(1e-3), np.median),
+    "squared_epsilon_insensitive, small": (objective.SquaredEpsilonInsensitive(1e-3), np.mean),
+    "quantile": (objective.Quantile(0.9), lambda y: np.quantile(y, 0.9)),
+    "poisson": (objective.PoissonLoss(), lambda y: np.log(y.mean())),
+    "gamma": (objective.GammaLoss(), lambda y: np.log(y.mean())),
+    "tweedie": (objective.TweedieLoss(1.5), lambda y: np.log(y.mean())),
+}
+
+
+@pytest.mark.parametrize("name", PREDICTED)
+def test_a_loss_is_least_at_what_the_page_says_that_it_predicts(name, evaluated, rng):
+    loss, predicted = PREDICTED[name]
+    y, scores = rng.gamma(2, size=301), np.linspace(-1, 5, 1201)
+    values = evaluated(loss.value_function(1), np.repeat(scores, 301), np.tile(y, 1201)).reshape(1201, 301)
+    assert scores[values.mean(axis=1).argmin()] == pytest.approx(predicted(y), abs=0.02)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.7])
+def test_scores_of_classes_are_least_at_the_probability(share, evaluated):
+    """Of the losses with `predict_proba`: (s + 1) / 2, or the sigmoid of s."""
+    scores = np.linspace(-3, 3, 2401)
+    for loss, probability in ((objective.ModifiedHuber(), (scores + 1) / 2), (objective.LogLoss(), expit(scores))):
+        one, zero = (evaluated(loss.value_function(1), scores, np.full(2401, t)) for t in (1.0, 0.0))
+        best = (share * one + (1 - share) * zero).argmin()
+        assert probability[best] == pytest.approx(share, abs=0.002)
+
+
+def rows_of(text, title):
+    """Return the rows of the first table of a section: the names in back ticks of each cell."""
+    section = text.partition(f"\n{title}\n")[2].partition("\n.. list-table::")[2].partition("\n\n\n")[0]
+    section = re.split(r"\n\n(?=\S)", section)[0] + "\n\n"
+    rows = re.findall(r"^    \* - (.*?)\n      - (.*?)(?=\n    \* -|\n\n)", section, re.MULTILINE | re.DOTALL)
+    return [[re.findall(r"`([^`]+)`", cell) for cell in row] for row in rows]
+
+
+def test_a_model_inside_has_the_loss_that_the_page_says():
+    table = rows_of((DOCS / "losses.rst").read_text(), "A model inside brings its own loss")
+    of_models = {name: losses for names, losses in table for name in names if name != "None"}
+    models = {type.__name__: type for type in OBJECTIVES}
+    # scikit-learn 1.10 has no PassiveAggressive* any more.
+    assert models.keys() == {name for name in of_models if name in models or "Passive" not in name}
+    names = {**REGRESSION_LOSSES, **CLASSIFICATION_LOSSES, "squared_error of labels": objective.LabelSquaredError}
+    names |= {name: getattr(objective, name) for name in ("ConcomitantHuber", "TweedieLoss")}
+    names |= {name: REGRESSION_LOSSES[name] for name in ("squared_error", "huber", "epsilon_insensitive")}
+    for name, losses in ((name, of_models[name]) for name in models):
+        given = [names[loss] for loss in losses if loss in names]
+        if given:
+            assert type(own_objective(models[name]()).loss) in given, name
+    one_against_rest = own_objective(linear_model.LogisticRegression(solver="liblinear")).loss
+    assert isinstance(one_against_rest, objective.OneVsRestLogLoss)
+    identity = own_objective(linear_model.TweedieRegressor(power=0, link="identity"))
+    assert isinstance(identity.loss, objective.SquaredError)
+    squared = own_objective(svm.LinearSVR(loss="squared_epsilon_insensitive")).loss
+    assert isinstance(squared, objective.SquaredEpsilonInsensitive)
+    assert isinstance(own_objective(svm.LinearSVC(loss="hinge")).loss, objective.Hinge)
+    assert isinstance(own_objective(neural_network.MLPClassifier()).loss, objective.LogLoss)
+
+
+STRENGTHS = {
+    r":math:`alpha / n`": [linear_model.Ridge, linear_model.RidgeClassifier],
+    r":math:`alpha`": [
+        *(linear_model.Lasso, linear_model.LassoLars, linear_model.ElasticNet, linear_model.SGDRegressor),
+        *(linear_model.SGDClassifier, linear_model.Perceptron, linear_model.QuantileRegressor),
+        *(linear_model.PoissonRegressor, linear_model.GammaRegressor, linear_model.TweedieRegressor),
+    ],
+    r":math:`1 / (C n)`": [linear_model.LogisticRegression, svm.LinearSVC, svm.LinearSVR],
+    r":math:`2 \, alpha / n`": [linear_model.HuberRegressor],
+    r":math:`alpha / B`": [neural_network.MLPRegressor, neural_network.MLPClassifier],
+}
+
+
+@pytest.mark.parametrize("latex", STRENGTHS)
+def test_the_alpha_of_a_model_inside_is_what_the_page_says(latex):
+    n, batch_size = 1000.0, 50
+    formula = {
+        ":math:`alpha / n`": lambda a: a / n,
+        ":math:`alpha`": lambda a: a,
+        ":math:`1 / (C n)`": lambda a: 1 / (a * n),
+    }
+    formula |= {r":math:`2 \, alpha / n`": lambda a: 2 * a / n, ":math:`alpha / B`": lambda a: a / batch_size}
+    text = (DOCS / "penalties.rst").read_text()
+    rows = [row for row in text.split("\n    * - ") if latex in row]
+    for model_type in STRENGTHS[latex]:
+        assert any(f"`{model_type.__name__}(" in row for row in rows), model_type
+        name = "C" if "C" in latex else "alpha"
+        model = model_type(**{name: 0.25})
+        if model_type is linear_model.Perceptron:
+            model.set_params(penalty="l2")
+        l1, l2 = own_objective(model).strengths(n, 1.0, batch_size, 1).coefficients
+        assert l1 + l2 == pytest.approx(formula[latex](0.25), rel=1e-12)
+
+
+def test_weights_and_outputs_change_the_alpha_as_the_page_says():
+    text = page("penalties.rst")
+    assert r"with `solver=\"lbfgs\"` :math:`alpha / n`".replace("\\", "") in text
+    lbfgs = own_objective(neural_network.MLPRegressor(alpha=3.0, solver="lbfgs"))
+    assert lbfgs.strengths(100.0, 1.0, 50, 1).coefficients.l2 == pytest.approx(0.03)
+    for model, expected in (
+        (linear_model.SGDRegressor(alpha=3.0), 1.5),
+        (neural_network.MLPRegressor(alpha=3.0), 0.03),
+    ):
+        assert own_objective(model).strengths(200.0, 2.0, 50, 1).coefficients.l2 == pytest.approx(expected)
+    assert own_objective(linear_model.Ridge(alpha=3.0)).strengths(100.0, 1.0, 50, 3).coefficients.l2 == pytest.approx(
+        0.01
+    )
+    svr = own_objective(svm.LinearSVR(C=2.0, intercept_scaling=5.0)).strengths(100.0, 1.0, 50, 1)
+    assert (svr.coefficients.l2, svr.intercepts.l2) == pytest.approx((0.005, 0.005 / 25))
+
+
+@pytest.mark.parametrize("name", objective.penalties.PENALTIES)
+def test_a_penalty_is_the_formula_of_its_page(name, rng):
+    formulas = {
+        "l2": r"\frac{\alpha}{2} \sum_j w_j^2",
+        "l1": r"\alpha \sum_j |w_j|",
+        "elasticnet": r"\alpha (\rho \sum_j |w_j| + \frac{1 - \rho}{2} \sum_j w_j^2)",
+    }
+    penalty, rho = objective.penalties.PENALTIES[name](alpha=0.5), {"l1": 1.0, "l2": 0.0, "elasticnet": 0.15}[name]
+    text = page("penalties.rst")
+    assert f":math:`{formulas[name]}`" in text
+    assert f'`"{name}"`, :class:`~skort.objective.{type(penalty).__name__}`' in text
+    assert penalty.strengths(("coef",))["coef"] == pytest.approx((0.5 * rho, 0.5 * (1 - rho)))
