@@ -1,0 +1,109 @@
+"""The HTML that a notebook shows of an estimator: scikit-learn's diagram, and below it what a fit has done."""
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.utils import estimator_html_repr
+
+from skort.documentation import DocumentationLink
+
+__all__ = ["HTMLRepr", "training_html"]
+
+# More rows of weights, and more points of a curve, would say no more.
+_MOST_WEIGHTS, _MOST_POINTS = 6, 200
+_WIDTH, _HEIGHT = 220, 56
+
+
+class HTMLRepr(DocumentationLink):
+    """Adds what a fit has done to the diagram of an estimator, and links it to the pages of this package."""
+
+    def _html_repr(self) -> str:
+        return estimator_html_repr(self) + (training_html(self) if hasattr(self, "_fitted") else "")
+
+    # scikit-learn calls `_html_repr` since version 1.7. In 1.6 these two do not know it.
+
+    def _repr_html_inner(self) -> str:
+        return self._html_repr()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown = {"text/html": self._html_repr()} if get_config()["display"] == "diagram" else {}
+        return {"text/plain": repr(self), **shown}
+
+
+def training_html(estimator: Any) -> str:
+    """
+    Return HTML that says how an estimator was trained: solver, epochs, objective, weights, and a loss curve.
+
+    Its colours are those of the text around it, light or dark.
+
+    Parameters
+    ----------
+    estimator : BaseOrtSGD
+        Fitted.
+    """
+    cells = "".join(
+        f'<tr><th style="text-align:left;vertical-align:top;padding:1px 12px 1px 0;font-weight:600">{name}</th>'
+        f'<td style="text-align:left;padding:1px 0;max-width:40em">{html.escape(value)}</td></tr>'
+        for name, value in _facts(estimator).items()
+    )
+    return (
+        '<div class="skort-training" style="display:flex;flex-wrap:wrap;gap:8px 24px;align-items:flex-start;'
+        'margin:8px 0 12px;font-family:monospace;font-size:0.85em;line-height:1.4">'
+        f'<table style="border-collapse:collapse;margin:0;width:auto"><tbody>{cells}</tbody></table>'
+        f"{_curve(estimator.loss_curve_)}</div>"
+    )
+
+
+def _facts(estimator: Any) -> dict[str, str]:
+    """Return the rows of the table."""
+    facts = {
+        "solver": estimator.solver_,
+        "epochs": f"{estimator.n_iter_:,} ({estimator.t_:,} updates)",
+        "stopped": estimator.stopping_reason_ or "",
+        "objective": f"{estimator.loss_:.4g} in the last epoch",
+        "validation": _best_score(estimator.validation_scores_),
+        "weights": _weights(estimator.weights_, estimator.trainable_),
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _best_score(scores: Sequence[float] | None) -> str:
+    """Return the best validation score and its epoch; nothing where there is none."""
+    if scores is None or np.isnan(scores).all():
+        return ""
+    best = int(np.nanargmax(scores))
+    return f"best score {scores[best]:.4g}, in epoch {best + 1:,}"
+
+
+def _weights(weights: Mapping[str, np.ndarray], trainable: Sequence[str]) -> str:
+    """Return how many weights there are, how many of them were trained, and their names and shapes."""
+    n_all = sum(array.size for array in weights.values())
+    n_trained = sum(weights[name].size for name in trainable)
+    trained = "" if n_trained == n_all else f", of which {n_trained:,} were trained"
+    # A line does not break within a shape.
+    shapes = [f"{name} {array.shape}".replace(" ", "\N{NO-BREAK SPACE}") for name, array in weights.items()]
+    more = f" and {len(shapes) - _MOST_WEIGHTS} more" if len(shapes) > _MOST_WEIGHTS else ""
+    arrays = "1 array" if len(shapes) == 1 else f"{len(shapes)} arrays"
+    return f"{n_all:,} numbers in {arrays}{trained}: {', '.join(shapes[:_MOST_WEIGHTS])}{more}"
+
+
+def _curve(objectives: Sequence[float]) -> str:
+    """Return the objective of each epoch as a line in SVG; nothing for a single epoch, which has no line."""
+    values = np.array(objectives)
+    if len(values) < 2:
+        return ""
+    epochs = np.unique(np.linspace(0, len(values) - 1, _MOST_POINTS).astype(int))
+    low, high = values.min(), values.max()
+    x = 2 + epochs / (len(values) - 1) * (_WIDTH - 4)
+    y = 2 + (high - values[epochs]) / ((high - low) or 1.0) * (_HEIGHT - 4)
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+    label = f"objective: {values[0]:.4g} in epoch 1, {values[-1]:.4g} in epoch {len(values):,}"
+    return (
+        f'<figure style="margin:0"><svg role="img" aria-label="{label}" width="{_WIDTH}" height="{_HEIGHT}" '
+        f'viewBox="0 0 {_WIDTH} {_HEIGHT}"><title>{label}</title><path d="M1 0V{_HEIGHT - 1}H{_WIDTH}" fill="none" '
+        f'stroke="currentColor" stroke-opacity="0.35"/><polyline points="{points}" fill="none" stroke="#2a7de1" '
+        f'stroke-width="1.5"/></svg><figcaption style="font-size:0.9em;opacity:0.75">{label}</figcaption></figure>'
+    )

@@ -1,0 +1,54 @@
+"""The axes of a display: matplotlib is imported here, when something is drawn."""
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["axes_for", "line_style", "named_lines", "whole_numbers"]
+
+
+def axes_for(display: Any, ax: Any = None) -> Any:
+    """
+    Return the axes that a display draws on.
+
+    Parameters
+    ----------
+    display : object
+        Its class is named in the error.
+    ax : matplotlib Axes or None, default=None
+        None: the axes of a new figure.
+
+    Raises
+    ------
+    ImportError
+        Where matplotlib is not installed.
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            f'{type(display).__name__}.plot needs matplotlib ({error}). Install it: pip install "skort[plot]".'
+        ) from error
+    return plt.subplots(layout="constrained")[1] if ax is None else ax
+
+
+def named_lines(ax: Any) -> None:
+    """Draw the legend of axes, where a line has a name."""
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(fontsize="small")
+
+
+def line_style(given: Mapping[str, Any], **defaults: Any) -> dict[str, Any]:
+    """Return keywords of matplotlib's `plot`: those that a user gave, by any of their names, before the defaults."""
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
+
+    return {**defaults, **normalize_kwargs(dict(given), Line2D)}
+
+
+def whole_numbers(axis: Any) -> None:
+    """Put the ticks of an axis at whole numbers, but for ticks or a scale that the user has chosen."""
+    from matplotlib.ticker import MaxNLocator
+
+    locator = axis.get_major_locator()
+    if isinstance(locator, MaxNLocator):
+        locator.set_params(integer=True)

@@ -1,0 +1,144 @@
+"""The fitted estimators of skort in what a user gives: one, several, or something around them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from skort.estimators.fitted_attributes import FittedAttributes
+
+__all__ = ["fitted_estimators", "the_fitted_estimator"]
+
+# The fitted estimator inside one of scikit-learn's.
+_INSIDE = ("best_estimator_", "regressor_", "estimator_")
+
+
+class _Found(NamedTuple):
+    """A fitted estimator of skort, its name, and the pipelines around it, from the outermost on."""
+
+    name: str
+    estimator: Any
+    pipelines: tuple[Any, ...]
+
+
+def fitted_estimators(estimator: Any) -> dict[str, Any]:
+    """
+    Return the fitted estimators of skort in something, by name.
+
+    Parameters
+    ----------
+    estimator : estimator, list of estimators, or dict of str to estimator
+        Fitted: an estimator of skort, a pipeline that ends in one, a search, or another estimator around some.
+
+    Returns
+    -------
+    estimators : dict of str to estimator
+        The name of a single one is that of its class, that of a search's the best parameters.
+
+    Raises
+    ------
+    NotFittedError
+        Where one is not fitted.
+    ValueError
+        Where there is none of skort.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.plotting.fitted import fitted_estimators
+    >>> model = OrtSGDRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> list(fitted_estimators(model)), list(fitted_estimators({"a": model, "b": model}))
+    (['OrtSGDRegressor'], ['a', 'b'])
+    """
+    return {found.name: found.estimator for found in _all_found(estimator)}
+
+
+def the_fitted_estimator(estimator: Any) -> tuple[Any, Sequence[str] | None]:
+    """
+    Return the only fitted estimator of skort in something, and the names of the columns that it gets.
+
+    Parameters
+    ----------
+    estimator : estimator, list of estimators, or dict of str to estimator
+        As for `fitted_estimators`.
+
+    Returns
+    -------
+    estimator : OrtSGDRegressor or OrtSGDClassifier
+    columns : sequence of str or None
+        What the pipelines around it call its columns; None where there is none, or it does not say.
+
+    Raises
+    ------
+    NotFittedError
+        Where it is not fitted.
+    ValueError
+        Where there is none of skort, or more than one.
+    """
+    one, *others = _all_found(estimator)
+    if others:
+        names = [found.name for found in (one, *others)]
+        raise ValueError(f"estimator has several fitted estimators of skort, {names}: give one of them.")
+    return one.estimator, _columns_behind(one.pipelines)
+
+
+def _all_found(estimator: Any) -> list[_Found]:
+    if isinstance(estimator, Mapping):
+        found = [one for key, value in estimator.items() for one in _within(value, str(key))]
+    elif isinstance(estimator, list | tuple):
+        found = [one for i, value in enumerate(estimator) for one in _within(value, str(i))]
+    else:
+        found = list(_within(estimator, ""))
+    if not found:
+        raise ValueError(f"estimator has no fitted estimator of skort inside, got {estimator!r}.")
+    return found
+
+
+def _within(estimator: Any, name: str, pipelines: tuple[Any, ...] = ()) -> Iterator[_Found]:
+    """Yield the fitted estimators of skort in an estimator."""
+    if isinstance(estimator, FittedAttributes):
+        check_is_fitted(estimator)
+        yield _Found(name or type(estimator).__name__, estimator, pipelines)
+    elif isinstance(estimator, FrozenEstimator):
+        yield from _within(estimator.estimator, name, pipelines)
+    elif hasattr(estimator, "steps"):
+        yield from _within(estimator.steps[-1][1], name, (*pipelines, estimator))
+    elif parts := _parts(estimator):
+        # An ensemble may give each of them other columns.
+        for key, one in parts.items():
+            yield from _within(one, _joined(name, key))
+    elif hasattr(estimator, "get_params"):
+        check_is_fitted(estimator)
+        inside = next((getattr(estimator, a) for a in _INSIDE if hasattr(estimator, a)), None)
+        yield from _within(inside, name or _best(estimator), pipelines)
+
+
+def _parts(estimator: Any) -> dict[str, Any]:
+    """Return the fitted estimators of an ensemble, by name or number."""
+    if hasattr(estimator, "calibrated_classifiers_"):
+        return {str(i): one.estimator for i, one in enumerate(estimator.calibrated_classifiers_)}
+    numbered = {str(i): one for i, one in enumerate(getattr(estimator, "estimators_", ()))}
+    last = {"final": estimator.final_estimator_} if hasattr(estimator, "final_estimator_") else {}
+    return {**getattr(estimator, "named_estimators_", numbered), **last}
+
+
+def _columns_behind(pipelines: Sequence[Any]) -> Sequence[str] | None:
+    """Return what the steps of pipelines before their last ones call their results; None where they do not say."""
+    names = None
+    for pipeline in pipelines:
+        try:
+            names = pipeline[:-1].get_feature_names_out(names) if len(pipeline) > 1 else names
+        except (AttributeError, ValueError):
+            names = None
+    return names
+
+
+def _joined(*names: str) -> str:
+    return " ".join(name for name in names if name)
+
+
+def _best(estimator: Any) -> str:
+    """Return the best parameters of a search as a name."""
+    parameters = getattr(estimator, "best_params_", None) or {}
+    return ", ".join(f"{name}={value!r}" for name, value in parameters.items())

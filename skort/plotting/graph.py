@@ -1,0 +1,231 @@
+"""The ONNX graph of a model or of a training step."""
+
+import html
+import io
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from skort.plotting.axes import axes_for
+from skort.plotting.fitted import the_fitted_estimator
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["GraphDisplay"]
+
+_SECONDS = 30
+# So many rounds, times the number of boxes, look for better places: more take minutes where a step has 300 operators.
+_ROUNDS = "-Gnslimit=2"
+_DPI = 150
+_INCHES = 20.0
+# What the graph of a step is called: by solvers "graph", "agent" and the others.
+_STEPS = ("step", "gradient", "training")
+
+
+class GraphDisplay:
+    """
+    The ONNX graph of a model, or of a whole training step.
+
+    A box is an operator, with the constants that it reads. The colours and frames of a step show its phases: forward,
+    loss, backward, penalty and update. The phases are in the ONNX file itself, as the doc_string of each node.
+
+    The program ``dot`` of `Graphviz <https://graphviz.org/download/>`_ places the boxes. Without it, the graph is shown
+    as text. A notebook shows the graph as an SVG picture.
+
+    It is best made by `from_estimator` or `from_model`. All parameters are kept as attributes.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        The model to draw.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        After `plot`.
+    figure_ : matplotlib Figure
+        After `plot`.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.plotting import GraphDisplay
+    >>> model = OrtSGDRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> print(GraphDisplay.from_estimator(model))
+    inputs
+      X: float32[?, 1]
+    operators
+      multiplied = MatMul(X, coef[1, 1])
+      resh = Add(multiplied, intercept[1])
+      variable = Identity(resh)
+    outputs
+      variable: float32[?, 1]
+    """
+
+    def __init__(self, model: "onnx.ModelProto"):
+        self.model = model
+
+    @classmethod
+    def from_model(cls, model: "onnx.ModelProto") -> "GraphDisplay":
+        """
+        Return the display of an ONNX model.
+
+        Parameters
+        ----------
+        model : onnx.ModelProto
+            Such as an item of `training_graphs()`, or `onnx.load(path)`.
+
+        Returns
+        -------
+        display : GraphDisplay
+        """
+        return cls(model)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, which: str = "model") -> "GraphDisplay":
+        """
+        Return the display of the model or of the training step of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted: one of skort, a pipeline that ends in one, or a search.
+        which : str, default="model"
+            "model": the deployable model. "step": the training step, if it is one ONNX graph. Or the name of another
+            graph in `training_graphs()`, such as "start".
+
+        Returns
+        -------
+        display : GraphDisplay
+
+        Raises
+        ------
+        ValueError
+            For another name, and for several estimators.
+        NotFittedError
+            Where the estimator is not fitted.
+        """
+        one, _ = the_fitted_estimator(estimator)
+        if which == "model":
+            return cls(one.onnx_)
+        graphs = one.training_graphs()
+        name = next((step for step in _STEPS if step in graphs), which) if which == "step" else which
+        if name not in graphs:
+            raise ValueError(f'which must be "model", "step" or one of {list(graphs)}, got {which!r}.')
+        return cls(graphs[name])
+
+    def plot(self, ax: Any = None) -> "GraphDisplay":
+        """
+        Draw the graph on axes: the picture of Graphviz, or the text where Graphviz is not installed.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw. None: on a new figure, as large as the graph.
+
+        Returns
+        -------
+        self : GraphDisplay
+
+        Raises
+        ------
+        ImportError
+            Where matplotlib is not installed.
+        """
+        self.ax_ = axes_for(self, ax)
+        self.figure_ = self.ax_.figure
+        self.ax_.set_axis_off()
+        if _program() is None:
+            self.ax_.text(0, 1, self.to_text(), va="top", family="monospace", transform=self.ax_.transAxes)
+            return self
+        from matplotlib import image
+
+        pixels = image.imread(io.BytesIO(_drawn(self.to_dot(), "png", f"-Gdpi={_DPI}")), format="png")
+        self.ax_.imshow(pixels)
+        if ax is None:
+            inches = pixels.shape[1] / _DPI, pixels.shape[0] / _DPI
+            self.figure_.set_size_inches(*(size * min(1, _INCHES / max(inches)) for size in inches))
+        return self
+
+    def to_text(self) -> str:
+        """
+        Return the graph as text: inputs, operators in the order of the file with their phases, and outputs.
+
+        Returns
+        -------
+        text : str
+        """
+        from skort.plotting.graph_text import plain_text
+
+        return plain_text(self.model)
+
+    def to_dot(self) -> str:
+        """
+        Return the graph in the language of Graphviz.
+
+        Returns
+        -------
+        text : str
+        """
+        from skort.plotting.graph_text import dot_text
+
+        return dot_text(self.model)
+
+    def to_svg(self) -> str:
+        """
+        Return the graph as an SVG picture, to be written to a file or into a page.
+
+        Returns
+        -------
+        svg : str
+            It is readable on light and dark backgrounds.
+
+        Raises
+        ------
+        FileNotFoundError
+            Where the program ``dot`` of Graphviz is not installed.
+        TimeoutError
+            Where the graph is so large that Graphviz finds no places in half a minute.
+        """
+        if _program() is None:
+            raise FileNotFoundError(
+                'GraphDisplay.to_svg needs the program "dot" of Graphviz, see https://graphviz.org/download/. '
+                "to_text() and to_dot() work without it."
+            )
+        svg = _drawn(self.to_dot(), "svg").decode()
+        return svg[svg.index("<svg") :]
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_svg_(self):
+        """Return the picture that a notebook shows; None without Graphviz, and of a graph that is too large."""
+        try:
+            return None if _program() is None else self.to_svg()
+        except TimeoutError:
+            return None
+
+    def _repr_html_(self):
+        """Return the picture with a scroll bar where it is wide; the text where there is no picture."""
+        svg = self._repr_svg_()
+        return (
+            f"<pre>{html.escape(self.to_text())}</pre>" if svg is None else f'<div style="overflow-x: auto">{svg}</div>'
+        )
+
+
+def _program() -> str | None:
+    """Return the path of the program that finds the places of boxes."""
+    return shutil.which("dot")
+
+
+def _drawn(text: str, form: str, *options: str) -> bytes:
+    """Return a picture of a text of Graphviz."""
+    command = [str(_program()), f"-T{form}", _ROUNDS, *options]
+    try:
+        return subprocess.run(command, input=text.encode(), capture_output=True, check=True, timeout=_SECONDS).stdout
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(
+            f"Graphviz found no places for the boxes of the graph in {_SECONDS} seconds: it is too large to draw. Use "
+            "to_text()."
+        ) from error

@@ -1,0 +1,184 @@
+"""Learning rates: of a schedule, or those that a training used."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skort.descent.schedules import SCHEDULES, rate
+from skort.plotting.axes import axes_for, line_style, named_lines, whole_numbers
+from skort.plotting.fitted import fitted_estimators
+
+__all__ = ["ScheduleDisplay"]
+
+# Rates that differ by more are drawn on a logarithmic axis.
+_FAR = 100
+
+
+class ScheduleDisplay:
+    """
+    Learning rates over the updates of a schedule, or over the epochs of a training.
+
+    It is best made by `from_schedule` or `from_estimator`. All parameters are kept as attributes.
+
+    Parameters
+    ----------
+    rates : dict of str to array-like of shape (n_updates,)
+        The rates of each schedule or training, by its name, from the first update on.
+    unit : {"update", "epoch"}, default="update"
+        Whether there is one rate per update or per epoch.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axis of the rates is logarithmic if they differ by a factor of a hundred or more.
+    figure_ : matplotlib Figure
+    lines_ : list of matplotlib Line2D
+        One for each schedule or training.
+
+    See Also
+    --------
+    skort.schedules : The schedules.
+    LossCurveDisplay : The loss of a training, epoch by epoch.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from skort.plotting import ScheduleDisplay
+    >>> from skort.schedules import Cosine, Warmup
+    >>> schedules = {"cosine": Cosine(500), "with warm-up": Warmup(Cosine(500), n_updates=50)}
+    >>> display = ScheduleDisplay.from_schedule(schedules, n_updates=500)
+    >>> [float(line.get_ydata()[49].round(4)) for line in display.lines_]
+    [0.0098, 0.0098]
+    >>> plt.show()  # doctest: +SKIP
+    """
+
+    def __init__(self, rates: Mapping[str, ArrayLike], *, unit: str = "update"):
+        self.rates = rates
+        self.unit = unit
+
+    @classmethod
+    def from_schedule(
+        cls,
+        schedule: str | Callable[[int], float] | Mapping[str, str | Callable[[int], float]],
+        n_updates: int = 1000,
+        *,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> "ScheduleDisplay":
+        """
+        Draw the first rates of schedules.
+
+        Parameters
+        ----------
+        schedule : callable, str, or dict of str to either
+            An instance of `skort.schedules`, any function of the number of the update, or a name, such as "invscaling"
+            for `InvScaling()`. The keys of a dict are the names in the legend. "adaptive" falls in a training only.
+        n_updates : int, default=1000
+            The number of rates.
+        ax : matplotlib Axes, default=None
+            Where to draw. None: on a new figure.
+        **kwargs : dict
+            Passed to matplotlib's `plot`.
+
+        Returns
+        -------
+        display : ScheduleDisplay
+
+        Raises
+        ------
+        ValueError
+            For another name or object, and where a function does not return a learning rate.
+        ImportError
+            Where matplotlib is not installed.
+        """
+        named = dict(schedule) if isinstance(schedule, Mapping) else {_name(schedule): schedule}
+        schedules = {name: _resolved(one) for name, one in named.items()}
+        updates = range(1, n_updates + 1)
+        rates = {name: np.array([rate(one, t) for t in updates], dtype=float) for name, one in schedules.items()}
+        return cls(rates).plot(ax, **kwargs)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> "ScheduleDisplay":
+        """
+        Draw the rates that trainings used: that of the last update of each epoch.
+
+        Parameters
+        ----------
+        estimator : estimator, list of estimators, or dict of str to estimator
+            Fitted, as for `LossCurveDisplay.from_estimator`.
+        ax : matplotlib Axes, default=None
+            Where to draw. None: on a new figure.
+        **kwargs : dict
+            Passed to matplotlib's `plot`.
+
+        Returns
+        -------
+        display : ScheduleDisplay
+
+        Raises
+        ------
+        NotFittedError
+            Where an estimator is not fitted.
+        ImportError
+            Where matplotlib is not installed.
+        """
+        rates = {name: np.array(one.history_["eta"]) for name, one in fitted_estimators(estimator).items()}
+        return cls(rates, unit="epoch").plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> "ScheduleDisplay":
+        """
+        Draw the rates.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw. None: on a new figure.
+        **kwargs : dict
+            Passed to matplotlib's `plot`.
+
+        Returns
+        -------
+        self : ScheduleDisplay
+
+        Raises
+        ------
+        ImportError
+            Where matplotlib is not installed.
+        """
+        self.ax_ = axes_for(self, ax)
+        self.figure_ = self.ax_.figure
+        self.lines_ = []
+        # The rate of an epoch is that of its last update.
+        drawstyle = "steps-mid" if self.unit == "epoch" else "default"
+        for name, eta in self.rates.items():
+            values, style = np.asarray(eta, dtype=float), line_style(kwargs, label=name, drawstyle=drawstyle)
+            (line,) = self.ax_.plot(range(1, len(values) + 1), values, **style)
+            self.lines_.append(line)
+        if _differ([line.get_ydata() for line in self.lines_]):
+            self.ax_.set_yscale("log")
+        self.ax_.set(xlabel=self.unit.capitalize(), ylabel="Learning rate")
+        whole_numbers(self.ax_.xaxis)
+        named_lines(self.ax_)
+        return self
+
+
+def _name(schedule):
+    """Return what a schedule is called: its parameters, or the name of a function."""
+    return schedule if isinstance(schedule, str) else getattr(schedule, "__name__", None) or repr(schedule)
+
+
+def _resolved(schedule):
+    """Return a schedule that may be given by its name."""
+    if callable(schedule):
+        return schedule
+    if not isinstance(schedule, str) or schedule not in SCHEDULES:
+        raise ValueError(f"schedule must be one of {list(SCHEDULES)} or a function of the update, got {schedule!r}.")
+    return SCHEDULES[schedule]()
+
+
+def _differ(rates: Sequence[np.ndarray]) -> bool:
+    """Return whether rates are so different that a logarithmic axis shows them better."""
+    values = np.concatenate(rates) if rates else np.zeros(0)
+    return bool(values.size and values.min() > 0 and values.max() >= _FAR * values.min())

@@ -1,0 +1,171 @@
+"""The weights of a linear model, or of the first layer of a network, by feature."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skort.estimators.first_layer import first_layer
+from skort.plotting.axes import axes_for
+from skort.plotting.fitted import the_fitted_estimator
+
+__all__ = ["WeightsDisplay"]
+
+# So many columns of a table have room for their names.
+_FEW = 12
+
+
+class WeightsDisplay:
+    """
+    The weights of a linear model, or of the first layer of a network, by the names of the features.
+
+    The weights of one output are drawn as bars. The weights of several outputs are drawn as a table of colours, with
+    one row for each feature, and one column for each output or hidden unit. The features with the largest weights come
+    first; with several outputs, the Euclidean norm over the outputs counts.
+
+    A weight depends on the units of its feature. Compare weights only if all features have the same scale, for instance
+    behind a `StandardScaler`.
+
+    It is best made by `from_estimator`. All parameters are kept as attributes.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_outputs, n_features)
+        One row of weights for each output.
+    feature_names : sequence of str of length n_features
+        Names of the bars.
+    outputs : sequence of str of length n_outputs, default=None
+        Names of the columns of the table. None: numbers.
+    name : str, default="Coefficient"
+        What a weight is called.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    shown_ : ndarray of int
+        The numbers of the features that are drawn, the largest weights first.
+    bars_ : matplotlib BarContainer or None
+        The bars of one output.
+    image_ : matplotlib AxesImage or None
+        The table of several outputs.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.plotting import WeightsDisplay
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = OrtSGDRegressor(random_state=0).fit(X, y)
+    >>> display = WeightsDisplay.from_estimator(model, top_k=3)
+    >>> [text.get_text() for text in display.ax_.get_yticklabels()]
+    ['bmi', 's5', 'bp']
+    >>> plt.show()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        weights: ArrayLike,
+        feature_names: Sequence[str],
+        *,
+        outputs: Sequence[str] | None = None,
+        name: str = "Coefficient",
+    ):
+        self.weights = weights
+        self.feature_names = feature_names
+        self.outputs = outputs
+        self.name = name
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, top_k: int = 20, ax: Any = None, **kwargs: Any) -> "WeightsDisplay":
+        """
+        Draw the weights of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted: one of skort, a pipeline that ends in one, or a search.
+        top_k : int, default=20
+            The largest number of features.
+        ax : matplotlib Axes, default=None
+            Where to draw. None: on a new figure.
+        **kwargs : dict
+            Passed to matplotlib's `barh` for one output, to `imshow` for several.
+
+        Returns
+        -------
+        display : WeightsDisplay
+
+        Raises
+        ------
+        ValueError
+            For several estimators, for `top_k` below 1, and where the first layer has no weight for every feature.
+        NotFittedError
+            Where the estimator is not fitted.
+        ImportError
+            Where matplotlib is not installed.
+        """
+        layer = first_layer(*the_fitted_estimator(estimator))
+        name = "Coefficient" if layer.is_linear else "Weight"
+        display = cls(layer.weights, layer.feature_names, outputs=layer.outputs, name=name)
+        return display.plot(ax, top_k=top_k, **kwargs)
+
+    def plot(self, ax: Any = None, *, top_k: int = 20, **kwargs: Any) -> "WeightsDisplay":
+        """
+        Draw the weights.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw. None: on a new figure.
+        top_k : int, default=20
+            The largest number of features.
+        **kwargs : dict
+            Passed to matplotlib's `barh` for one output, to `imshow` for several.
+
+        Returns
+        -------
+        self : WeightsDisplay
+
+        Raises
+        ------
+        ValueError
+            For `top_k` below 1.
+        ImportError
+            Where matplotlib is not installed.
+        """
+        if top_k < 1:
+            raise ValueError(f"top_k must be at least 1, got {top_k}.")
+        weights = np.atleast_2d(np.asarray(self.weights, dtype=float))
+        n_features = weights.shape[1]
+        self.shown_ = np.argsort(-np.linalg.norm(weights, axis=0), kind="stable")[:top_k]
+        self.ax_ = axes_for(self, ax)
+        self.figure_ = self.ax_.figure
+        self.bars_ = self.image_ = None
+        if len(weights) == 1:
+            self._draw_bars(weights[0, self.shown_], kwargs)
+        else:
+            self._draw_table(weights[:, self.shown_].T, kwargs)
+        names = [self.feature_names[i] for i in self.shown_]
+        self.ax_.set_yticks(range(len(names)), labels=names, parse_math=False)
+        if n_features > len(names):
+            self.ax_.set_title(f"{len(names)} of {n_features:,} features, the largest weights first", fontsize="medium")
+        return self
+
+    def _draw_bars(self, weights, kwargs):
+        style = {"color": ["C0" if weight >= 0 else "C3" for weight in weights], **kwargs}
+        self.bars_ = self.ax_.barh(range(len(weights)), weights, **style)
+        self.ax_.axvline(0, color="gray", linewidth=0.8)
+        self.ax_.invert_yaxis()
+        self.ax_.set_xlabel(self.name)
+
+    def _draw_table(self, weights, kwargs):
+        largest = float(np.abs(weights).max()) or 1.0
+        style = {"cmap": "RdBu", "vmin": -largest, "vmax": largest, "aspect": "auto", "interpolation": "nearest"}
+        self.image_ = self.ax_.imshow(weights, **{**style, **kwargs})
+        self.figure_.colorbar(self.image_, ax=self.ax_, label=self.name)
+        self.ax_.set_xlabel("Output" if self.name == "Coefficient" else "Hidden unit")
+        if self.outputs is not None and len(self.outputs) <= _FEW:
+            self.ax_.set_xticks(range(weights.shape[1]), labels=self.outputs, parse_math=False)

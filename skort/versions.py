@@ -1,0 +1,123 @@
+"""What a bug report needs to know of a machine: `show_versions`."""
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+import sys
+import warnings
+from typing import Any
+
+from skort.version import __version__
+
+__all__ = ["show_versions"]
+
+# They are read without importing anything: what is broken is listed, too.
+_DEPENDENCIES = (
+    *("scikit-learn", "numpy", "scipy", "joblib", "onnx", "skl2onnx", "flatbuffers", "tqdm", "pip"),
+    *("dask", "distributed", "matplotlib", "pandas", "torch"),
+)
+_ENVIRONMENT = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+
+
+def show_versions() -> None:
+    """
+    Print what a bug report needs: the system, the versions of packages, ONNX Runtime and the solvers that it allows.
+
+    It works where ONNX Runtime is missing or broken, and says why. A package that is not installed is None.
+
+    Examples
+    --------
+    >>> import skort
+    >>> skort.show_versions()  # doctest: +ELLIPSIS
+    System:
+    ...
+    Python dependencies:
+    ...
+    ONNX Runtime:
+    ...
+    Solvers:
+    ...
+    """
+    sections = {
+        "System": _system(),
+        "Python dependencies": {"skort": __version__} | {name: _version(name) for name in _DEPENDENCIES},
+        "ONNX Runtime": _onnx_runtime(),
+        "Solvers": _solvers(),
+    }
+    print("\n\n".join(_text(title, rows) for title, rows in sections.items()))
+
+
+def _text(title: str, rows: dict[str, str | None]) -> str:
+    width = max(map(len, rows))
+    return "\n".join([f"{title}:", *(f"{name:>{width}}: {value}" for name, value in rows.items())])
+
+
+def _system() -> dict[str, str | None]:
+    import joblib
+
+    return {
+        "python": _joined(sys.version),
+        "executable": sys.executable,
+        "machine": platform.platform(),
+        "cpu features": _cpu_features(),
+        "cores": f"{os.cpu_count()}, of which this process may use {joblib.cpu_count()}",
+        "environment": ", ".join(f"{name}={os.environ[name]}" for name in _ENVIRONMENT if name in os.environ) or None,
+    }
+
+
+def _cpu_features() -> str | None:
+    """Return the vector instructions that numpy finds; None before numpy 1.25, which does not say it."""
+    import numpy as np
+
+    try:
+        config: Any = np.show_config
+        found = config(mode="dicts")["SIMD Extensions"]
+    except (TypeError, KeyError):
+        return None
+    return " ".join([*found.get("baseline", ()), *found.get("found", ())])
+
+
+def _version(name: str) -> str | None:
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version(name)
+    return None
+
+
+def _onnx_runtime() -> dict[str, str | None]:
+    """Return each distribution that installs `onnxruntime`, and what the one that is imported can run on."""
+    from skort.runtime.installed import installed_distributions, load, mix_advice
+
+    owners = importlib.metadata.packages_distributions().get("onnxruntime", [])
+    rows = {name: _version(name) for name in sorted({*installed_distributions(), *owners})}
+    if advice := mix_advice():
+        rows["problem"] = advice
+    try:
+        with warnings.catch_warnings():
+            # The advice above says the same.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            onnxruntime = load()
+        return rows | {
+            "imported": onnxruntime.__version__,
+            "providers": ", ".join(onnxruntime.get_available_providers()),
+        }
+    except Exception as error:
+        return rows | {"imported": f"no: {_one_line(error)}"}
+
+
+def _solvers() -> dict[str, str | None]:
+    """Return which solvers train in float32 with what is installed, and why the others do not."""
+    try:
+        from skort.solvers import ON_REQUEST, SOLVERS, why_not
+    except Exception as error:
+        return {"none": _one_line(error)}
+    reasons = {name: why_not(solver) for name, solver in {**SOLVERS, **ON_REQUEST}.items()}
+    return {name: "available" if why is None else f"not available: {_joined(why)}" for name, why in reasons.items()}
+
+
+def _one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {_joined(str(error))}"
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())
