@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 from skort.version import __version__
 
 if TYPE_CHECKING:
-    from skort import callbacks, exceptions, gradients, objective, onnx_models, optimizers, schedules
+    from skort import callbacks, exceptions, gradients, objective, onnx_models, optimizers, plotting, schedules
     from skort.estimators.classifier import OrtSGDClassifier
     from skort.estimators.regressor import OrtSGDRegressor
     from skort.step import Step
+    from skort.versions import show_versions
 
 __all__ = [
     "OrtSGDClassifier",
@@ -22,20 +23,23 @@ __all__ = [
     "objective",
     "onnx_models",
     "optimizers",
+    "plotting",
     "schedules",
+    "show_versions",
 ]
 
-_CLASSES = {
+_HOMES = {
     "OrtSGDClassifier": "skort.estimators.classifier",
     "OrtSGDRegressor": "skort.estimators.regressor",
     "Step": "skort.step",
+    "show_versions": "skort.versions",
 }
 
 
 def __getattr__(name):
     """Import a name when it is first asked for: `import skort` alone imports no other package."""
-    if name in _CLASSES:
-        return getattr(importlib.import_module(_CLASSES[name]), name)
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
     if name in __all__:
         return importlib.import_module(f"skort.{name}")
     raise AttributeError(f"module 'skort' has no attribute {name!r}")

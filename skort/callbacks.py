@@ -1,7 +1,8 @@
 """What may watch a training and stop it: values of the parameter `callbacks`, and what they see."""
 
-from skort.descent.callbacks import Callback, EarlyStopping, EpochLines, EpochScoring, ProgressBar
+from skort.descent.callbacks import Callback, EarlyStopping, EpochScoring
 from skort.descent.checkpoint import Checkpoint
+from skort.descent.display import EpochLines, ProgressBar
 from skort.descent.history import History
 from skort.descent.training import Training
 

@@ -1,6 +1,24 @@
 """The errors of skort that are not plain `ValueError`s."""
 
-__all__ = ["NotExportableError", "NotTrainableError", "RuntimeNotAvailableError"]
+__all__ = ["DivergedError", "NotExportableError", "NotTrainableError", "RuntimeNotAvailableError"]
+
+
+class DivergedError(ValueError):
+    """
+    A training whose loss or weights are not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.exceptions import DivergedError
+    >>> X = np.arange(20.0).reshape(10, 2)
+    >>> try:
+    ...     OrtSGDRegressor(eta0=10, standardize=False).fit(X, X.sum(axis=1))
+    ... except DivergedError as error:
+    ...     print(str(error).partition(":")[0])
+    Training diverged
+    """
 
 
 class NotExportableError(ValueError, AttributeError):
@@ -8,12 +26,56 @@ class NotExportableError(ValueError, AttributeError):
     A part of the fitted model cannot be written as ONNX; everything but the export works.
 
     An `AttributeError`, too, so that `hasattr(model, "onnx_")` is False, as with scikit-learn's `NotFittedError`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import FunctionTransformer
+    >>> from skort.exceptions import NotExportableError
+    >>> from skort.gradients import gradient_graphs
+    >>> model = make_pipeline(FunctionTransformer(np.abs), LinearRegression()).fit([[0], [-1]], [0, 1])
+    >>> try:
+    ...     gradient_graphs(model, batch_size=1)
+    ... except NotExportableError as error:
+    ...     print(str(error).partition(" cannot")[0])
+    model: the step 'functiontransformer'
     """
 
 
 class NotTrainableError(ValueError):
-    """The model has no gradient that mini-batch training could follow."""
+    """
+    The model has no gradient that mini-batch training could follow.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.exceptions import NotTrainableError
+    >>> try:
+    ...     OrtSGDRegressor(DecisionTreeRegressor()).fit([[0], [1]], [0, 1])
+    ... except NotTrainableError as error:
+    ...     print(str(error).partition(":")[0])
+    estimator=DecisionTreeRegressor cannot be trained by gradient descent
+    """
 
 
 class RuntimeNotAvailableError(ImportError):
-    """The installed ONNX Runtime lacks what was asked of it."""
+    """
+    The installed ONNX Runtime lacks what was asked of it.
+
+    Examples
+    --------
+    A program that takes a GPU where there is one:
+
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.exceptions import RuntimeNotAvailableError
+    >>> X, y = [[0.0], [1.0], [2.0]], [1.0, 2.0, 3.0]
+    >>> try:
+    ...     model = OrtSGDRegressor(device="cuda").fit(X, y)
+    ... except RuntimeNotAvailableError:
+    ...     model = OrtSGDRegressor().fit(X, y)
+    >>> model.coef_.shape
+    (1,)
+    """

@@ -35,7 +35,7 @@ def finite_array(values: ArrayLike, name: str, dtype: DTypeLike) -> np.ndarray:
                 raise TypeError("it is complex.")
             array = array.astype(dtype)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} is no array of numbers: {error}") from error
+        raise ValueError(f"{name} is not an array of numbers: {error}") from error
     if not np.isfinite(array).all():
         raise ValueError(f"{name} has numbers that are not finite in {np.dtype(dtype)}.")
     return array

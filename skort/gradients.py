@@ -26,26 +26,26 @@ def gradient_graphs(
     """
     Return a model and its gradient as two ONNX models of standard operators.
 
-    Any ONNX Runtime runs them. `ForwardBackward` does so on arrays, for any number of rows.
+    Any ONNX Runtime runs them. `ForwardBackward` runs them on arrays, for any number of rows.
 
     Parameters
     ----------
     model : onnx.ModelProto, estimator or Pipeline
         An ONNX model of one input and one output of floats, both of shape (any, columns); a fitted estimator of skort;
-        a fitted estimator of scikit-learn, or a Pipeline of numeric steps that ends in one. The score is the output of
-        an ONNX model, what `decision_function` of a classifier and `predict` of a regressor return (of a classifier
-        without it, what the sigmoid or softmax takes; of a regressor of skort, the logarithm of the prediction where
-        its loss has a log link, and the transformed target where it has a `TransformedTargetRegressor` inside). It has
-        the shape (batch_size, n_outputs).
+        a fitted estimator of scikit-learn, or a Pipeline of numeric steps that ends in one. The score of an ONNX model
+        is its output. The score of a classifier is what `decision_function` returns; without this method, it is the
+        input of the sigmoid or softmax. The score of a regressor is what `predict` returns; for a regressor of skort,
+        it is the logarithm of the prediction if the loss has a log link, and the transformed target with a
+        `TransformedTargetRegressor` inside. The score has the shape (batch_size, n_outputs).
     trainable : str or list of str, default=None
-        The weights to differentiate by: names, or patterns with `*`, `?` and `[...]`. None: those of the last step; of
-        an estimator of skort those that it trains.
+        The weights that get a gradient: names, or patterns with `*`, `?` and `[...]`. None: the weights of the last
+        step; for an estimator of skort, the weights that it trains.
     batch_size : int
         Number of rows, at least 1. Gradients are sums over these rows.
     input_gradient : bool, default=False
-        Whether to differentiate by X, too.
+        Whether to compute the gradient with respect to X, too.
     dtype : {"float32", "float64"}, default=None
-        None: that of an ONNX model or an estimator of skort; float32 for scikit-learn's.
+        None: that of the ONNX model or of the estimator of skort; float32 for an estimator of scikit-learn.
 
     Returns
     -------
@@ -92,8 +92,9 @@ def initial_model(
     Parameters
     ----------
     estimator : estimator
-        Linear weights are zero; those of a network are drawn as scikit-learn draws them.
+        The initial weights of a linear model are zero. Those of a network are random, by the rule of scikit-learn.
     n_features : int
+        The number of columns of X.
     n_outputs : int, default=1
         Number of columns of the score: 1 for a regression of one target or two classes.
     dtype : {"float32", "float64"}, default="float32"
@@ -144,9 +145,9 @@ class Gradients(NamedTuple):
     Parameters
     ----------
     weights : ndarray of shape (n_weights,)
-        By the trained weights; `ForwardBackward.views` gives its parts by their names.
+        With respect to the trained weights. `ForwardBackward.views` returns its parts by name.
     X : ndarray of shape (n_samples, n_features) or None
-        By X, where it was asked for.
+        With respect to X; None without `input_gradient`.
     """
 
     weights: np.ndarray
@@ -155,7 +156,7 @@ class Gradients(NamedTuple):
 
 class Saved:
     """
-    What a forward keeps for its backward, which takes it out. It goes when nobody holds it.
+    What a forward keeps for its backward. The backward empties it.
 
     Parameters
     ----------
@@ -179,7 +180,7 @@ class Saved:
         """Return what was kept, and forget it unless `keep`."""
         if self._state is None:
             raise ValueError(
-                "saved: a backward has used it, and it is released. Call forward again, or keep it for several: "
+                "saved was released by an earlier backward. Call forward again, or keep it for several: "
                 "backward(saved, score_gradient, keep=True)."
             )
         state = self._state
@@ -190,7 +191,7 @@ class Saved:
 
 class ForwardBackward:
     """
-    A model whose score and gradient are computed on arrays, for a loss and an update that are yours.
+    A model whose score and gradient are computed on arrays, for a loss and an update of your own.
 
     Parameters
     ----------
@@ -206,8 +207,8 @@ class ForwardBackward:
 
     Notes
     -----
-    A number of rows that is new takes some milliseconds; the last 32 are kept, for all models of the same structure.
-    Several threads may use the same object.
+    A new number of rows takes some milliseconds. The graphs for the last 32 numbers are kept, for all models of the
+    same structure. Several threads may use the same object.
 
     Examples
     --------
@@ -270,7 +271,7 @@ class ForwardBackward:
         if vector is None:
             return views(self.weights, self._graph.trained_arrays)
         if np.shape(vector) != self.weights.shape:
-            raise ValueError(f"vector has the shape {np.shape(vector)}, and the weights have {self.weights.shape}.")
+            raise ValueError(f"vector must have the shape {self.weights.shape} of the weights, got {np.shape(vector)}.")
         return views(vector, self._graph.trained_arrays)
 
     def forward(
@@ -282,17 +283,17 @@ class ForwardBackward:
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            A numpy array, or another one of the CPU's memory that speaks DLPack, of the dtype of the model. It is read
-            in place where it is C-contiguous.
+            A numpy array, or another array with DLPack in the memory of the CPU, with the dtype of the model. If it is
+            C-contiguous, it is read without a copy.
         training : bool, default=True
-            False: nothing is kept for a backward, and no number of rows is new.
+            False: nothing is kept for a backward, and a new number of rows takes no extra time.
         weights : array of shape (n_weights,), default=None
             None: the attribute `weights`.
 
         Returns
         -------
         score : ndarray of shape (n_samples, n_outputs)
-            A new array. It speaks DLPack, as all arrays of numpy do.
+            A new array.
         saved : Saved or None
             For `backward`. X and the weights have to stay as they are until then. None where not `training`.
 
@@ -319,7 +320,7 @@ class ForwardBackward:
         saved : Saved
             From `forward`. Several forwards may come before their backwards, in any order.
         score_gradient : array of shape (n_samples, n_outputs)
-            The derivative of the loss by the score, as X is.
+            The derivative of the loss with respect to the score, in one of the forms of X.
         keep : bool, default=False
             Whether `saved` is kept for another backward.
 
@@ -334,10 +335,10 @@ class ForwardBackward:
             Where `saved` was used before or is of another object, and as in `forward`.
         """
         if not isinstance(saved, Saved):
-            raise ValueError(f"saved must be what forward(X) returns behind the score, got {type(saved).__name__}.")
+            raise ValueError(f"saved must be the second value that forward(X) returns, got {type(saved).__name__}.")
         if saved.sessions is not self._sessions:
             raise ValueError(
-                "saved is of another ForwardBackward: give it to the backward of the one whose forward it is."
+                "saved comes from another ForwardBackward: call backward of the one whose forward returned it."
             )
         pair, X, arrays, kept = saved.state(keep=True)
         dy = _as_array(score_gradient, "score_gradient", self._dtype, (len(X), self._n_outputs))

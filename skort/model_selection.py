@@ -3,34 +3,35 @@
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 
+from skort.documentation import DocumentationLink
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.together import Together, fits_made_together
 
 __all__ = ["OrtGridSearchCV"]
 
 
-class OrtGridSearchCV(GridSearchCV):
+class OrtGridSearchCV(DocumentationLink, GridSearchCV):
     """
     `sklearn.model_selection.GridSearchCV` that trains the candidates of a fold together.
 
-    Parameters, attributes and results are those of `GridSearchCV`, but for times: the first fit of a fold takes the
-    time of all fits that are made with it, and those take nearly none.
+    Parameters, attributes and results are those of `GridSearchCV`, except for the times: the time of all fits that are
+    made together counts for the first one of them, and the others take nearly none.
 
-    Candidates are trained together where they differ in numbers only: in `alpha`, `l1_ratio`, `eta0`, `power_t`,
-    `learning_rate`, `max_iter`, `tol`, `n_iter_no_change`, `epsilon`, `quantile`, and in the momentum of an optimizer.
-    One run of ONNX Runtime makes a step of all of them. Each candidate stops by itself.
+    Candidates are trained together if they differ only in numbers: `alpha`, `l1_ratio`, `eta0`, `power_t`,
+    `learning_rate`, `max_iter`, `tol`, `n_iter_no_change`, `epsilon`, `quantile`, and the momentum of an optimizer. One
+    run of ONNX Runtime makes a step for all of them. Each candidate stops by itself.
 
-    All other fits are made one by one, as `GridSearchCV` makes them:
+    These fits are made one by one, as in `GridSearchCV`:
 
     - of candidates that differ in anything else, such as a parameter of the model inside;
     - with `average`, `callbacks`, `early_stopping`, `max_grad_norm`, `trainable`, `verbose` or `warm_start`;
     - with a `random_state` that is a `RandomState` instance, a `device` other than "cpu", or the solver "agent",
       "session" or "module";
-    - with an optimizer, a learning rate or a penalty of your own; of regressors also with a loss of your own, unless
+    - with an optimizer, a learning rate or a penalty of your own; for regressors also with a loss of your own, unless
       `standardize=False`;
     - with a loss that has weights, such as that of a `HuberRegressor`;
     - with arguments of `fit` other than X, y and `sample_weight`;
-    - of a large model, of a model that is no chain of layers, and on a sparse X of many columns;
+    - of a large model, of a model that is not a chain of layers, and on a sparse X with many columns;
     - where a training diverges, or ends no better than it began.
 
     `n_fits_together_` is the number of fits that were made together.
@@ -51,8 +52,8 @@ class OrtGridSearchCV(GridSearchCV):
 
     Notes
     -----
-    With an integer `random_state` scores differ from those of `GridSearchCV` by rounding alone. With None the
-    candidates of a fold share a seed, and so their initial weights and the order of the rows.
+    With an integer as `random_state`, scores differ from those of `GridSearchCV` only by rounding. With None, the
+    candidates of a fold share a seed, and so have the same initial weights and the same order of the rows.
 
     Examples
     --------

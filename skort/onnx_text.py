@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -151,6 +151,32 @@ def read_names(node: onnx.NodeProto) -> list[str]:
     return names
 
 
+def leading_to(nodes: Iterable[onnx.NodeProto], outputs: Iterable[str]) -> set[str]:
+    """
+    Return the names of some results, and of all that they are computed from.
+
+    Parameters
+    ----------
+    nodes : iterable of onnx.NodeProto
+        In the order in which they are computed.
+    outputs : iterable of str
+
+    Examples
+    --------
+    >>> import onnx.parser
+    >>> from skort.onnx_text import leading_to
+    >>> graph = onnx.parser.parse_graph(
+    ...     "two (float[N] x) => (float[N] y, float[N] z) { a = Exp (x)  y = Neg (a)  z = Abs (x) }")
+    >>> sorted(leading_to(graph.node, ["y"]))
+    ['a', 'x', 'y']
+    """
+    names = set(outputs)
+    for node in reversed(list(nodes)):
+        if not names.isdisjoint(node.output):
+            names.update(read_names(node))
+    return names
+
+
 def function_model(
     source: str | onnx.FunctionProto, dtype: DTypeLike, inputs: Mapping[str, tuple[int, ...]]
 ) -> onnx.ModelProto:
@@ -182,13 +208,34 @@ def function_model(
 
 
 def inlined(model: onnx.ModelProto, fragment: Fragment) -> onnx.ModelProto:
-    """Return a copy of `model` in which every call that came from `fragment` is replaced by its nodes."""
+    """
+    Return a copy of `model` in which every call that came from `fragment` is replaced by its nodes.
+
+    The doc_string of a call becomes that of its nodes.
+    """
     calls = copy.deepcopy(model)
     calls.opset_import.add(domain=DOMAIN, version=1)
     calls.functions.extend(fragment.functions.values())
+    calls.functions.extend(_documented(calls.graph, fragment))
     plain = onnx.inliner.inline_local_functions(calls)
     import_each_domain_once(plain)
     return plain
+
+
+def _documented(graph, fragment):
+    """Let calls with a doc_string call functions of their own, whose nodes have it; return these."""
+    functions, documented = {f.name: f for f in fragment.functions.values()}, {}
+    for node in graph.node:
+        if node.domain != DOMAIN or not node.doc_string:
+            continue
+        key = node.op_type, node.doc_string
+        if key not in documented:
+            documented[key] = copy.deepcopy(functions[node.op_type])
+            documented[key].name = f"{node.op_type}_documented_{len(documented)}"
+            for inner in documented[key].node:
+                inner.doc_string = node.doc_string
+        node.op_type = documented[key].name
+    return documented.values()
 
 
 def rewritten(model: onnx.ModelProto, functions: dict[str, str], dtype: DTypeLike) -> onnx.ModelProto:
@@ -211,6 +258,7 @@ def rewritten(model: onnx.ModelProto, functions: dict[str, str], dtype: DTypeLik
     for node in model.graph.node:
         if node.op_type in functions:
             fragment.call(functions[node.op_type], node.input, node.output)
+            fragment.nodes[-1].doc_string = node.doc_string
         else:
             fragment.nodes.append(node)
     copied = copy.deepcopy(model)

@@ -24,35 +24,39 @@ __all__ = ["Step"]
 
 class Step:
     r"""
-    One gradient step of a model on one batch, as often as you call it: the loop over epochs and batches is yours.
+    Makes one gradient step of a model, on one batch, in each call. You write the loop over epochs and batches.
 
     A step on m rows of positive sample weight :math:`s_i` changes the weights by the gradient of
 
     .. math:: J(w) = \frac{1}{m} \sum_{i=1}^m s_i \, loss(y_i, score_i) + penalty(w)
 
-    It is the step of the estimators: with the same batches, the same initial weights and `standardize=False` they end
-    at the same weights, bit for bit. The estimators divide sample weights by their mean over all rows; a step takes
-    them as they are, since it knows no other rows.
+    This is the step that the estimators make. With the same batches, the same initial weights and `standardize=False`,
+    both end at the same weights, bit for bit. The estimators divide sample weights by their mean over all rows. A
+    `Step` does not know all rows, and uses the weights as they are.
 
     Parameters
     ----------
     estimator : OrtSGDRegressor, OrtSGDClassifier, predictor of scikit-learn or onnx.ModelProto
-        An estimator of skort brings its parameters, such as `dtype`, `average` and `max_grad_norm`; a fitted one its
-        weights, too. Any other model is what `OrtSGDRegressor` and `OrtSGDClassifier` take, without steps before it: in
-        a `FrozenEstimator` it begins at its fitted weights. An ONNX model is a classifier where `classes` are given.
+        From an estimator of skort, the step takes the parameters, such as `dtype`, `average` and `max_grad_norm`, and,
+        if it is fitted, the weights. It may be any other model that `OrtSGDRegressor` or `OrtSGDClassifier` trains,
+        without steps of a pipeline before it. In a `FrozenEstimator`, a model starts at its fitted weights. An ONNX
+        model is a classifier if `classes` are given.
     loss : str or ScoreLoss, default="auto"
-        "auto", here and below: as the estimator says. For other models it is as the estimators have it by default.
+        "auto", here and below: the value of the estimator of skort. For other models: the default of the estimators.
     penalty : str, Penalty or None, default="auto"
+        As for the estimators.
     optimizer : str or Optimizer, default="auto"
+        As for the estimators.
     solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
-        The API of ONNX Runtime that makes the steps. With "agent", `forward`, `backward` and `update` are separate.
+        The API of ONNX Runtime that makes the steps. With "agent", you can call `forward`, `backward` and `update` one
+        by one.
     batch_size : int or "auto", default="auto"
         The largest number of rows of a batch. "auto" is 200 for other models. Batches of fewer rows are filled up with
         rows of weight zero.
     n_features : int, default=None
-        The number of columns of X. None: as a fitted or ONNX model says.
+        The number of columns of X. A fitted model or an ONNX model knows it; then it may be None.
     n_outputs : int, default=None
-        The number of columns of y of a regressor. None: as a fitted or ONNX model says, otherwise one.
+        For a regressor, the number of columns of y. None: as in a fitted model or an ONNX model, otherwise one.
     classes : array-like of shape (n_classes,), default=None
         The labels of a classifier. None: those of a fitted one.
 
@@ -66,7 +70,8 @@ class Step:
     Raises
     ------
     ValueError
-        For a parameter that is not as described, or is needed and missing, and for models with steps before them.
+        For a parameter that is not as described, or that is needed and missing, and for a pipeline with steps before
+        the model.
     NotTrainableError
         Where the model cannot be trained; a `ValueError`.
     RuntimeNotAvailableError
@@ -119,7 +124,8 @@ class Step:
 
     def __reduce__(self):
         raise TypeError(
-            "A Step holds a session of ONNX Runtime, which is not copied. Keep state(), and restore it in a new Step."
+            "A Step cannot be copied or pickled: it holds a session of ONNX Runtime. Keep its state(), and restore it "
+            "in a new Step."
         )
 
     def step(self, X: ArrayLike, y: ArrayLike, eta: float, sample_weight: ArrayLike | None = None, *, score=False):
@@ -129,29 +135,29 @@ class Step:
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Of numpy, or of any library with DLPack. A whole batch that is C-contiguous and of the dtype of the training
-            is read where it is, without a copy. The names of the columns of a DataFrame are not looked at.
+            From numpy, or from any library with DLPack. A full batch that is C-contiguous and has the dtype of the
+            training is read without a copy. The names of the columns of a DataFrame are not checked.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs), or dict of str to array-like
-            Targets or labels; with a loss by the names of outputs a dict by the same names, or all their columns.
+            Targets or labels. If the loss is a dict: a dict with the same names, or all columns side by side.
         eta : float
             Learning rate.
         sample_weight : array-like of shape (n_rows,), default=None
-            As they count. None: all ones.
+            Used as they are. None: all ones.
         score : bool, default=False
             Whether to return the raw score, too.
 
         Returns
         -------
         loss : float
-            The weighted mean loss of the batch, without the penalty, before the update. It is not checked: a training
-            that diverges returns infinity or NaN.
+            The weighted mean loss of the batch, without the penalty, before the update. It is not checked: if the
+            training diverges, it is infinity or NaN.
         score : ndarray of shape (n_rows, n_outputs)
             The raw score before the update, only with `score=True`.
 
         Raises
         ------
         ValueError
-            For rows that do not suit the model, or are more than `batch_size`. Nothing is changed then.
+            For rows that do not fit the model, or for more rows than `batch_size`. Nothing is changed then.
         """
         eta = _rate(eta)
         self._put(X, y, sample_weight)
@@ -181,7 +187,7 @@ class Step:
         Returns
         -------
         result : ndarray of shape (n_rows, n_outputs) or float
-            The raw score at the present weights, of which nothing is kept; or the objective.
+            The raw score with the present weights; with `training=True`, the objective.
 
         Raises
         ------
@@ -209,8 +215,8 @@ class Step:
         Returns
         -------
         gradients : dict of str to ndarray
-            By the names of `weights`, without that of an l1 term, which the update takes. What you write into these
-            arrays is what `update` uses; the next `backward` overwrites them.
+            By the names of `weights`. They do not contain the l1 term, which the update adds. You may write into these
+            arrays: `update` uses what is in them. The next `backward` overwrites them.
 
         Raises
         ------
@@ -219,7 +225,7 @@ class Step:
         """
         solver = self._agent()
         if not self._is_forward:
-            raise ValueError("backward needs a forward(X, y, training=True) before it, one for each.")
+            raise ValueError("Call forward(X, y, training=True) before each backward().")
         self._is_forward, self._is_backward = False, True
         return solver.backward()
 
@@ -239,31 +245,31 @@ class Step:
         """
         solver, eta = self._agent(), _rate(eta)
         if not self._is_backward:
-            raise ValueError("update needs a backward() before it, one for each.")
+            raise ValueError("Call backward() before each update().")
         self._is_backward = False
         solver.update(eta)
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return copies of the trained weights, by the names of the ONNX graph: of their mean with `average`."""
+        """Return copies of the trained weights, by the names of the ONNX graph; with `average`, their mean."""
         return self._solver.weights()
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return copies of all arrays that the next step goes on from: the weights, and the optimizer's memory."""
+        """Return copies of all arrays that the next step needs: the weights, and the optimizer's memory."""
         return self._solver.state()
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """
-        Go on from a state that `state` returned, here or in another `Step` of the same model: to the last bit.
+        Continue, to the last bit, from what `state` returned, here or in another `Step` of the same model.
 
         Parameters
         ----------
         state : dict of str to ndarray
-            As `numpy.savez(path, **step.state())` keeps it, too.
+            Or what `numpy.load` returns for a file that `numpy.savez(path, **step.state())` wrote.
 
         Raises
         ------
         ValueError
-            Where it is that of another model, optimizer or dtype.
+            Where the state is that of another model, optimizer or dtype.
         """
         if not hasattr(state, "keys"):
             raise ValueError(f"state must be what state() returned, got {type(state).__name__}.")
@@ -309,7 +315,7 @@ def _as_estimator(model, loss, *, has_classes):
     if has_classes or (isinstance(model, BaseEstimator) and is_classifier(model)):
         return OrtSGDClassifier(model)
     if isinstance(loss, str) and loss in CLASSIFICATION_LOSSES and loss not in REGRESSION_LOSSES:
-        raise ValueError(f"classes is needed: loss={loss!r} is that of a classifier.")
+        raise ValueError(f"Give classes: loss={loss!r} is that of a classifier.")
     return OrtSGDRegressor(model)
 
 

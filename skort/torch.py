@@ -27,10 +27,11 @@ __all__ = ["OnnxModule"]
 
 class OnnxModule(nn.Module):
     """
-    A model as a layer, which ONNX Runtime computes and any optimizer of torch trains.
+    A model as a layer of torch: ONNX Runtime computes it, and any optimizer of torch trains it.
 
-    Its gradients are those of the same layers of torch, by its weights and by its input, so that it stands anywhere
-    between other layers. It has no head: the score of a classifier goes into a loss that takes logits.
+    Its gradients, with respect to its weights and to its input, are those of the same layers of torch. So it can stand
+    anywhere between other layers. It has no sigmoid or softmax at the end: use a loss that takes logits for a
+    classifier.
 
     Parameters
     ----------
@@ -47,19 +48,19 @@ class OnnxModule(nn.Module):
     Attributes
     ----------
     weights : torch.nn.Parameter of shape (n_weights,)
-        The trained weights as one vector, the only parameter: a step of an optimizer costs the same whatever the number
-        of layers. `named_weights` gives its parts.
+        The trained weights as one vector. It is the only parameter, so the time of an optimizer's step does not depend
+        on the number of layers. `named_weights` returns its parts.
     frozen : torch.Tensor of shape (n_frozen,)
         The other weights as one vector, a buffer.
 
     Notes
     -----
-    It computes on the CPU. `eval()` changes nothing: no part of the model behaves otherwise in training. Under
-    `torch.no_grad()` nothing is kept for a backward. The weights must not change between a forward and its backward,
-    which torch checks. A second derivative raises an error. A number of rows that is new takes some milliseconds in
-    training; the last 32 are kept, for all modules of the same structure. `torch.compile` compiles the layers around
-    it, where it is `torch.compiler.disable(module)`. `torch.jit`, `torch.export` and the transforms of `torch.func` but
-    `functional_call` do not take it; `to_onnx` exports it.
+    It computes on the CPU. `eval()` changes nothing, because no part of the model behaves differently in training.
+    Under `torch.no_grad()`, nothing is kept for a backward. The weights must not change between a forward and its
+    backward; torch checks this. A second derivative raises an error. In training, a new number of rows takes some
+    milliseconds; the graphs for the last 32 numbers are kept, for all modules of the same structure. With
+    `torch.compile`, wrap the module in `torch.compiler.disable(module)`; the layers around it are compiled. `torch.jit`
+    and `torch.export` cannot export it; use `to_onnx`. Of the transforms of `torch.func`, only `functional_call` works.
 
     Raises
     ------

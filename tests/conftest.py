@@ -10,11 +10,17 @@ import onnx
 import onnx.checker
 import onnx.shape_inference
 import pytest
+from hypothesis import settings
 from onnx import helper
 
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.runtime.installed import load
 from skort.solvers import SOLVERS, available_solvers
+
+# `pytest --hypothesis-profile=nightly` asks for its profile before it imports any test.
+settings.register_profile("skort", max_examples=30, deadline=None, derandomize=True, database=None)
+settings.register_profile("nightly", max_examples=300, deadline=None, print_blob=True)
+settings.load_profile("skort")
 
 
 @pytest.fixture(params=SOLVERS)

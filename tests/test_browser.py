@@ -1,39 +1,17 @@
 """The page that trains, in a browser without a window."""
 
-import contextlib
-import functools
 import html
-import http.server
 import json
 import re
 import runpy
 import shutil
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
-
-
-@contextlib.contextmanager
-def served(folder):
-    """Serve a folder to this machine; yield the address."""
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
-    handler = functools.partial(Handler, directory=folder)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+BROWSER = runpy.run_path(str(Path(__file__).with_name("browser.py")))
 
 
 @pytest.fixture
@@ -52,9 +30,8 @@ def folder(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("chromium") and shutil.which("npm")), reason="needs Chromium and npm")
 def test_the_page_trains_to_the_weights_of_skort(folder):
-    flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=120000", "--dump-dom"]
-    flags.append(f"--user-data-dir={folder / 'profile'}")
-    with served(folder) as address:
+    flags = [*BROWSER["FLAGS"], "--virtual-time-budget=120000", "--dump-dom", f"--user-data-dir={folder / 'profile'}"]
+    with BROWSER["served"](folder) as address:
         command = ["chromium", *flags, f"{address}/#train"]
         page = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
     (result,) = re.findall(r'data-result="([^"]*)"', page)

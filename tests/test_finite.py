@@ -14,9 +14,9 @@ def test_a_new_array_in_the_dtype():
 @pytest.mark.parametrize(
     "values, message",
     [
-        (["a"], "coef is no array of numbers: could not convert"),
-        ([[1], [1, 2]], "coef is no array of numbers"),
-        ([1j], "coef is no array of numbers"),
+        (["a"], "coef is not an array of numbers: could not convert"),
+        ([[1], [1, 2]], "coef is not an array of numbers"),
+        ([1j], "coef is not an array of numbers"),
         ([np.nan], "coef has numbers that are not finite in float32"),
         ([1e300], "coef has numbers that are not finite in float32"),
     ],

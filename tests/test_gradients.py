@@ -101,7 +101,7 @@ def test_what_a_forward_kept_goes_with_its_backward(batch):
         layer.backward(saved, dy[:, :1])
     np.testing.assert_array_equal(layer.backward(saved, dy).weights, first.weights)
     assert saved.is_released
-    with pytest.raises(ValueError, match="a backward has used it"):
+    with pytest.raises(ValueError, match="released by an earlier backward"):
         layer.backward(saved, dy)
 
 
@@ -241,7 +241,7 @@ def test_wrong_weights_and_saved_are_named(batch):
     layer.weights = layer.weights.astype(np.float32)
     with pytest.raises(ValueError, match="weights has the dtype float32, and the model computes in float64"):
         layer.forward(batch[0])
-    with pytest.raises(ValueError, match="saved must be what forward"):
+    with pytest.raises(ValueError, match="saved must be the second value that forward"):
         layer.backward(batch[0], batch[1])
 
 
@@ -249,7 +249,7 @@ def test_what_another_object_kept_is_refused(batch):
     X, dy = batch
     layers = [ForwardBackward(network()) for _ in range(2)]
     _, saved = layers[0].forward(X)
-    with pytest.raises(ValueError, match="saved is of another ForwardBackward"):
+    with pytest.raises(ValueError, match="saved comes from another ForwardBackward"):
         layers[1].backward(saved, dy)
     assert layers[0].backward(saved, dy).weights.shape == (54,)
 

@@ -276,11 +276,11 @@ ODD = {
     ),
     "division by zero": (
         parsed("a = MatMul (X, W) y = Div (a, z)", WEIGHTS + ", float[1] z = {0}"),
-        "for any of several random rows. Its weights are all finite: look for a division by zero",
+        "for several random rows. Its weights are all finite: look for a division by zero",
     ),
     "logarithm of negative numbers": (
         parsed("a = MatMul (X, W) c = Abs (a) d = Neg (c) y = Log (d)"),
-        "gives no finite number for any of several random rows",
+        "gives NaN or infinities for several random rows",
     ),
     "two sizes": (parsed("a = MatMul (X, W) y = Reshape (a, s)", WEIGHTS + ", int64[2] s = {-1, -1}"), NO_RUN),
     "seven rows": (parsed("a = MatMul (X, W) y = Reshape (a, s)", WEIGHTS + ", int64[2] s = {7, 1}"), NO_RUN),

@@ -11,10 +11,6 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 
-settings.register_profile("skort", max_examples=30, deadline=None, derandomize=True, database=None)
-settings.register_profile("nightly", max_examples=300, deadline=None, print_blob=True)
-if settings.get_current_profile_name() != "nightly":
-    settings.load_profile("skort")
 slow_data = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 REGRESSION_LOSSES = ["squared_error", "absolute_error", "huber", "epsilon_insensitive", "quantile"]

@@ -1,6 +1,8 @@
-"""README.md says what is true."""
+"""README.md, and the page of the parameters, say what is true."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,28 +11,60 @@ import pytest
 import skort
 
 README = Path(__file__).parent.parent / "README.md"
+PARAMETERS = README.parent / "docs" / "parameters.rst"
 
 
-def test_the_code_block_runs(tmp_path, monkeypatch):
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+def _blocks(language):
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+    return [text for of, text in blocks if of == language]
+
+
+def test_the_code_block_prints_what_stands_below_it(tmp_path, monkeypatch, capsys):
+    (code,) = _blocks("python")
     monkeypatch.chdir(tmp_path)
     names = {}
     exec(compile(code, str(README), "exec"), names)
-    assert names["model"].score(names["X_test"], names["y_test"]) > 0.95
+    assert capsys.readouterr().out == _blocks("text")[0]
     np.testing.assert_allclose(names["probabilities"], names["model"].predict_proba(names["X_test"]), atol=1e-5)
     assert (tmp_path / "digits.onnx").stat().st_size > 0
 
 
 def test_the_two_commands_stand_alone_in_their_blocks():
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
-    commands = [text for language, text in blocks if not language]
-    assert commands == ["pip install . && python examples/quickstart.py\n", 'pip install ".[test]" && pytest\n']
+    assert _blocks("") == ["pip install . && python examples/quickstart.py\n", 'pip install ".[test]" && pytest\n']
+
+
+def test_pictures_are_there():
+    pictures = re.findall(r'(?:src|srcset)="([^"]*)"', README.read_text())
+    assert len(pictures) == 3
+    assert [name for name in pictures if not (README.parent / name).is_file()] == []
+
+
+def _rows_of_parameters():
+    """Return (name, "classifier", "regressor" or "", default) of each row in the tables of parameters."""
+    text = PARAMETERS.read_text().split("What a fitted estimator has")[0]
+    return re.findall(r"^ +\* - `(\w+)`(?: \((\w+)\))?\n +- `(.+)`$", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("estimator_class", [skort.OrtSGDRegressor, skort.OrtSGDClassifier])
-def test_the_table_of_parameters_is_complete(estimator_class):
-    table = README.read_text().split("| parameter | values |")[1].split("\n\n")[0]
-    other = "(classifier)" if estimator_class is skort.OrtSGDRegressor else "(regressor)"
-    columns = [row.split("|")[1] for row in table.splitlines() if row]
-    listed = {name for column in columns if other not in column for name in re.findall(r"`(\w+)`", column)}
-    assert listed == set(estimator_class().get_params())
+def test_the_tables_of_parameters_are_complete(estimator_class):
+    other = "classifier" if estimator_class is skort.OrtSGDRegressor else "regressor"
+    rows = [(name, default) for name, only, default in _rows_of_parameters() if only != other]
+    defaults = {name: eval(default) for name, default in rows}
+    assert len(defaults) == len(rows)
+    assert defaults == estimator_class().get_params()
+
+
+def _scores(table):
+    """Return the score of each line by its data and solver."""
+    return {(line[:24].strip(), line[25:39].strip()): float(line[39:47]) for line in table}
+
+
+@pytest.mark.slow
+def test_the_quickstart_prints_its_table():
+    quickstart = [sys.executable, README.parent / "examples" / "quickstart.py"]
+    run = subprocess.run(quickstart, capture_output=True, text=True, check=True, timeout=60)
+    expected = _blocks("text")[1].splitlines()
+    printed = run.stdout.splitlines()
+    assert printed[0] == expected[0]
+    scores = _scores(line for line in printed[1:-1] if line[25:39].strip() in ("scikit-learn", "graph"))
+    assert scores == pytest.approx(_scores(expected[1:]), abs=0.01)

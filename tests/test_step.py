@@ -185,16 +185,16 @@ def test_gradients_may_be_changed_between_backward_and_update():
 def test_the_parts_of_a_step_have_an_order():
     X, y = rows(SIZE)
     step = Step(LinearRegression(), n_features=3, solver="agent")
-    with pytest.raises(ValueError, match=r"backward needs a forward"):
+    with pytest.raises(ValueError, match=r"Call forward\(X, y, training=True\) before each backward"):
         step.backward()
     step.forward(X, y, training=True)
-    with pytest.raises(ValueError, match=r"update needs a backward"):
+    with pytest.raises(ValueError, match=r"Call backward\(\) before each update"):
         step.update(0.1)
     with pytest.raises(ValueError, match="y is needed with training=True"):
         step.forward(X, training=True)
     step.backward()
     step.update(0.1)
-    with pytest.raises(ValueError, match=r"update needs a backward"):
+    with pytest.raises(ValueError, match=r"Call backward\(\) before each update"):
         step.update(0.1)
     with pytest.raises(ValueError, match='solver="graph" makes forward, backward and update in one run'):
         Step(LinearRegression(), n_features=3, solver="graph").forward(X, y, training=True)
@@ -285,7 +285,7 @@ def test_an_onnx_model_says_its_sizes():
     loss = step.step(X, np.c_[y, 2 * y], 0.1)
     # The mean over outputs.
     assert loss == pytest.approx(0.5 * np.mean((y**2 + 4 * y**2) / 2), rel=1e-5)
-    with pytest.raises(ValueError, match="n_features is needed"):
+    with pytest.raises(ValueError, match="Give n_features"):
         Step(onnx_line("F"))
     assert Step(onnx_line("F"), n_features=3).weights()["w"].shape == (3, 2)
     classifier = Step(onnx_line(), classes=["a", "b"])
@@ -408,18 +408,18 @@ def test_an_unknown_label_is_named():
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: Step(LinearRegression()), "n_features is needed"),
-        (lambda: Step(LogisticRegression(), n_features=3, penalty=None), "classes is needed"),
+        (lambda: Step(LinearRegression()), "Give n_features"),
+        (lambda: Step(LogisticRegression(), n_features=3, penalty=None), "Give classes"),
         (lambda: Step(LinearRegression(), n_features=3, classes=[0, 1]), "OrtSGDRegressor for regressors"),
         (lambda: Step(OrtSGDRegressor(), n_features=3, classes=[0, 1]), "classes is for classifiers"),
         (lambda: Step(LogisticRegression(), n_features=3, classes=[0, 1], n_outputs=2), "n_outputs is for regressors"),
-        (lambda: Step(Ridge(), n_features=3), "penalty: that of Ridge is divided by the number of rows"),
+        (lambda: Step(Ridge(), n_features=3), "penalty: the one of Ridge is divided by the number of rows"),
         (lambda: Step(make_pipeline(StandardScaler(), LinearRegression()), n_features=3), "transform.* whole data"),
         (lambda: Step(FrozenEstimator(LinearRegression().fit(*rows())), n_features=2), "but the model has 3 features"),
         (lambda: Step(LinearRegression(), n_features=3, loss="squared"), "loss"),
         (lambda: Step(LinearRegression(), n_features=3, batch_size=0), "batch_size"),
         (lambda: Step(OrtSGDRegressor(loss=None), n_features=3), "loss"),
-        (lambda: Step(onnx_line(), loss="log_loss"), "classes is needed: loss='log_loss' is that of a classifier"),
+        (lambda: Step(onnx_line(), loss="log_loss"), "Give classes: loss='log_loss' is that of a classifier"),
         (lambda: Step(LinearRegression(), n_features=0), "n_features must be a positive int, got 0"),
         (lambda: Step(LinearRegression(), n_features=3, n_outputs="2"), "n_outputs must be a positive int, got '2'"),
         (
@@ -445,7 +445,7 @@ def test_what_a_step_needs_is_asked_for(make, message):
 
 @pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy])
 def test_a_copy_is_refused_in_words(copied):
-    with pytest.raises(TypeError, match=r"Keep state\(\)"):
+    with pytest.raises(TypeError, match=r"Keep its state\(\)"):
         copied(Step(LinearRegression(), n_features=3))
 
 

@@ -72,12 +72,21 @@ class TrainingBuilder:
 
     def build(self, loss: Any, *, additional_output_names: Sequence[str] = (), sample_weight: bool = False) -> str:
         """
-        Put the losses on the model; return the name of the output that is the loss.
+        Put the losses on the model.
 
         Parameters
         ----------
-        loss, additional_output_names, sample_weight
-            See `save_training_artifacts`.
+        loss : str, ScoreLoss, dict or None
+            See `save_training_artifacts`, as for the others.
+        additional_output_names : sequence of str, default=()
+            Further results that the training and the eval model return.
+        sample_weight : bool, default=False
+            Whether each batch has sample weights.
+
+        Returns
+        -------
+        name : str
+            The name of the output that is the loss.
 
         Raises
         ------

@@ -41,8 +41,8 @@ def artifact(folder: str | os.PathLike, prefix: str, name: str) -> pathlib.Path:
     path = pathlib.Path(folder, f"{prefix}{name}")
     if not path.is_file():
         raise FileNotFoundError(
-            f"{str(path)!r} does not exist: the folder is to have the files that save_training_artifacts writes, "
-            f"with the same prefix (here {prefix!r})."
+            f"{str(path)!r} does not exist: give the folder that save_training_artifacts wrote to, and the same "
+            f"prefix (here {prefix!r})."
         )
     return path
 
@@ -74,4 +74,4 @@ def model_at(path: pathlib.Path) -> onnx.ModelProto:
     try:
         return onnx.load(path)
     except Exception as error:  # of protobuf, which is no ValueError
-        raise ValueError(f"{str(path)!r} is no ONNX model, or is damaged.") from error
+        raise ValueError(f"{str(path)!r} is not an ONNX model, or it is damaged.") from error

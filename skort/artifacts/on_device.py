@@ -51,6 +51,24 @@ class OnDeviceTraining:
         Where a file cannot be read, or the checkpoint is of another model.
     RuntimeNotAvailableError
         Where the installed ONNX Runtime is no build for training.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import onnxruntime
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.artifacts import OnDeviceTraining, save_training_artifacts
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> batch = X[:20].astype(np.float32), y[:20, None].astype(np.float32)
+    >>> model = OrtSGDRegressor(max_iter=3, tol=None, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_training_artifacts(model, folder, batch_size=20, ort_version=onnxruntime.__version__[:4])
+    ...     device = OnDeviceTraining(folder)
+    >>> losses = [float(device.train_step(*batch)["loss"]) for _ in range(10)]
+    >>> losses[-1] < losses[0]
+    True
     """
 
     def __init__(self, folder: str | os.PathLike, prefix: str = "", checkpoint: str | os.PathLike | None = None):
@@ -188,9 +206,7 @@ class OnDeviceTraining:
         """
         names = self._predictions if graph_output_names is None else list(graph_output_names)
         if unknown := [name for name in names if name not in self._results]:
-            raise ValueError(
-                f"graph_output_names: {unknown} are no results of the eval model, which has {self._results}."
-            )
+            raise ValueError(f"graph_output_names: the eval model has no results {unknown}. It has {self._results}.")
         self._write(path, lambda temporary: self._session.export(temporary, names))
 
     def _write(self, path, write):
@@ -208,7 +224,7 @@ def _checked(arrays, inputs):
     """Return arrays as a model takes them."""
     names = [name for name, *_ in inputs]
     if len(arrays) != len(inputs):
-        raise ValueError(f"{len(arrays)} arrays were given, where a step takes {names}.")
+        raise ValueError(f"A step takes the arrays {names}, got {len(arrays)}.")
     checked = [_as_input(array, *each) for array, each in zip(arrays, inputs, strict=True)]
     n_rows = {
         name: len(array) for (name, shape, _), array in zip(inputs, checked, strict=True) if shape and shape[0] is None
@@ -231,9 +247,9 @@ def _as_input(array, name, shape, dtype):
     wanted = ", ".join("any" if size is None else str(size) for size in shape)
     advice = ""
     if array.shape[1:] == tuple(shape[1:]):
-        advice = " Another batch_size of save_training_artifacts, or None, takes other batches."
+        advice = " For other batches, save the artifacts with another batch_size, or with None."
     elif array.ndim == 1 and len(shape) == 2:
-        advice = " One column is array[:, None]."
+        advice = " Give one column as array[:, None]."
     raise ValueError(f"{name} has the shape {array.shape}, but the model was written for ({wanted}).{advice}")
 
 

@@ -18,7 +18,7 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
     """
     Return a fitted estimator with the weights of a checkpoint.
 
-    Any ONNX Runtime will do: the file is read without it.
+    This works with any ONNX Runtime: the file is read without it.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
     Returns
     -------
     estimator : OrtSGDRegressor or OrtSGDClassifier
-        A copy that predicts, exports and goes on training with the weights of the checkpoint. Its optimizer remembers
-        no step, and its history is that of the fit.
+        A copy with the weights of the checkpoint: it predicts, can be exported, and can be trained further. Its
+        optimizer's memory is empty, and its history is that of the fit.
 
     Raises
     ------
@@ -42,6 +42,23 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
     NotFittedError
     ValueError
         Where the file cannot be read, or is the checkpoint of another model or of another fit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.artifacts import load_checkpoint, save_training_artifacts
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = OrtSGDRegressor(max_iter=3, tol=None).fit(X, y)
+    >>> folder = tempfile.mkdtemp()
+    >>> save_training_artifacts(model, folder, batch_size=20)
+
+    A device trains and writes its checkpoint, and then:
+
+    >>> trained = load_checkpoint(folder, model)
+    >>> trained.predict(X[:2]).shape
+    (2,)
     """
     check_folder(folder, prefix)
     if not isinstance(estimator, BaseOrtSGD):

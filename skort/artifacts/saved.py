@@ -53,16 +53,18 @@ def save_training_artifacts(
     Parameters
     ----------
     estimator_or_model : OrtSGDRegressor, OrtSGDClassifier or onnx.ModelProto
-        A fitted estimator: its objective, penalty included, is minimised further from its weights. The inputs of a
-        training step are those of `onnx_`, in float32, and "target", of shape (n_rows, n_outputs): y for a regressor
-        (after the transformer of a `TransformedTargetRegressor`); 1 or 0 for two classes, which have one column, one
-        column a class for more, and one column a label for several labels. Or an ONNX model in float32.
+        A fitted estimator: the device goes on from its weights, and minimises its objective, penalty included. The
+        inputs of a training step are those of `onnx_`, in float32, and "target", of shape (n_rows, n_outputs). For a
+        regressor, this is y (after the transformer of a `TransformedTargetRegressor`). For two classes, it is one
+        column of 1 or 0. For more classes, or several labels, there is one column of 1 and 0 for each. Or an ONNX model
+        in float32.
     folder : str or path-like
         It is made where it does not exist. Files of the same names are replaced.
     loss : str, loss, dict or None, default="auto"
-        "auto": that of an estimator. Of an ONNX model: an object of `skort.objective` or its name, for the one output
-        of the model; a dict of the outputs that have a loss, name -> (weight, loss), whose weighted losses are summed,
-        each with an input `target_` and the name of the output; None: the first output is the loss, of one element.
+        "auto": the loss of the estimator. For an ONNX model with one output: an object of `skort.objective`, or its
+        name. For one with several outputs: a dict, name of the output -> (weight, loss). The sum of weight times loss
+        is minimised, and each output gets an input, named `target_` and the name of the output. None: the first output
+        of the model is the loss, of one element.
     optimizer : {"SGD", "AdamW"}, SGD, Adam or None, default="SGD"
         "AdamW" is `skort.optimizers.Adam` with its default parameters. None: there is no optimizer model. A device
         chooses the learning rate.
@@ -71,18 +73,20 @@ def save_training_artifacts(
         checkpoint, too, and stay as they are. Weights that the loss has of its own are always trained. None: those that
         the estimator trained, or the coefficients and intercepts of an ONNX model.
     batch_size : int or None, default=None
-        The number of rows of every training batch. skort differentiates the model, on any ONNX Runtime. None: any
-        number; ONNX Runtime differentiates it, which takes a build for training here. The eval model takes any number.
+        The number of rows of every training batch. skort then writes the gradients, on any ONNX Runtime. None: batches
+        of any number of rows. ONNX Runtime then writes the gradients, and a build for training has to be installed
+        here. The eval model always takes any number of rows.
     ort_version : {"1.16", "1.17", "1.18", "1.19"}, default="1.19"
-        The release of ONNX Runtime on the device: 1.18 and later do not read checkpoints of 1.17 and earlier, nor the
+        The release of ONNX Runtime on the device. 1.18 and 1.19 cannot read the checkpoints of 1.16 and 1.17, and the
         other way round.
     prefix : str, default=""
         What the names of the files begin with.
     additional_output_names : sequence of str, default=()
         Names of results inside the model that both steps return after the loss.
     sample_weight : bool, default=False
-        Whether "sample_weight", of shape (n_rows, 1), is the last input. The loss is the sum of weighted losses of rows
-        divided by the number of rows. An estimator with class weights needs it: they are a part of the sample weights.
+        Whether "sample_weight", of shape (n_rows, 1), is the last input. The loss is then the sum of the weighted
+        losses of the rows, divided by the number of rows. An estimator with class weights needs True: the device
+        multiplies them into the sample weights.
     ort_format : bool, default=False
         True is refused: the files are ONNX.
     custom_op_library : path-like or None, default=None
@@ -97,17 +101,17 @@ def save_training_artifacts(
     NotExportableError
         Where a step of a pipeline cannot be part of an ONNX model.
     ValueError
-        For parameters that are not as they must be, and for a column, weight or result of the model named "target",
+        For a parameter that is not as described, and for a column, weight or result of the model named "target",
         "sample_weight" or "loss".
     OSError
         Where the folder cannot be written.
 
     Notes
     -----
-    All models are of opset 17, with ONNX Runtime's own operators of domain "com.microsoft"; a model of another opset is
-    converted. Where the estimator standardizes X and y, so do the first nodes: the parameters in the checkpoint are
-    those of the standardized variables, which `load_checkpoint` takes back. With `standardize=False` they are those of
-    `weights_`.
+    All models have opset 17, with ONNX Runtime's own operators of domain "com.microsoft"; a model of another opset is
+    converted. If the estimator standardises X and y, the first nodes of the models do so, too. The checkpoint then
+    holds the weights for the standardised data, and `load_checkpoint` converts them back. With `standardize=False` they
+    are those of `weights_`.
 
     Examples
     --------
@@ -152,7 +156,7 @@ def _training_model(source, batch_size):
         return training_model(source.plan, batch_size)
     except RuntimeNotAvailableError as error:
         raise RuntimeNotAvailableError(
-            f"batch_size=None takes a build for training; a batch_size works here. {error}"
+            f"batch_size=None needs a build of ONNX Runtime for training. Give a batch_size. {error}"
         ) from error
 
 

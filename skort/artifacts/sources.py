@@ -223,8 +223,8 @@ def _check_number(output):
     shape = ["any" if not dim.dim_value else str(dim.dim_value) for dim in output.type.tensor_type.shape.dim]
     if any(size != "1" for size in shape):
         raise ValueError(
-            f"loss=None: the first output {output.name!r} is to be the loss, a number, and has the shape "
-            f"({', '.join(shape)}). Give a loss, or put one into the model, such as ReduceMean."
+            f"loss=None: the first output {output.name!r} must be the loss, one number, but it has the shape "
+            f"({', '.join(shape)}). Give a loss, or end the model with one, for instance with ReduceMean."
         )
 
 
@@ -235,7 +235,7 @@ def _losses(loss, outputs):
     if isinstance(loss, dict):
         unknown = [name for name in loss if name not in outputs]
         if unknown or not loss:
-            raise ValueError(f"loss: {unknown or loss!r} are no outputs of the model, which are {outputs}.")
+            raise ValueError(f"loss: the model has no outputs {unknown or loss!r}. It has {outputs}.")
         return {name: _weighted(name, term) for name, term in loss.items()}
     if len(outputs) != 1:
         raise ValueError(
@@ -256,7 +256,7 @@ def _weighted(name, term):
 def _loss(loss):
     if not isinstance(loss, str):
         if isinstance(loss, type) or not hasattr(loss, "value_function"):
-            raise ValueError(f"loss={loss!r} is no loss: use an object of skort.objective, or its name.")
+            raise ValueError(f"loss={loss!r} is not a loss: use an object of skort.objective, or its name.")
         return loss
     known = {**CLASSIFICATION_LOSSES, **REGRESSION_LOSSES}
     if loss not in known:
@@ -268,10 +268,12 @@ def _term(name, weight, loss, model, n_terms):
     (output,) = [o for o in model.graph.output if o.name == name]
     dims = output.type.tensor_type.shape.dim
     if len(dims) != 2 or not dims[1].dim_value:
-        raise ValueError(f"loss: the output {name!r} is to have the shape (any, n_outputs), with a known n_outputs.")
+        raise ValueError(f"loss: the output {name!r} must have the shape (any, n_outputs), with a known n_outputs.")
     objective = Objective(loss, None, (), dims[1].dim_value, np.dtype("float32"))
     if loss.weight_names:
-        raise ValueError(f"loss={loss!r} has weights of its own: fit it with OrtSGDRegressor, and pass that.")
+        raise ValueError(
+            f"loss={loss!r} has weights of its own: fit an OrtSGDRegressor with it, and pass the estimator."
+        )
     target = TARGET if n_terms == 1 else f"{TARGET}_{name}"
     return Term(name, target, f"skort_sample_weight_of/{name}", objective, weight)
 
@@ -307,14 +309,16 @@ def _check_prefix(graph):
     """Raise an error where the results of a user's model are named like those that are added."""
     names = [i.name for i in graph.input] + [name for node in graph.node for name in node.output]
     if own := sorted(name for name in names if name.startswith("skort_")):
-        raise ValueError(f"The ONNX model has results or inputs named {own}: rename them, skort_ is for what is added.")
+        raise ValueError(
+            f"The ONNX model has results or inputs named {own}: rename them. Names of skort begin with skort_."
+        )
 
 
 def _check_results(names, graph):
     """Raise an error where further results to return do not exist."""
     known = [name for node in graph.node for name in node.output]
     if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"additional_output_names: {unknown} are no results of the model, which has {known}.")
+        raise ValueError(f"additional_output_names: the model has no results {unknown}. It has {known}.")
 
 
 def _rows_info(name, width):

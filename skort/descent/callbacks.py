@@ -1,7 +1,6 @@
 """Callbacks: they watch a training, and may stop it."""
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeAlias
@@ -17,10 +16,8 @@ __all__ = [
     "Callback",
     "CallbackError",
     "EarlyStopping",
-    "EpochLines",
     "EpochScoring",
     "Hooks",
-    "ProgressBar",
     "check_callbacks",
 ]
 
@@ -32,7 +29,20 @@ class Callback(Protocol):
     """
     An item of the parameter `callbacks`: an object with at least one of these methods.
 
-    A callback without `on_batch_end` costs nothing per batch.
+    Each method gets the training, a `skort.callbacks.Training`. A callback without `on_batch_end` costs no time per
+    batch.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDRegressor
+    >>> class StopBelow:
+    ...     def on_epoch_end(self, training):
+    ...         if training.history["objective"][-1] < 0.1:
+    ...             training.stop()
+    >>> X, y = [[-1.0], [0.0], [1.0]], [1.0, 3.0, 5.0]
+    >>> model = OrtSGDRegressor(callbacks=[StopBelow()], random_state=0).fit(X, y)
+    >>> model.loss_ < 0.1 < model.loss_curve_[-2]
+    True
     """
 
     def on_train_begin(self, training: Training) -> None:
@@ -69,7 +79,9 @@ def check_callbacks(callbacks: Sequence[Any] | None) -> None:
             raise ValueError(f"callbacks: {callback.__name__} is a class: pass an instance, {callback.__name__}().")
         if not any(callable(getattr(callback, hook, None)) for hook in HOOKS):
             advice = " Pass it to `set_callbacks`." if hasattr(callback, "on_fit_task_end") else ""
-            raise ValueError(f"callbacks: {callback!r} is no callback: it has none of {', '.join(HOOKS)}.{advice}")
+            raise ValueError(
+                f"callbacks: {callback!r} is not a callback: it has none of the methods {', '.join(HOOKS)}.{advice}"
+            )
         if hasattr(callback, "_parameter_constraints"):
             callback._validate_params()
 
@@ -207,7 +219,12 @@ class EarlyStopping(BaseEstimator):
         if improved and self.restore_best:
             training.keep_best()
         if at_end:
-            training.no_improvement()
+            training.no_improvement(self._reason())
+
+    def _reason(self):
+        by = f" by {self.tol:.3g}" if self.tol else ""
+        epochs = "1 epoch" if self.patience == 1 else f"{self.patience} epochs in a row"
+        return f"The {self.monitor.replace('_', ' ')} did not improve{by} for {epochs}."
 
     def _greater_is_better(self):
         if self.greater_is_better is None:
@@ -315,60 +332,4 @@ class EpochScoring(BaseEstimator):
         try:
             return float(score)
         except ValueError as error:
-            raise ValueError(f"scoring={self.scoring!r} has to give a number, gave {score!r}.") from error
-
-
-class EpochLines(BaseEstimator):
-    """
-    Print a line per epoch, as `verbose=2` does.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skort import OrtSGDRegressor
-    >>> model = OrtSGDRegressor(verbose=2, eta0=0.1, max_iter=2, tol=None)
-    >>> model = model.fit(np.eye(2), [1.0, 3.0])  # doctest: +ELLIPSIS
-    Epoch 1: loss=0.5, objective=0.5, eta=0.1, gradient_norm=1.41, seconds=...
-    Epoch 2: loss=0.32, objective=0.32, eta=0.1, gradient_norm=1.13, seconds=...
-    """
-
-    def on_epoch_end(self, training: Training) -> None:
-        """Print the last row of the history."""
-        last = {name: column[-1] for name, column in training.history.items()}
-        shown = {name: f"{value:.3g}" if isinstance(value, Real) else value for name, value in last.items()}
-        print(f"Epoch {training.n_epochs}:", ", ".join(f"{k}={v}" for k, v in shown.items()), flush=True)
-
-
-class ProgressBar(BaseEstimator):
-    """
-    A tqdm bar over epochs that shows the last objective, as `verbose=1` does.
-
-    It appears in a terminal or a notebook only.
-    """
-
-    def on_train_begin(self, training: Training) -> None:
-        """Show the bar."""
-        self._bar = None
-        # Without a console, as in pythonw, stderr is None.
-        terminal = getattr(sys.stderr, "isatty", bool)()
-        if terminal or "ipykernel" in sys.modules:
-            from tqdm.auto import tqdm
-
-            self._bar = tqdm(total=training.max_iter, initial=training.n_epochs, unit="epoch")
-
-    def on_epoch_end(self, training: Training) -> None:
-        """Move the bar by one epoch and show its objective."""
-        if self._bar is not None:
-            self._bar.set_postfix(objective=f"{training.history['objective'][-1]:.4g}", refresh=False)
-            self._bar.update()
-
-    def on_train_restart(self, training: Training) -> None:
-        """Begin the bar anew."""
-        if self._bar is not None:
-            self._bar.reset()
-
-    def on_train_end(self, training: Training) -> None:
-        """Close the bar."""
-        if self._bar is not None:
-            self._bar.close()
-        self._bar = None
+            raise ValueError(f"scoring={self.scoring!r} must return a number, got {score!r}.") from error

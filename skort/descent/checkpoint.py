@@ -16,7 +16,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from skort.descent.history import History
-from skort.descent.progress import Progress, generator_of
+from skort.descent.progress import Progress
+from skort.descent.random_state import generator_of
 from skort.descent.standardization import Standardization
 from skort.descent.training import Training
 from skort.files import file_at, write_file
@@ -33,8 +34,8 @@ class Checkpoint(BaseEstimator):
     """
     Save the progress of a training, or resume from a saved one.
 
-    A resumed training ends with the same bytes as one that was never interrupted, given the same data and parameters.
-    It saves after the other callbacks of the list have seen the epoch, wherever it is in the list.
+    With the same data and parameters, a resumed training ends with the same weights as one that was never interrupted,
+    bit for bit. A `Checkpoint` saves after all other callbacks have seen the epoch, at any place in the list.
 
     The file has no code in it, and is checked when it is read.
 
@@ -116,6 +117,7 @@ def save_progress(progress: Progress, path: str | os.PathLike, shapes: Mapping[s
         "n_updates": progress.n_updates,
         "n_falls": progress.n_falls,
         "stopped": progress.stopped,
+        "stopping_reason": progress.stopping_reason,
         "random_state": progress.random_state,
         "history": progress.rows(),
         "rate_scale": progress.rate_scale,
@@ -213,6 +215,8 @@ def _damage(others: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None
             return f"{name}={others[name]!r}, expected an integer that is not negative"
     if type(others["stopped"]) is not bool:
         return f"stopped={others['stopped']!r}, expected true or false"
+    if not isinstance(others.get("stopping_reason"), str | None):
+        return f"stopping_reason={others['stopping_reason']!r}, expected a string or null"
     for name, least in (("rate_scale", 0.0), ("row_norm", -1.0)):
         if not _is_number(others[name]) or not least < others[name] < math.inf:
             return f"{name}={others[name]!r}, expected a finite number"

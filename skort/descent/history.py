@@ -37,7 +37,21 @@ class History(dict):
             self.setdefault(name, [math.nan] * n).append(value)
 
     def record(self, name: str, value: Any) -> None:
-        """Add a value to the row of the last epoch; raise a ValueError if the row has one of that name already."""
+        """
+        Add a value to the row of the last epoch.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        value : object
+            Usually a number.
+
+        Raises
+        ------
+        ValueError
+            If the row has a value of that name already.
+        """
         column = self.setdefault(name, [])
         if len(column) >= self.n_epochs:
             raise ValueError(f"The history takes one {name!r} an epoch: give each column a name of its own.")

@@ -9,8 +9,9 @@ import numpy as np
 from skort.descent.callbacks import CallbackError, Hooks
 from skort.descent.progress import Progress
 from skort.descent.training import Training
+from skort.exceptions import DivergedError
 
-__all__ = ["DivergedError", "Outcome", "minimise", "write_epoch"]
+__all__ = ["Outcome", "give_reason", "minimise", "write_epoch"]
 
 # A loss that is so many times that of the first epoch, or 1, overflows in float32; float64 is to say the same.
 _FAR = 1e38
@@ -42,10 +43,6 @@ class Outcome:
     first_eta: float | None = None
 
 
-class DivergedError(ValueError):
-    """A training whose loss or weights are not finite."""
-
-
 def minimise(training: Training) -> Outcome:
     """
     Repeat a solver's step until a callback stops it or `max_iter` epochs are done.
@@ -74,11 +71,30 @@ def minimise(training: Training) -> Outcome:
         error = _run(training, hooks)
         if error is not None and not training.go_back():
             raise error
+        give_reason(training, error)
     finally:
         end_error = hooks.end()
     training.take_best()
     training.history.truncate(training.n_epochs)
     return Outcome(training.weights(), training.progress(), error or end_error, training.no_better, training.first_eta)
+
+
+def give_reason(training: Training, error: BaseException | None = None) -> None:
+    """
+    Write down why a training is over.
+
+    Parameters
+    ----------
+    training : Training
+    error : BaseException or None, default=None
+        What ended it early.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        training.stopping_reason = "The user interrupted the training."
+    elif error is not None:
+        training.stopping_reason = f"A callback raised {type(error).__name__}."
+    elif not training.stopped and training.max_iter is not None:
+        training.stopping_reason = f"The training reached max_iter={training.max_iter} epochs."
 
 
 def _run(training, hooks):

@@ -24,7 +24,21 @@ State: TypeAlias = dict[str, np.ndarray]
 
 
 class Optimizer(Protocol):
-    """The methods of an optimizer. All weights are one vector: the coefficients, then the others."""
+    """
+    The methods of an optimizer. All weights are one vector: the coefficients, then the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.optimizers import SGD
+    >>> class Signs(SGD):
+    ...     def update(self, weights, gradient, eta, state, scratch):
+    ...         weights -= eta * np.sign(gradient)
+    >>> weights = np.array([1.0, -2.0])
+    >>> Signs().update(weights, np.array([5.0, -0.1]), eta=0.5, state={}, scratch=np.empty(2))
+    >>> weights
+    array([ 0.5, -1.5])
+    """
 
     def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
         """
@@ -149,11 +163,10 @@ class Momentum(Component):
 
     .. math:: v \leftarrow \mu v - \eta g, \qquad w \leftarrow w + v
 
-    with :math:`v = 0` before the first update, as in
-    `sklearn.neural_network.MLPRegressor(solver="sgd", nesterovs_momentum=False)`. The steps of an l1 term have the
-    length of a velocity by a gradient of minus one, :math:`l \leftarrow \mu l + \eta`, so that the weights keep their
-    balance where the learning rate falls. A subclass that overrides `update` adds to this `unit_velocity` of the state,
-    too.
+    with :math:`v = 0` before the first update, as in `sklearn.neural_network.MLPRegressor(solver="sgd",
+    nesterovs_momentum=False)`. The steps of an l1 term have the length l of a velocity with a constant gradient of
+    minus one, :math:`l \leftarrow \mu l + \eta`. So loss and penalty stay in balance when the learning rate falls. A
+    subclass that overrides `update` has to update this length, too: `unit_velocity` in the state.
 
     Parameters
     ----------
@@ -279,7 +292,7 @@ nesterov (weights, gradient, eta, velocity, unit_velocity)
 
 class Adam(Component):
     r"""
-    Adam: updates along a running mean of the gradients, about as long as the learning rate at any scale of gradients.
+    Adam: updates follow a running mean of the gradients, and are about as long as the learning rate.
 
     .. math::
 
@@ -290,7 +303,7 @@ class Adam(Component):
     in the t-th update, with :math:`m = v = 0` before the first, as in `sklearn.neural_network.MLPRegressor` and at the
     end of section 2 of Kingma and Ba (arXiv:1412.6980). With a weight decay :math:`\lambda`, a training shrinks the
     coefficients (never intercepts) before each update, :math:`w \leftarrow (1 - \eta \lambda) w`, as in
-    `torch.optim.AdamW`. `update` by itself does not shrink them.
+    `torch.optim.AdamW`. The method `update` alone does not shrink them.
 
     Parameters
     ----------
@@ -303,10 +316,10 @@ class Adam(Component):
     weight_decay : float, default=0.0
         :math:`\lambda`, not negative. Solver "session" takes 0 only.
     lazy : bool, default=False
-        True: where sparse rows are multiplied as they are, an update changes only those weights of the first layer, and
-        their moments, whose columns have values in the batch. That is another path to the optimum than that of all
-        weights, whose moments decay in every update, and takes less time from some 100,000 columns on. With an l1
-        term, `average`, `max_grad_norm` or a weight decay, and where batches are dense, it is the same as False.
+        For sparse rows with very many columns. True: an update changes only those weights of the first layer, and their
+        moments, whose columns have values in the batch. The result is a little different, because the moments of the
+        other weights do not decay. It saves time from about 100,000 columns on. With an l1 term, `average`,
+        `max_grad_norm` or a weight decay, and with dense batches, it is the same as False.
 
     Examples
     --------
@@ -335,11 +348,8 @@ class Adam(Component):
         weight_decay: float = 0.0,
         lazy: bool = False,
     ):
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
-        self.weight_decay = weight_decay
-        self.lazy = lazy
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.weight_decay, self.lazy = weight_decay, lazy
 
     def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
         """Return the state before the first update: both moments and the number of updates."""

@@ -6,17 +6,10 @@ from typing import Any
 import numpy as np
 
 from skort.descent.history import History
+from skort.descent.random_state import generator_of
 from skort.descent.standardization import Standardization
 
-__all__ = ["Progress", "generator_of"]
-
-
-def generator_of(state: dict[str, Any]) -> np.random.RandomState:
-    """Return a new random generator in a state as from `RandomState.get_state(legacy=False)`."""
-    # A seed is faster than letting numpy ask the system for one; `set_state` replaces it.
-    generator = np.random.RandomState(getattr(np.random, state["bit_generator"])(0))
-    generator.set_state(state)
-    return generator
+__all__ = ["Progress"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +50,8 @@ class Progress:
         where it is not known.
     penalty_start : dict of str to ndarray or None, default=None
         The weights that an own penalty compares with, where it does so.
+    stopping_reason : str or None, default=None
+        Why the training ended, a sentence; None where it goes on.
     """
 
     solver: dict[str, np.ndarray] | None
@@ -72,6 +67,7 @@ class Progress:
     rate_scale: float = 1.0
     row_norm: float = 0.0
     penalty_start: dict[str, np.ndarray] | None = None
+    stopping_reason: str | None = None
 
     @classmethod
     def start(cls, random_state: np.random.RandomState, **others: Any) -> "Progress":

@@ -55,7 +55,7 @@ def rate(schedule: Callable[[int], Any], t: int) -> float:
     eta = schedule(t)
     # This runs before every update, so it tries float first: the check for a Real takes longer.
     if not (isinstance(eta, (float, Real)) and 0 <= float(eta) < math.inf):
-        raise ValueError(f"learning_rate={schedule!r} has to give a finite number >= 0, gave {eta!r} for update {t}.")
+        raise ValueError(f"learning_rate={schedule!r} must return a finite number >= 0, got {eta!r} for update {t}.")
     # A Python float: with numpy's, arithmetic with float32 weights would become float64.
     return float(eta)
 
@@ -89,7 +89,18 @@ def is_steady(schedule: Any) -> bool:
 
 
 class Schedule(Component):
-    """A learning rate: a function of the number of the update."""
+    """
+    A learning rate: a function of the number of the update.
+
+    Examples
+    --------
+    >>> from skort.schedules import Schedule
+    >>> class Harmonic(Schedule):
+    ...     def __call__(self, t):
+    ...         return 0.5 / t
+    >>> Harmonic().simulate(2).tolist()
+    [0.5, 0.25]
+    """
 
     #: Parameters that the estimators have, too: a schedule given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
@@ -120,6 +131,7 @@ class Constant(Schedule):
     Parameters
     ----------
     eta0 : float, default=0.01
+        Learning rate of the first update.
 
     Examples
     --------
@@ -157,7 +169,9 @@ class InvScaling(Schedule):
     Parameters
     ----------
     eta0 : float, default=0.01
+        Learning rate of the first update.
     power_t : float, default=0.25
+        The exponent of the number of the update.
 
     Examples
     --------
@@ -192,7 +206,7 @@ class Optimal(Schedule):
     .. math:: \eta(t) = \frac{1}{\alpha (t_0 + t - 1)}, \qquad t_0 = \alpha^{-3/4}
 
     as in `sklearn.linear_model.SGDClassifier(learning_rate="optimal")` (user guide 1.5.8). It suits losses whose
-    gradient is bounded, such as the log-loss, and one row a batch.
+    gradient is bounded, such as the log-loss, and batches of one row.
 
     Parameters
     ----------
@@ -231,12 +245,12 @@ class Adaptive(Schedule):
     .. math:: \eta(t) = \frac{\eta_0}{5^k}
 
     after k plateaus of `n_iter_no_change` epochs, as in `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")`.
-    Training ends at the plateau after `max_falls` falls, whatever the size of the rate; scikit-learn's ends where it is
-    1e-6 or less.
+    The training ends at the plateau after `max_falls` falls. In scikit-learn it ends when the rate is 1e-6 or less.
 
     Parameters
     ----------
     eta0 : float, default=0.01
+        Learning rate of the first update.
     max_falls : int, default=4
         The largest k.
 
@@ -335,7 +349,7 @@ class Warmup(Schedule):
 
     .. math:: \eta(t) = \min\left(1, \frac{t}{n}\right) \eta_{schedule}(t)
 
-    the gradual warm-up of Goyal et al. (arXiv:1706.02677, section 2.2). These updates count in the inner
+    This is the gradual warm-up of Goyal et al. (arXiv:1706.02677, section 2.2). The first updates count in the inner
     schedule, too.
 
     Parameters

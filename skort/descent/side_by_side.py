@@ -7,9 +7,10 @@ import numpy as np
 
 from skort.descent.batches import Batch, Batches
 from skort.descent.callbacks import Hooks
-from skort.descent.loop import DivergedError, Outcome, write_epoch
+from skort.descent.loop import Outcome, give_reason, write_epoch
 from skort.descent.schedules import is_steady
 from skort.descent.training import Stepper, Training
+from skort.exceptions import DivergedError
 
 __all__ = ["JointStepper", "minimise_together"]
 
@@ -102,6 +103,7 @@ def _make_steps(trainings, solver, batches):
 def _outcome(training, alone, number):
     """Return the outcome of a training that is over; None where it ended no better than it began."""
     training.end_epoch()
+    give_reason(training)
     weights, progress = training.weights(), training.progress()
     if training.seems_no_better():
         training.solver = alone(number)

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skort.descent.batches import Batch, Batches
-from skort.descent.progress import Progress, generator_of
+from skort.descent.progress import Progress
+from skort.descent.random_state import generator_of
 from skort.descent.schedules import rate
 
 __all__ = ["ModelView", "Stepper", "Training", "TrainingVariables"]
@@ -105,16 +106,18 @@ class Training:
         Everything that the training goes on from.
     variables : TrainingVariables
         Of the solver.
-    can_restart : bool, default=False
-        Whether a training that fails begins again at a tenth of the learning rate.
     max_iter : int or None
         Total number of epochs to end with. None: one more epoch.
+    can_restart : bool, default=False
+        Whether a training that fails begins again at a tenth of the learning rate.
     is_compared : bool, default=True
         Whether a training that ends above the objective of its initial weights has ended badly.
     penalty_start : dict of str to ndarray or None, default=None
         See `Progress`.
     callbacks : sequence of Callback, default=()
+        What watches it.
     view : ModelView, default=None
+        What gives `model`.
 
     Attributes
     ----------
@@ -138,6 +141,8 @@ class Training:
         Total number of epochs after which the training ends at the latest; None in `partial_fit`.
     stopped : bool
         Whether the training ends after this epoch.
+    stopping_reason : str or None
+        Why it ends, a sentence; None while it goes on, and where a `partial_fit` has made its epoch.
     """
 
     def __init__(
@@ -175,6 +180,7 @@ class Training:
         self.first_eta: float | None = None
         self.first_objective: float | None = None
         self.stopped = self.no_better = False
+        self.stopping_reason: str | None = None
         self._can_restart, self._is_compared = can_restart, is_compared
         self.n_restarts = _last(self.history.get("restarts"))
         # A `partial_fit` is never compared with its beginning.
@@ -197,7 +203,17 @@ class Training:
         return self._view.fitted(self.weights())
 
     def prepare(self, X: Any) -> Any:
-        """Return X, as `fit` takes it, in the form that `model` takes."""
+        """
+        Return X, as `fit` takes it, in the form that `model` takes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X : ndarray or sparse matrix
+        """
         return self._view.prepare(X)
 
     def weights(self) -> dict[str, np.ndarray]:
@@ -247,20 +263,22 @@ class Training:
         self.schedule = _copied(self._first_schedule)
         self.n_updates = self._n_falls = 0
         self.history.truncate(0)
-        self.stopped = self.no_better = False
+        self.stopped, self.no_better, self.stopping_reason = False, False, None
         self._best = self._last_epoch = None
         return True
 
-    def stop(self) -> None:
-        """End the training after this epoch."""
-        self.stopped = True
+    def stop(self, reason: str = "A callback stopped the training.") -> None:
+        """End the training after this epoch, for a reason: a sentence; raise a ValueError for another type."""
+        if not isinstance(reason, str):
+            raise ValueError(f"stop: the reason must be a string, got {reason!r}.")
+        self.stopped, self.stopping_reason = True, reason
 
-    def no_improvement(self) -> None:
-        """End the training after this epoch, unless the learning rate can fall instead."""
+    def no_improvement(self, reason: str = "The training did not improve.") -> None:
+        """End the training after this epoch, for a reason, unless the learning rate can fall instead."""
         if getattr(self.schedule, "on_bad_epochs", bool)():
             self._n_falls += 1
         else:
-            self.stop()
+            self.stop(reason)
 
     def keep_best(self) -> None:
         """Keep the present weights as those that the training ends with."""
@@ -285,6 +303,7 @@ class Training:
             self._rate_scale,
             self._row_norm,
             self._penalty_start or None,
+            self.stopping_reason,
         )
 
     def restore(self, progress: Progress) -> None:
@@ -312,7 +331,7 @@ class Training:
         self.solver.restore(progress.solver)
         self.n_updates = progress.n_updates
         self._fall_to(progress.n_falls)
-        self.stopped = progress.stopped
+        self.stopped, self.stopping_reason = progress.stopped, progress.stopping_reason
         self.batches.random_state = progress.generator()
         self._knows(progress.random_state)
         self.history = progress.rows()
@@ -337,7 +356,7 @@ class Training:
         # The decisions and columns that callbacks added after that epoch stay.
         decided: dict[str, Any] = {"n_falls": self._n_falls, "stopped": self.stopped, "best": self._best}
         kept = {"history": self.history, "columns": tuple(self.history), "random_state": self._random_state()}
-        self.restore(dataclasses.replace(self._last_epoch, **kept, **decided))
+        self.restore(dataclasses.replace(self._last_epoch, **kept, **decided, stopping_reason=self.stopping_reason))
         return True
 
     def take_best(self) -> None:

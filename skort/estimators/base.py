@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skort.component import Component
 from skort.descent.callbacks import check_callbacks
-from skort.descent.loop import DivergedError
 from skort.descent.optimizers import OPTIMIZERS
 from skort.descent.schedules import SCHEDULES, rate
 from skort.estimators.before_fit import check_same_model
@@ -27,6 +26,7 @@ from skort.estimators.fitted_attributes import FittedAttributes
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import predicting_device
 from skort.estimators.hints import hint
+from skort.estimators.html_repr import HTMLRepr
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.names import SolverName
 from skort.estimators.nesting import input_tags
@@ -41,12 +41,13 @@ from skort.estimators.settings import snapshot
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
 from skort.estimators.stream import Stream
 from skort.estimators.validation_set import given_scoring, held_out_scoring, hold_out
+from skort.exceptions import DivergedError
 from skort.objective.penalties import PENALTIES
 
 __all__ = ["BaseOrtSGD"]
 
 
-class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, Component):
+class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, HTMLRepr, Component):
     """
     Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
 

@@ -1,6 +1,6 @@
 """What the parameters of an estimator say before a fit."""
 
-from skort.estimators.nesting import model_inside, steps_to_fit
+from skort.estimators.nesting import FIT_STEP_FIRST, model_inside, steps_to_fit
 from skort.estimators.own_terms import chosen_loss
 
 __all__ = ["can_partial_fit", "check_same_model", "loss_before_fit"]
@@ -18,10 +18,7 @@ def loss_before_fit(estimator):
 def can_partial_fit(estimator):
     """Raise an AttributeError where steps before the model need a fit."""
     for name in steps_to_fit(estimator.estimator):
-        raise AttributeError(
-            f"partial_fit does not fit the step {name!r} before the model. Fit it on rows that stand for all, and "
-            "put FrozenEstimator(fitted_step) in its place."
-        )
+        raise AttributeError(f"partial_fit does not fit the step {name!r} before the model. {FIT_STEP_FIRST}")
     return True
 
 
@@ -30,8 +27,8 @@ def check_same_model(estimator, before, now, dtype):
     for name, value in now.items():
         if value != before[name]:
             raise ValueError(
-                f"{name} was changed since the last fit, and partial_fit goes on with the model of before. Call fit, "
+                f"{name} was changed since the last fit, and partial_fit goes on with the model of that fit. Call fit, "
                 "or set it back."
             )
     if estimator.dtype != dtype:
-        raise ValueError(f"dtype={estimator.dtype!r}, but earlier calls had dtype={dtype!r}.")
+        raise ValueError(f"dtype={estimator.dtype!r}, but earlier calls had dtype={dtype!r}. Call fit, or set it back.")

@@ -43,8 +43,8 @@ def chosen_standardization(settings: Settings, score_graph: Any, facts: Facts) -
     standardization = standardization_of(score_graph, *terms, is_classifier=settings.is_classifier)
     if settings.standardize is True and (standardization is None or standardization.scale is None):
         raise ValueError(
-            "standardize=True needs an X that goes straight into a trained product of the model, so that the "
-            'weights can take it back. Use standardize="auto" or False.'
+            "standardize=True needs a model that first multiplies X by trained weights, so that they can take the "
+            'change back. Use standardize="auto" or False.'
         )
     return standardization
 
@@ -161,7 +161,7 @@ def _check_penalty(penalty, used, *, has_link):
     is_centred = any(np.any(mean) for mean in means) or (has_link and used.target_mean is not None)
     if is_centred and getattr(penalty, "intercepts", None) is not None:
         raise ValueError(
-            f"penalty={type(penalty).__name__} is of intercepts, too, but earlier calls subtracted the means of X or "
+            f"penalty={type(penalty).__name__} covers intercepts, but earlier calls subtracted the means of X or "
             "y. Call fit, or use standardize=False from the first call on."
         )
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from skort.descent.callbacks import EarlyStopping, EpochLines, EpochScoring, ProgressBar
+from skort.descent.callbacks import EarlyStopping, EpochScoring
 from skort.descent.checkpoint import Checkpoint
+from skort.descent.display import EpochLines, ProgressBar
 from skort.estimators.validation_set import VALIDATION_SCORE
 
 __all__ = ["callback_list"]

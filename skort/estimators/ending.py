@@ -6,9 +6,10 @@ import numpy as np
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from skort.descent.loop import DivergedError, Outcome
+from skort.descent.loop import Outcome
 from skort.descent.progress import Progress
 from skort.descent.standardization import moments
+from skort.exceptions import DivergedError
 from skort.user_warning import warn_user
 
 __all__ = ["explained", "report"]

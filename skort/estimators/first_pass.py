@@ -47,7 +47,7 @@ def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
 def _iterator(made):
     if not isinstance(made, Iterable):
         raise ValueError(
-            f"batches: the function returned {made!r}, and nothing to iterate over. Return an iterator, or yield "
+            f"batches: the function returned {made!r}, which cannot be iterated over. Return an iterator, or yield "
             "batches."
         )
     return iter(made)
@@ -150,7 +150,9 @@ def _as_arrays(X, y, sample_weight=None, *, has_steps):
         checked["sample_weight"] = sample_weight
     for name, array in checked.items():
         if array.ndim == 0 or array.shape[:1] != X.shape[:1]:
-            raise ValueError(f"X has the shape {X.shape}, but {name} has {array.shape}: they need one row each.")
+            raise ValueError(
+                f"X has the shape {X.shape}, but {name} has {array.shape}: they need the same number of rows."
+            )
     if not has_steps:
         checked["X"] = X
     # All rows are validated later, together, where nothing says which batch they are of.

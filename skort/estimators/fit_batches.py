@@ -9,7 +9,7 @@ from sklearn.base import _fit_context, is_classifier
 
 from skort.estimators.first_pass import FirstPass, repeatable
 from skort.estimators.labels import class_labels
-from skort.estimators.nesting import layers, split, steps_to_fit
+from skort.estimators.nesting import FIT_STEP_FIRST, layers, split, steps_to_fit
 from skort.estimators.together import fitted_together
 from skort.estimators.training_rows import RowsInBatches, RowsInMemory
 
@@ -18,6 +18,12 @@ __all__ = ["BatchesMixin"]
 
 class BatchesMixin:
     """The method `fit_batches` of an estimator, and the rows of its `fit`."""
+
+    estimator: Any
+    early_stopping: bool
+    batch_size: int | str
+    _fit_to: Callable[..., Any]
+    _end_fit: Callable[..., Any]
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit_batches(
@@ -32,17 +38,17 @@ class BatchesMixin:
         Train on batches of your own, in their order; an earlier fit is forgotten.
 
         Everything else is as in `fit`: schedules, stopping, validation sets, history and checkpoints. One pass over the
-        batches comes before the training, and each epoch is one pass. X is never in memory as a whole: about 4 million
-        values of it stand for all where columns are standardized and a learning rate is chosen. The labels of a
-        classifier and the sample weights of all rows are kept.
+        batches comes before the training, and each epoch is one pass. X is never in memory as a whole. The scales of
+        the columns and the learning rate come from about 4 million values of it. The labels of a classifier and the
+        sample weights of all rows are kept.
 
         Parameters
         ----------
         batches : iterable, or callable that returns one
-            Of (X, y) or (X, y, sample_weight), tuples or lists, each as for `fit`, and of any library with DLPack, such
-            as tensors of torch. It is read several times, as a list or a `DataLoader` can be: every pass has to give
-            the same rows, in any order. An iterator, which ends for good, is refused; a function that makes one is
-            called for every pass.
+            Each batch is (X, y) or (X, y, sample_weight), a tuple or a list, with parts as for `fit`, or from any
+            library with DLPack, such as tensors of torch. The batches are read several times, which a list or a
+            `DataLoader` allows. Every pass has to give the same rows, in any order. An iterator can be read only once,
+            so it is refused: give a function that returns a new one; it is called for every pass.
         X_val, y_val : array-like, default=None
             A validation set, as for `fit`. `early_stopping=True` needs it: no rows of batches are held out.
         classes : array-like of shape (n_classes,), default=None
@@ -56,10 +62,10 @@ class BatchesMixin:
         Raises
         ------
         ValueError
-            For what `fit` refuses, with the number of the batch, for batches that cannot be read again or gave other
-            numbers of rows in a later pass, and for steps before the model that need a fit. After any error the
-            estimator is as it was before, but for an error of a callback after the first epoch: then it is fitted up to
-            the last whole epoch.
+            For what `fit` refuses, with the number of the batch; for batches that cannot be read again, or that have
+            another number of rows in a later pass; and for steps before the model that need a fit. After an error the
+            estimator is as it was before, with one exception: after an error of a callback, it is fitted up to the last
+            whole epoch, if there is one.
         NotTrainableError, RuntimeNotAvailableError
             As `fit` does.
 
@@ -70,8 +76,8 @@ class BatchesMixin:
 
         Notes
         -----
-        With `batch_size="auto"` each batch makes one update. A number divides larger batches, such as files, into parts
-        of so many rows. `shuffle` has no effect: the order is that of the batches.
+        With `batch_size="auto"`, each batch makes one update. With a number, larger batches, such as files, are split
+        into parts of so many rows. `shuffle` has no effect: the rows are used in the order of the batches.
 
         Examples
         --------
@@ -83,29 +89,26 @@ class BatchesMixin:
         >>> round(model.score(X, y), 2)
         0.52
         """
-        for name in steps_to_fit(self.estimator):  # type: ignore[attr-defined]
-            raise ValueError(
-                f"fit_batches does not fit the step {name!r} before the model. Fit it on rows that stand for all, and "
-                "put FrozenEstimator(fitted_step) in its place."
-            )
-        if self.early_stopping and X_val is None:  # type: ignore[attr-defined]
+        for name in steps_to_fit(self.estimator):
+            raise ValueError(f"fit_batches does not fit the step {name!r} before the model. {FIT_STEP_FIRST}")
+        if self.early_stopping and X_val is None:
             raise ValueError("early_stopping=True cannot hold out rows of batches: give X_val and y_val.")
         is_labelled = is_classifier(self)
         if classes is not None and not is_labelled:
             raise ValueError("classes is for classifiers, and this is a regressor.")
         passes = repeatable(batches)
-        steps, *_ = split(self.estimator)  # type: ignore[attr-defined]
+        steps, *_ = split(self.estimator)
         first = FirstPass.over(passes(), has_labels=is_labelled, has_steps=bool(steps))
-        known = _known_classes(self.estimator, classes, first.all_labels)  # type: ignore[attr-defined]
-        rows = RowsInBatches(passes, first, self.batch_size)  # type: ignore[attr-defined]
-        return self._fit_to(rows, X_val=X_val, y_val=y_val, classes=known)  # type: ignore[attr-defined]
+        known = _known_classes(self.estimator, classes, first.all_labels)
+        rows = RowsInBatches(passes, first, self.batch_size)
+        return self._fit_to(rows, X_val=X_val, y_val=y_val, classes=known)
 
     def _fit(self, X, y, sample_weight, **options):
         """Train on rows in memory, or take over a training that was made with others."""
         made = fitted_together(self, X, y, sample_weight, options)
         if made is not None:
-            return self._end_fit(made.draft, made.outcome, None, made.own)  # type: ignore[attr-defined]
-        return self._fit_to(RowsInMemory(X, y, sample_weight), **options)  # type: ignore[attr-defined]
+            return self._end_fit(made.draft, made.outcome, None, made.own)
+        return self._fit_to(RowsInMemory(X, y, sample_weight), **options)
 
 
 def _known_classes(estimator, classes, labels):

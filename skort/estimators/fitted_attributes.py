@@ -86,6 +86,12 @@ class FittedAttributes:
         return self._progress.rows()
 
     @property
+    def stopping_reason_(self) -> str | None:
+        """Why the training ended, a sentence; None after a `partial_fit`, which makes one epoch."""
+        check_is_fitted(self)
+        return self._progress.stopping_reason
+
+    @property
     def loss_curve_(self) -> list[float]:
         """The objective of every epoch, the penalty included."""
         check_is_fitted(self)
@@ -149,8 +155,8 @@ class FittedAttributes:
         """
         Give the fitted model other weights.
 
-        Predictions, `coef_`, `onnx_` and a later `partial_fit` are those of the new weights. The optimizer's memory and
-        the mean of `average` begin anew; the attributes that tell of the training stay.
+        Predictions, `coef_`, `onnx_` and a later `partial_fit` use the new weights. The optimizer's memory and the mean
+        of `average` begin from scratch. The attributes that describe the training, such as `history_`, stay.
 
         Parameters
         ----------
@@ -164,8 +170,8 @@ class FittedAttributes:
         Raises
         ------
         ValueError
-            For another name, such as that of a weight in a step before the model, another shape, and numbers that are
-            not finite. Nothing is changed.
+            For a name that the model does not have, such as that of a weight in a step before it, for another shape,
+            and for numbers that are not finite. Nothing is changed then.
         NotFittedError
             Before a fit.
 
@@ -194,9 +200,9 @@ class FittedAttributes:
         target_opset : int, default=None
             Opset of the model, from 13. None: 17, with IR version 8, which every supported runtime reads.
         original : bool, default=False
-            True: where an ONNX model was given, that model with the trained weights, byte for byte but for their
-            numbers: its names, opset, producer, nodes and outputs. Its outputs are those of the model alone, without
-            the steps of a pipeline before it and without the inverse link of a loss.
+            True: return the ONNX model that was given as `estimator`, with the trained weights. Nothing else in it
+            changes: names, opset, producer, nodes and outputs stay, byte for byte. It has neither the steps of a
+            pipeline before the model nor the inverse link of a loss.
 
         Returns
         -------
@@ -208,8 +214,8 @@ class FittedAttributes:
         NotExportableError
             Where a step of the pipeline cannot be part of an ONNX model; a `ValueError`.
         ValueError
-            Where the model cannot be written in `target_opset`; with `original`, where no ONNX model was given, where
-            a trained weight is none of its tensors, and with a `target_opset`.
+            Where the model cannot be written in `target_opset`. With `original`: where no ONNX model was given, where a
+            trained weight is none of its tensors, and where `target_opset` is given, too.
         """
         from skort.graphs.export import at_opset
 
@@ -245,21 +251,21 @@ class FittedAttributes:
         Returns
         -------
         model : estimator
-            Fitted; the last step of a fitted `Pipeline` where `estimator` is one. Its `predict`, and a classifier's
-            `decision_function`, give what this estimator's do.
+            Fitted. If `estimator` is a `Pipeline`, a fitted pipeline that ends in the model. Its `predict`, and the
+            `decision_function` of a classifier, return the same as those of this estimator.
 
         Raises
         ------
         ValueError
-            Where `estimator` is no linear model and no neural network of scikit-learn's, where weights of steps before
-            the model were trained, and where the loss has another link than the model.
+            Where `estimator` is neither a linear model nor a neural network of scikit-learn, where weights of steps
+            before the model were trained, and where the loss has another link function than the model.
         """
         check_is_fitted(self)
         return self._fitted.to_sklearn(getattr(self, "feature_names_in_", None))
 
     def with_weights(self, weights: Mapping[str, ArrayLike]) -> "FittedAttributes":
         """
-        Return a copy that predicts with other weights, and goes on from them in `partial_fit` and `warm_start`.
+        Return a copy that predicts with other weights, and starts from them in `partial_fit` and `warm_start`.
 
         Parameters
         ----------
@@ -269,12 +275,12 @@ class FittedAttributes:
         Returns
         -------
         model : estimator
-            Fitted. What it tells of its training is that of this one.
+            Fitted. Its attributes that describe the training are those of this estimator.
 
         Raises
         ------
         ValueError
-            Where the model has no weight of such a name and shape. Those of steps before the model are not taken.
+            Where the model has no weight with this name and shape. Weights of steps before the model cannot be set.
 
         Examples
         --------
@@ -300,17 +306,18 @@ class FittedAttributes:
         Returns
         -------
         graphs : dict of str to onnx.ModelProto
-            Solver "graph": "step", a whole step of standard operators, which any onnxruntime runs. Its inputs are a
-            batch, the learning rate, the weights as one vector and what the optimizer remembers; its outputs the loss,
-            the objective and its gradient, and the weights and the memory for the next step, under the same names and
-            "_next". "start" gives the fitted weights and an empty memory for the first step. Solver "agent":
-            "gradient", forward and backward of one batch, with the trained weights as inputs and their gradients as
-            outputs; after a fit of sparse rows both have "gradient" alone, from the product of the rows and the first
-            coefficients on. Solver "session": "objective", as given to TrainingSession, and "training", as it was run,
-            with the trained weights as initializers. Solver "module": "training" and "optimizer". The weights, targets
-            and objectives of all of them are those of the training: with `standardization_` s, `coef_` is
-            s.target_scale / s.scale times those of a linear model.
-            With `standardize=False` they are those of X and y.
+            Solver "graph" has two. "step" is a whole step of standard operators, which any onnxruntime runs. Its inputs
+            are a batch, the learning rate, the weights as one vector, and the optimizer's memory. Its outputs are the
+            loss, the objective and its gradient, and the weights and the memory for the next step, under the same names
+            with "_next" behind them. "start" returns the fitted weights, and an empty memory for the first step. Solver
+            "agent" has "gradient": forward and backward of one batch, with the trained weights as inputs and their
+            gradients as outputs. After a fit of sparse rows, both solvers have "gradient" alone; it begins behind the
+            product of the rows and the first coefficients. Solver "session" has "objective", as given to
+            TrainingSession, and "training", as it was run, with the trained weights as initializers. Solver "module"
+            has "training" and "optimizer". The weights, targets and objectives in these graphs are those of the
+            training, on standardised data: with `standardization_` s, multiply the coefficients of a linear model by
+            s.target_scale / s.scale to get `coef_`. With `standardize=False` they are those of X and y. The doc_string
+            of every node of a step is its phase: "forward", "loss", "backward", "penalty" or "update".
 
         Raises
         ------

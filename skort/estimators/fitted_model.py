@@ -249,6 +249,14 @@ class FittedModel:
         of_loss = {name: weights.get(name, array) for name, array in self.loss_weights.items()}
         return dataclasses.replace(self, score_graph=score_graph, loss_weights=of_loss)
 
+    def at(self, weights: dict[str, np.ndarray]) -> "FittedModel":
+        """Return the model with other trained weights; it takes over the session of this one."""
+        model = self.with_weights(weights)
+        vars(model).update({name: vars(self)[name] for name in ("inference", "product") if name in vars(self)})
+        # Models of the same structure share a session, of which all weights are inputs.
+        model.inference.weights = model.score_graph.arrays
+        return model
+
     @property
     def trained_weights(self) -> dict[str, np.ndarray]:
         """The values of what is trained, those of the loss last; not copied."""
@@ -390,7 +398,9 @@ def _like(weights, values, name):
     if len(weights) == 1 and values.size == weights.size:
         values = values.reshape(weights.shape)
     if values.shape != weights.shape:
-        raise ValueError(f"Provided {name} does not match dataset.")
+        raise ValueError(
+            f"Provided {name} does not match dataset: it has the shape {values.shape}, the model {weights.shape}."
+        )
     return values
 
 

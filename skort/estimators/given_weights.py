@@ -62,5 +62,5 @@ def checked_weights(fitted: FittedModel, weights: Mapping[str, ArrayLike]) -> di
     known, dtype = fitted.score_graph.arrays | fitted.loss_weights, fitted.score_graph.dtype
     for name in weights:
         if name not in known:
-            raise ValueError(f"weights names {name!r}, but the weights of the model are {', '.join(known)}.")
+            raise ValueError(f"weights: the model has no weight {name!r}. Its weights are {', '.join(known)}.")
     return {name: weight_array(name, values, known[name].shape, dtype) for name, values in weights.items()}

@@ -73,7 +73,7 @@ class InnerModel:
         steps, model, is_fitted, name = split(estimator)
         for key, step in steps:
             if not hasattr(step, "transform") or isinstance(step, type):
-                raise ValueError(f"estimator: the step {key!r} before the model is no transformer: {step!r}")
+                raise ValueError(f"estimator: the step {key!r} before the model is not a transformer, got {step!r}.")
         memory = estimator.memory if isinstance(estimator, Pipeline) else None
         transformers = clone(Pipeline(steps, memory=memory)) if steps else None
         return cls(transformers, model, is_fitted, name, *target_of(estimator))
@@ -161,8 +161,8 @@ class InnerModel:
         is_network = FAMILY.get(type(self.model)) == "neural network"
         if multi_label and not is_network:
             raise ValueError(
-                f"y is multi-label, which estimator={type(self.model).__name__} is not trained on: use MLPClassifier, "
-                "or MultiOutputClassifier around one estimator a label."
+                f"estimator={type(self.model).__name__} cannot be trained on a multi-label y: use MLPClassifier, or "
+                "MultiOutputClassifier around one estimator a label."
             )
         if is_network and self.is_fitted and hasattr(self.model, "classes_"):
             fitted = self.model.out_activation_ == "logistic" and self.model.n_outputs_ > 1
@@ -273,14 +273,14 @@ class InnerModel:
             raise ValueError(f"estimator={name} cannot be given back as a scikit-learn model: use to_onnx().")
         if has_link and not has_log_link(self.model):
             raise ValueError(
-                f"estimator={name} predicts its score, which the loss took for the logarithm of the prediction: use "
-                "to_onnx(), or train a model with a log link, such as PoissonRegressor."
+                f"estimator={name} predicts its score, but the loss took the score for the logarithm of the "
+                "prediction: use to_onnx(), or train a model with a log link, such as PoissonRegressor."
             )
         steps, kept = ([] if part is None else part.steps for part in (self.transformers, preprocessing.transformers))
         if len(kept) < len(steps):
             raise ValueError(
-                f"Weights of the step {steps[len(kept)][0]!r} were trained, which scikit-learn has no place for: use "
-                "to_onnx()."
+                f"Weights of the step {steps[len(kept)][0]!r} were trained, and that step of scikit-learn cannot hold "
+                "them: use to_onnx()."
             )
         names, arrays = score_graph.weight_names, uncentred_arrays(score_graph, np.float64)
         coefs = [arrays[name].copy() for name in names.coefficients]

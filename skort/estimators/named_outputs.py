@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +86,7 @@ class OutputsByName:
 
     loss: Any
     estimator: Any
+    predict: Callable[..., Any]
     _outputs: NamedOutputs | None = None
 
     def _fit_to(self, given, *, y_val=None, **others):
@@ -128,7 +129,7 @@ class OutputsByName:
         """
         from sklearn.metrics import r2_score
 
-        prediction = self.predict(X)  # type: ignore[attr-defined]
+        prediction = self.predict(X)
         target, prediction = (_columns(self.loss, each) for each in (y, prediction))
         return r2_score(target, prediction, sample_weight=sample_weight)
 

@@ -37,7 +37,7 @@ class RegressorPredictions(BaseOrtSGD):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs), or dict of str to such arrays
-            In float64, in the shape of the y of `fit`; a dict by the names of outputs, where that was one.
+            In float64, in the shape of the y of `fit`. If that was a dict: a dict with the same names.
         """
         from skort.graphs.export import PREDICTION
 
@@ -65,7 +65,7 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Labels; after a multi-label y 1 in int64 where a row has the label, 0 elsewhere.
+            Labels. After a multi-label y: 1 in int64 where a row has the label, 0 elsewhere.
         """
         from skort.graphs.export import LABEL
 
@@ -83,8 +83,8 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         score : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In float64. Two classes have one score, that of `classes_[1]`, which is predicted if the score is positive.
-            Each label of a multi-label y has a score of its own.
+            In float64. With two classes there is one score: `classes_[1]` is predicted if it is positive. Each label of
+            a multi-label y has a score of its own.
         """
         score = self._score(self._model(), X)
         return score.ravel() if score.shape[1] == 1 else score
@@ -106,8 +106,8 @@ class ClassifierPredictions(BaseOrtSGD):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In the `dtype` of the fit; a row sums to one in this precision. After a multi-label y, each label has
-            its own probability.
+            In the `dtype` of the fit. Each row sums to one in this precision. After a multi-label y, each label has its
+            own probability.
         """
         from skort.graphs.export import PROBABILITIES
 

@@ -12,7 +12,7 @@ __all__ = ["Preview"]
 
 class Preview:
     """
-    A fitted estimator whose weights are replaced at no cost: they are inputs of one session.
+    A fitted estimator whose weights are replaced without a new session: they are inputs of it.
 
     It predicts through the estimator's own methods, on data that went through the steps before the model once.
 
@@ -30,19 +30,15 @@ class Preview:
         self._fitted = fitted
         self._estimator_with = estimator_with
         self._transformed = fitted.without_steps()
-        self._estimator: Any = None
         self.prepare = prepare
 
     def at(self, weights: dict[str, np.ndarray]) -> Any:
-        """Return the estimator with other weights, for prepared data. It holds until the next call."""
-        if self._estimator is None:
-            self._estimator = self._estimator_with(self._transformed)
-            self._estimator.n_features_in_ = self._transformed.score_graph.n_features
-            vars(self._estimator).pop("feature_names_in_", None)
-        # Models of the same structure share a session, of which all weights are inputs.
-        frozen = self._transformed.score_graph.arrays
-        self._transformed.inference.weights = {**frozen, **self._fitted.without_loss_weights(weights)}
-        return self._estimator
+        """Return the estimator with other weights, for prepared data. Its predictions hold until the next call."""
+        self._transformed = self._transformed.at(weights)
+        estimator = self._estimator_with(self._transformed)
+        estimator.n_features_in_ = self._transformed.score_graph.n_features
+        vars(estimator).pop("feature_names_in_", None)
+        return estimator
 
     def fitted(self, weights: dict[str, np.ndarray]) -> Any:
         """Return an estimator with other weights, for data as `fit` takes it, to be kept."""

@@ -1,9 +1,12 @@
 """The random generator of a training, which is its own."""
 
 import copy
+from numbers import Integral
 
 import numpy as np
 from sklearn.utils import check_random_state
+
+from skort.descent.random_state import seeded
 
 __all__ = ["advance", "own_generator"]
 
@@ -31,8 +34,9 @@ def own_generator(random_state):
     """
     if _is_own(random_state):
         return copy.deepcopy(random_state)
-    generator = check_random_state(random_state)
-    return generator if random_state is not None and not _is_global(generator) else _seeded(generator)
+    if isinstance(random_state, Integral):
+        return seeded(int(random_state))
+    return seeded(check_random_state(random_state).randint(2**32, dtype=np.uint32))
 
 
 def advance(random_state, state):
@@ -57,7 +61,3 @@ def _is_own(random_state):
 
 def _is_global(generator):
     return generator is check_random_state(None)
-
-
-def _seeded(generator):
-    return np.random.RandomState(generator.randint(2**32, dtype=np.uint32))

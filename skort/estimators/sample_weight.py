@@ -83,7 +83,7 @@ class ClassWeight(NamedTuple):
             counted = None if self.balances_rows else sample_weight
             return balanced(np.bincount(np.searchsorted(classes, y), counted, minlength=len(classes)))
         if not all(isinstance(weight, Real) for weight in self.given.values()):
-            raise ValueError(f"class_weight={self.given} has weights that are no numbers.")
+            raise ValueError(f"class_weight={self.given} has weights that are not numbers.")
         weights = compute_class_weight(self.given, classes=classes, y=y)
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise ValueError(f"class_weight={self.given} has weights that are negative or not finite.")

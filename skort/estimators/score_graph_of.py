@@ -14,10 +14,9 @@ from skort.estimators.preprocessing import Preprocessing
 from skort.estimators.target_transform import TargetTransform
 from skort.exceptions import NotExportableError, NotTrainableError
 from skort.graphs.families import score_model
-from skort.graphs.fitted_graph import n_score_columns
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.fitted_graph import fitted_score_graph
 from skort.graphs.onnx_models import onnx_score_graph, spec_of
-from skort.graphs.score_graph import ScoreGraph, ScoreSpec, joined
+from skort.graphs.score_graph import ScoreGraph, joined
 from skort.graphs.trainable import check_trainable, select_trainable
 from skort.graphs.transformers import StepGraphs, trainable_steps
 
@@ -70,7 +69,7 @@ def _parts(model, dtype):
         raise ValueError(f"dtype={dtype!r}, but the model computes in {score_graph.dtype}.")
     if any(node.op_type == "Dropout" for node in score_graph.structure.graph.node):
         raise NotTrainableError(
-            "model: it has a Dropout in training mode, whose masks are drawn by the estimators only. Export it for "
+            "model: it has a Dropout in training mode, and only the estimators draw its masks. Export it for "
             "predictions (of torch: after model.eval()), and put the dropout in front of it or behind."
         )
     return transformers, score_graph
@@ -91,8 +90,7 @@ def _of_scikit_learn(model, dtype):
     if isinstance(inner.model, onnx.ModelProto):
         return inner.transformers, onnx_score_graph(inner.model, spec_of(inner.model))
     check_trainable(inner.model, is_fitted=True)
-    spec = ScoreSpec(inner.model.n_features_in_, n_score_columns(inner.model), dtype, is_classifier(inner.model))
-    return inner.transformers, initial_score_graph(inner.model, spec, np.random.RandomState(0), is_fitted=True)
+    return inner.transformers, fitted_score_graph(inner.model, dtype)
 
 
 def _with_steps(transformers, score_graph):

@@ -336,7 +336,7 @@ def _loss(estimator, own):
     kind = get_tags(estimator).estimator_type
     if kind not in loss.estimator_types:
         names = ", ".join(repr(name) for name in estimator._losses)
-        raise ValueError(f"loss={type(loss).__name__} is no loss of a {kind}. Use one of {names}.")
+        raise ValueError(f"loss={type(loss).__name__} is not a loss of a {kind}. Use one of {names}.")
     return loss
 
 

@@ -119,8 +119,8 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
     settings = Settings.of(estimator, own, size).for_target(encoded)
     if settings.loss.weight_names:
         raise ValueError(
-            f"loss={settings.loss!r} has weights of its own, which begin at values from all of y. Fit an estimator "
-            "with it, if for one epoch, and give the fitted one."
+            f"loss={settings.loss!r} has weights of its own, whose initial values come from all of y. Fit an "
+            "estimator with it, for instance for one epoch, and give the fitted estimator."
         )
     rows = np.zeros((1, draft.n_features_in_), estimator.dtype)
     fitted, _ = draft._convert(inner, rows, encoded, TargetTransform(), settings, generator)
@@ -141,7 +141,7 @@ def _class_weight(draft, own):
 def _n_features(inner: InnerModel, n_features):
     known = _onnx_dim(inner.model, "input") or getattr(inner.model, "n_features_in_", None)
     if n_features is None and known is None:
-        raise ValueError("n_features is needed: the model does not say how many columns X has.")
+        raise ValueError("Give n_features: the model does not say how many columns X has.")
     if inner.is_fitted and None not in (n_features, known) and n_features != known:
         raise ValueError(f"n_features={n_features}, but the model has {known} features.")
     return known if n_features is None else n_features
@@ -155,7 +155,7 @@ def _prototype(draft, inner, n_outputs, classes) -> EncodedTarget:
         return draft._encode(y, None)
     classes = inner.known_classes(classes)
     if classes is None:
-        raise ValueError("classes is needed: a batch need not have all labels.")
+        raise ValueError("Give classes: a batch may lack some of the labels.")
     return draft._encode(classes, classes)
 
 
@@ -164,7 +164,7 @@ def _check_size_is_known(estimator, own):
     is_own = isinstance(estimator.penalty, str) and isinstance(estimator.alpha, str) and own.penalty is not None
     if is_own and own.alpha_per == "sum" and estimator.n_total is None:
         raise ValueError(
-            f"penalty: that of {type(estimator.estimator).__name__} is divided by the number of rows, which is not "
+            f"penalty: the one of {type(estimator.estimator).__name__} is divided by the number of rows, which is not "
             "known. Set n_total of OrtSGDRegressor or OrtSGDClassifier, penalty=None, or a penalty of your own."
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from onnx import GraphProto, NodeProto, TensorProto
 
-from skort.onnx_text import read_names
+from skort.onnx_text import leading_to, read_names
 
 __all__ = ["DIFFERENTIABLE", "FLOAT32_ONLY", "Gradient", "HasGradient", "runtime_gradient", "undifferentiable"]
 
@@ -59,7 +59,7 @@ def runtime_gradient(graph: GraphProto) -> HasGradient:
         (node, names of results) -> whether a gradient goes through the node to those of its inputs that are among them.
     """
     float64 = graph.output[0].type.tensor_type.elem_type == TensorProto.DOUBLE
-    leading, shapes = _leading_to(graph, graph.output[0].name), _shapes(graph)
+    leading, shapes = leading_to(graph.node, [graph.output[0].name]), _shapes(graph)
     return lambda node, reached: _has_gradient(node, reached, leading, shapes, float64)
 
 
@@ -86,7 +86,7 @@ def undifferentiable(
         where every weight that leads to the output has a gradient.
     """
     output = graph.output[0]
-    leading, has_gradient = _leading_to(graph, output.name), gradient(graph)
+    leading, has_gradient = leading_to(graph.node, [output.name]), gradient(graph)
     for weight in weights:
         reached, stopping = {weight}, []
         for node in graph.node:
@@ -105,15 +105,6 @@ def undifferentiable(
 
 def _is_to_integers(node):
     return node.op_type == "Cast" and node.attribute[0].i not in (TensorProto.FLOAT, TensorProto.DOUBLE)
-
-
-def _leading_to(graph, output):
-    """Return the names of `output` and of all results that it is computed from."""
-    leading = {output}
-    for node in reversed(graph.node):
-        if not leading.isdisjoint(node.output):
-            leading.update(read_names(node))
-    return leading
 
 
 def _has_gradient(node, reached, leading, shapes, float64):

@@ -176,7 +176,7 @@ def check_names(score_graph: ScoreGraph, transformers: onnx.ModelProto | None = 
     for kind, names, others in kinds:
         for name in names:
             if name in (PREDICTION, LABEL, PROBABILITIES) or name in others or name.startswith("skort_"):
-                raise ValueError(f"{kind} named {name!r}, which is a name inside the ONNX model too: rename it.")
+                raise ValueError(f"{kind} named {name!r}, which is also a name inside the ONNX model: rename it.")
 
 
 def at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,14 +34,16 @@ def given_model(model: Any) -> "onnx.ModelProto | BaseEstimator":
     raise ValueError(f"model must be an onnx.ModelProto or a fitted estimator, got {model!r}.")
 
 
-def fitted_score_graph(model: BaseEstimator, *, own_link: bool = True) -> ScoreGraph:
+def fitted_score_graph(model: BaseEstimator, dtype: DTypeLike = np.float32, *, own_link: bool = True) -> ScoreGraph:
     """
-    Return the score graph of a fitted scikit-learn model, in float32, at its own weights.
+    Return the score graph of a fitted scikit-learn model, at its own weights.
 
     Parameters
     ----------
     model : estimator
         A predictor, or a pipeline that ends in one.
+    dtype : dtype-like, default=float32
+        float32 or float64.
     own_link : bool, default=True
         See `ScoreSpec`.
 
@@ -49,7 +52,7 @@ def fitted_score_graph(model: BaseEstimator, *, own_link: bool = True) -> ScoreG
     NotTrainableError
         Where skl2onnx does not convert the model.
     """
-    spec = ScoreSpec(model.n_features_in_, n_score_columns(model), np.dtype(np.float32), is_classifier(model), own_link)
+    spec = ScoreSpec(model.n_features_in_, n_score_columns(model), np.dtype(dtype), is_classifier(model), own_link)
     return initial_score_graph(model, spec, np.random.RandomState(0), is_fitted=True)
 
 

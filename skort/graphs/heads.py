@@ -8,7 +8,7 @@ import onnx
 from scipy.special import expit, softmax
 
 from skort.exceptions import NotTrainableError
-from skort.onnx_text import read_names
+from skort.onnx_text import leading_to, read_names
 from skort.runtime.inference import InferenceModel
 from skort.runtime.words import reason
 
@@ -183,17 +183,14 @@ columns (scores) => (score) {{
 
 def _part(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProto:
     """Return the part of a model between two results; inputs of the model that it needs, too, stay inputs."""
-    graph, needed = model.graph, {end}
-    nodes: list[onnx.NodeProto] = []
-    for node in reversed(graph.node):
-        if begin not in node.output and not needed.isdisjoint(node.output):
-            needed.update(read_names(node))
-            nodes.insert(0, node)
+    graph = model.graph
+    nodes = [node for node in graph.node if begin not in node.output]
+    needed = leading_to(nodes, [end])
     cut = onnx.ModelProto()
     cut.CopyFrom(model)
     for items in (cut.graph.node, cut.graph.initializer, cut.graph.input, cut.graph.output, cut.graph.value_info):
         del items[:]
-    cut.graph.node.extend(nodes)
+    cut.graph.node.extend(node for node in nodes if not needed.isdisjoint(node.output))
     cut.graph.initializer.extend(i for i in graph.initializer if i.name in needed)
     known = {info.name: info for info in (*graph.value_info, *graph.output, *graph.input)}
     begins = [begin, *(i.name for i in graph.input if i.name in needed and i.name != begin)]

@@ -95,7 +95,7 @@ def _converted(model: Any, spec: ScoreSpec) -> onnx.ModelProto:
         return to_onnx(model, (RawInput("X", False, spec.n_features),), spec.dtype)
     except Exception as error:  # skl2onnx raises errors of many kinds
         raise NotTrainableError(
-            f"estimator={type(model).__name__} cannot be trained by gradient descent: skl2onnx gives no graph of it: "
+            f"estimator={type(model).__name__} cannot be trained by gradient descent: skl2onnx cannot convert it: "
             f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
         ) from error
 
@@ -173,8 +173,8 @@ def check_differentiable(
             "If" in operators.split(", ")
         )
         raise NotTrainableError(
-            "estimator: the model has no weight to train, no initializer of its ONNX graph that is an operand of "
-            f"MatMul, Gemm, Conv or Add between its input and its output. Its operators are {operators}.{branches}"
+            "estimator: the model has no weight to train: no initializer of its ONNX graph is an operand of MatMul, "
+            f"Gemm, Conv or Add between its input and its output. Its operators are {operators}.{branches}"
         )
     structure = onnx.ModelProto()
     structure.CopyFrom(score_graph.structure)

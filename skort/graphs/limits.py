@@ -8,7 +8,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from skort.exceptions import NotTrainableError
-from skort.onnx_text import read_names
+from skort.onnx_text import constant_value, read_names
 
 __all__ = ["check_functions", "check_limits", "check_ranges"]
 
@@ -120,7 +120,7 @@ def _check_divisor(node, divisor: np.ndarray | None) -> None:
     if divisor is None:
         what = "a number that is computed, and that may be zero"
     elif (divisor == 0).any() or (divisor == -1).any():
-        what = "zero, or by -1 in place of a change of sign"
+        what = "zero, or by -1 where a change of sign is meant"
     else:
         return
     raise NotTrainableError(
@@ -142,7 +142,5 @@ def _constants(parts: list[onnx.GraphProto]) -> dict[str, np.ndarray]:
     """Return the arrays of initializers and of constants by name."""
     constants = {i.name: numpy_helper.to_array(i) for part in parts for i in part.initializer}
     for node in (node for part in parts for node in part.node if node.op_type == "Constant"):
-        value = helper.get_attribute_value(node.attribute[0])
-        array = numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
-        constants[node.output[0]] = array
+        constants[node.output[0]] = constant_value(node)
     return constants

@@ -16,7 +16,7 @@ from skort.graphs.heads import Head, find_head, rows_like, runner
 from skort.graphs.limits import check_functions, check_limits, check_ranges
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.graphs.training_mode import in_training_mode
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, onnx_dtype, read_names
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, leading_to, onnx_dtype
 from skort.runtime.words import reason
 
 __all__ = ["constants_to_initializers", "onnx_score_graph", "output_widths", "plain_model", "spec_of"]
@@ -113,7 +113,7 @@ def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
         widths = [_n_columns(info) for info in (X, *(o for o in graph.output if o.name == score))]
     if X.type.tensor_type.elem_type not in _FLOATS or None in widths:
         raise NotTrainableError(
-            "model: the ONNX model has to say the numbers of columns of one input and of its outputs of floats; its "
+            "model: the ONNX model must have one input and outputs of floats with known numbers of columns; its "
             f"inputs are {[_described(i) for i in graph.input]}, its outputs {[_described(o) for o in graph.output]}."
         )
     dtype = helper.tensor_dtype_to_np_dtype(X.type.tensor_type.elem_type)
@@ -143,11 +143,11 @@ def output_widths(model: Any, names: tuple[str, ...]) -> dict[str, int | None]:
     for name in names:
         if name not in known:
             raise ValueError(
-                f"loss has the output {name!r}, but those of floats, of one or two dimensions, in the ONNX model are "
-                f"{', '.join(known) or 'none'}."
+                f"loss names the output {name!r}, but the outputs of floats of the ONNX model, of one or two "
+                f"dimensions, are {', '.join(known) or 'none'}."
             )
         if name in (PREDICTION, LABEL, PROBABILITIES) or name.startswith("skort_"):
-            raise ValueError(f"The output {name!r} has a name that is one inside the ONNX model too: rename it.")
+            raise ValueError(f"The name of the output {name!r} is also a name inside the ONNX model: rename it.")
     if not names:
         raise ValueError(f"loss is an empty dict: give a loss for one of the outputs {', '.join(known) or 'none'}.")
     return {name: 1 if len(known[name]) == 1 else (known[name][1].dim_value or None) for name in names}
@@ -294,12 +294,8 @@ def constants_to_initializers(graph: onnx.GraphProto) -> None:
 
 def _end_at(graph, output):
     """Keep only what `output` is computed from, and make it the only output, in place."""
-    needed = {output}
-    nodes: list[onnx.NodeProto] = []
-    for node in reversed(graph.node):
-        if not needed.isdisjoint(node.output):
-            needed.update(read_names(node))
-            nodes.insert(0, node)
+    needed = leading_to(graph.node, [output])
+    nodes = [node for node in graph.node if not needed.isdisjoint(node.output)]
     initializers = [i for i in graph.initializer if i.name in needed]
     known = {o.name: o for o in (*graph.value_info, *graph.output)}
     del graph.node[:], graph.initializer[:], graph.output[:]
@@ -324,7 +320,7 @@ def _check_runs(model, spec):
     together, alone = run(rows), np.concatenate([run(rows[i : i + 1]) for i in range(8)])
     if not np.isfinite(together).any():
         raise NotTrainableError(
-            "estimator: the ONNX model gives no finite number for any of several random rows. Its weights are "
+            "estimator: the ONNX model gives NaN or infinities for several random rows. Its weights are "
             f"{_not_finite(model.graph) or 'all finite: look for a division by zero'}."
         )
     near = 1e-3 * max(1.0, float(np.abs(alone[np.isfinite(alone)]).max(initial=0.0)))

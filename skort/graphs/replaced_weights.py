@@ -60,7 +60,7 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> on
     for name, values in weights.items():
         if name not in tensors:
             known = ", ".join(tensors) or "none"
-            raise ValueError(f"weights names {name!r}, but the tensors of floats in the ONNX model are {known}.")
+            raise ValueError(f"weights: the ONNX model has no tensor of floats {name!r}. It has {known}.")
         _fill(tensors[name], name, values)
     return copied
 

@@ -166,7 +166,7 @@ def _why_untrainable(model: Any) -> str:
     except (MissingShapeCalculator, MissingConverter):
         return "skl2onnx has no converter for it, so that there is no graph to differentiate."
     except Exception as error:  # scikit-learn and skl2onnx raise errors of many kinds
-        return f"skl2onnx gives no graph of it: {type(error).__name__}: {(str(error) or '?').splitlines()[0][:200]}"
+        return f"skl2onnx cannot convert it: {type(error).__name__}: {(str(error) or '?').splitlines()[0][:200]}"
     operators = [node.op_type for node in graph.node if node.domain or node.op_type not in DIFFERENTIABLE]
     telling = [operator for operator in operators if operator not in _BOOKKEEPING] or operators
     if telling:

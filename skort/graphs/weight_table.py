@@ -11,7 +11,7 @@ from skort.graphs.fitted_graph import fitted_score_graph, given_model
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.onnx_models import constants_to_initializers, plain_model
 from skort.graphs.score_graph import find_weights as weights_of
-from skort.onnx_text import read_names
+from skort.onnx_text import leading_to
 
 __all__ = ["Weight", "find_weights"]
 
@@ -28,12 +28,21 @@ class Weight(NamedTuple):
     name : str
         That of the initializer, or of the output of the `Constant` node.
     shape : tuple of int
+        That of its array.
     kind : {"coefficient", "intercept", "scale"}
         Whether it multiplies what comes from the input (`MatMul`, `Gemm`, `Conv`), is added to such a product, or is
         another number that is added, subtracted, multiplied or divided by, such as those of a scaler. An estimator
         trains coefficients and intercepts, and scales where `trainable` names them.
     trainable : bool
         Whether a gradient goes from an output of floats to it, by skort's rules or by ONNX Runtime.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skort.gradients import initial_model
+    >>> from skort.onnx_models import find_weights
+    >>> find_weights(initial_model(LinearRegression(), 2))[0]
+    Weight(name='coef', shape=(2, 1), kind='coefficient', trainable=True)
     """
 
     name: str
@@ -110,17 +119,8 @@ def _with_gradient(model, names):
     for output in outputs:
         del graph.output[:]
         graph.output.append(output)
-        leading = _leading_to(graph, output.name)
+        leading = leading_to(graph.node, [output.name])
         for name in leading.intersection(names):
             if any(undifferentiable(graph, [name], gradient) is None for gradient in (rule_gradient, runtime_gradient)):
                 trainable.add(name)
     return trainable
-
-
-def _leading_to(graph, output):
-    """Return the names of all results and weights that an output is computed from."""
-    leading = {output}
-    for node in reversed(graph.node):
-        if not leading.isdisjoint(node.output):
-            leading.update(read_names(node))
-    return leading

@@ -46,7 +46,7 @@ class Hinge(ClassificationLoss):
         \frac{\partial loss}{\partial s} = \begin{cases} -y & z \le 1 \\ 0 & z > 1 \end{cases}
 
     as in `sklearn.linear_model.SGDClassifier(loss="hinge")`. Several classes are trained one against the rest: the
-    losses of their scores are summed, so that each column is the binary problem that `SGDClassifier` trains alone.
+    losses of their scores are added up. So each class is a problem of two classes, as in `SGDClassifier`.
 
     Examples
     --------
@@ -198,8 +198,8 @@ class PerceptronLoss(ClassificationLoss):
     .. math:: loss = \max(0, -z), \qquad
         \frac{\partial loss}{\partial s} = \begin{cases} -y & z \le 0 \\ 0 & z > 0 \end{cases}
 
-    as in `sklearn.linear_model.SGDClassifier(loss="perceptron")`; several classes as in `Hinge`. Scores of zero have
-    the least value of all, and say nothing: no training is compared with them.
+    as in `sklearn.linear_model.SGDClassifier(loss="perceptron")`; several classes as in `Hinge`. The loss is smallest,
+    zero, if all weights are zero. So a training is not compared with its initial weights.
 
     Examples
     --------

@@ -52,4 +52,4 @@ def check_part(what: str, loss) -> None:
         loss._validate_params()
     if loss.takes_weight or loss.weight_names:
         kind = "weights of its own" if loss.weight_names else "sample weights as an input"
-        raise ValueError(f"{what} takes no loss with {kind}, got {type(loss).__name__}.")
+        raise ValueError(f"{what} cannot hold a loss with {kind}, got {type(loss).__name__}.")

@@ -43,13 +43,13 @@ class ConcomitantHuber(RegressionLoss):
         c = \max(-\epsilon, \min(z, \epsilon))
 
     as in `sklearn.linear_model.HuberRegressor`, whose `scale_` is :math:`\sigma`. `epsilon` does not depend on the
-    units of y, and the loss is convex in score and scale together. Each output has a scale of its own. What is trained
-    is a number of either sign with the absolute value :math:`\sigma`, so that no step leads to a negative scale.
+    units of y, and the loss is convex in score and scale together. Each output has a scale of its own. The trained
+    number may have either sign, and its absolute value is :math:`\sigma`. So no step leads to a negative scale.
 
     Parameters
     ----------
     epsilon : float, default=1.35
-        Beyond so many scales from y the loss is linear; positive.
+        Distance from y, in units of :math:`\sigma`, from which on the loss is linear; positive.
 
     Examples
     --------

@@ -18,31 +18,32 @@ _ROWS = 97
 
 class Loss(Component):
     r"""
-    A custom loss, written as an ONNX function of the raw score.
+    A loss of your own, written as an ONNX function of the raw score and the target.
 
     Parameters
     ----------
     value : str or onnx.FunctionProto
-        The function ``(score, target) => (loss)``. `score` and `target` have shape (n_samples, n_outputs); the target
-        of a classifier is 0 or 1 for two classes, which have one score, and one-hot for more. The result has the same
-        shape, and its columns are averaged, or the shape (n_samples, 1). Training multiplies it by the sample weights
-        and sums it. A function ``(score, target, weight) => (loss)`` multiplies by `weight` itself: these are the
-        normalised sample weights, of shape (n_samples, 1), divided by the number of columns and by the unit below. They
-        are zero for rows that only fill up a short batch. Operators are those of opset 17. Write constants as
-        ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
+        The function ``(score, target) => (loss)``. `score` and `target` have shape (n_samples, n_outputs); for a
+        classifier with two classes there is one column, and the target is 0 or 1; with more classes the target is
+        one-hot. The result has the same shape, and skort takes the mean of its columns; or it has the shape (n_samples,
+        1). Training multiplies it by the sample weights and sums it. A function ``(score, target, weight) => (loss)``
+        has to multiply by `weight` itself. `weight` has shape (n_samples, 1): the sample weights divided by their mean,
+        by the number of columns, and by the unit below. It is zero for rows that only fill up a short batch. Operators
+        are those of opset 17. Write constants as ``Constant <value = float {0.5}> ()``, whatever the dtype of the
+        training.
     gradient : str or onnx.FunctionProto, default=None
-        The derivative of `value` by the score, a function of the same inputs with a result of the shape of `score`.
-        None: the solver derives it, and every operator between the score and the loss needs a gradient. Solver
-        "session" always derives it.
+        The derivative of `value` with respect to the score: a function of the same inputs, with a result of the shape
+        of `score`. None: the solver derives it, and every operator between the score and the loss needs a gradient.
+        Solver "session" always derives it.
     inverse_link : str or onnx.FunctionProto, default=None
         What a regressor predicts: ``(score) => (prediction)``, of the same shape. None: the score. A classifier with a
         custom loss predicts labels, and no probabilities.
 
     Notes
     -----
-    `value` gets score and target in units of y, also where a regressor standardizes y, with mean m and standard
-    deviation s, while it is trained. Without an inverse link, the training then has the score
-    :math:`score' = (score - m) / s`, and divides the loss by a unit, so that steps are as long as for other losses:
+    `value` gets score and target in units of y, also if a regressor standardises y for the training, with mean m and
+    standard deviation s. Without an inverse link, the training then works with the score :math:`score' = (score - m) /
+    s`, and divides the loss by a unit, so that steps are as long as for other losses:
 
     .. math:: unit = loss(m + s, m) + loss(m - s, m)
 

@@ -49,22 +49,22 @@ class CustomTerm(NamedTuple):
 
 class Penalty(Component):
     r"""
-    A custom penalty, written as an ONNX function of one weight.
+    A penalty of your own, written as an ONNX function of one weight array.
 
     .. math:: penalty(w) = \alpha \sum_{w} value(w)
 
-    over the weights that it is of, each of them a matrix or vector of the model, in units of the data, also where the
-    training standardizes X and y.
+    The sum is over the weights that have this penalty. Each of them is a matrix or vector of the model, in units of the
+    data, also if the training standardises X and y.
 
     Parameters
     ----------
     value : str or onnx.FunctionProto
         The function ``(weight) => (penalty)`` or ``(weight, start) => (penalty)``. `weight` has the shape that
         `weights_` of a fitted estimator shows, (n_features, n_outputs) in a linear model; `start` holds the values with
-        which the training began: of a fitted model, of an ONNX model, of `coef_init`; in a stream, before the first
-        `partial_fit`. A training that is resumed from a checkpoint has to begin at the same ones: where weights are
-        drawn, give `random_state`. The result is one number, without dimensions. Operators are those of opset 17. Write
-        constants as ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
+        which the training began: those of a fitted model, of an ONNX model or of `coef_init`; in a stream, those before
+        the first `partial_fit`. A training that is resumed from a checkpoint has to begin with the same values: give
+        `random_state` if they are random. The result is one number, without dimensions. Operators are those of opset
+        17. Write constants as ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
     gradient : str or onnx.FunctionProto, default=None
         The derivative of `value` by `weight`, a function of the same inputs with a result of the shape of `weight`.
         None: it is derived, and every operator between the weight and the value needs a gradient. Solver "session"
@@ -73,17 +73,17 @@ class Penalty(Component):
         Names of weights that multiply inputs, or patterns with `*`, `?` and `[...]`. None: all that are trained. An
         empty list: none.
     intercepts : str or list of str, default=None
-        Names or patterns of intercepts. None: none of them has the penalty. Where one has, a training does not subtract
+        Names or patterns of intercepts. None: none of them has the penalty. If one has it, a training does not subtract
         the means of X and y, see `standardize`.
     alpha : float, default=1.0
         Strength, not negative.
 
     Notes
     -----
-    The penalty is part of the gradient. Where it has a kink, as a group lasso has where a whole group is zero, the
-    gradient there must be a number: write :math:`\sqrt{\lVert w_g \rVert^2 + \epsilon}`. Weights become small, but not
-    exactly zero. The learning rate of `eta0="auto"` does not know how steep the penalty is: where the training diverges
-    at it, it begins again at a tenth.
+    The derivative of the penalty is part of the gradient, so it must be a number everywhere. A group lasso has a kink
+    where a whole group is zero: write :math:`\sqrt{\lVert w_g \rVert^2 + \epsilon}`. Weights become small, but not
+    exactly zero. The learning rate of `eta0="auto"` does not depend on the penalty. If the training diverges, it begins
+    again at a tenth of the rate.
 
     Examples
     --------

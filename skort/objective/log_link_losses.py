@@ -53,7 +53,7 @@ poisson_gradient (score, target) => (gradient) {
     def check_target(self, target: np.ndarray) -> None:
         """Raise a ValueError for a negative target."""
         if (target < 0).any():
-            raise ValueError('loss="poisson" takes y >= 0.')
+            raise _out_of_range('loss="poisson"', "y >= 0", target)
 
     def in_units(self, scale: float) -> InUnits:
         """Return the loss of targets that are divided by a number, see `RegressionLoss.in_units`."""
@@ -100,7 +100,7 @@ gamma_gradient (score, target) => (gradient) {
     def check_target(self, target: np.ndarray) -> None:
         """Raise a ValueError for a target that is not positive."""
         if (target <= 0).any():
-            raise ValueError('loss="gamma" takes y > 0.')
+            raise _out_of_range('loss="gamma"', "y > 0", target)
 
     def in_units(self, scale: float) -> InUnits:
         """Return the loss of targets that are divided by a number, see `RegressionLoss.in_units`."""
@@ -173,9 +173,9 @@ tweedie_gradient (score, target) => (gradient) {{
     def check_target(self, target):
         """Raise a ValueError for a target that the distribution does not have."""
         if self.power >= 2 and (target <= 0).any():
-            raise ValueError(f"TweedieLoss(power={self.power}) takes y > 0.")
+            raise _out_of_range(f"loss=TweedieLoss(power={self.power})", "y > 0", target)
         if 1 <= self.power < 2 and (target < 0).any():
-            raise ValueError(f"TweedieLoss(power={self.power}) takes y >= 0.")
+            raise _out_of_range(f"loss=TweedieLoss(power={self.power})", "y >= 0", target)
 
     def in_units(self, scale):
         """Return the loss of targets that are divided by a number, see `RegressionLoss.in_units`."""
@@ -186,3 +186,10 @@ tweedie_gradient (score, target) => (gradient) {{
 
     def _constants(self):
         return {"two_minus_power": 2 - float(self.power), "one_minus_power": 1 - float(self.power)}
+
+
+def _out_of_range(loss, wanted, target):
+    """Return the error of a y that a loss is not made for."""
+    return ValueError(
+        f'{loss} needs {wanted}, and the smallest y is {np.min(target):.4g}. Use another loss, such as "squared_error".'
+    )

@@ -14,7 +14,7 @@ class LogLoss(ClassificationLoss):
     .. math:: loss(y, s) = \log(1 + e^s) - y s, \qquad
         \frac{\partial loss}{\partial s} = p - y, \quad p = \frac{1}{1 + e^{-s}},
 
-    and with one score a class and a one-hot target
+    and with one score for each class and a one-hot target
 
     .. math:: loss(y, s) = -\sum_k y_k \log p_k, \qquad
         \frac{\partial loss}{\partial s_k} = p_k - y_k, \quad p_k = \frac{e^{s_k}}{\sum_j e^{s_j}}
@@ -106,9 +106,10 @@ softmax (score) => (probabilities) {
 
 class OneVsRestLogLoss(LogLoss):
     r"""
-    The log-loss of one sigmoid a class: each class is trained against the rest.
+    The log-loss of one sigmoid for each class: each class is trained against the rest.
 
-    Two classes as in `LogLoss`. With one score :math:`s_k` a class and a one-hot target, summed over the classes,
+    Two classes are trained as in `LogLoss`. With one score :math:`s_k` for each class and a one-hot target, the loss is
+    the sum over the classes,
 
     .. math:: loss(y, s) = \sum_k \log(1 + e^{s_k}) - y_k s_k, \qquad
         \frac{\partial loss}{\partial s_k} = \sigma(s_k) - y_k, \quad \sigma(s) = \frac{1}{1 + e^{-s}}

@@ -12,6 +12,7 @@ from skort.objective.custom_functions import source_key
 from skort.objective.custom_penalty import CustomTerm
 from skort.objective.penalties import Penalty, Strength, checked_strengths, l1_text, l2_gradient_text, l2_text
 from skort.onnx_text import onnx_dtype
+from skort.phases import marked
 
 __all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "SMOOTH", "TARGET", "Objective"]
 
@@ -166,8 +167,10 @@ class Objective:
 
     def add_value(self, fragment, score):
         """Add the nodes that compute the scalars `LOSS`, `SMOOTH` and `OBJECTIVE` from the result named `score`."""
-        self.add_loss(fragment, score, LOSS)
-        self.add_penalty(fragment)
+        with marked(fragment, "loss"):
+            self.add_loss(fragment, score, LOSS)
+        with marked(fragment, "penalty"):
+            self.add_penalty(fragment)
 
     def add_penalty(self, fragment):
         """Add the nodes that compute the scalars `SMOOTH` and `OBJECTIVE` from the scalar `LOSS`."""

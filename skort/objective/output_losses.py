@@ -61,7 +61,7 @@ class OutputLosses(Component):
         for name, loss in self.losses.items():
             check_part(f"loss[{name!r}]", loss)
             if "regressor" not in loss.estimator_types:
-                raise ValueError(f"loss[{name!r}]: {type(loss).__name__} is no loss of a regressor.")
+                raise ValueError(f"loss[{name!r}]: {type(loss).__name__} is not a loss of a regressor.")
 
     def _parts(self):
         """Return name, loss and number of columns of each output."""

@@ -392,7 +392,7 @@ def _as_chosen(model):
     name, (parameter, *_) = type(model).__name__, attributes
     if not hasattr(model, attributes[parameter]):
         raise ValueError(
-            f"estimator={name} chooses {parameter} by fitting itself, which gradient descent does not. Give "
+            f"estimator={name} chooses {parameter} in its own fit, and gradient descent does not. Give "
             f"{plain.__name__}, and search over estimator__{parameter} with GridSearchCV; or a fitted {name} in a "
             "FrozenEstimator."
         )

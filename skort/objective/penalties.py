@@ -78,10 +78,10 @@ class L1(_OneNorm):
 
     .. math:: penalty(w) = \alpha \sum_j |w_j|
 
-    as in `sklearn.linear_model.SGDRegressor(penalty="l1")`. Weights become exactly zero, in mini-batches too: what a
-    weight at zero has not paid of its penalty counts in later updates [1]_, up to that of an epoch (in `partial_fit`,
-    of 131,072 rows). With `average`, the result is a mean over updates: it is zero only where the weight was zero after
-    each of them.
+    as in `sklearn.linear_model.SGDRegressor(penalty="l1")`. Weights become exactly zero, in mini-batches too: a weight
+    at zero keeps the part of its penalty that had no effect, for later updates [1]_, up to the penalty of an epoch (in
+    `partial_fit`, of 131,072 rows). With `average`, the result is a mean over updates. It is zero only if the weight
+    was zero after each of them.
 
     Parameters
     ----------
@@ -109,9 +109,9 @@ class L2(_OneNorm):
 
     .. math:: penalty(w) = \frac{\alpha}{2} \sum_j w_j^2, \qquad \frac{\partial penalty}{\partial w} = \alpha w
 
-    as in `sklearn.linear_model.SGDRegressor(penalty="l2")`. It is part of the gradient where the length of the
-    longest step times :math:`\alpha` is at most 1. Beyond, where such a step would overshoot zero and in the end
-    diverge, it is taken at the weight after the step: :math:`w \leftarrow (w - \eta g) / (1 + \eta \alpha)`.
+    as in `sklearn.linear_model.SGDRegressor(penalty="l2")`. It is part of the gradient if the largest learning rate
+    times :math:`\alpha` is at most 1. A longer step would jump over zero. Then the step is implicit, which is stable:
+    :math:`w \leftarrow (w - \eta g) / (1 + \eta \alpha)`.
 
     Parameters
     ----------
@@ -130,26 +130,26 @@ class L2(_OneNorm):
 
 class ElasticPenalty(Component):
     r"""
-    Both norms, one strength for all weights or one each.
+    An l1 and an l2 penalty, with one strength for all weights or one for each.
 
     .. math:: penalty(w) = \alpha \left( \rho \sum_j |w_j| + \frac{1 - \rho}{2} \sum_j w_j^2 \right)
 
-    with :math:`\rho` = `l1_ratio`, as in `sklearn.linear_model.SGDRegressor(penalty="elasticnet")`. The first sum as in
-    `L1`.
+    with :math:`\rho` = `l1_ratio`, as in `sklearn.linear_model.SGDRegressor(penalty="elasticnet")`. The first sum makes
+    exact zeros, as `L1` does.
 
     Parameters
     ----------
     alpha : float, array-like or dict, default=1e-4
-        Strength, not negative; an array broadcasts to the shape of each weight, (n_features, n_outputs) in a linear
-        model. A dict from the names of weights, or glob patterns such as ``"coefficient*"``, to their strengths: of the
-        entries that match a weight the last one counts, a weight that none matches has no penalty. `weights_` of a
-        fitted estimator shows the names.
+        Strength, not negative. An array is broadcast to the shape of each weight, (n_features, n_outputs) in a linear
+        model. A dict maps names of weights, or patterns such as ``"coefficient*"``, to strengths. If several entries
+        match a weight, the last one counts; a weight without an entry has no penalty. `weights_` of a fitted estimator
+        shows the names.
     l1_ratio : float, array-like or dict, default=0.15
-        Between 0, the squared norm alone, and 1, the absolute one alone. An array or a dict as for `alpha`: every
-        weight with a strength needs an entry of the dict.
+        The share of l1, from 0 (l2 only) to 1 (l1 only). An array or a dict works as for `alpha`: every weight with a
+        strength needs an entry of the dict.
     intercepts : float, array-like or dict, default=None
-        Strength of the penalty of intercepts, as `alpha` is that of the weights that multiply inputs. None: they have
-        no penalty. Where they have one, a training does not subtract the means of X and y, see `standardize`.
+        Strength of the penalty on intercepts; `alpha` is for the weights that multiply inputs. None: intercepts have no
+        penalty. With a penalty on intercepts, a training does not subtract the means of X and y, see `standardize`.
 
     Examples
     --------
@@ -280,7 +280,7 @@ def _ratio(l1_ratio, name):
 
 def no_such_weight(what: str, name: str, names: tuple[str, ...]) -> ValueError:
     """Return the error of a penalty that names no weight among `names`."""
-    listed = f"the weights it can be of are {', '.join(names)}" if names else "no weight that it can be of is trained"
+    listed = f"it can name the weights {', '.join(names)}" if names else "no trained weight can have a penalty"
     return ValueError(f"penalty: {what} names {name!r}, but {listed}.")
 
 
@@ -288,7 +288,7 @@ def _checked(value, name):
     """Return a number, such as a strength, as a float, or an array as an array of floats."""
     array = np.asarray(value)
     if array.dtype.kind not in "biuf" or not np.all((array >= 0) & (array <= _STRENGTHS.right)):
-        raise ValueError(f"penalty: {name} must be a number not negative, got {value!r}.")
+        raise ValueError(f"penalty: {name} must be a number >= 0, got {value!r}.")
     return array.astype(np.float64) if array.ndim else float(array)
 
 
@@ -368,9 +368,9 @@ def soft_threshold(weight, positive, negative, scratch):
     Parameters
     ----------
     weight : ndarray
+        The result overwrites it.
     positive, negative : float or ndarray
-        :math:`\tau_+` of a positive weight, :math:`\tau_-` of a negative one, not negative; arrays have the shape of
-        `weight`.
+        :math:`\tau_+` of positive weights, :math:`\tau_-` of negative ones, at least 0; of the shape of `weight`.
     scratch : ndarray
         Of the same shape and dtype; overwritten.
 

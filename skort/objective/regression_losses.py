@@ -338,7 +338,7 @@ quantile_gradient (score, target) => (gradient) {{
 
 class ElasticLoss(RegressionLoss):
     r"""
-    A sum of absolute and squared error: the score follows a value between the median and the mean of y.
+    A sum of absolute and squared error: the score estimates a value between the median and the mean of y.
 
     .. math:: loss(y, s) = a |s - y| + \frac{b}{2} (s - y)^2, \qquad
         \frac{\partial loss}{\partial s} = a \, sign(s - y) + b (s - y)

@@ -34,17 +34,18 @@ class WeightedSum(Component):
     Parameters
     ----------
     losses : list of (float or array-like of shape (n_outputs,), loss instance)
-        The weights :math:`c_k`, not negative, and the losses, in units of y. An array weighs the columns of a loss of
-        several outputs. The losses have no weights of their own, and all of a regression predict the same of a score.
+        The weights :math:`c_k`, not negative, and the losses, in units of y. If y has several columns, a weight may be
+        an array with one number for each. The losses must have no trained weights of their own. For regression, all
+        losses must make the same prediction from a score.
 
     Notes
     -----
-    Parameters of the parts have names as in `sklearn.pipeline.make_union`: the class in lower case, with "-1", "-2" and
-    so on behind it where several are of one class. Of a part "huber", "huber" is the loss, "huber_weight" its weight
-    and "huber__epsilon" a parameter of it, so that a search reaches each of them:
-    ``GridSearchCV(model, {"loss__huber_weight": [0.2, 0.6], "loss__huber__epsilon": [0.1, 1.0]})``.
+    The parts have names as in `sklearn.pipeline.make_union`: the class in lower case, with "-1", "-2" and so on behind
+    it if several parts have the same class. For a part "huber", "huber" is the loss, "huber_weight" its weight, and
+    "huber__epsilon" one of its parameters. A search can set each of them: ``GridSearchCV(model, {"loss__huber_weight":
+    [0.2, 0.6], "loss__huber__epsilon": [0.1, 1.0]})``.
 
-    A classifier predicts probabilities where all parts give the same ones.
+    A classifier has `predict_proba` only if all parts give the same probabilities.
 
     Examples
     --------
@@ -247,7 +248,7 @@ def _check_part(weight, loss):
     """Raise an error where a pair is no weight and loss."""
     array = np.asarray(weight)
     if array.dtype.kind not in "biuf" or array.ndim > 1 or not np.all((array >= 0) & np.isfinite(array)):
-        raise ValueError(f"loss: the weights of a WeightedSum are numbers not negative, got {weight!r}.")
+        raise ValueError(f"loss: the weights of a WeightedSum must be numbers >= 0, got {weight!r}.")
     check_part("loss: WeightedSum", loss)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from skort.exceptions import RuntimeNotAvailableError
 
-__all__ = ["installed_distributions", "load", "require", "training_api", "why_missing"]
+__all__ = ["installed_distributions", "load", "mix_advice", "require", "training_api", "why_missing"]
 
 ApiName = Literal["TrainingAgent", "TrainingSession", "GradientGraphBuilder", "Module"]
 # All of these install the same import package, `onnxruntime`.
@@ -68,7 +68,7 @@ def load() -> Any:
     """
     if advice := _needs_numpy_1():
         raise RuntimeNotAvailableError(advice)
-    mixed = _mixed()
+    mixed = mix_advice()
     try:
         with _logging_as_it_was():
             onnxruntime = importlib.import_module("onnxruntime")
@@ -106,7 +106,7 @@ def why_missing(name: ApiName) -> str:
     found = ", ".join(f"{k} {v}" for k, v in installed_distributions().items()) or "no package of ONNX Runtime"
     python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
     message = f"The installed runtime ({found}, {python}) has no {name}, which is in {_PACKAGES[name]}."
-    return f"{message} {_mixed() or ''}".strip()
+    return f"{message} {mix_advice() or ''}".strip()
 
 
 def training_api() -> dict[str, Any]:
@@ -127,7 +127,7 @@ def training_api() -> dict[str, Any]:
     return api
 
 
-def _mixed():
+def mix_advice() -> str | None:
     """Return a message about several distributions over each other, with the cure; None if there is at most one."""
     found = installed_distributions()
     if len(found) < 2:

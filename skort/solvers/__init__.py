@@ -5,6 +5,8 @@ import numpy as np
 from skort.descent.optimizers import SGD
 from skort.descent.update import Update
 from skort.exceptions import RuntimeNotAvailableError
+from skort.runtime.installed import load
+from skort.solvers.base import BaseSolver
 from skort.solvers.choice import ON_REQUEST, SOLVERS, SPARSE_SOLVERS, choose, make_solver, solver_class, usable
 
 __all__ = [
@@ -16,17 +18,20 @@ __all__ = [
     "make_solver",
     "solver_class",
     "usable",
+    "why_not",
 ]
 
 
-def available_solvers():
+def available_solvers() -> list[str]:
     """Return the names of the solvers that train, in float32, with what is installed."""
-    return [name for name, solver in SOLVERS.items() if _trains(solver)]
+    return [name for name, solver in SOLVERS.items() if why_not(solver) is None]
 
 
-def _trains(solver):
+def why_not(solver: type[BaseSolver]) -> str | None:
+    """Return why a solver does not train, in float32, with what is installed; None where it does."""
     try:
+        load()
         solver.check(np.dtype("float32"), Update(SGD()))
-    except RuntimeNotAvailableError:
-        return False
-    return True
+    except RuntimeNotAvailableError as error:
+        return str(error)
+    return None

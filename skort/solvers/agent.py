@@ -13,6 +13,7 @@ from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.elementwise import relu_gradient
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.onnx_text import Fragment, infos, inlined, rewritten
+from skort.phases import mark_rest, marked
 from skort.program import Program
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.kept import Kept
@@ -165,7 +166,7 @@ def training_graph(problem: Problem, *, by_rows: bool = False) -> onnx.ModelProt
     """Return the graph of a problem that `shared_session` runs, with its numbers as constants."""
     model = problem.score_graph.with_batch_size(problem.batch_size)
     parts = [functools.partial(part, problem=problem) for part in _PARTS]
-    return _gradient_graph(problem, _gradient_model(problem, model, by_rows=by_rows), parts)
+    return mark_rest(_gradient_graph(problem, _gradient_model(problem, model, by_rows=by_rows), parts))
 
 
 def _gradient_model(problem, model, *, by_rows):
@@ -193,14 +194,16 @@ def _gradient_graph(problem, model, parts, parameters=()):
         if node.op_type == "YieldOp":
             (score_gradient,) = node.output
             add_value(fragment)
-            fragment.nodes.append(node)
             node.input[:] = [OBJECTIVE, SAMPLE_WEIGHT]
             node.output[:] = [gradient_of(OBJECTIVE), _RETURNED_WEIGHT]
             node.attribute[0].ints[:] = [0, 1]
-            # ONNX Runtime returns a forward value only if backward uses it; hence the product with one.
-            fragment.node("Mul", [LOSS, gradient_of(OBJECTIVE)], [RETURNED_LOSS])
+            with marked(fragment, "loss"):
+                fragment.nodes.append(node)
+                # ONNX Runtime returns a forward value only if backward uses it; hence the product with one.
+                fragment.node("Mul", [LOSS, gradient_of(OBJECTIVE)], [RETURNED_LOSS])
             add_score_gradient(fragment)
-            fragment.node("Identity", [SCORE_GRADIENT], [score_gradient])
+            with marked(fragment, "backward"):
+                fragment.node("Identity", [SCORE_GRADIENT], [score_gradient])
         else:
             fragment.nodes.append(node)
     add_penalty_gradient(fragment)
@@ -223,19 +226,22 @@ def _score_gradient(writer, problem):
         gradient = score_gradient(derived_score_gradient, objective, problem.batch_size)
         by_weights = objective.weight_gradients
         inputs = [score, TARGET, _RETURNED_WEIGHT, *by_weights]
-        writer.call_as_is(gradient, inputs, [SCORE_GRADIENT, *by_weights.values()])
+        with marked(writer, "backward"):
+            writer.call_as_is(gradient, inputs, [SCORE_GRADIENT, *by_weights.values()])
     else:
-        objective.add_score_gradient(writer, score, _RETURNED_WEIGHT)
+        with marked(writer, "backward"):
+            objective.add_score_gradient(writer, score, _RETURNED_WEIGHT)
 
 
 def _penalty_gradient(writer, problem):
     objective, weights = problem.objective, problem.weights
     added = {name: [_data_gradient_of(name)] for name in _smooth(objective)}
-    for gradients in (objective.add_l2_gradients(writer), add_custom_gradients(writer, objective, weights)):
-        for name, gradient in gradients.items():
-            added[name].append(gradient)
-    for name, gradients in added.items():
-        writer.node("Sum", gradients, [gradient_of(name)])
+    with marked(writer, "penalty"):
+        for gradients in (objective.add_l2_gradients(writer), add_custom_gradients(writer, objective, weights)):
+            for name, gradient in gradients.items():
+                added[name].append(gradient)
+        for name, gradients in added.items():
+            writer.node("Sum", gradients, [gradient_of(name)])
 
 
 #: What is written into the gradient graph of the score: each adds its nodes.

@@ -234,8 +234,8 @@ class BaseSolver(abc.ABC):
         )
         if described != given:
             raise ValueError(
-                "state does not fit: the training that it is of had another model or dtype, or other parameters "
-                f"optimizer or average. It has {given}, expected {described}."
+                "state does not fit: it comes from a training with another model, dtype, optimizer or average. It has "
+                f"{given}, expected {described}."
             )
         self._write(state)
         self.means()

@@ -81,7 +81,7 @@ class DropoutSolver:
             Where the state is that of another model or of other parameters.
         """
         if _STATE not in state or state[_STATE].shape != (2,):
-            raise ValueError("state does not fit: it is that of a training without Dropout.")
+            raise ValueError("state does not fit: it comes from a training without Dropout.")
         self._solver.restore({name: array for name, array in state.items() if name != _STATE})
         self._seed, self._n_steps = (int(number) for number in state[_STATE])
 

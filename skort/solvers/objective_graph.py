@@ -141,7 +141,7 @@ def _score_graph(model, loss):
         return onnx_score_graph(model, _spec(model, loss))
     kind = get_tags(model).estimator_type
     if kind not in loss.estimator_types:
-        raise ValueError(f"loss={type(loss).__name__} is no loss of a {kind}, which {type(model).__name__} is.")
+        raise ValueError(f"loss={type(loss).__name__} is not a loss of a {kind}, and {type(model).__name__} is one.")
     return fitted_score_graph(model, own_link=loss.inverse_link_function(1) is None)
 
 

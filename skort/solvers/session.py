@@ -15,6 +15,7 @@ from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SMOOTH, TARGET
 from skort.onnx_text import Fragment, infos, inlined, rewritten
+from skort.phases import mark_rest
 from skort.program import Program
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.kept import Lent
@@ -208,7 +209,7 @@ class SessionSolver(BaseSolver):
         add_value = functools.partial(problem.objective.add_value, score=problem.score_graph.score_name)
         model = _objective_graph(problem, model, add_value)
         training = training_graph(model, tuple(problem.weights), self._optimizer)
-        return {"objective": model, "training": training}
+        return {"objective": mark_rest(model), "training": mark_rest(training)}
 
 
 class _SessionRule:

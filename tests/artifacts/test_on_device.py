@@ -63,10 +63,10 @@ def test_evaluation_takes_any_number_of_rows_and_changes_nothing(folder):
         ((X[:5], y[:5]), r"X has the shape \(5, 3\), but the model was written for \(10, 3\)"),
         ((X[:10, :2], y[:10]), r"X has the shape \(10, 2\)"),
         ((X[:10], y[:10, 0]), r"target has the shape \(10,\), but the model was written for \(10, 1\)"),
-        ((X[:10], y[:10, 0]), r"One column is array\[:, None\]"),
-        ((X[:5], y[:5]), "Another batch_size of save_training_artifacts, or None, takes other batches"),
+        ((X[:10], y[:10, 0]), r"Give one column as array\[:, None\]"),
+        ((X[:5], y[:5]), "For other batches, save the artifacts with another batch_size, or with None"),
         (([["a"] * 3] * 10, y[:10]), "X cannot be read as an array of float32: could not convert string"),
-        ((X[:10],), r"1 arrays were given, where a step takes \['X', 'target'\]"),
+        ((X[:10],), r"A step takes the arrays \['X', 'target'\], got 1"),
     ],
 )
 def test_a_batch_that_was_not_exported_is_refused(folder, arrays, message):
@@ -110,10 +110,10 @@ rows (float[N, 3] X, int64[N] i) => (float[N, 1] score)
 @pytest.mark.parametrize("name", ["training_model.onnx", "eval_model.onnx", "checkpoint"])
 def test_a_missing_or_damaged_file_is_named(folder, name):
     (folder / name).write_bytes(b"damaged")
-    with pytest.raises(ValueError, match=f"{name}' (is no ONNX model|cannot be read: it is no checkpoint)"):
+    with pytest.raises(ValueError, match=f"{name}' (is not an ONNX model|cannot be read: it is no checkpoint)"):
         OnDeviceTraining(folder)
     (folder / name).unlink()
-    with pytest.raises(FileNotFoundError, match=f"{name}' does not exist: the folder is to have the files that save_t"):
+    with pytest.raises(FileNotFoundError, match=f"{name}' does not exist: give the folder that save_t"):
         OnDeviceTraining(folder)
 
 
@@ -159,7 +159,7 @@ def test_the_checkpoint_of_another_release_is_refused(folder):
 
 def test_results_to_export_that_do_not_exist_are_named(folder):
     training = OnDeviceTraining(folder)
-    with pytest.raises(ValueError, match=r"graph_output_names: \['scores'\] are no results of the eval model"):
+    with pytest.raises(ValueError, match=r"graph_output_names: the eval model has no results \['scores'\]"):
         training.export_model_for_inferencing(folder / "model.onnx", ["scores"])
     assert not (folder / "model.onnx").exists()
 

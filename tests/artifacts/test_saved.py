@@ -398,19 +398,19 @@ WRONG = {
     "sklearn": (LinearRegression(), {}, r"OrtSGDRegressor\(FrozenEstimator\(model\)\)"),
     "no loss": (TWO_OUTPUTS, {}, 'loss="auto" is for estimators'),
     "two outputs": (TWO_OUTPUTS, {"loss": "huber"}, r"the model has the outputs \['output1', 'output2'\]. Give a dict"),
-    "output": (TWO_OUTPUTS, {"loss": {"out": (1, "huber")}}, r"loss: \['out'\] are no outputs of the model"),
+    "output": (TWO_OUTPUTS, {"loss": {"out": (1, "huber")}}, r"loss: the model has no outputs \['out'\]"),
     "no pair": (
         TWO_OUTPUTS,
         {"loss": {"output1": "huber"}},
         r"loss\['output1'\] must be \(weight, loss\), with a finite weight",
     ),
-    "class": (TWO_OUTPUTS, {"loss": {"output1": (1, 3)}}, "loss=3 is no loss"),
-    "no losses": (TWO_OUTPUTS, {"loss": {}}, r"loss: \{\} are no outputs of the model"),
-    "class of losses": (TWO_OUTPUTS, {"loss": {"output1": (1, SquaredError)}}, "is no loss: use an object"),
-    "rows": (TWO_OUTPUTS, {"loss": None}, r"first output 'output1' is to be the loss.*shape \(any, 1\). Give a loss"),
+    "class": (TWO_OUTPUTS, {"loss": {"output1": (1, 3)}}, "loss=3 is not a loss"),
+    "no losses": (TWO_OUTPUTS, {"loss": {}}, r"loss: the model has no outputs \{\}"),
+    "class of losses": (TWO_OUTPUTS, {"loss": {"output1": (1, SquaredError)}}, "is not a loss: use an object"),
+    "rows": (TWO_OUTPUTS, {"loss": None}, r"first output 'output1' must be the loss.*shape \(any, 1\). Give a loss"),
     "unknown loss": (TWO_OUTPUTS, {"loss": {"output1": (1, "hubert")}}, "loss='hubert' is unknown"),
     "weights of the loss": (TWO_OUTPUTS, {"loss": {"output1": (1, ConcomitantHuber())}}, "has weights of its own"),
-    "result": (fitted, {"additional_output_names": ["there"]}, r"additional_output_names: \['there'\]"),
+    "result": (fitted, {"additional_output_names": ["there"]}, r"the model has no results \['there'\]"),
 }
 
 

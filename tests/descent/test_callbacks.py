@@ -1,16 +1,15 @@
 """The callbacks that skort brings, on scripted trainings."""
 
-import io
 import math
-import sys
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from skort import OrtSGDRegressor
-from skort.descent.callbacks import EarlyStopping, EpochLines, EpochScoring, ProgressBar, check_callbacks
+from skort.descent.callbacks import EarlyStopping, EpochScoring, check_callbacks
 from skort.descent.checkpoint import Checkpoint
+from skort.descent.display import EpochLines, ProgressBar
 from skort.descent.history import History
 
 
@@ -30,8 +29,8 @@ class Scripted:
     def n_epochs(self):
         return self.history.n_epochs
 
-    def no_improvement(self):
-        self.stopped = True
+    def no_improvement(self, reason):
+        self.stopped, self.stopping_reason = True, reason
 
     def keep_best(self):
         self.bests.append(self.n_epochs)
@@ -72,6 +71,19 @@ def test_early_stopping_after_bad_epochs_in_a_row(objectives, tol, n_epochs, sig
     assert training.stopped == (n_epochs < len(values))
     if not np.isnan(values[0]):
         assert training.best == 1 + int(np.argmin(objectives[:n_epochs]))
+
+
+@pytest.mark.parametrize(
+    "stopping, reason",
+    [
+        (EarlyStopping("objective", 3), "The objective did not improve for 3 epochs in a row."),
+        (EarlyStopping("objective", 1, tol=0.1), "The objective did not improve by 0.1 for 1 epoch."),
+        (EarlyStopping(patience=2, tol=1e-4), "The validation score did not improve by 0.0001 for 2 epochs in a row."),
+    ],
+)
+def test_early_stopping_says_why_it_ends(stopping, reason):
+    sign = -1 if stopping.monitor == "validation_score" else 1
+    assert Scripted(stopping.monitor, [sign * value for value in range(9)]).run(stopping).stopping_reason == reason
 
 
 @pytest.mark.parametrize("restore_best", [True, False])
@@ -154,32 +166,6 @@ def test_clones_of_a_scoring_share_its_data(wrap):
     assert np.shares_memory(copy.sample_weight, sample_weight)
 
 
-def test_lines():
-    stream = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "stdout", stream)
-        Scripted("objective", [3.0, 1.23456, "high"]).run(EpochLines())
-    assert stream.getvalue() == "Epoch 1: objective=3\nEpoch 2: objective=1.23\nEpoch 3: objective=high\n"
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_in_a_terminal_the_bar_shows_epochs_and_the_objective(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    Scripted("objective", [3.0, 1.25]).run(ProgressBar())
-    assert "2/2" in sys.stderr.getvalue()
-    assert "objective=1.25" in sys.stderr.getvalue()
-
-
-def test_elsewhere_the_bar_shows_nothing(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    Scripted("objective", [3.0, 1.25]).run(ProgressBar())
-    assert sys.stderr.getvalue() == ""
-
-
 @pytest.mark.parametrize(
     "callback, message",
     [
@@ -199,7 +185,9 @@ def test_parameters_have_constraints(callback, message):
 def test_what_is_no_callback_is_refused():
     check_callbacks(None)
     check_callbacks([ProgressBar(), EpochLines()])
-    with pytest.raises(ValueError, match="callbacks: 'bar' is no callback: it has none of on_train_begin"):
+    with pytest.raises(
+        ValueError, match="callbacks: 'bar' is not a callback: it has none of the methods on_train_begin"
+    ):
         check_callbacks(["bar"])
     with pytest.raises(ValueError, match=r"callbacks: ProgressBar is a class: pass an instance, ProgressBar\(\)"):
         check_callbacks([ProgressBar])

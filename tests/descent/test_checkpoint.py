@@ -40,6 +40,7 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best, standardiza
     history = History(objective=[3.0, math.nan, np.float32(0.1)], score=[1, 2, 3])
     table = {"history": history, "n_epochs": 3, "columns": ("objective", "score")}
     variables = {"standardization": standardization, "rate_scale": 0.1, "row_norm": 5.0}
+    variables["stopping_reason"] = "It was enough."
     progress = Progress(solver, 7, 2, True, random_state.get_state(legacy=False), best=best, **table, **variables)
     save_progress(progress, tmp_path / "state")
     back = load_progress(tmp_path / "state")
@@ -48,7 +49,7 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best, standardiza
         for name, array in expected.items():
             np.testing.assert_array_equal(arrays[name], array)
             assert arrays[name].dtype == array.dtype
-    assert (back.n_updates, back.n_falls, back.stopped) == (7, 2, True)
+    assert (back.n_updates, back.n_falls, back.stopped, back.stopping_reason) == (7, 2, True, "It was enough.")
     assert (back.standardization, back.rate_scale, back.row_norm) == (standardization, 0.1, 5.0)
     np.testing.assert_array_equal(back.history["objective"], history["objective"])
     other = np.random.RandomState(getattr(np.random, generator)(4))
@@ -186,6 +187,7 @@ def _rewritten(path, change):
         (lambda others, arrays: others.update(n_updates=1.5), "n_updates=1.5, expected an integer"),
         (lambda others, arrays: others.update(n_falls=-5), "n_falls=-5, expected an integer that is not negative"),
         (lambda others, arrays: others.update(stopped="no"), "stopped='no', expected true or false"),
+        (lambda others, arrays: others.update(stopping_reason=3), "stopping_reason=3, expected a string or null"),
         (lambda others, arrays: others.update(rate_scale=math.inf), "rate_scale=inf, expected a finite number"),
         (lambda others, arrays: others["random_state"].update(bit_generator="seed"), "random_state is that of 'seed'"),
         (lambda others, arrays: others["random_state"]["state"].update(pos=10**6), "no state of a random generator"),
@@ -206,6 +208,13 @@ def test_a_checkpoint_with_a_value_that_cannot_be_is_refused(tmp_path, change, m
     _rewritten(path, change)
     with pytest.raises(ValueError, match=message):
         short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)]).fit(X, Y)
+
+
+def test_a_checkpoint_without_a_reason_to_stop_is_read(tmp_path):
+    path = tmp_path / "training.npz"
+    short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
+    _rewritten(path, lambda others, arrays: others.pop("stopping_reason"))
+    assert load_progress(path).stopping_reason is None
 
 
 def test_a_checkpoint_of_many_falls_is_read_at_once(tmp_path):

@@ -8,10 +8,11 @@ import pytest
 
 from skort.descent.batches import Batches, HostBatch
 from skort.descent.callbacks import HOOKS, EarlyStopping
-from skort.descent.loop import DivergedError, minimise
+from skort.descent.loop import minimise
 from skort.descent.progress import Progress
 from skort.descent.schedules import Adaptive, Constant, InvScaling
 from skort.descent.training import Training
+from skort.exceptions import DivergedError
 
 
 class MeanSolver:
@@ -195,6 +196,69 @@ def test_stop_ends_it_after_the_epoch(hook):
     assert descent.progress.n_updates == (4 if hook == "on_batch_end" else 18)
 
 
+class Ended:
+    """Keeps the reason that callbacks see at the end of a training; `act` is called with each epoch."""
+
+    def __init__(self, act=lambda training: None):
+        self.on_epoch_end = act
+
+    def on_train_end(self, training):
+        self.reason = training.stopping_reason
+
+
+def _fail(training):
+    if training.n_epochs == 2:
+        raise OSError("disk")
+
+
+def _interrupt(training):
+    if training.n_epochs == 2:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "act, max_iter, reason",
+    [
+        (lambda training: None, 2, "The training reached max_iter=2 epochs."),
+        (lambda training: None, None, None),
+        (lambda training: training.stop(), 9, "A callback stopped the training."),
+        (lambda training: training.stop("The time is up."), 9, "The time is up."),
+        (lambda training: training.no_improvement(), 9, "The training did not improve."),
+        (_fail, 9, "A callback raised OSError."),
+        (_interrupt, 9, "The user interrupted the training."),
+    ],
+)
+def test_why_a_training_ended_is_known_at_its_end(act, max_iter, reason):
+    ended = Ended(act)
+    descent = run(MeanSolver(1), batches([1.0]), max_iter=max_iter, callbacks=[ended])
+    assert ended.reason == descent.progress.stopping_reason == reason
+
+
+@pytest.mark.parametrize("reason", [None, 5, OSError("disk")])
+def test_the_reason_of_a_callback_is_a_string(reason):
+    ended = Ended(lambda training: training.stop(reason))
+    descent = run(MeanSolver(1), batches([1.0]), max_iter=3, callbacks=[ended])
+    assert repr(descent.error) == repr(ValueError(f"stop: the reason must be a string, got {reason!r}."))
+    assert descent.progress.stopping_reason == "A callback raised ValueError."
+
+
+def test_a_training_that_goes_on_forgets_why_the_one_before_ended():
+    before = run(MeanSolver(1), batches([1.0]), max_iter=2).progress
+    assert run(MeanSolver(1), batches([1.0]), max_iter=None, progress=before).progress.stopping_reason is None
+
+
+def test_a_training_that_begins_again_forgets_that_it_stopped():
+    class StopsFirst:
+        def on_epoch_end(self, training):
+            if training.n_epochs == 2 and not training.n_restarts:
+                training.stop()
+
+    # The first learning rate moves away from the mean, so that the training ends no better than it began.
+    descent = run(MeanSolver(1), batches([1.0]), Constant(3.0), max_iter=2, can_restart=True, callbacks=[StopsFirst()])
+    assert descent.progress.rows()["restarts"] == [1, 1]
+    assert descent.progress.stopping_reason == "The training reached max_iter=2 epochs."
+
+
 @pytest.mark.parametrize("max_iter, before, n_epochs", [(5, 0, 1), (5, 2, 2), (None, 0, 1), (None, 2, 3)])
 def test_the_first_epoch_and_that_of_partial_fit_are_made_whatever_stops_it(max_iter, before, n_epochs):
     class AtOnce:
@@ -296,7 +360,7 @@ def test_the_columns_of_the_history_have_one_length():
 
 @pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf, None, np.array([0.1])])
 def test_a_rate_that_is_none_is_named_with_its_update(bad):
-    with pytest.raises(ValueError, match=r"learning_rate=.*finite number >= 0, gave .* for update 3"):
+    with pytest.raises(ValueError, match=r"learning_rate=.*finite number >= 0, got .* for update 3"):
         run(MeanSolver(1), batches([1.0, 2.0], 1), lambda t: bad if t == 3 else 0.1, max_iter=5)
 
 

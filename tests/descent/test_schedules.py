@@ -1,7 +1,10 @@
 """Learning rates against their formulas, scikit-learn's and torch's."""
 
+import ast
 import copy
+import inspect
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -132,3 +135,11 @@ def test_what_is_the_same_for_all_updates_of_an_epoch():
     assert is_steady(Constant()) and is_steady(Adaptive())
     for schedule in (InvScaling(), Optimal(), Cosine(), Own(), lambda t: 0.1):
         assert not is_steady(schedule)
+
+
+@pytest.mark.parametrize("schedule_type", [*SCHEDULES.values(), Cosine, Warmup])
+def test_defaults_are_those_of_the_docstring(schedule_type):
+    documented = dict(re.findall(r"^(\w+) : .*default=([^\s,]+)$", inspect.getdoc(schedule_type), re.MULTILINE))
+    parameters = inspect.signature(schedule_type).parameters
+    given = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
+    assert given == {name: ast.literal_eval(default) for name, default in documented.items()}

@@ -106,7 +106,7 @@ def test_each_has_the_outcome_of_a_training_alone(schedules):
         alone = minimise(training(Line(HostBatch.empty(4, 1, 1, "float64")), batches(), schedule, max_iter=10 + k))
         np.testing.assert_array_equal(outcome.weights["w"], alone.weights["w"])
         theirs, ours = alone.progress, outcome.progress
-        for name in ("n_updates", "n_falls", "stopped", "n_epochs", "columns"):
+        for name in ("n_updates", "n_falls", "stopped", "stopping_reason", "n_epochs", "columns"):
             assert getattr(ours, name) == getattr(theirs, name), name
         assert ours.history["objective"] == theirs.history["objective"]
         assert outcome.first_eta == alone.first_eta

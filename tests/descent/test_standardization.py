@@ -83,6 +83,14 @@ def test_sparse_rows_are_those_of_a_dense_array(rng):
     np.testing.assert_allclose(largest_norm(X, weights, None), (norms * weights).max())
 
 
+def test_sparse_rows_are_divided_by_their_scales(rng):
+    X = scipy.sparse.random(300, 20, 0.2, format="csr", random_state=0)
+    used = Standardization(np.zeros(20), rng.uniform(0.1, 4, size=20), None, 1.0)
+    rows = X.toarray() / used.scale
+    np.testing.assert_allclose(largest_norm(X, None, used), (rows**2).sum(axis=1).max() + 1, rtol=1e-12)
+    np.testing.assert_allclose(smoothness(X, None, 10, used), expected_smoothness(rows, 10), rtol=1e-6)
+
+
 def test_one_row_and_rows_of_zeros_have_a_finite_smoothness():
     assert smoothness(np.zeros((1, 3)), None, 200, None) == 1.0
     assert smoothness(np.zeros((5, 3)), None, 2, None) == pytest.approx(1.0)

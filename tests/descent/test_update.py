@@ -101,3 +101,17 @@ def test_a_subclass_of_sgd_with_a_parameter_weight_decay_keeps_it_to_itself():
 
     assert Update(Own()).weight_decay == 0
     assert Update(Adam(weight_decay=0.5)).weight_decay == 0.5
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "memory"),
+    [
+        (SGD(), 1),
+        (Momentum(momentum=0.75), 4),
+        (Nesterov(momentum=0.5), 2),
+        (Adam(beta_1=0.9), 10),
+        (Adam(beta_1=0.0), 1),
+    ],
+)
+def test_memory_is_how_many_updates_a_gradient_counts_in(optimizer, memory):
+    assert Update(optimizer).memory == pytest.approx(memory)

@@ -1,7 +1,6 @@
 """What both estimators promise: scikit-learn's contract, clear errors, no half-changed state, one ONNX model."""
 
 import copy
-import io
 import pickle
 import subprocess
 import sys
@@ -51,6 +50,19 @@ def data(n=80, n_features=5, seed=0):
 
 def short(estimator_class, inner=None, **options):
     return estimator_class(inner, **{"max_iter": 5, "tol": None, "random_state": 0, **options})
+
+
+@pytest.mark.parametrize("estimator_class", ESTIMATORS)
+def test_a_fitted_estimator_says_why_its_training_ended(estimator_class):
+    X, y = data()
+    model = short(estimator_class).fit(X, y)
+    assert model.stopping_reason_ == "The training reached max_iter=5 epochs."
+    assert pickle.loads(pickle.dumps(model)).stopping_reason_ == model.stopping_reason_
+    assert model.partial_fit(X, y).stopping_reason_ is None
+    model = short(estimator_class, tol=1e9, n_iter_no_change=2, learning_rate="constant", standardize=False).fit(X, y)
+    assert model.stopping_reason_ == "The objective did not improve by 1e+09 for 2 epochs in a row."
+    with pytest.raises(NotFittedError):
+        estimator_class().stopping_reason_  # noqa: B018
 
 
 def state(estimator):
@@ -435,19 +447,6 @@ def test_numbers_of_numpy_are_numbers(solver, alpha):
     np.testing.assert_array_equal(numpy_numbers.fit(X, y).coef_, numbers.fit(X, y).coef_)
 
 
-def test_verbose_shows_epochs_in_a_terminal(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    short(OrtSGDRegressor, verbose=0).fit(*data())
-    assert sys.stderr.getvalue() == ""
-    model = short(OrtSGDRegressor, verbose=1).fit(*data())
-    assert "5/5" in sys.stderr.getvalue()
-    assert f"objective={model.loss_:.4g}" in sys.stderr.getvalue()
-
-
 # --- ONNX
 
 
@@ -504,7 +503,7 @@ def test_the_model_inside_is_never_fitted_itself(estimator_class, inner, monkeyp
 @pytest.mark.parametrize("step", [LinearRegression(), StandardScaler])
 def test_a_step_that_is_no_transformer_is_named(step):
     pipeline = Pipeline([("first", StandardScaler()), ("wrong", step), ("model", LinearRegression())])
-    with pytest.raises(ValueError, match="the step 'wrong' before the model is no transformer"):
+    with pytest.raises(ValueError, match="the step 'wrong' before the model is not a transformer"):
         short(OrtSGDRegressor, pipeline).fit(*data())
 
 

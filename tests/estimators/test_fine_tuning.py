@@ -141,7 +141,7 @@ def test_classes_are_those_of_the_fitted_model():
             X,
             Y,
             NotTrainableError,
-            "has no weight to train, .* Its operators are TreeEnsembleRegressor",
+            "has no weight to train: .* Its operators are TreeEnsembleRegressor",
         ),
         (
             FrozenEstimator(LinearRegression().fit(FRAME, Y)),
@@ -243,7 +243,7 @@ def test_an_onnx_model_of_text_written_by_hand():
 
 def test_a_fitted_model_that_is_not_converted_is_refused_by_name():
     fitted = KernelRidge().fit(X, Y)
-    with pytest.raises(NotTrainableError, match=r"=KernelRidge .* skl2onnx gives no graph of it"):
+    with pytest.raises(NotTrainableError, match=r"=KernelRidge .* skl2onnx cannot convert it"):
         OrtSGDRegressor(FrozenEstimator(fitted)).fit(X, Y)
 
 
@@ -262,7 +262,9 @@ def test_an_onnx_name_that_is_one_inside_the_trained_model_is_refused(name, kind
         m (float[N, 1] X) => (float[N, 1] y) <float[1, 1] W = {1}> { y = MatMul (X, W) }""")
     renamed, position = (model.graph.input[0], 0) if kind == "input" else (model.graph.initializer[0], 1)
     renamed.name = model.graph.node[0].input[position] = name
-    with pytest.raises(ValueError, match=f"estimator has an? {kind} named '{name}', which is a name inside the ONNX"):
+    with pytest.raises(
+        ValueError, match=f"estimator has an? {kind} named '{name}', which is also a name inside the ONNX"
+    ):
         OrtSGDRegressor(model).fit(X[:, :1], Y)
 
 

@@ -243,7 +243,7 @@ X, y = rows(40)
 GOOD = divided(X, y)
 BAD = [
     (iter(GOOD), "batches is an iterator, which gives its batches once"),
-    (lambda: None, "batches: the function returned None, and nothing to iterate over"),
+    (lambda: None, "batches: the function returned None, which cannot be iterated over"),
     (3, "batches must be something to iterate over, got int"),
     ([], "batches is empty"),
     (X, r"batch 0 is a ndarray, and not \(X, y\) or"),

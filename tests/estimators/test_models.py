@@ -69,7 +69,7 @@ def test_regressors(model_class, solver):
 def test_a_search_for_a_penalty_is_refused_where_it_is_not_fitted(model_class):
     is_regressor = issubclass(model_class, RegressorMixin)
     estimator = (OrtSGDRegressor if is_regressor else OrtSGDClassifier)(model_class())
-    with pytest.raises(ValueError, match=rf"estimator={model_class.__name__} chooses (alpha|C) by fitting itself"):
+    with pytest.raises(ValueError, match=rf"estimator={model_class.__name__} chooses (alpha|C) in its own fit"):
         estimator.fit(X if is_regressor else WINES, regression_targets(model_class) if is_regressor else KINDS)
 
 

@@ -157,8 +157,8 @@ def test_tags(inner, multi_label):
 @pytest.mark.parametrize(
     "model, y, message",
     [
-        (OrtSGDClassifier(), Y, "estimator=LogisticRegression is not trained on: use MLPClassifier"),
-        (OrtSGDClassifier(RidgeClassifier()), Y, "estimator=RidgeClassifier is not trained on"),
+        (OrtSGDClassifier(), Y, "estimator=LogisticRegression cannot be trained on a multi-label y: use MLPClassifier"),
+        (OrtSGDClassifier(RidgeClassifier()), Y, "estimator=RidgeClassifier cannot be trained on a multi-label y"),
         (trained(loss="hinge"), Y, "needs loss=\"log_loss\", got 'hinge'"),
         (trained(class_weight={0: 2}), Y, "class_weight is for one label a row"),
         (trained(), 2 * Y, "1 where a row has a label and 0 elsewhere"),

@@ -188,18 +188,18 @@ def test_validation_sets_streams_and_pickles(model, data):
     "loss, change, message",
     [
         ("squared_error", {}, "y is a dict of the outputs price, total, parts: give loss as a dict by the same names"),
-        ({"cost": "huber"}, {}, r"loss has the output 'cost', but those of floats, .* are price, parts, total"),
-        ({"label": "huber"}, {}, "loss has the output 'label'"),
+        ({"cost": "huber"}, {}, r"loss names the output 'cost', but the outputs of floats .* are price, parts, total"),
+        ({"label": "huber"}, {}, "loss names the output 'label'"),
         ({}, {}, "loss is an empty dict: give a loss for one of the outputs price, parts, total"),
         ({"price": "huber"}, {}, "y has the outputs price, total, parts, but loss has price"),
         (LOSSES, {"parts": np.zeros(40)}, r"y\['parts'\] has 1 columns, but that output of the ONNX model has 2"),
         (LOSSES, {"price": np.zeros(39)}, "inconsistent numbers of samples"),
         (LOSSES, {"price": np.full(40, np.nan)}, "contains NaN"),
         (LOSSES | {"price": "hubert"}, {}, "loss: 'hubert' is none of squared_error"),
-        (LOSSES | {"price": Hinge()}, {}, r"loss\['price'\]: Hinge is no loss of a regressor"),
+        (LOSSES | {"price": Hinge()}, {}, r"loss\['price'\]: Hinge is not a loss of a regressor"),
         (LOSSES | {"price": Huber(-1)}, {}, "'epsilon' parameter of Huber"),
         (LOSSES | {"price": Huber}, {}, r"loss\['price'\] takes instances of losses"),
-        (LOSSES | {"price": ConcomitantHuber()}, {}, r"loss\['price'\] takes no loss with weights of its own"),
+        (LOSSES | {"price": ConcomitantHuber()}, {}, r"loss\['price'\] cannot hold a loss with weights of its own"),
     ],
 )
 def test_bad_names_targets_and_losses_are_named(loss, change, message, model, data):

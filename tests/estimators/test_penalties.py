@@ -185,7 +185,7 @@ def test_names_of_no_coefficient_are_refused_with_those_that_there_are(solver, w
     X, y = np.eye(3), np.arange(3.0)
     options = {"solver": solver, "eta0": 0.1, "max_iter": 1, "tol": None}
     for penalty, what in ((L2({wrong: 1.0}), "alpha"), (Given({wrong: Strength(0.5, 0.5)}), "Given")):
-        message = f"penalty: {what} names '{wrong}', but the weights it can be of are coef."
+        message = f"penalty: {what} names '{wrong}', but it can name the weights coef."
         with pytest.raises(ValueError, match=message):
             getattr(OrtSGDRegressor(penalty=penalty, **options), method)(X, y)
 
@@ -198,5 +198,5 @@ def test_a_penalty_of_ones_own_is_that_of_the_same_strengths(solver):
 
 
 def test_a_penalty_of_weights_that_are_not_trained_is_refused():
-    with pytest.raises(ValueError, match="alpha names 'coef', but no weight that it can be of is trained"):
+    with pytest.raises(ValueError, match="alpha names 'coef', but no trained weight can have a penalty"):
         OrtSGDRegressor(penalty=L2({"coef": 1.0}), trainable="intercept").fit(np.eye(3), np.arange(3.0))

@@ -353,7 +353,7 @@ def test_a_stream_takes_no_loss_that_its_y_does_not_suit(data):
 def test_x_that_cannot_be_standardized_is_refused_or_left_as_it_is(data):
     X, y, _ = data
     options = {"trainable": "*s1", "max_iter": 5, "tol": None}
-    with pytest.raises(ValueError, match="standardize=True needs an X that goes straight into a trained product"):
+    with pytest.raises(ValueError, match="standardize=True needs a model that first multiplies X by trained weights"):
         OrtSGDClassifier(MLPClassifier(**NETWORK), **options, standardize=True).fit(X, y > 5000)
     classifier = OrtSGDClassifier(MLPClassifier(**NETWORK), **options)
     assert classifier.fit(X, y > 5000).standardization_ is None

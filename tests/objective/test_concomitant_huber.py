@@ -163,3 +163,14 @@ def test_it_begins_at_the_scale_of_a_fitted_model(rng):
     model = HuberRegressor().fit(rng.normal(size=(30, 2)), rng.normal(size=30))
     weights = ConcomitantHuber().initial_weights(np.zeros((4, 1)), None, model)
     np.testing.assert_array_equal(weights[SCALE], model.scale_)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 1.0, 1e6])
+def test_epsilon_is_any_positive_number(epsilon):
+    ConcomitantHuber(epsilon)._validate_params()
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("inf")])
+def test_other_numbers_are_refused(epsilon):
+    with pytest.raises(ValueError, match="'epsilon' parameter of ConcomitantHuber"):
+        ConcomitantHuber(epsilon)._validate_params()

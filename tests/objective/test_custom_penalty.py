@@ -35,9 +35,9 @@ def test_terms_by_name_and_pattern():
 
 
 def test_unknown_names_are_listed():
-    with pytest.raises(ValueError, match=r"weights names 'intercept', but .* are coefficient, coefficient1\."):
+    with pytest.raises(ValueError, match=r"weights names 'intercept', but it can .* coefficient, coefficient1\."):
         Penalty(SQUARE, weights="intercept").custom_terms(*NAMES)
-    with pytest.raises(ValueError, match=r"intercepts names 'bias\*', but .* are intercept, intercept1\."):
+    with pytest.raises(ValueError, match=r"intercepts names 'bias\*', but it can .* intercept, intercept1\."):
         Penalty(SQUARE, intercepts=["bias*"]).custom_terms(*NAMES)
 
 

@@ -342,12 +342,12 @@ def test_the_inverse_of_the_log_link(name, rng, run_function):
 @pytest.mark.parametrize(
     "name, target, message",
     [
-        ("poisson", [[0.0], [-1.0]], r"loss=\"poisson\" takes y >= 0"),
-        ("gamma", [[0.0], [1.0]], r"loss=\"gamma\" takes y > 0"),
-        ("tweedie 1.0", [[0.0], [-1.0]], r"TweedieLoss\(power=1.0\) takes y >= 0"),
-        ("tweedie 1.5", [[0.0], [-1.0]], r"TweedieLoss\(power=1.5\) takes y >= 0"),
-        ("tweedie 2.0", [[0.0], [1.0]], r"TweedieLoss\(power=2.0\) takes y > 0"),
-        ("tweedie 3.0", [[0.0], [1.0]], r"TweedieLoss\(power=3.0\) takes y > 0"),
+        ("poisson", [[0.0], [-1.0]], r"loss=\"poisson\" needs y >= 0"),
+        ("gamma", [[0.0], [1.0]], r"loss=\"gamma\" needs y > 0"),
+        ("tweedie 1.0", [[0.0], [-1.0]], r"TweedieLoss\(power=1.0\) needs y >= 0"),
+        ("tweedie 1.5", [[0.0], [-1.0]], r"TweedieLoss\(power=1.5\) needs y >= 0"),
+        ("tweedie 2.0", [[0.0], [1.0]], r"TweedieLoss\(power=2.0\) needs y > 0"),
+        ("tweedie 3.0", [[0.0], [1.0]], r"TweedieLoss\(power=3.0\) needs y > 0"),
     ],
 )
 def test_targets_out_of_range_are_refused(name, target, message):
@@ -382,3 +382,21 @@ def test_clone_and_repr(name):
     loss = FORMULAS[name][0]
     assert clone(loss).get_params() == loss.get_params()
     assert repr(eval(repr(loss), vars(objective))) == repr(loss)
+
+
+def test_the_losses_whose_y_is_centred_at_its_median():
+    robust = {name for name, loss in REGRESSION_LOSSES.items() if loss().is_robust}
+    assert robust == {"absolute_error", "huber", "epsilon_insensitive", "quantile"}
+
+
+def test_the_curvature_is_the_largest_second_derivative():
+    """By differences of the gradient."""
+    score, known = np.linspace(-3, 3, 6001), set()
+    for name, (loss, _, gradient) in FORMULAS.items():
+        # `elastic` has a kink, too.
+        if (curvature := loss.curvature(1)) is not None and name != "elastic":
+            known.add(name)
+            targets = (-1.0, 1.0) if "classifier" in loss.estimator_types else (0.5, 2.0)
+            slopes = [np.diff(gradient(score, y)).max() / (score[1] - score[0]) for y in targets]
+            assert max(slopes) == pytest.approx(curvature, rel=1e-3), name
+    assert {"squared_error", "huber", "squared_hinge", "modified_huber", "log_loss", "label_huber"} <= known

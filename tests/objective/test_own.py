@@ -171,7 +171,7 @@ def test_passive_aggressive_models_have_their_loss_and_no_penalty(model_type, sq
 def test_a_search_that_is_not_fitted_is_refused_in_words(model_type):
     parameter = "C" if model_type is LogisticRegressionCV else "alpha"
     plain = model_type.__name__.removesuffix("CV").removesuffix("IC")
-    message = f"{model_type.__name__} chooses {parameter} by fitting .* Give {plain}, .* estimator__{parameter} "
+    message = f"{model_type.__name__} chooses {parameter} in its own fit.* Give {plain}, .* estimator__{parameter} "
     with pytest.raises(ValueError, match=message):
         own_objective(model_type())
 
@@ -278,3 +278,10 @@ def test_strengths(per, expected, sums_outputs):
     assert intercepts == pytest.approx((alpha / 8, alpha * 3 / 16))
     free = replace(own, penalizes_intercept=False)
     assert free.strengths(300, 2, 10, 3) == (coefficients, Strength(0.0, 0.0))
+
+
+@pytest.mark.parametrize(("solver", "per"), [("lbfgs", "sum"), ("sgd", "batch"), ("adam", "batch")])
+@pytest.mark.parametrize("model_type", [MLPRegressor, MLPClassifier])
+def test_alpha_of_a_network_counts_as_its_solver_does(model_type, solver, per):
+    own = own_objective(model_type(solver=solver, alpha=0.25))
+    assert (own.penalty, own.alpha, own.alpha_per) == ("l2", 0.25, per)

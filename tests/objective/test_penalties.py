@@ -63,11 +63,11 @@ def test_strengths_by_name_and_pattern(penalty_class):
 
 @pytest.mark.parametrize("penalty_class", PENALTIES.values())
 def test_unknown_names_and_bad_strengths_are_named(penalty_class):
-    message = r"penalty: alpha names 'intercepts\*', but the weights it can be of are coefficient, coefficient1\."
+    message = r"penalty: alpha names 'intercepts\*', but it can name the weights coefficient, coefficient1\."
     with pytest.raises(ValueError, match=message):
         penalty_class({"intercepts*": 1.0}).strengths(("coefficient", "coefficient1"))
     for bad in (-1, np.inf, "1"):
-        with pytest.raises(ValueError, match=rf"penalty: alpha\['coef'\] must be a number not negative, got {bad!r}"):
+        with pytest.raises(ValueError, match=rf"penalty: alpha\['coef'\] must be a number >= 0, got {bad!r}"):
             penalty_class({"coef": bad}).strengths(("coef",))
         with pytest.raises(ValueError, match=f"'alpha' parameter of {penalty_class.__name__} must be a float"):
             penalty_class(bad)._validate_params()
@@ -105,5 +105,5 @@ def test_strengths_by_element(penalty_class):
     assert penalty_class([0.0, 0.0]).strengths(("x",)) == {}
     penalty_class([1.0, 2.0])._validate_params()
     for bad in ([1.0, -1.0], [np.nan], [np.inf], ["1"]):
-        with pytest.raises(ValueError, match="penalty: alpha must be a number not negative, got"):
+        with pytest.raises(ValueError, match="penalty: alpha must be a number >= 0, got"):
             penalty_class(bad).strengths(("x",))

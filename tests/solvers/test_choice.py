@@ -74,8 +74,8 @@ def test_a_replaced_update_is_not_that_of_the_inherited_onnx():
 @pytest.mark.parametrize(
     "signature, named",
     [
-        ("(weights, gradient, eta) => (next_weights)", "length are needed"),
-        ("(weights, gradient, eta, other) => (next_weights, length)", r"function of .*'other'"),
+        ("(weights, gradient, eta) => (next_weights)", "length are required"),
+        ("(weights, gradient, eta, other) => (next_weights, length)", r"the inputs .*'other'"),
         ("(weights, gradient, eta) => (next_weights, length, next_other)", r"results .*'next_other'"),
     ],
 )

@@ -94,7 +94,7 @@ def test_masks_are_seeded_and_each_step_has_its_own():
     next_ones.restore({**solver.state(), "dropout": solver.state()["dropout"] - [0, 1]})
     next_ones.step(0.0, 1.0)
     np.testing.assert_array_equal(mask, masks[2])
-    with pytest.raises(ValueError, match="state does not fit: it is that of a training without Dropout"):
+    with pytest.raises(ValueError, match="state does not fit: it comes from a training without Dropout"):
         again.restore({name: array for name, array in solver.state().items() if name != "dropout"})
 
 

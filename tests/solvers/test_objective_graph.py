@@ -97,7 +97,9 @@ def test_losses_of_several_outputs_are_summed(batch, run_onnx):
 def test_an_output_of_unknown_width_is_named():
     body = LINES.replace("float[N, 3] X", "float[N, M] X").replace("(float[N, 2] y)", "(float[N, K] y)")
     model = onnx.parser.parse_model(HEADER + body)
-    with pytest.raises(NotTrainableError, match="has to say the numbers of columns"):
+    with pytest.raises(
+        NotTrainableError, match="must have one input and outputs of floats with known numbers of columns"
+    ):
         objective_graph(model, {"y": "squared_error"})
 
 
@@ -116,14 +118,16 @@ def test_bad_arguments_are_named():
             objective_graph(model, bad)
         with pytest.raises(ValueError, match="penalty must be a name or an instance, got"):
             objective_graph(model, penalty=bad)
-    with pytest.raises(ValueError, match=r"loss has the output 'z', but those of floats, .* in the ONNX model are y"):
+    with pytest.raises(ValueError, match=r"loss names the output 'z', but the outputs of floats .* are y"):
         objective_graph(model, {"z": "huber"})
-    with pytest.raises(ValueError, match=r"loss\['y'\]: LogLoss is no loss of a regressor"):
+    with pytest.raises(ValueError, match=r"loss\['y'\]: LogLoss is not a loss of a regressor"):
         objective_graph(model, {"y": "log_loss"})
     with pytest.raises(ValueError, match=r"needs an estimator that is an onnx.ModelProto, got Ridge\(\)"):
         objective_graph(Ridge().fit([[0.0], [1.0]], [0.0, 1.0]), {"y": "huber"})
     open_model = onnx.parser.parse_model(HEADER + LINES.replace("float[N, 3] X", "float[N, M] X"))
-    with pytest.raises(NotTrainableError, match="has to say the numbers of columns of one input and of its outputs"):
+    with pytest.raises(
+        NotTrainableError, match="must have one input and outputs of floats with known numbers of columns"
+    ):
         objective_graph(open_model)
 
 
@@ -146,5 +150,7 @@ def test_fitted_estimators_have_an_objective_too(batch, run_onnx):
     expected = (weight.ravel() * (poisson.predict(X) - counts * np.log(poisson.predict(X)))).sum()
     one = batch | {"skort_target": counts[:, None]}
     assert run_onnx(objective_graph(poisson, "poisson"), **one)["skort_loss"] == pytest.approx(expected, rel=1e-5)
-    with pytest.raises(ValueError, match="loss=SquaredError is no loss of a classifier, which LogisticRegression is"):
+    with pytest.raises(
+        ValueError, match="loss=SquaredError is not a loss of a classifier, and LogisticRegression is one"
+    ):
         objective_graph(logistic)

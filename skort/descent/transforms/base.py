@@ -71,8 +71,8 @@ class OptimizerRule:
         possible = ["length", *(f"next_{name}" for name in names)]
         if not (set(given) <= names.keys() and {"next_weights", "length"} <= set(made) <= set(possible)):
             raise ValueError(
-                f"optimizer={self.optimizer!r}: onnx_update is a function of {given} with the results {made}. Its "
-                f"inputs can be {list(names)}, its results {possible}; next_weights and length are needed."
+                f"optimizer={self.optimizer!r}: onnx_update has the inputs {given} and the results {made}. Its "
+                f"inputs may be {list(names)}, its results {possible}; next_weights and length are required."
             )
         results = {name.removeprefix("next_"): f"skort_optimizer_{name}" for name in made}
         fragment.call(source, [names[name] for name in given], list(results.values()))

@@ -1,6 +1,6 @@
 """Forward and backward of a score graph as two graphs, for a loss that is computed elsewhere."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 
 import onnx
 import onnx.shape_inference
@@ -12,7 +12,7 @@ from skort.graphs.gradient.halves import GradientGraphs, gradient_name
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.graphs.score_graph import ScoreGraph, set_batch_size
 from skort.objective.nodes import SCORE_GRADIENT
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype, read_names
+from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, leading_to, onnx_dtype, read_names
 
 __all__ = ["add_model", "check_gradient", "forward_backward", "needed"]
 
@@ -101,7 +101,7 @@ def _split(whole: onnx.ModelProto, score: str, results: Sequence[str]) -> Gradie
     """
     graph = whole.graph
     constants = [node for node in graph.node if not node.input and not read_names(node)]
-    names = _leading_to(graph.node, [score])
+    names = leading_to(graph.node, [score])
     first = [node for node in graph.node if not names.isdisjoint(node.output) or node in constants]
     last = [node for node in graph.node if names.isdisjoint(node.output) or node in constants]
     held = {i.name for i in graph.initializer} | {name for node in constants for name in node.output}
@@ -129,19 +129,10 @@ def _part(whole, nodes, inputs, outputs, documentation):
 
 def needed(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy with only those nodes and initializers that the outputs are computed from."""
-    names = _leading_to(model.graph.node, [output.name for output in model.graph.output])
+    names = leading_to(model.graph.node, [output.name for output in model.graph.output])
     copied = onnx.ModelProto()
     copied.CopyFrom(model)
     del copied.graph.node[:], copied.graph.initializer[:]
     copied.graph.node.extend(node for node in model.graph.node if not names.isdisjoint(node.output))
     copied.graph.initializer.extend(i for i in model.graph.initializer if i.name in names)
     return copied
-
-
-def _leading_to(nodes: Collection[onnx.NodeProto], outputs: Iterable[str]) -> set[str]:
-    """Return `outputs`, and the names of all results that they are computed from."""
-    names = set(outputs)
-    for node in reversed(list(nodes)):
-        if not names.isdisjoint(node.output):
-            names.update(read_names(node))
-    return names

@@ -21,6 +21,14 @@ class GradientGraphs(NamedTuple):
         Its first input, "skort_score_gradient", is the derivative of a loss by the score. The others are inputs and
         outputs of the forward model, by their names. Its outputs are the derivatives of the loss by X, where it was
         asked for, and by each trained weight: "coef_gradient" is that by "coef".
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skort.gradients import gradient_graphs, initial_model
+    >>> graphs = gradient_graphs(initial_model(LinearRegression(), 2), batch_size=10)
+    >>> [output.name for output in graphs.backward.graph.output]
+    ['coef_gradient', 'intercept_gradient']
     """
 
     forward: "onnx.ModelProto"

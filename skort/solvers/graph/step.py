@@ -11,6 +11,7 @@ from skort.graphs.standardized import INVERSE_SCALE, MEAN
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import l1_text, l2_vector_text
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined, read_names
+from skort.phases import mark_rest, marked
 from skort.solvers.flat_weights import flat
 from skort.solvers.loss_gradient import ruled_score_gradient, score_gradient
 from skort.solvers.penalty_gradient import add_custom_gradients, custom_gradient_name
@@ -74,20 +75,22 @@ def step_graph(problem, memory):
     Returns
     -------
     model : onnx.ModelProto
+        Every node is marked with its phase, see `skort.phases`.
     """
     fragment, weights = Fragment(problem.objective.dtype), problem.weights
     model = problem.score_graph.with_batch_size(problem.batch_size)
     fragment.call(unpacked_text(weights), [WEIGHTS], list(weights))
     fragment.nodes.extend(model.graph.node)
     add_loss(fragment, problem)
-    _add_gradient(fragment, problem, model.graph)
+    with marked(fragment, "backward"):
+        _add_gradient(fragment, problem, model.graph)
     changed = add_update(fragment, problem, problem.rule(), memory)
     initializers = [i for i in model.graph.initializer if i.name not in weights]
     initializers += [numpy_helper.from_array(a, state_name(n)) for n, a in memory.items() if n not in changed]
     states = states_of(problem, memory, changed)
     step = needed(_step_model(fragment, problem, model, states, infos(states), initializers))
     step.doc_string = _DOCUMENTATION
-    return step
+    return mark_rest(step)
 
 
 def shared_step_graph(problem, states, parameters, add_loss, add_update):
@@ -137,9 +140,12 @@ def states_of(problem, memory, changed):
 
 def add_loss(writer, problem):
     """Add the loss, its gradient by the score, and those of an own penalty by the weights."""
-    problem.objective.add_loss(writer, problem.score_graph.score_name, LOSS)
-    add_score_gradient(writer, problem)
-    add_custom_gradients(writer, problem.objective, problem.weights)
+    with marked(writer, "loss"):
+        problem.objective.add_loss(writer, problem.score_graph.score_name, LOSS)
+    with marked(writer, "backward"):
+        add_score_gradient(writer, problem)
+    with marked(writer, "penalty"):
+        add_custom_gradients(writer, problem.objective, problem.weights)
 
 
 def add_score_gradient(writer, problem):
@@ -156,8 +162,10 @@ def add_score_gradient(writer, problem):
 
 def add_update(writer, problem, rule, memory):
     """Add penalty and update; return the names of what the update changes of the memory."""
-    _add_penalty(writer, problem.objective.add_custom_value(writer, LOSS), problem.terms)
-    return add_rule(writer, rule, memory)
+    with marked(writer, "penalty"):
+        _add_penalty(writer, problem.objective.add_custom_value(writer, LOSS), problem.terms)
+    with marked(writer, "update"):
+        return add_rule(writer, rule, memory)
 
 
 def add_rule(writer, rule, memory):

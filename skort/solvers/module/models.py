@@ -13,6 +13,7 @@ from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.objective.nodes import LOSS, OBJECTIVE
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
+from skort.phases import mark_rest, marked
 from skort.runtime.module import gradient_model
 from skort.solvers.module.plan import Plan
 from skort.solvers.penalty_gradient import add_custom_gradients
@@ -71,25 +72,30 @@ def training_model(plan: Plan, batch_size: int | None) -> onnx.ModelProto:
     RuntimeNotAvailableError
         Where `batch_size` is None, and ONNX Runtime is no build for training.
     """
-    _check(plan, batch_size)
+    _check_inputs(plan, batch_size)
     value = _value_model(plan, batch_size)
+    surrogate = _surrogate_model(plan, value)
+    # Gradients need numbers for shapes, whose number of rows does not matter.
+    _check_gradients(plan, batch_size, surrogate if batch_size else _surrogate_model(plan, _value_model(plan, 2)))
     fragment = Fragment(np.float32)
     gradients: dict[str, str] = {}
     for term in plan.terms:
         if not term.is_derived:
-            gradients |= term.add_score_gradient(fragment)
+            with marked(fragment, "backward"):
+                gradients |= term.add_score_gradient(fragment)
     names = [name for name in plan.trainable if name not in gradients]
-    surrogate = _surrogate_model(plan, value)
     if batch_size is None:
         differentiated = gradient_model(surrogate.SerializeToString(), names, _SURROGATE)
         fragment.nodes, initializers = _with_score_gradients(onnx.load_from_string(differentiated), plan, fragment)
         gradients |= {name: f"{name}_grad" for name in names}
     else:
         fragment.nodes[:0], initializers = value.graph.node, list(value.graph.initializer)
-        fragment.constant(_ONE, np.ones((), np.float32))
-        gradients |= add_gradients(fragment, surrogate.graph, _ONE, names)
-    gradients = _with_penalty(fragment, plan, gradients)
-    return _accumulating(plan, value, fragment, initializers, gradients)
+        with marked(fragment, "backward"):
+            fragment.constant(_ONE, np.ones((), np.float32))
+            gradients |= add_gradients(fragment, surrogate.graph, _ONE, names)
+    with marked(fragment, "penalty"):
+        gradients = _with_penalty(fragment, plan, gradients)
+    return mark_rest(_accumulating(plan, value, fragment, initializers, gradients))
 
 
 def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> onnx.ModelProto:
@@ -129,20 +135,24 @@ def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> on
     ]
     # ONNX Runtime infers no dimensions where the kernel returns one: any shape is right.
     output = helper.make_tensor_value_info("updated", TensorProto.BOOL, None)
-    return _model(helper.make_graph([node], "optimizer", inputs, [output]))
+    return mark_rest(_model(helper.make_graph([node], "optimizer", inputs, [output])))
 
 
-def _check(plan, batch_size):
-    """Raise an error where an operator between a parameter and the loss has no gradient."""
+def _check_inputs(plan, batch_size):
+    """Raise an error where there is nothing to train, and where an input is for one number of rows."""
     if not plan.trainable:
         raise NotTrainableError("trainable: there is no parameter to train.")
     if batch_size is None:
         for value in plan.user_inputs:
             _check_any_rows(value)
-    graph = _surrogate_model(plan, _value_model(plan, batch_size or 2)).graph
+
+
+def _check_gradients(plan, batch_size, surrogate):
+    """Raise an error where an operator between a parameter and the loss has no gradient."""
     gradient = runtime_gradient if batch_size is None else rule_gradient
     loss_weights = {name for term in plan.terms for name in term.objective.loss.weight_names}
-    obstacle = undifferentiable(graph, [name for name in plan.trainable if name not in loss_weights], gradient)
+    of_model = [name for name in plan.trainable if name not in loss_weights]
+    obstacle = undifferentiable(surrogate.graph, of_model, gradient)
     if obstacle is not None:
         operator, node = obstacle
         advice = "batch_size (skort's own rules)" if batch_size is None else "batch_size=None (those of ONNX Runtime)"
@@ -165,17 +175,20 @@ def _check_any_rows(value):
 def _value_model(plan, batch_size):
     """Return the model (inputs, parameters) -> outputs: of `batch_size` rows, or of any."""
     source, fragment = plan.structure.graph, Fragment(np.float32)
-    plan.before(fragment)
+    with marked(fragment, "loss"):
+        plan.before(fragment)
+        losses = []
+        for term in plan.terms:
+            term.add_loss(fragment)
+            fragment.constant(f"{term.loss}/weight", np.asarray(term.weight, np.float32))
+            fragment.node("Mul", [term.loss, f"{term.loss}/weight"], [f"{term.loss}/weighted"])
+            losses.append(f"{term.loss}/weighted")
+        _add_sum(fragment, losses or [source.output[0].name], LOSS)
     fragment.nodes[:0] = source.node
-    losses = []
-    for term in plan.terms:
-        term.add_loss(fragment)
-        fragment.constant(f"{term.loss}/weight", np.asarray(term.weight, np.float32))
-        fragment.node("Mul", [term.loss, f"{term.loss}/weight"], [f"{term.loss}/weighted"])
-        losses.append(f"{term.loss}/weighted")
-    _add_sum(fragment, losses or [source.output[0].name], LOSS)
-    _add_penalty(fragment, plan)
-    plan.after(fragment)
+    with marked(fragment, "penalty"):
+        _add_penalty(fragment, plan)
+    with marked(fragment, "loss"):
+        plan.after(fragment)
     user_inputs = [_with_rows(i, batch_size) for i in plan.user_inputs]
     inputs = [*user_inputs, *infos({**plan.trainable, **plan.frozen})]
     outputs = [onnx.ValueInfoProto(name=name) for name in plan.outputs]
@@ -288,6 +301,7 @@ def _accumulating(plan, value, fragment, initializers: Sequence[TensorProto], gr
             [f"{accumulation}.buffer", gradients[name], _RESET],
             [f"{accumulation}.out"],
             domain=_MICROSOFT,
+            doc_string="backward",
         )
         fragment.nodes.append(node)
         outputs.append(helper.make_tensor_value_info(f"{accumulation}.out", TensorProto.BOOL, [1]))

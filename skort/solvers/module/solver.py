@@ -185,6 +185,6 @@ def _check_terms(problem):
         )
     if problem.update.is_stiff(terms):
         raise ValueError(
-            'solver="module" has no implicit steps, which an l2 term as strong as this may need at this learning rate. '
-            'Lower eta0 or alpha, or use solver="graph".'
+            'solver="module" may overshoot zero with an l2 penalty as strong as this at this learning rate. Lower eta0 '
+            'or alpha, or use solver="graph".'
         )

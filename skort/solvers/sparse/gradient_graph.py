@@ -11,6 +11,7 @@ from skort.graphs.score_graph import set_batch_size
 from skort.graphs.split import PRODUCT
 from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
+from skort.phases import mark_rest, marked
 from skort.program import Program
 from skort.runtime.kept import Kept
 from skort.runtime.step_session import StepSession, compiled
@@ -37,7 +38,7 @@ def product_gradient_graph(problem: Problem) -> onnx.ModelProto:
     problem : Problem
         Of a score graph as from `skort.graphs.split.after_first_product`.
     """
-    return _graph(problem, lambda fragment: add_loss(fragment, problem), problem.score_graph.frozen_arrays)
+    return mark_rest(_graph(problem, lambda fragment: add_loss(fragment, problem), problem.score_graph.frozen_arrays))
 
 
 def bound_gradient(problem: Problem, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> StepSession:
@@ -73,10 +74,11 @@ def _graph(problem: Problem, write_loss: Any, parameters: dict[str, np.ndarray])
     graph = model.graph
     fragment.nodes.extend(graph.node)
     write_loss(fragment)
-    gradients = add_gradients(fragment, graph, SCORE_GRADIENT, [PRODUCT, *score_graph.trainable])
-    gradients |= objective.weight_gradients
-    for name, result in gradients.items():
-        fragment.nodes.append(helper.make_node("Identity", [result], [gradient_name(name)]))
+    with marked(fragment, "backward"):
+        gradients = add_gradients(fragment, graph, SCORE_GRADIENT, [PRODUCT, *score_graph.trainable])
+        gradients |= objective.weight_gradients
+        for name, result in gradients.items():
+            fragment.nodes.append(helper.make_node("Identity", [result], [gradient_name(name)]))
     scalar, width = np.zeros((), objective.dtype), score_graph.n_features
     shapes = {PRODUCT: np.zeros((problem.batch_size, width), objective.dtype), **problem.weights}
     outputs = infos({LOSS: scalar, **{gradient_name(name): shapes[name] for name in gradients}})
