@@ -2,7 +2,6 @@
 
 import re
 import runpy
-import textwrap
 import warnings
 from pathlib import Path
 
@@ -12,33 +11,65 @@ PAGE = """\
 Which models are trained
 ========================
 
-What `OrtSGDRegressor(model)` and `OrtSGDClassifier(model)` do with every regressor and classifier of scikit-learn
-{sklearn}, at its default parameters: {n_trained} are trained, {n_refused} refused, before anything is fitted. This page
-is written by a script that tries each of them with solver {solvers}.
+Of the regressors and classifiers of scikit-learn {sklearn}, skort trains {n_trained} and refuses {n_refused}. A script
+writes the tables below: it tries each model at its default parameters, with the solvers {solvers}. skort refuses a
+model before it fits anything, and says why.
 
-A model is trained with its own loss and penalty, to the optimum of its own `fit`; see :doc:`objective`. The last column
-says what is trained instead where a model minimises nothing of that form.
-
-A fitted model of any type, scikit-learn's or your own, is trained as `FrozenEstimator(model)` where its ONNX graph has
-weights and its operators have gradients: see :doc:`pipelines_and_fine_tuning`. `positive=True` of a model is
-refused. Models that hold others (voting, stacking, searches, ...) are not trained as a whole; put the
-estimator of skort inside them.
+- **Other models.** Any fitted model, from scikit-learn or your own, can be trained as `FrozenEstimator(model)` if its
+  ONNX graph has weights and all its operators have gradients: :doc:`fine_tuning`.
+- **TransformedTargetRegressor** can be trained if the model in it can. Its transformer is fitted to y first.
+- **Models that contain other models**, such as voting, stacking and searches, work the other way round: put the
+  estimator of skort inside them.
+- **positive=True** is refused, because gradient steps do not keep weights positive.
 
 {tables}"""
 
-TABLE = """\
-{title}
+TRAINED = """\
+{title} that are trained
+{line}
+
+A long fit minimises the loss and the penalty of this table, and ends at the optimum of the model's own `fit`. Some
+models minimise something else: a remark says what skort trains instead. :doc:`losses` and :doc:`penalties` have the
+formulas.
+
+.. list-table::
+    :header-rows: 1
+    :widths: 28 22 14 36
+
+    * - model
+      - loss
+      - penalty
+      - remark
+{rows}
+"""
+
+REFUSED = """\
+{title} that are refused
 {line}
 
 .. list-table::
     :header-rows: 1
-    :widths: 30 35 35
+    :widths: 30 30 40
 
-    * - model
-      - outcome
-      - trained as
+    * - why
+      - what to do
+      - models
 {rows}
 """
+
+# The beginning of a refusal, its reason and its cure in short.
+REASONS = (
+    ("put ", "It holds other models.", "Put `{ours}` inside it."),
+    (
+        "chooses ",
+        "It chooses the strength of its penalty itself.",
+        "Give the plain model, and search with `GridSearchCV`.",
+    ),
+    (".*TreeEnsemble", "It decides by trees, which have no gradient.", "Convert it with skl2onnx, without skort."),
+    (".*operator (SVM|Scan)", "It compares rows with the training rows, without a gradient.", "Take a linear model."),
+    (".*operator", "An operator of its ONNX graph has no gradient.", "Take a linear model or a neural network."),
+    ("skl2onnx", "skl2onnx does not convert it.", "Take a linear model or a neural network."),
+)
 
 
 def write(path):
@@ -49,36 +80,62 @@ def write(path):
     tables, outcomes = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for title in ("Regressors", "Classifiers"):
-            models = measure["scikit_learn_models"](title.lower().removesuffix("s"))
-            found = [measure["outcome"](name, model) for name, model in models]
-            rows = "\n".join(f"    * - `{o.name}`\n      - {_cell(o)}\n      - {_trained_as(o)}" for o in found)
-            tables.append(TABLE.format(title=title, line="-" * len(title), rows=rows))
-            outcomes += found
-    n_refused = sum(o.refusal is not None for o in outcomes)
-    n_trained = sum(o.refusal is None and "(" not in o.name for o in outcomes)
+        for kind, ours in (("regressor", "OrtSGDRegressor"), ("classifier", "OrtSGDClassifier")):
+            models = [(n, m) for n, m in measure["scikit_learn_models"](kind) if n != "TransformedTargetRegressor"]
+            found = [(model, measure["outcome"](name, model)) for name, model in models]
+            outcomes += [o for _, o in found]
+            title = f"{kind.capitalize()}s"
+            rows = "\n".join(_trained(model, o) for model, o in found if o.refusal is None)
+            tables.append(_table(TRAINED, title, rows))
+            tables.append(_table(REFUSED, title, _refused([o for _, o in found if o.refusal is not None], ours)))
     path.write_text(
         PAGE.format(
             sklearn=sklearn.__version__,
-            n_trained=n_trained,
-            n_refused=n_refused,
-            solvers=" and ".join(f'`"{solver}"`' for solver in measure["available_solvers"]()),
+            n_trained=sum(o.refusal is None and "(" not in o.name for o in outcomes),
+            n_refused=sum(o.refusal is not None for o in outcomes),
+            solvers=", ".join(f'`"{solver}"`' for solver in measure["available_solvers"]()),
             tables="\n".join(tables),
         )
     )
 
 
-def _cell(outcome):
-    if outcome.refusal is None:
-        return "**trained**"
-    reason = textwrap.shorten(outcome.refusal, 110, placeholder=" ...")
-    return "refused: " + re.sub(r"(?<=operator )\w+|OrtSGD\w+", r"`\g<0>`", re.sub(r"'(\w+)'", r"`\1`", reason))
+def _table(template, title, rows):
+    heading = template.partition("\n")[0].format(title=title)
+    return template.format(title=title, line="-" * len(heading), rows=rows)
 
 
-def _trained_as(outcome):
-    """Return "a `LinearRegression`: squared error, no penalty.", or nothing."""
+def _trained(model, outcome):
+    """Return a row: the model, its loss, its penalty and what is trained in its place."""
+    from sklearn.base import is_classifier
+
+    from skort.objective.own import own_objective
+
+    own = own_objective(model)
+    default = "LogLoss" if is_classifier(model) else "SquaredError"
+    loss = default if own.loss is None else type(own.loss).__name__
+    cells = (f"`{outcome.name}`", f":class:`~skort.objective.{loss}`", own.penalty or "none", _remark(outcome))
+    return "    * - " + "\n      - ".join(cells)
+
+
+def _refused(outcomes, ours):
+    """Return a row for each reason, with all models that it is of."""
+    rows = []
+    for i, (pattern, why, cure) in enumerate(REASONS):
+        before = [p for p, *_ in REASONS[:i]]
+        names = [
+            f"`{o.name}`"
+            for o in outcomes
+            if re.match(pattern, o.refusal) and not any(re.match(p, o.refusal) for p in before)
+        ]
+        if names:
+            rows.append(f"    * - {why}\n      - {cure.format(ours=ours)}\n      - {', '.join(names)}")
+    return "\n".join(rows)
+
+
+def _remark(outcome):
+    """Return "Trained as a `LinearRegression`.", or nothing."""
     said = (outcome.trained_as or "").partition(" trained ")[2]
-    return re.sub(r"\b[A-Z]\w*[A-Z]\w*", r"`\g<0>`", said.removeprefix("as "))
+    return re.sub(r"\b[A-Z]\w*[A-Z]\w*", r"`\g<0>`", said[:1].upper() + said[1:])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,96 @@
+"""Pictures of optimizers, averages and learning rates, from the objects themselves."""
+
+import numpy as np
+from figures.drawing import COLORS, panels
+from sklearn.datasets import load_diabetes
+
+from skort import OrtSGDRegressor
+from skort.descent.update import Update
+from skort.optimizers import SGD, Adam, Momentum, Nesterov
+from skort.schedules import Constant, Cosine, InvScaling, Optimal, Warmup
+
+_CURVATURES = np.array([0.04, 1.0])
+_START = np.array([-4.0, 1.5])
+_SHOWN = [(SGD(), 0.9), (Momentum(), 0.2), (Nesterov(), 0.2), (Adam(), 0.2)]
+
+
+def _path(optimizer, eta, n_updates):
+    weights, scratch = _START.copy(), np.empty(2)
+    state = optimizer.start(2, 0, weights.dtype)
+    path = [weights.copy()]
+    for _ in range(n_updates):
+        optimizer.update(weights, _CURVATURES * weights, eta, state, scratch)
+        path.append(weights.copy())
+    return np.array(path)
+
+
+def valley():
+    """Draw the paths of all optimizers through a long valley, and how fast they descend."""
+    way, descent = panels("the first 30 updates", "objective", height=3.2)
+    a, b = np.meshgrid(np.linspace(-4.5, 2, 200), np.linspace(-2, 2, 200))
+    way.contour(a, b, (_CURVATURES[0] * a**2 + _CURVATURES[1] * b**2) / 2, levels=12, colors="#cccccc", linewidths=0.8)
+    for color, (optimizer, eta) in zip(COLORS, _SHOWN, strict=False):
+        path = _path(optimizer, eta, 100)
+        way.plot(*path[:31].T, ".-", markersize=4, linewidth=1, color=color)
+        descent.semilogy((_CURVATURES * path**2).sum(axis=1) / 2, color=color, label=f"{optimizer}, eta={eta}")
+    way.set(xlabel="first weight", ylabel="second weight")
+    descent.set_xlabel("updates")
+    descent.legend(fontsize="small", frameon=False)
+
+
+def averaging():
+    """Draw a weight whose gradient is noisy, and the mean of it from the 100th update on."""
+    rng, weights, means, path = np.random.default_rng(0), np.array([3.0]), [], []
+    rule = Update(SGD(), average=100).rule()
+    state = rule.start(1, 0, weights.dtype)
+    for _ in range(400):
+        rule.update(weights, weights + rng.normal(size=1), 0.1, state, np.empty(1))
+        path.append(weights.item())
+        means.append(rule.result(weights, state).item())
+    (axis,) = panels("one weight, with noise in its gradient")
+    axis.plot(path, label="after each update", linewidth=1)
+    axis.plot(np.arange(99, 400), means[99:], label="average=100")
+    axis.set_xlabel("updates")
+    axis.legend(fontsize="small", frameon=False)
+
+
+def schedules():
+    """Draw the first thousand learning rates of each schedule."""
+    left, right = panels("fixed by the update's number", "with a warm-up", height=2.8)
+    for label, schedule in {
+        "Constant()": Constant(),
+        "InvScaling()": InvScaling(),
+        "InvScaling(power_t=0.5)": InvScaling(power_t=0.5),
+        "Cosine(n_updates=1000)": Cosine(n_updates=1000),
+    }.items():
+        left.plot(schedule.simulate(1000), label=label)
+    for label, schedule in {
+        "Warmup(Constant())": Warmup(Constant()),
+        "Warmup(Cosine())": Warmup(Cosine(n_updates=1000)),
+        "Warmup(InvScaling(), n_updates=300)": Warmup(InvScaling(), n_updates=300),
+    }.items():
+        right.plot(schedule.simulate(1000), label=label)
+    for axis in (left, right):
+        axis.set(xlabel="update", ylim=(0, 0.0165))
+        axis.legend(fontsize="x-small", frameon=False, loc="upper right")
+    left.set_ylabel("learning rate")
+
+
+def optimal():
+    """Draw the learning rates of Bottou's heuristic for three strengths of the penalty."""
+    (axis,) = panels("Optimal(alpha)")
+    for alpha in (1e-2, 1e-3, 1e-4):
+        axis.loglog(np.arange(1, 10001), Optimal(alpha).simulate(10_000), label=f"alpha={alpha:g}")
+    axis.set(xlabel="update", ylabel="learning rate")
+    axis.legend(fontsize="small", frameon=False)
+
+
+def adaptive():
+    """Draw a fit whose learning rate falls where the objective no longer does."""
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    model = OrtSGDRegressor(loss="absolute_error", batch_size=20, random_state=0).fit(X, y)
+    curve, rates = panels("objective", "learning rate", height=2.6)
+    curve.plot(model.history_["objective"])
+    rates.semilogy(model.history_["eta"], color=COLORS[1], drawstyle="steps-mid")
+    for axis in (curve, rates):
+        axis.set_xlabel("epoch")

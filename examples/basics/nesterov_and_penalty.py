@@ -1,0 +1,77 @@
+"""
+Nesterov's momentum and a penalty
+=================================
+
+Plain gradient descent is slow where features are correlated. Momentum remembers past steps, and
+Nesterov's momentum looks ahead of them. An l1 penalty makes the weights of useless features exactly
+zero, in mini-batches too.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.linear_model import Lasso, LinearRegression
+
+from skort import OrtSGDRegressor
+
+# %%
+# 40 features, of which each is correlated with its neighbours. Only the first eight matter.
+
+rng = np.random.default_rng(0)
+n, p = 500, 40
+X = rng.normal(size=(n, p))
+for j in range(1, p):
+    X[:, j] = 0.7 * X[:, j - 1] + 0.7 * X[:, j]
+coef = np.zeros(p)
+coef[:8] = [3, -2, 2, -3, 2, 2, -2, 3]
+y = X @ coef + rng.normal(size=n)
+
+# %%
+# The same learning rate for all. The loss of `LinearRegression` is the smallest there is.
+
+options = {
+    "eta0": 0.01,
+    "learning_rate": "constant",
+    "batch_size": 50,
+    "max_iter": 40,
+    "tol": None,
+    "random_state": 0,
+}
+smallest = 0.5 * np.mean((y - LinearRegression().fit(X, y).predict(X)) ** 2)
+curves = {}
+for optimizer in ("sgd", "momentum", "nesterov"):
+    model = OrtSGDRegressor(penalty=None, optimizer=optimizer, **options).fit(X, y)
+    curves[optimizer] = np.array(model.loss_curve_) / smallest
+    print(
+        f"{optimizer:<9} loss after 5 epochs {curves[optimizer][4]:7.2f}, "
+        f"after 40 {curves[optimizer][-1]:5.2f}"
+    )
+
+# %%
+# With a penalty, the objective is that of `Lasso`, which finds it by another algorithm. Both keep
+# the same features. A falling learning rate takes the noise of the batches out of the last digits.
+
+alpha = 0.1
+sparse = OrtSGDRegressor(
+    penalty="l1",
+    alpha=alpha,
+    optimizer="nesterov",
+    **options | {"max_iter": 200, "learning_rate": "invscaling"},
+).fit(X, y)
+lasso = Lasso(alpha=alpha).fit(X, y)
+print("weights that are not zero: ", np.flatnonzero(sparse.coef_), "skort")
+print("                           ", np.flatnonzero(lasso.coef_), "Lasso")
+print("largest difference of a weight:", np.abs(sparse.coef_ - lasso.coef_).max())
+
+# %%
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+for optimizer, curve in curves.items():
+    left.plot(range(1, 41), curve, label=optimizer)
+left.set(xlabel="epoch", ylabel="loss / loss of LinearRegression", yscale="log")
+left.legend(title="optimizer")
+places = np.arange(16)
+right.bar(places - 0.2, sparse.coef_[:16], width=0.4, label='skort, penalty="l1"')
+right.bar(places + 0.2, lasso.coef_[:16], width=0.4, label="Lasso")
+right.plot(places, coef[:16], "k_", markersize=12, label="true weight")
+right.set(xlabel="feature", ylabel="weight", title="the first 16 of 40 features")
+right.legend(fontsize="small")
+plt.show()

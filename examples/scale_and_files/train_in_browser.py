@@ -1,0 +1,92 @@
+"""
+Training in a browser
+=====================
+
+The page :doc:`/train_in_browser` trains a network while you look at it: press the button there.
+This script shows what the page runs. It is one ONNX graph with a whole training step, which
+onnxruntime-web runs there, and onnxruntime here.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import onnxruntime
+from sklearn.datasets import make_moons
+from sklearn.frozen import FrozenEstimator
+from sklearn.neural_network import MLPClassifier
+
+from skort import OrtSGDClassifier
+
+N_EPOCHS, BATCH_SIZE, LEARNING_RATE = 60, 20, 0.02
+
+# %%
+# A first fit of one epoch makes the graphs. `standardize=False`: the weights of the step are those
+# of X as it is.
+
+X, y = make_moons(400, noise=0.15, random_state=0)
+X = X.astype(np.float32)
+options = {"optimizer": "adam", "learning_rate": "constant", "eta0": LEARNING_RATE, "tol": None}
+options |= {"batch_size": BATCH_SIZE, "shuffle": False, "standardize": False, "random_state": 0}
+first = OrtSGDClassifier(MLPClassifier((32,)), **options, max_iter=1).fit(X, y)
+graphs = first.training_graphs()
+for name, graph in graphs.items():
+    print(f"{name}.onnx: {len(graph.SerializeToString()):,} bytes, {len(graph.graph.node)} nodes")
+
+# %%
+# "start" gives the weights and the memory of Adam. "step" takes them with a batch, and gives the
+# next ones. In JavaScript these are the same ten lines.
+
+start, step = (
+    onnxruntime.InferenceSession(
+        graphs[name].SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    for name in ("start", "step")
+)
+state_names = [output.name for output in start.get_outputs()]
+state = dict(zip(state_names, start.run(None, {}), strict=True))
+outputs = ["skort_objective", *(f"{name}_next" for name in state_names)]
+losses = []
+for _ in range(N_EPOCHS):
+    loss = 0.0
+    for begin in range(0, len(X), BATCH_SIZE):
+        batch = slice(begin, begin + BATCH_SIZE)
+        feeds = {
+            "X": X[batch],
+            "skort_target": y[batch, None].astype(np.float32),
+            "skort_sample_weight": np.full((BATCH_SIZE, 1), 1 / BATCH_SIZE, np.float32),
+            "skort_learning_rate": np.array(LEARNING_RATE, np.float32),
+        }
+        objective, *values = step.run(outputs, {**feeds, **state})
+        state = dict(zip(state_names, values, strict=True))
+        loss += float(objective) * BATCH_SIZE / len(X)
+    losses.append(loss)
+
+# %%
+# skort reaches the same weights, with the same steps.
+
+inside = OrtSGDClassifier(FrozenEstimator(first.to_sklearn()), **options, max_iter=N_EPOCHS).fit(
+    X, y
+)
+weights = np.concatenate([w.ravel() for w in inside.weights_.values()])
+difference = np.abs(state["skort_weights"] - weights).max()
+print(
+    f"loss {losses[0]:.3f} to {losses[-1]:.4f}; "
+    f"largest difference to the weights of skort: {difference:.1e}"
+)
+
+# %%
+x1, x2 = np.meshgrid(np.linspace(-1.6, 2.6, 150), np.linspace(-1.1, 1.6, 150))
+grid = np.column_stack([x1.ravel(), x2.ravel()])
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+left.plot(range(1, N_EPOCHS + 1), losses)
+left.set(xlabel="epoch", ylabel="log-loss, with the penalty", yscale="log")
+probability = inside.predict_proba(grid)[:, 1].reshape(x1.shape)
+shades = right.contourf(x1, x2, probability, levels=np.linspace(0, 1, 11), cmap="RdBu", alpha=0.7)
+for label, marker in enumerate("vo"):
+    right.scatter(
+        *X[y == label].T, s=16, marker=marker, color="black", edgecolor="white", label=label
+    )
+right.legend(title="class", loc="lower left", frameon=True)
+right.set(xlabel="first feature", ylabel="second feature")
+right.grid(visible=False)
+figure.colorbar(shades, label="probability of the second class")
+plt.show()

@@ -1,0 +1,105 @@
+r"""
+The clock of a schedule: updates or epochs
+==========================================
+
+A linear regression on 100 rows, in batches of ten for ten epochs, with :math:`\eta = \eta_0 /
+t^{0.25}`: does it reach a loss of :math:`10^{-7}`, or stop at 0.1? Both: it depends on what t
+counts. In scikit-learn and in skort t is the number of the update. Some loops lower the rate once
+an epoch, and in ten epochs it hardly falls.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import make_regression
+from sklearn.linear_model import LinearRegression
+
+from skort import OrtSGDRegressor, Step
+
+n_epochs, batch_size, n_batches, power_t = 10, 10, 10, 0.25
+
+# %%
+# The loop to compare with adds up the squared errors of a batch, with `eta0 = 0.01`. skort has the
+# mean of half of them. A gradient of the sum is 2 * 10 times that of such a mean, so that the same
+# steps have the learning rate :math:`20 \cdot 0.01 = 0.2`.
+
+eta0 = 0.01 * 2 * batch_size
+clocks = {
+    "invscaling, t counts updates": lambda t: eta0 / t**power_t,
+    # The loop computes the rate after an epoch, for the next one, from the number of that epoch:
+    # twice from the first.
+    "invscaling, t counts epochs": lambda t: eta0 / max(1, (t - 1) // n_batches) ** power_t,
+    "constant": lambda t: eta0,
+}
+
+# %%
+# With `Step` the loop is ours, and so is its clock. The data are drawn ten times, as the loss that
+# is reached depends on them: the ratio of the largest to the smallest eigenvalue of the features
+# decides how far a step gets.
+
+losses = {name: [] for name in clocks}
+for seed in range(10):
+    X, y = make_regression(n_samples=100, n_features=2, bias=2, random_state=seed)
+    X, y = X.astype(np.float32), y.astype(np.float32)
+    for name, clock in clocks.items():
+        step, t, rng = (
+            Step(LinearRegression(), n_features=2, batch_size=batch_size),
+            0,
+            np.random.default_rng(seed),
+        )
+        losses[name].append([])
+        for _ in range(n_epochs):
+            of_epoch = []
+            for rows in rng.permutation(len(X)).reshape(-1, batch_size):
+                t += 1
+                of_epoch.append(step.step(X[rows], y[rows], clock(t)))
+            # In the unit of the loop: the sum of the squared errors of a batch.
+            losses[name][-1].append(2 * batch_size * np.mean(of_epoch))
+
+for name, curves in losses.items():
+    last = np.array(curves)[:, -1]
+    rates = clocks[name](1), clocks[name](n_epochs * n_batches)
+    print(
+        f"{name:30} rate {rates[0]:.3g} to {rates[1]:.3g}, "
+        f"loss of the last epoch {last.min():.2g} to {last.max():.2g}"
+    )
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+updates = np.arange(1, n_epochs * n_batches + 1)
+for name, clock in clocks.items():
+    left.plot(updates, [clock(t) for t in updates.tolist()], label=name)
+    curves = np.array(losses[name])
+    (line,) = right.plot(np.arange(1, n_epochs + 1), np.median(curves, axis=0), label=name)
+    right.fill_between(
+        np.arange(1, n_epochs + 1),
+        curves.min(axis=0),
+        curves.max(axis=0),
+        alpha=0.2,
+        color=line.get_color(),
+    )
+left.set(xlabel="update", ylabel="learning rate", ylim=(0, None))
+left.legend()
+right.set(
+    xlabel="epoch",
+    ylabel="sum of squared errors of a batch",
+    yscale="log",
+    title="median and range of ten data sets",
+)
+
+# %%
+# After 100 updates the rate is :math:`100^{-0.25}`, a third of the first one; after ten epochs
+# :math:`9^{-0.25}`, more than a half. Least squares without noise needs no falling rate at all:
+# each batch has the same best weights. An estimator takes any such clock as a function of the
+# number of the update.
+
+model = OrtSGDRegressor(
+    LinearRegression(),
+    learning_rate=clocks["invscaling, t counts epochs"],
+    standardize=False,
+    batch_size=batch_size,
+    max_iter=n_epochs,
+    tol=None,
+    random_state=0,
+).fit(X, y)
+print("OrtSGDRegressor, t counts epochs:", 2 * batch_size * model.loss_curve_[-1])
+
+plt.show()

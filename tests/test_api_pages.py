@@ -1,0 +1,117 @@
+"""The pages of the API: every public object has one, and its docstring is complete."""
+
+import ast
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+API = (ROOT / "docs" / "api.rst").read_text()
+TEMPLATE = (ROOT / "docs" / "templates" / "autosummary" / "class.rst").read_text()
+MODULES = [
+    "skort",
+    "skort.artifacts",
+    "skort.callbacks",
+    "skort.dask",
+    "skort.exceptions",
+    "skort.gradients",
+    "skort.model_selection",
+    "skort.objective",
+    "skort.onnx_models",
+    "skort.optimizers",
+    "skort.plotting",
+    "skort.schedules",
+    "skort.torch",
+]
+
+
+def names_of(module):
+    """Return the names in the `__all__` of a module that are objects, by its source: it may need other packages."""
+    path = ROOT.joinpath(*module.split("."))
+    path = next((p for p in (path / "__init__.py", path.with_suffix(".py")) if p.exists()), None)
+    if path is None:
+        return []
+    found = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Assign)]
+    (names,) = (ast.literal_eval(n.value) for n in found if getattr(n.targets[0], "id", "") == "__all__")
+    return [n for n in names if f"{module}.{n}" not in MODULES and not n.startswith("__")]
+
+
+def listed():
+    """Return the full names in the tables of the page."""
+    found, module = [], ""
+    for line in API.splitlines():
+        if line.startswith(".. currentmodule:: "):
+            module = line.split()[-1]
+        elif re.fullmatch(r"    \w+", line):
+            found.append(f"{module}.{line.strip()}")
+    return found
+
+
+def test_every_public_object_has_a_page():
+    public = [f"{module}.{name}" for module in MODULES for name in names_of(module)]
+    others = {"skort.objective.penalties.soft_threshold", "skort.dask.errors.ClusterError"}
+    assert len(public) > 60
+    assert sorted(listed()) == sorted({*public, *others})
+
+
+def methods_of(name):
+    """Return the methods that the page of a class shows."""
+    shown = re.search(rf'"{re.escape(name)}":\s+(.*?),\n', TEMPLATE)
+    strings = dict(re.findall(r'set (fitted|classifier|on_dask) = ((?:"[^"]*"\s*)+)', TEMPLATE))
+    text = shown[1] if shown else ""
+    for variable, value in strings.items():
+        text = text.replace(variable, value)
+    return re.findall(r"\w+", text)
+
+
+def shown_objects():
+    for name in listed():
+        yield name
+        yield from (f"{name}.{method}" for method in methods_of(name))
+
+
+# Parameters that are missing, too many or in another order, or have no text; no section of results; no example.
+CHECKED = {"PR01", "PR02", "PR03", "PR07", "PR10", "RT01", "SS01", "SS02", "EX01"}
+NEEDS = {"skort.torch": "torch", "skort.dask": "distributed", "skort.plotting": "matplotlib"}
+# What these names say is enough.
+OBVIOUS = ("X", "y", "sample_weight", "path", "folder")
+# Their parameters are those of another class, which the docstring names.
+AS_OTHERS = {"skort.dask.OrtSGDClassifier", "skort.dask.OrtSGDRegressor", "skort.model_selection.OrtGridSearchCV"}
+# The examples of others show them: those of what makes them, and of what has such methods.
+SHOWN_ELSEWHERE = {
+    "skort.callbacks.Training",
+    "skort.gradients.Gradients",
+    "skort.gradients.Saved",
+    "skort.optimizers.OnnxOptimizer",
+}
+
+
+def are_enough(name, code, message, docstring):
+    """Return whether a docstring says what the check misses."""
+    is_method = name not in listed()
+    says_what_it_returns = re.match(r"\s*Return ", docstring) is not None
+    return (
+        (code == "EX01" and (is_method or name in SHOWN_ELSEWHERE))
+        or (code == "RT01" and is_method and says_what_it_returns)
+        or (code == "PR07" and message.split('"')[1] in OBVIOUS)
+        or (code in ("PR01", "PR07") and name in AS_OTHERS)
+        or (code in ("PR01", "PR02", "PR07") and name == "skort.gradients.ForwardBackward")
+        # The one parameter of a hook, and those that a Protocol does not have.
+        or "{'training'}" in message
+        or "**kwargs" in message
+        or "{'progress'}" in message
+        or "{'reason'}" in message
+    )
+
+
+@pytest.mark.parametrize("name", shown_objects())
+def test_docstrings_are_complete(name):
+    validation = pytest.importorskip("numpydoc.validate")
+    for package, needed in NEEDS.items():
+        if name.startswith(package) and not importlib.util.find_spec(needed):
+            pytest.skip(f"needs {needed}")
+    found = validation.validate(name)
+    errors = [(code, message) for code, message in found["errors"] if code in CHECKED]
+    assert [message for code, message in errors if not are_enough(name, code, message, found["docstring"])] == []

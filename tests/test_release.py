@@ -1,0 +1,143 @@
+"""What surrounds the package: workflows, templates, citation, metadata. `nox -s package` checks their schemas."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import skort
+from skort.documentation import DOCUMENTATION
+
+ROOT = Path(__file__).parent.parent
+WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
+# Of the install table of README.md
+PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14"]
+
+
+def lanes():
+    """Return the lanes of noxfile.py, by the names that `nox -s` takes, with their Pythons."""
+    found = {}
+    for node in ast.parse(ROOT.joinpath("noxfile.py").read_text()).body:
+        for decorator in getattr(node, "decorator_list", ()):
+            options = {keyword.arg: ast.literal_eval(keyword.value) for keyword in decorator.keywords}
+            several = isinstance(options["python"], list)
+            found |= {f"{node.name}-{python}": python for python in options["python"] if several}
+            found |= {} if several else {node.name: options["python"]}
+    return found
+
+
+def workflow(name):
+    yaml = pytest.importorskip("yaml")
+    return yaml.safe_load(ROOT.joinpath(".github", "workflows", f"{name}.yml").read_text())
+
+
+def runs(job):
+    """Return the Pythons that a job sets up, and the lanes that it runs, one pair for each entry of its matrix."""
+    matrix = job.get("strategy", {}).get("matrix", {})
+    entries = [*matrix.get("include", ()), *({"python": python} for python in matrix.get("python", ()))]
+    return [_pair(repr(job["steps"]), entry) for entry in entries or [{}]]
+
+
+def _pair(steps, entry):
+    text = re.sub(r"\$\{\{ matrix\.(\w+) \}\}", lambda match: entry[match[1]], steps)
+    (python,) = re.findall(r"'python-version': '([^']*)'", text)
+    (names,) = re.findall(r"nox --error-on-missing-interpreters -s ([^']*)", text)
+    return python.replace("\\n", " ").split(), names.replace('"', "").split()
+
+
+def test_there_are_four_workflows():
+    assert [path.stem for path in WORKFLOWS] == ["docs", "nightly", "release", "tests"]
+
+
+def test_workflows_run_every_lane_with_its_python():
+    found = set()
+    for path in WORKFLOWS:
+        for job in workflow(path.stem)["jobs"].values():
+            if "nox" not in repr(job["steps"]):
+                continue
+            for pythons, names in runs(job):
+                assert sorted({lanes()[name] for name in names}) == pythons
+                found.update(names)
+    assert found == set(lanes())
+
+
+def test_each_system_runs_each_python():
+    job = workflow("tests")["jobs"]["tests"]
+    matrix = job["strategy"]["matrix"]
+    assert matrix["os"] == ["ubuntu-latest", "macos-latest", "windows-latest"]
+    assert matrix["python"] == PYTHONS
+    assert [names for _, names in runs(job)] == [["tests_system-3.12"], *([f"tests_system-{p}"] for p in PYTHONS)]
+    # Arm on Linux
+    assert matrix["include"] == [{"os": "ubuntu-24.04-arm", "python": "3.12"}]
+
+
+def test_the_classifiers_name_these_pythons():
+    text = ROOT.joinpath("pyproject.toml").read_text()
+    assert re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text) == PYTHONS
+    assert f'requires-python = ">={PYTHONS[0]}"' in text
+
+
+def test_only_the_job_that_publishes_may_ask_for_a_token():
+    for path in WORKFLOWS:
+        assert workflow(path.stem)["permissions"] == {"contents": "read"}
+        assert "secrets." not in path.read_text()
+    jobs = workflow("release")["jobs"]
+    assert [job.get("permissions") for job in jobs.values()] == [None, {"id-token": "write"}]
+    build, publish = jobs["build"], jobs["publish"]
+    assert publish["needs"] == "build"
+    assert publish["environment"]["name"] == "pypi"
+    assert [step.get("uses") for step in publish["steps"]] == [
+        "actions/download-artifact@v5",
+        "pypa/gh-action-pypi-publish@release/v1",
+    ]
+    # What is checked is what is uploaded.
+    assert build["steps"][-1]["with"]["path"] == publish["steps"][0]["with"]["path"] == "dist"
+
+
+TEMPLATES = ["ISSUE_TEMPLATE/bug_report.yml", "ISSUE_TEMPLATE/feature_request.yml", "PULL_REQUEST_TEMPLATE.md"]
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_templates_ask_for_the_versions(template):
+    assert "skort.show_versions()" in ROOT.joinpath(".github", template).read_text()
+
+
+def test_a_bug_report_needs_code_and_versions():
+    yaml = pytest.importorskip("yaml")
+    fields = yaml.safe_load(ROOT.joinpath(".github", TEMPLATES[0]).read_text())["body"]
+    required = [field["id"] for field in fields if field.get("validations", {}).get("required")]
+    assert required == ["what", "code", "versions"]
+
+
+def test_the_citation_is_of_this_version():
+    yaml = pytest.importorskip("yaml")
+    citation = yaml.safe_load(ROOT.joinpath("CITATION.cff").read_text())
+    assert citation["version"] == skort.__version__
+    assert citation["license"] == "BSD-3-Clause"
+    assert DOCUMENTATION.startswith(citation["url"])
+
+
+def test_the_changelog_begins_with_this_version():
+    headings = re.findall(r"^## (.*)$", ROOT.joinpath("CHANGELOG.md").read_text(), re.MULTILINE)
+    versions = [heading for heading in headings if heading != "Unreleased"]
+    assert versions[0].split()[0] == skort.__version__
+
+
+def test_the_sdist_has_what_its_tests_read():
+    text = ROOT.joinpath("pyproject.toml").read_text()
+    (listed,) = re.findall(r"sdist\]\ninclude = \[\n(.*?)\n\]", text, re.DOTALL)
+    paths = {path.removeprefix("/") for path in re.findall(r'"(.*?)"', listed)}
+    assert {"tests", "conftest.py", "examples", "benchmarks", "docs", ".github", "README.md", "noxfile.py"} <= paths
+    assert all(ROOT.joinpath(path).exists() for path in paths)
+
+
+def test_the_nightly_profile_is_known_before_any_test_is_imported():
+    options = ["-q", "--collect-only", "-p", "no:cacheprovider", "--hypothesis-profile=nightly"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "tests/test_properties.py"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout
+    assert "tests collected" in run.stdout
