@@ -1,5 +1,6 @@
 """What pytest does not collect where an extra is not installed, and what it leaves out by default."""
 
+from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -8,7 +9,14 @@ import pytest
 _HERE = Path(__file__).parent
 _OF_DASK = _HERE / "tests" / "dask", _HERE / "skort" / "dask"
 
-collect_ignore_glob = [] if find_spec("distributed") else ["skort/dask/*"]
+_NEEDS = {
+    "distributed": ["skort/dask/*"],
+    "matplotlib": [f"skort/plotting/{n}.py" for n in ("loss_curve", "schedule", "weights")],
+}
+
+collect_ignore_glob = [path for package, paths in _NEEDS.items() if not find_spec(package) for path in paths]
+if not any(found.name.startswith("onnxruntime-training") for found in distributions()):
+    collect_ignore_glob.append("skort/artifacts/on_device.py")
 
 
 def pytest_collection_modifyitems(items):

@@ -1,6 +1,7 @@
 """Lanes: each in a fresh virtual environment. `nox -l` lists them, `nox -s NAME` runs one."""
 
 import re
+import shutil
 from pathlib import Path
 
 import nox
@@ -60,9 +61,10 @@ def upstream(session):
 
 @nox.session(python="3.11")
 def docs(session):
-    """Build the pages; any warning fails."""
-    session.install(".[docs]")
+    """Build the pages; any warning fails. Read them in Chromium, where it is installed."""
+    session.install(".[docs,pages,test]")
     session.run("sphinx-build", "-W", "-q", "docs", "docs/_build")
+    session.run("pytest", "-m", "pages", "tests/test_pages.py")
 
 
 def run_dask_tests(session):
@@ -94,7 +96,7 @@ def tests_agent_only(session):
 def tests_plain_runtime(session):
     """The newest onnxruntime, without a training API: solver "graph"."""
     session.install(".[test]")
-    session.run("pytest", "-n", "auto", "-m", "not upstream and not dask")
+    session.run("pytest", "-n", "auto", "-m", "not upstream and not dask and not pages")
     session.run("python", "examples/quickstart.py")
 
 
@@ -121,9 +123,22 @@ def tests_torch_plain_runtime(session):
 # Nightly lanes: by name only.
 @nox.session(python="3.11", default=False)
 def coverage(session):
-    """Print the lines and branches that the tests reach."""
-    session.install("-e", ".[test]", "pytest-cov>=5")
-    session.run("pytest", "-n", "auto", "-m", "not upstream", "--cov=skort", "--cov-branch", "--cov-report=term")
+    """Print the lines and branches that the tests reach; below 95 % it fails."""
+    session.install("-e", ".[test,dask]", "dask[dataframe]", "pytest-cov>=7")
+    session.run("pytest", "-n", "auto", "-m", "not upstream and not dask and not pages", "--cov=skort", "--cov-report=")
+    session.run(
+        *("pytest", "-m", "dask", "tests/dask", "skort/dask"),
+        *("--cov=skort", "--cov-append", "--cov-report=term", "--cov-fail-under=95"),
+    )
+
+
+@nox.session(python="3.11", default=False)
+def mutation(session):
+    """Change the numerical core at 500 places, one at a time, and print what the tests find."""
+    session.install(".[test]", "cosmic-ray>=8.4")
+    # The tests import the changed files, not the installed ones.
+    session.run("pip", "uninstall", "--yes", "skort")
+    session.run("python", "tests/mutation/mutation.py", *session.posargs)
 
 
 @nox.session(python="3.11", default=False)
@@ -140,7 +155,7 @@ def tests_oldest(session):
     dependencies = nox.project.load_toml("pyproject.toml")["project"]["dependencies"]
     lowest = [re.match(r"([\w-]+)>=([\d.]+)", d) for d in dependencies if ";" not in d]
     session.install(".[test]", *[f"{match[1]}=={match[2]}" for match in lowest])
-    session.run("pytest", "-n", "auto", "-m", "not upstream and not dask")
+    session.run("pytest", "-n", "auto", "-m", "not upstream and not dask and not pages")
 
 
 @nox.session(python="3.11")
@@ -176,3 +191,48 @@ def carrying_read(session):
     """Bring what was trained back into the estimators."""
     session.install(".")
     session.run("python", "tests/carrying.py", "read", str(session.cache_dir / "carrying"))
+
+
+# CI: on Linux, macOS and Windows.
+@nox.session(python=["3.10", "3.11", "3.12", "3.13", "3.14"], default=False)
+def tests_system(session):
+    """The default loop and the quickstart, with the ONNX Runtime that the install table gives this system."""
+    session.install(".[test]")
+    session.run("pytest", "-n", "auto")
+    session.run("python", "examples/quickstart.py")
+
+
+@nox.session(python="3.11", default=False)
+def properties(session):
+    """What holds for any data, with ten times as many draws as in the other lanes."""
+    session.install(".[test]")
+    session.run("pytest", "-n", "auto", "--hypothesis-profile=nightly", "tests/test_properties.py")
+
+
+# What GitHub, Read the Docs and those who cite read: the schema of each.
+SCHEMAS = {
+    "github-workflows": ".github/workflows/*.yml",
+    "github-issue-forms": ".github/ISSUE_TEMPLATE/*_re*.yml",
+    "github-issue-config": ".github/ISSUE_TEMPLATE/config.yml",
+    "dependabot": ".github/dependabot.yml",
+    "readthedocs": ".readthedocs.yaml",
+    "citation-file-format": "CITATION.cff",
+}
+
+
+@nox.session(python="3.11", default=False)
+def package(session):
+    """Build sdist and wheel into dist/, check them, and run the quickstart from the wheel, far from this folder."""
+    root = Path.cwd()
+    shutil.rmtree("dist", ignore_errors=True)
+    session.install("build>=1.2", "twine>=6", "check-wheel-contents>=0.6", "check-jsonschema>=0.31")
+    session.run("python", "-m", "build")
+    (wheel,), (sdist,) = root.glob("dist/*.whl"), root.glob("dist/*.tar.gz")
+    session.run("twine", "check", "--strict", wheel, sdist)
+    session.run("check-wheel-contents", wheel)
+    for schema, files in SCHEMAS.items():
+        session.run("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *sorted(root.glob(files)))
+    session.install(str(wheel))
+    session.chdir(session.create_tmp())
+    session.run("python", "-c", "import skort; assert 'site-packages' in skort.__file__, skort.__file__")
+    session.run("python", root / "examples" / "quickstart.py")
