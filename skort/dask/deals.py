@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from skort.descent.random_state import seeded
+
 __all__ = ["Deal", "Deals", "Size", "Task"]
 
 # The rows of a task: at most so many bytes, or one partition.
@@ -72,9 +74,10 @@ class Deals:
     """
     Deals the partitions to the groups: the batches of a training whose steps groups make.
 
-    Every round has a new order of the partitions. They go one by one to the group that has the fewest rows so far: no
-    group keeps rows of one kind, and all have about as many. A round has up to five exchanges; before each of them a
-    group goes through a part of the rows of its partitions.
+    Every round deals anew. Of as many partitions in a row as there are groups, each group gets a random one, as long as
+    all have about as many rows: the next partition goes to the group with the fewest. A round has up to five exchanges;
+    before each of them a group goes through a part of the rows of its partitions. Such a part is drawn in the same way,
+    so that it has rows from all over the data: neighbours are often alike, as in sorted data.
 
     Parameters
     ----------
@@ -92,7 +95,7 @@ class Deals:
     >>> deals = Deals([Size(100, 800)] * 4, 2, 10, np.random.RandomState(0))
     >>> deal = deals.draw(np.random.RandomState(0))
     >>> [[task.partitions for task in tasks] for tasks in deal.exchanges], deal.n_updates
-    ([[[2, 1], [3, 0]]], [20])
+    ([[[1, 2], [0, 3]]], [20])
     """
 
     def __init__(self, sizes: Sequence[Size], n_groups: int, batch_size: int, random_state: np.random.RandomState):
@@ -109,11 +112,10 @@ class Deals:
 
     def draw(self, random_state: np.random.RandomState) -> Deal:
         """Return all that a round takes from a generator."""
-        order = random_state.permutation(len(self._sizes)).tolist()
-        seeds = np.random.RandomState(random_state.randint(2**32, dtype=np.uint32))
+        draws = seeded(random_state.randint(2**32, dtype=np.uint32))
         groups: list[list[int]] = [[] for _ in range(self.n_groups)]
         n_rows = [0] * self.n_groups
-        for number in order:
+        for number in _in_strata(len(self._sizes), self.n_groups, draws):
             least = n_rows.index(min(n_rows))
             groups[least].append(number)
             n_rows[least] += self._sizes[number].n_rows
@@ -126,10 +128,10 @@ class Deals:
             n_pieces = max(n_pieces, n_exchanges)
         stride = -(-n_exchanges // n_pieces)
         exchanges, n_updates = [], []
-        for pieces in zip(*(np.array_split(group, n_pieces) for group in groups), strict=True):
+        for pieces in zip(*(_pieces(group, n_pieces, draws) for group in groups), strict=True):
             for start in range(stride):
                 tasks = [
-                    Task(piece.tolist(), start, stride, int(seeds.randint(2**32, dtype=np.uint32)))
+                    Task(piece, start, stride, int(draws.randint(2**32, dtype=np.uint32)))
                     for piece in pieces
                     if self._n_rows(piece, start, stride)
                 ]
@@ -169,3 +171,14 @@ class Deals:
         for _ in range(n_updates):
             yield 1 / n_updates
         batch.close()
+
+
+def _in_strata(n, size, random_state):
+    """Return the numbers below n: stratum by stratum of so many in a row, each in random order."""
+    return np.argsort(np.arange(n) // size + random_state.random_sample(n)).tolist()
+
+
+def _pieces(group, n_pieces, random_state):
+    """Return the partitions of a group in pieces: a random one of each stratum."""
+    order = [group[i] for i in _in_strata(len(group), n_pieces, random_state)]
+    return [order[first::n_pieces] for first in range(n_pieces)]

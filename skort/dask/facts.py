@@ -92,8 +92,8 @@ class Measures(NamedTuple):
     norm: float
 
 
-def measured(rows: Rows) -> Measures:
-    """Measure a partition."""
+def measured(rows: Rows, n_partitions: int) -> Measures:
+    """Measure one of so many partitions."""
     if rows.n_rows == 0:
         return Measures((Size(0, 0),), 0.0, None, None, 0.0)
     weights = rows.sample_weight
@@ -102,14 +102,14 @@ def measured(rows: Rows) -> Measures:
     return Measures(
         (Size(rows.n_rows, rows.n_bytes),),
         total,
-        None if is_sparse else _moments(rows.X, weights, total),
-        _moments(rows.target, weights, total),
+        None if is_sparse else _moments(rows.X, weights, total, n_partitions),
+        _moments(rows.target, weights, total, n_partitions),
         largest_norm(rows.X, weights, None, 0.0) if is_sparse else 0.0,
     )
 
 
-def _moments(columns, weights, total):
-    mean, deviation = moments(columns, weights)
+def _moments(columns, weights, total, n_partitions):
+    mean, deviation = moments(columns, weights, n_partitions)
     return Moments(total, mean, total * np.square(deviation))
 
 
@@ -162,7 +162,7 @@ class PartFacts:
         ValueError
             Where no row is left.
         """
-        measures = cluster.value(cluster.merged(merged_measures, cluster.each(measured, partitions)))
+        measures = cluster.value(cluster.merged(merged_measures, cluster.each(measured, partitions, len(partitions))))
         if not any(size.n_rows for size in measures.sizes):
             raise ValueError("No row has a positive sample weight: there is nothing to train on.")
         some = [part for part, size in zip(partitions, measures.sizes, strict=True) if size.n_rows]

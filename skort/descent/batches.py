@@ -9,7 +9,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 
 from skort.descent.random_state import seeded
-from skort.descent.windows import MANY_ROWS, WindowShape
+from skort.descent.windows import MANY_ROWS, WindowShape, aligned
 
 try:
     # The functions behind `rows[indices].toarray()`, whose checks take longer than the work.
@@ -257,6 +257,7 @@ def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:
     """Return the function that copies the rows of given numbers into `out`."""
     if scipy.sparse.issparse(rows):
         return _sparse_filler(rows, out) if csr_todense is not None else _plain_sparse_filler(rows, out)
+    rows, out = aligned(rows, out)
     # mode="clip" writes straight into `out`; the default mode uses a buffer. functools.partial would be slower.
     take = rows.take
     return lambda indices: take(indices, 0, out, "clip")

@@ -117,7 +117,7 @@ class Standardization:
     __hash__ = None  # type: ignore[assignment]  # Arrays can change.
 
 
-def moments(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def moments(X: Any, sample_weight: np.ndarray | None, n_parts: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """
     Return the weighted means and standard deviations of columns.
 
@@ -127,6 +127,8 @@ def moments(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.nd
         Of more than 2^22 values, 256 evenly spaced blocks of rows stand for all.
     sample_weight : ndarray of shape (n_samples,) or None
         Rows of sample weight zero do not count. None: all rows count the same.
+    n_parts : int, default=1
+        X is one of so many parts, which share the 2^22 values.
 
     Returns
     -------
@@ -144,7 +146,7 @@ def moments(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.nd
     # Sums of differences from a row keep their digits where the mean is large.
     at = 0 if sample_weight is None else int(np.argmax(sample_weight > 0))
     first = _dense(X[at : at + 1])[0].astype(np.float64)
-    for rows in _row_blocks(*X.shape):
+    for rows in _row_blocks(*X.shape, _MANY_VALUES // n_parts):
         block = np.subtract(_dense(X[rows]), first, dtype=np.float64)
         if sample_weight is None:
             total += len(block)
@@ -215,12 +217,12 @@ def _distance(columns, mean, sample_weight):
     return np.hypot(now - mean, deviation)
 
 
-def _row_blocks(n_rows, n_columns):
+def _row_blocks(n_rows, n_columns, many_values):
     """Return slices of rows that stand for all: blocks of a size that fits into a cache."""
     length = max(1, _BLOCK // n_columns)
-    if n_rows * n_columns <= _MANY_VALUES:
+    if n_rows <= _N_BLOCKS or n_rows * n_columns <= many_values:
         return [slice(start, start + length) for start in range(0, n_rows, length)]
-    length = max(1, min(length, _MANY_VALUES // (_N_BLOCKS * n_columns)))
+    length = max(1, min(length, many_values // (_N_BLOCKS * n_columns)))
     # In the middle of as many equal parts.
     starts = ((np.arange(_N_BLOCKS) + 0.5) * (n_rows / _N_BLOCKS) - length / 2).astype(int)
     return [slice(start, start + length) for start in starts]
@@ -335,7 +337,7 @@ def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization
     """
     norm = 0.0
     n_values = -(-X.nnz // X.shape[0]) + 1 if scipy.sparse.issparse(X) else X.shape[1]
-    for rows in _row_blocks(X.shape[0], n_values):
+    for rows in _row_blocks(X.shape[0], n_values, _MANY_VALUES):
         norms = _squared_norms(X[rows], used, ones)
         norm = max(norm, float(np.max(norms if sample_weight is None else norms * sample_weight[rows])))
     return norm

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["MANY_ROWS", "WindowShape"]
+__all__ = ["MANY_ROWS", "WindowShape", "aligned"]
 
 #: A larger number of rows is shuffled in windows.
 MANY_ROWS = 2**17
@@ -129,14 +129,41 @@ class WindowShape:
         copy : callable
             (numbers of rows, numbers of blocks) -> ndarray, which the next call overwrites.
         """
+        copies = np.empty((n_more + self.n_blocks * self.length, rows.shape[1]), rows.dtype)
+        rows, out = aligned(rows, copies)
         n_whole = len(rows) // self.length
         whole = rows[: n_whole * self.length].reshape(n_whole, -1)
-        copies = np.empty((n_more + self.n_blocks * self.length, rows.shape[1]), rows.dtype)
 
         def copy(more, blocks):
             begin, end = len(more), len(more) + len(blocks) * self.length
-            rows.take(more, axis=0, out=copies[:begin], mode="clip")
-            whole.take(blocks, axis=0, out=copies[begin:end].reshape(len(blocks), -1), mode="clip")
+            rows.take(more, axis=0, out=out[:begin], mode="clip")
+            whole.take(blocks, axis=0, out=out[begin:end].reshape(len(blocks), -1), mode="clip")
             return copies[:end]
 
         return copy
+
+
+def aligned(rows: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return arrays from which and into which `take` copies rows, and nothing else: both as bytes where it would.
+
+    Memory from a network or a file may begin at any byte. `take` copies an array that is not aligned as a whole first,
+    each time.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_columns)
+        C-contiguous.
+    out : ndarray of shape (n_taken, n_columns)
+        C-contiguous, of the same dtype.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.descent.windows import aligned
+    >>> rows = np.arange(13, dtype=np.uint8)[1:].view(np.int16).reshape(3, 2)
+    >>> rows, out = aligned(rows, np.empty((1, 2), np.int16))
+    >>> rows.take([1], axis=0, out=out, mode="clip")
+    array([[5, 6, 7, 8]], dtype=uint8)
+    """
+    return (rows, out) if rows.flags.aligned else (rows.view(np.uint8), out.view(np.uint8))

@@ -61,6 +61,18 @@ def test_groups_are_dealt_anew():
     assert len(set(map(tuple, firsts))) > 1
 
 
+def test_neighbours_go_to_different_groups_and_parts_of_a_round():
+    """Half of the partitions are of one kind: every task has as many of it."""
+    deals = Deals([Size(1000, 8)] * 20, 2, 4, np.random.RandomState(0))
+    generator = np.random.RandomState(0)
+    for _ in range(20):
+        exchanges = deals.draw(generator).exchanges
+        tasks = [task.partitions for tasks in exchanges for task in tasks]
+        assert [sum(number < 10 for number in partitions) for partitions in tasks] == [1] * 10
+        groups = [{number for tasks in exchanges for number in tasks[group].partitions} for group in (0, 1)]
+        assert all(len(group & {number, number + 1}) == 1 for group in groups for number in range(0, 20, 2))
+
+
 def test_an_epoch_is_one_round():
     class Round:
         def open(self, deal):

@@ -192,6 +192,24 @@ def test_an_array_a_memory_map_and_a_sparse_matrix_make_the_same_batches(rng, tm
     assert sorted(seen) == list(range(n))
 
 
+@pytest.mark.parametrize("n", [5_000, MANY_ROWS + 1000])
+def test_rows_at_an_odd_address_make_the_same_batches_and_are_not_copied(rng, n):
+    X = rng.normal(size=(n, 20)).astype(np.float32)
+    odd = np.empty(X.nbytes + 1, np.uint8)[1:].view(np.float32).reshape(X.shape)
+    odd[...] = X
+    made = [batches(form, batch_size=100) for form in (X, odd)]
+    expected, found = (HostBatch.empty(100, 20, 1, np.float32) for _ in made)
+    for fill in found.fillers(made[1].data):
+        tracemalloc.start()
+        fill(np.arange(100))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2**14
+    for _ in zip(*(b.epoch(batch) for b, batch in zip(made, (expected, found), strict=True)), strict=True):
+        np.testing.assert_array_equal(found.X, expected.X)
+        np.testing.assert_array_equal(found.target, expected.target)
+
+
 @pytest.mark.parametrize("n", [50, MANY_ROWS + 50])
 def test_equal_weights_are_no_weights(n):
     X = scipy.sparse.csr_array((n, 20), dtype=np.float32)
