@@ -18,7 +18,7 @@ from skort.estimators.settings import Settings
 from skort.estimators.stream import Stream
 from skort.runtime.kept import Lent
 
-__all__ = ["Common", "Job", "Leg", "averaged", "exchanged", "leg"]
+__all__ = ["Common", "Job", "Leg", "Means", "averaged", "exchanged", "leg"]
 
 # What a worker keeps of a training is its compiled step alone: all else comes with each task.
 _STREAMS: Lent = Lent(8)
@@ -61,6 +61,14 @@ class Job:
         variables = self.settings.variables(self.fitted.score_graph, self.standardization)
         return Stream.begin(self.settings, self.fitted, variables, batch_size, progress, self.n_batches)
 
+    def averaged(self, legs: "Sequence[Leg]") -> "Leg":
+        """Return the mean of what groups made."""
+        return averaged(legs, int(self.settings.update.average))
+
+    def exchanged(self, legs: "Sequence[Leg]") -> "Common":
+        """Return the next common state."""
+        return exchanged(legs, self.momentum, int(self.settings.update.average))
+
     def batches(self, rows: Rows, stream: Stream, seed: int) -> Batches:
         """Return the rows of a task in batches, whose sample weights are relative to the mean of all rows."""
         scale = stream.variables.sample_weight_scale(rows.target.shape[1])
@@ -77,14 +85,12 @@ class Job:
         )
 
 
-class Leg(NamedTuple):
+class Means(NamedTuple):
     """
-    What a group has made of the common state.
+    What the steps of a group, or of all groups, were like.
 
     Parameters
     ----------
-    state : dict of str to ndarray
-        As `Solver.state` returns it; the mean of several groups in float64.
     n_rows : int
     objective, loss : float
         Means over the rows, in the units of the training.
@@ -94,12 +100,19 @@ class Leg(NamedTuple):
         Of the last batch; the mean over groups.
     """
 
-    state: dict[str, np.ndarray]
     n_rows: int
     objective: float
     loss: float
     last_objective: float
     gradient_norm: float
+
+    def then(self, later: "Means") -> "Means":
+        """Return those of both; the last batch is the later one's."""
+        n_rows = self.n_rows + later.n_rows
+        share = later.n_rows / n_rows
+        objective = (1 - share) * self.objective + share * later.objective
+        loss = (1 - share) * self.loss + share * later.loss
+        return later._replace(n_rows=n_rows, objective=objective, loss=loss)
 
 
 class Common(NamedTuple):
@@ -112,13 +125,13 @@ class Common(NamedTuple):
         As `Solver.state` returns it.
     velocity : ndarray of shape (n_weights,) or None
         Of the common weights from one exchange to the next, in float64; None before the first.
-    so_far : Leg or None, default=None
-        What the round has given so far; None at its beginning.
+    so_far : Means or None, default=None
+        Of the round so far; None at its beginning.
     """
 
     state: dict[str, np.ndarray]
     velocity: np.ndarray | None
-    so_far: Leg | None = None
+    so_far: Means | None = None
 
     def ahead(self, momentum: float) -> dict[str, np.ndarray]:
         """Return the state that groups begin at: where the velocity takes the weights."""
@@ -128,18 +141,37 @@ class Common(NamedTuple):
         return self.state | {"weights": (weights + momentum * self.velocity).astype(weights.dtype)}
 
 
+class Leg(NamedTuple):
+    """
+    What a group has made of the common state.
+
+    Parameters
+    ----------
+    begin : Common
+        Where it began: the same for all groups.
+    state : dict of str to ndarray
+        As `Solver.state` returns it; the mean of several groups in float64.
+    means : Means
+    """
+
+    begin: Common
+    state: dict[str, np.ndarray]
+    means: Means
+
+
 class _Borrower:
     """Has a solver for as long as it lives."""
 
 
-def leg(packed: Packed[Job], common: Common, rates: np.ndarray, task: Task, parts: Sequence[Rows]) -> Leg:
+def leg(packed: Packed[Job], begin: Common | list[Leg], rates: np.ndarray, task: Task, parts: Sequence[Rows]) -> Leg:
     """
     Make one pass over some rows from the common state.
 
     Parameters
     ----------
     packed : Packed of Job
-    common : Common
+    begin : Common, or list of Leg
+        What all groups made before: each exchanges it for itself, which is faster than to wait for a task that does.
     rates : ndarray of shape (n_updates,)
         The learning rates of the updates before the next exchange.
     task : Task
@@ -147,6 +179,7 @@ def leg(packed: Packed[Job], common: Common, rates: np.ndarray, task: Task, part
         The partitions of the task.
     """
     job = packed.value()
+    common = begin if isinstance(begin, Common) else job.exchanged(begin)
     rows = Rows.concatenated([part.every(task.start, task.stride) for part in parts])
     batch_size, borrower = min(job.settings.batch_size, rows.n_rows), _Borrower()
     stream = _STREAMS.borrow((packed.key, batch_size), borrower, lambda: job.stream(batch_size))
@@ -158,10 +191,11 @@ def leg(packed: Packed[Job], common: Common, rates: np.ndarray, task: Task, part
         for eta, share in zip(rates[: batches.n_batches].tolist(), batches.epoch(solver.batch), strict=True):
             solver.step(eta, share)
         objective, loss = solver.means()
-    return Leg(solver.state(), rows.n_rows, objective, loss, solver.objective(), solver.gradient_norm())
+    means = Means(rows.n_rows, objective, loss, solver.objective(), solver.gradient_norm())
+    return Leg(common, solver.state(), means)
 
 
-def exchanged(common: Common, legs: Sequence[Leg], momentum: float, first: int) -> Common:
+def exchanged(legs: Sequence[Leg], momentum: float, first: int) -> Common:
     r"""
     Return the next common state.
 
@@ -175,8 +209,8 @@ def exchanged(common: Common, legs: Sequence[Leg], momentum: float, first: int) 
 
     Parameters
     ----------
-    common : Common
     legs : sequence of Leg
+        From the same state.
     momentum : float
         :math:`\mu`.
     first : int
@@ -190,36 +224,26 @@ def exchanged(common: Common, legs: Sequence[Leg], momentum: float, first: int) 
     Examples
     --------
     >>> import numpy as np
-    >>> from skort.dask.group import Common, Leg, exchanged
+    >>> from skort.dask.group import Common, Leg, Means, exchanged
     >>> common = Common({"weights": np.array([1.0])}, np.array([0.5]))
-    >>> legs = [Leg({"weights": np.array([w])}, 10, 0.0, 0.0, 0.0, 0.0) for w in (2.0, 4.0)]
-    >>> common = exchanged(common, legs, 0.5, 0)
+    >>> legs = [Leg(common, {"weights": np.array([w])}, Means(10, 0.0, 0.0, 0.0, 0.0)) for w in (2.0, 4.0)]
+    >>> common = exchanged(legs, 0.5, 0)
     >>> common.state["weights"], common.velocity
     (array([3.]), array([2.]))
     """
     mean = averaged(legs, first)
-    weights = mean.state["weights"]
+    common, weights = mean.begin, mean.state["weights"]
     velocity = np.subtract(weights, common.ahead(momentum)["weights"], dtype=np.float64)
     if common.velocity is not None:
         velocity += momentum * common.velocity
     velocity[weights == 0] = 0.0
     state = {name: array.astype(common.state[name].dtype) for name, array in mean.state.items()}
-    return Common(state, velocity, mean if common.so_far is None else _after(common.so_far, mean))
-
-
-def _after(before, made):
-    """Return what a round has given, from what it had given before and what was made since."""
-    n_rows = before.n_rows + made.n_rows
-    share = made.n_rows / n_rows
-    objective, loss = (
-        (1 - share) * old + share * new for old, new in ((before.objective, made.objective), (before.loss, made.loss))
-    )
-    return made._replace(n_rows=n_rows, objective=objective, loss=loss)
+    return Common(state, velocity, mean.means if common.so_far is None else common.so_far.then(mean.means))
 
 
 def averaged(legs: Sequence[Leg], first: int = 0) -> Leg:
     """
-    Return the mean of what groups made of the same state, each counted by its rows.
+    Return the mean of what groups made from the same state, each counted by its rows.
 
     Counts, such as the number of updates, are those of the group with the most.
 
@@ -232,14 +256,16 @@ def averaged(legs: Sequence[Leg], first: int = 0) -> Leg:
     Examples
     --------
     >>> import numpy as np
-    >>> from skort.dask.group import Leg, averaged
-    >>> legs = [Leg({"weights": np.array([w])}, n, 0.0, 0.0, 0.0, 0.0) for w, n in [(1.0, 30), (5.0, 10)]]
+    >>> from skort.dask.group import Common, Leg, Means, averaged
+    >>> begin = Common({"weights": np.array([0.0])}, None)
+    >>> made = [(1.0, Means(30, 0.0, 0.0, 0.0, 0.0)), (5.0, Means(10, 0.0, 0.0, 0.0, 0.0))]
+    >>> legs = [Leg(begin, {"weights": np.array([w])}, means) for w, means in made]
     >>> averaged(legs).state["weights"]
     array([2.])
     """
     if len(legs) == 1:
         return legs[0]
-    n_rows = np.array([each.n_rows for each in legs])
+    n_rows = np.array([each.means.n_rows for each in legs])
     shares = n_rows / n_rows.sum()
     states = _on_one_count([each.state for each in legs], first)
     state = {}
@@ -248,8 +274,8 @@ def averaged(legs: Sequence[Leg], first: int = 0) -> Leg:
             state[name] = np.max([each[name] for each in states], axis=0)
         else:
             state[name] = sum(share * each[name].astype(np.float64) for share, each in zip(shares, states, strict=True))
-    means = (float(shares @ [getattr(each, name) for each in legs]) for name in Leg._fields[2:])
-    return Leg(state, int(n_rows.sum()), *means)
+    means = (float(mean) for mean in shares @ [each.means[1:] for each in legs])
+    return Leg(legs[0].begin, state, Means(int(n_rows.sum()), *means))
 
 
 def _on_one_count(states, first):

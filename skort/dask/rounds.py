@@ -7,13 +7,15 @@ import numpy as np
 
 from skort.dask.deals import Deal
 from skort.dask.facts import PartFacts
-from skort.dask.group import Common, Job, Leg, averaged, exchanged, leg
+from skort.dask.group import Common, Job, Leg, Means, leg
 from skort.dask.packed import Packed
 from skort.descent.progress import Progress
 from skort.estimators.stream import Stream
 
 __all__ = ["Rounds", "without_velocity"]
 
+# So many groups exchange what they made without a task that merges it.
+_FEW = 2
 # Its place in a state: in checkpoints, too.
 _VELOCITY = "velocity"
 
@@ -38,12 +40,10 @@ class Rounds:
         self._cluster, self._partitions = facts.cluster, facts.partitions
         self._solver, self._some_rows = stream.solver, job.batches(facts.some_rows, stream, 0)
         self._packed = Packed.of(facts.cluster.key("job"), job)
-        self._first = int(job.settings.update.average)
-        self._mean = _Mean(self._first)
-        self._momentum = job.momentum
+        self._job = job
         self._velocity: np.ndarray | None = None
         self._rates: list[float] = []
-        self._last: Leg | None = None
+        self._last: Means | None = None
         self._deal: Deal | None = None
         self.batch: Any = self
 
@@ -62,17 +62,18 @@ class Rounds:
         """Let all groups make the steps of the round."""
         assert self._deal is not None
         cluster, rates, futures = self._cluster, np.array(self._rates), []
-        end: Any = Common(self._solver.state(), self._velocity)
+        made: Any = Common(self._solver.state(), self._velocity)
         ends = np.cumsum(self._deal.n_updates)
         for tasks, part in zip(self._deal.exchanges, np.split(rates, ends[:-1]), strict=True):
             legs = [
-                cluster.submit(leg, self._packed, end, part, task, [self._partitions[i] for i in task.partitions])
+                cluster.submit(leg, self._packed, made, part, task, [self._partitions[i] for i in task.partitions])
                 for task in tasks
             ]
-            end = cluster.submit(exchanged, end, cluster.few(self._mean, legs), self._momentum, self._first)
-            futures += [*legs, end]
+            # Many are merged once, not by each group.
+            made = legs if len(legs) <= _FEW else [cluster.merged(_Mean(self._packed), legs)]
+            futures += [*legs, *made]
         try:
-            made = cluster.value(end)
+            made = self._job.exchanged(cluster.values(made))
         except BaseException:
             cluster.cancel(futures)
             raise
@@ -135,12 +136,12 @@ def _of_solver(state):
 
 
 class _Mean:
-    """`averaged` with the first update whose weights count."""
+    """`Job.averaged` of a job that is packed."""
 
     __name__ = "mean"
 
-    def __init__(self, first: int):
-        self._first = first
+    def __init__(self, packed: Packed[Job]):
+        self._packed = packed
 
     def __call__(self, legs: list[Leg]) -> Leg:
-        return averaged(legs, self._first)
+        return self._packed.value().averaged(legs)

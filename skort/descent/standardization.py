@@ -146,7 +146,7 @@ def moments(X: Any, sample_weight: np.ndarray | None, n_parts: int = 1) -> tuple
     # Sums of differences from a row keep their digits where the mean is large.
     at = 0 if sample_weight is None else int(np.argmax(sample_weight > 0))
     first = _dense(X[at : at + 1])[0].astype(np.float64)
-    for rows in _row_blocks(*X.shape, _MANY_VALUES // n_parts):
+    for rows in _row_blocks(X.shape[0], X.shape[1], _MANY_VALUES // n_parts):
         block = np.subtract(_dense(X[rows]), first, dtype=np.float64)
         if sample_weight is None:
             total += len(block)

@@ -5,18 +5,18 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from skort.dask.group import Common, Leg, averaged, exchanged
+from skort.dask.group import Common, Leg, Means, averaged, exchanged
 
 
-def of(weights, n_rows, **state):
-    return Leg({"weights": np.array(weights, np.float32), **state}, n_rows, 1.0 * n_rows, 2.0, 3.0, 4.0)
+def of(weights, n_rows, begin=None, **state):
+    return Leg(begin, {"weights": np.array(weights, np.float32), **state}, Means(n_rows, 1.0 * n_rows, 2.0, 3.0, 4.0))
 
 
 def test_means_count_rows_and_keep_counts():
     mean = averaged([of([1.0, 0.0], 30, n_updates=np.array([3])), of([5.0, 0.0], 10, n_updates=np.array([1]))])
     assert mean.state["weights"].tolist() == [2.0, 0.0]
     assert mean.state["n_updates"].tolist() == [3]
-    assert (mean.n_rows, mean.objective, mean.loss) == (40, (30 * 30 + 10 * 10) / 40, 2.0)
+    assert mean.means == Means(40, (30 * 30 + 10 * 10) / 40, 2.0, 3.0, 4.0)
 
 
 def test_sums_of_weights_are_on_one_count():
@@ -32,14 +32,19 @@ def test_sums_of_weights_are_on_one_count():
 def test_one_group_has_no_momentum():
     common = Common({"weights": np.array([1.0], np.float32)}, None)
     for _ in range(2):
-        common = exchanged(common, [of([4.0], 10)], 0.0, 0)
+        common = exchanged([of([4.0], 10, common)], 0.0, 0)
         assert common.state["weights"].tolist() == [4.0]
-    assert common.so_far.n_rows == 20
+    assert common.so_far == Means(20, 10.0, 2.0, 3.0, 4.0)
+
+
+def test_what_comes_later_counts_by_its_rows():
+    before, later = Means(30, 1.0, 5.0, 0.0, 0.0), Means(10, 3.0, 1.0, 7.0, 8.0)
+    assert before.then(later) == Means(40, 1.5, 4.0, 7.0, 8.0)
 
 
 def test_momentum_and_zeros():
     common = Common({"weights": np.array([1.0, 1.0], np.float32)}, np.array([2.0, 2.0]))
-    common = exchanged(common, [of([2.0, 0.0], 10), of([2.0, 0.0], 10)], 0.5, 0)
+    common = exchanged([of([2.0, 0.0], 10, common)] * 2, 0.5, 0)
     # It began at 1 + 0.5 * 2 and moved to the mean, 2; what is zero in all groups stays so.
     assert common.state["weights"].tolist() == [2.0, 0.0]
     assert common.velocity.tolist() == [0.5 * 2.0 + (2.0 - 2.0), 0.0]
