@@ -97,9 +97,7 @@ class ProgressBar(BaseEstimator):
         """Show the bar."""
         self._bar: Any = None
         self._begin = time.perf_counter()
-        # Without a console, as in pythonw, stderr is None.
-        is_terminal = getattr(sys.stderr, "isatty", bool)()
-        if is_terminal or "ipykernel" in sys.modules:
+        if _is_terminal(sys.stderr) or "ipykernel" in sys.modules:
             from tqdm.auto import tqdm
 
             self._bar = tqdm(total=training.max_iter, initial=training.n_epochs, unit="epoch")
@@ -128,11 +126,20 @@ class ProgressBar(BaseEstimator):
             bar.close()
             if reason is not None and is_shown:
                 print(reason, file=bar.fp, flush=True)
-        elif reason is not None and sys.stderr is not None:
+        elif reason is not None and _is_open(sys.stderr):
             n_epochs, seconds = training.n_epochs, time.perf_counter() - self._begin
             epochs = "1 epoch" if n_epochs == 1 else f"{n_epochs} epochs"
             values = ", ".join([*_last_values(history), *_best_score(history)])
             print(f"{epochs} in {seconds:.2f} s: {values}. {reason}", file=sys.stderr, flush=True)
+
+
+def _is_open(stream: Any) -> bool:
+    """Return whether a stream can be written to: without a console, as in pythonw, it is None."""
+    return stream is not None and not getattr(stream, "closed", False)
+
+
+def _is_terminal(stream: Any) -> bool:
+    return _is_open(stream) and getattr(stream, "isatty", bool)()
 
 
 def _last_values(history: History) -> list[str]:

@@ -91,7 +91,8 @@ def _all_found(estimator: Any) -> list[_Found]:
     else:
         found = list(_within(estimator, ""))
     if not found:
-        raise ValueError(f"estimator has no fitted estimator of skort inside, got {estimator!r}.")
+        hint = " A search keeps one with refit=True." if getattr(estimator, "refit", None) is False else ""
+        raise ValueError(f"estimator has no fitted estimator of skort inside, got {estimator!r}.{hint}")
     return found
 
 

@@ -188,8 +188,11 @@ def test_an_error_speaks_for_itself(stderr, capsys):
     assert capsys.readouterr().out == "epoch   objective  validation_score\n    1           3             0.875\n"
 
 
-def test_without_a_console_nothing_is_shown(stderr, capsys):
-    stderr(None)
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_without_a_console_nothing_is_shown(stderr, capsys, is_closed):
+    console = stderr(Terminal() if is_closed else None)
+    if is_closed:
+        console.close()
     show(ProgressBar(), SCORES)
     assert capsys.readouterr().out == ""
 

@@ -86,3 +86,9 @@ def test_what_is_not_fitted_is_refused(estimator):
 def test_what_has_no_estimator_of_skort_is_refused(estimator):
     with pytest.raises(ValueError, match="estimator has no fitted estimator of skort inside, got"):
         fitted_estimators(estimator)
+
+
+def test_a_search_without_a_refit_is_refused():
+    search = GridSearchCV(OrtSGDRegressor(max_iter=2, tol=None), {"alpha": [0.1]}, cv=2, refit=False).fit(X, Y)
+    with pytest.raises(ValueError, match=r"refit=False.*\. A search keeps one with refit=True\.$"):
+        fitted_estimators(search)
