@@ -65,7 +65,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
     _end_at(model.graph, head.result)
     graph = model.graph
-    _without_idle_ends(graph)
+    _without_idle_nodes(graph)
     n_columns = _n_columns(graph.output[0])
     if head.score is not None:
         model = _followed_by(model, head.score, spec.dtype)
@@ -153,28 +153,45 @@ def output_widths(model: Any, names: tuple[str, ...]) -> dict[str, int | None]:
     return {name: 1 if len(known[name]) == 1 else (known[name][1].dim_value or None) for name in names}
 
 
-def _without_idle_ends(graph):
+def _without_idle_nodes(graph):
     """
-    Drop a cast of X to its own type, and a reshape of the score to its own shape, in place.
+    Drop identities, casts to the same type, and a reshape of the score to its own shape, in place.
 
-    skl2onnx writes both. Without them, the layers that X goes into and that gives the score are seen.
+    skl2onnx casts X and reshapes the score, Keras casts every result. Without these nodes, the layers that X goes into
+    and that give the score are seen.
     """
-    X = graph.input[0]
-    for cast in [node for node in graph.node if node.op_type == "Cast" and node.input[0] == X.name]:
-        if cast.attribute[0].i == X.type.tensor_type.elem_type:
-            graph.node.remove(cast)
-            for node in graph.node:
-                node.input[:] = [X.name if name == cast.output[0] else name for name in node.input]
+    infos = {info.name: info for info in (*graph.value_info, *graph.input)}
+    renamed, kept = {}, []
+    for node in graph.node:
+        node.input[:] = [renamed.get(name, name) for name in node.input]
+        if _is_idle(node, infos):
+            renamed[node.output[0]] = node.input[0]
+        else:
+            kept.append(node)
+    source = infos.get(renamed.get(graph.output[0].name))
+    if source in graph.input or any(a.HasField("g") for node in graph.node for a in node.attribute):
+        return
+    del graph.node[:]
+    graph.node.extend(kept)
+    if source is not None:
+        graph.output[0].CopyFrom(source)
     last = next((node for node in graph.node if graph.output[0].name in node.output), None)
     if last is None or last.op_type != "Reshape":
         return
-    infos = {info.name: info for info in graph.value_info}
     shapes = {i.name: numpy_helper.to_array(i).tolist() for i in graph.initializer if i.name == last.input[1]}
     info = infos.get(last.input[0])
     n_columns = None if info is None or len(info.type.tensor_type.shape.dim) != 2 else _n_columns(info)
     if n_columns is not None and shapes.get(last.input[1]) in ([-1, n_columns], [0, n_columns]):
         graph.node.remove(last)
         graph.output[0].CopyFrom(info)
+
+
+def _is_idle(node, infos):
+    """Return whether the result of a node is its input."""
+    if node.input and node.input[0] in infos and node.domain == "":
+        to = infos[node.input[0]].type.tensor_type.elem_type
+        return node.op_type == "Identity" or (node.op_type == "Cast" and node.attribute[0].i == to)
+    return False
 
 
 def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -1,12 +1,13 @@
 """The variables of a training: the same objective and the same model as in the units of the data."""
 
 import numpy as np
+import onnx.parser
 import pytest
 import scipy.sparse
 from onnx import numpy_helper
 from skl2onnx import to_onnx
 from sklearn.base import clone
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_diabetes, make_classification
 from sklearn.linear_model import (
     ElasticNet,
     HuberRegressor,
@@ -400,6 +401,34 @@ def test_models_that_skl2onnx_writes_are_standardized(inner, data):
     assert model.standardization_.scale is not None
     assert model.standardization_.target_mean is not None
     assert model.score(X, y) > 0.9
+
+
+def test_models_that_keras_writes_are_standardized():
+    """It puts casts between all operators. On raw rows, this network ended as a constant."""
+    rng = np.random.default_rng(0)
+    W, V = (rng.uniform(-0.5, 0.5, size).astype(np.float32) for size in ((10, 20), (20, 1)))
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    keras (float[batch, 10] X) => (float[batch, 1] y) <float[20] b = {}, float[1] c = {0}> {
+        X1 = Cast <to = 1> (X)
+        X2 = Cast <to = 1> (X1)
+        product = MatMul (X2, W)
+        product1 = Cast <to = 1> (product)
+        sum = Add (product1, b)
+        sum1 = Cast <to = 1> (sum)
+        hidden = Relu (sum1)
+        hidden1 = Cast <to = 1> (hidden)
+        last = MatMul (hidden1, V)
+        last1 = Cast <to = 1> (last)
+        y = Add (last1, c)
+    }"""
+    model = onnx.parser.parse_model(text.replace("{}", "{" + ", ".join(["0"] * 20) + "}"))
+    model.graph.initializer.extend([numpy_helper.from_array(W, "W"), numpy_helper.from_array(V, "V")])
+    X, y = load_diabetes(return_X_y=True)
+    fitted = OrtSGDRegressor(model, random_state=0).fit(X, y)
+    assert fitted.standardization_.scale is not None
+    assert fitted.standardization_.target_mean == pytest.approx(y.mean())
+    assert fitted.score(X, y) > 0.5
 
 
 def test_the_step_says_how_its_weights_are_folded(data):

@@ -19,6 +19,7 @@ from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initial import check_differentiable
 from skort.graphs.onnx_models import onnx_score_graph
 from skort.graphs.score_graph import ScoreSpec, Weights
+from skort.graphs.standardized import Layer, first_layer, last_layer
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
 
@@ -51,6 +52,46 @@ def test_weights_are_those_that_meet_the_input(rng, run_onnx):
     X = rng.normal(size=(5, 3)).astype(np.float32)
     np.testing.assert_array_equal(run_onnx(graph.model, X=X)["model/y"], run_onnx(model, X=X)["y"])
     assert model.SerializeToString() == before
+
+
+CASTS = """
+layers (float[N, 3] X) => (float[N, 1] y)
+<float[3, 4] W = {1,2,3,4,5,6,7,8,9,10,11,12}, float[4] b = {1, 2, 3, 4},
+ float[4, 1] V = {1, -1, 1, -1}, float[1] c = {1}>
+{
+    X1 = Cast <to = 1> (X)
+    X2 = Identity (X1)
+    product = MatMul (X2, W)
+    p1 = Cast <to = 1> (product)
+    sum = Add (p1, b)
+    hidden = Tanh (sum)
+    whole = Cast <to = 7> (hidden)
+    rounded = Cast <to = 1> (whole)
+    last = MatMul (rounded, V)
+    score = Add (last, c)
+    y1 = Cast <to = 1> (score)
+    y = Identity (y1)
+}"""
+
+
+def test_nodes_that_change_nothing_are_left_out(rng, run_onnx):
+    """As those of Keras around every layer. A cast to another type stays."""
+    model = parsed(CASTS)
+    graph = onnx_score_graph(model, ScoreSpec(3, 1, "float32"))
+    operators = [node.op_type for node in graph.structure.graph.node]
+    assert operators == ["MatMul", "Add", "Tanh", "Cast", "Cast", "MatMul", "Add"]
+    assert first_layer(graph) == Layer("W", "b", False)
+    assert last_layer(graph) == Layer("V", "c", False)
+    X = rng.normal(size=(5, 3)).astype(np.float32)
+    np.testing.assert_array_equal(run_onnx(graph.model, X=X)["model/score"], run_onnx(model, X=X)["y"])
+
+
+@pytest.mark.parametrize("idle", ["Identity (X)", "Cast <to = 1> (X)"])
+def test_a_score_that_is_the_input_is_still_a_result(idle):
+    graph = onnx_score_graph(
+        parsed(f"m (float[N, 1] X) => (float[N, 1] y) {{ y = {idle} }}"), ScoreSpec(1, 1, "float32")
+    )
+    assert [node.op_type for node in graph.structure.graph.node] == [idle.split()[0]]
 
 
 def test_constants_of_an_activation_are_no_weights():
