@@ -5,7 +5,14 @@ import pytest
 import scipy.sparse
 
 from skort.descent import standardization
-from skort.descent.standardization import Standardization, largest_norm, moments, smoothness, usable_scale
+from skort.descent.standardization import (
+    Standardization,
+    largest_norm,
+    moments,
+    robust_moments,
+    smoothness,
+    usable_scale,
+)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -34,6 +41,15 @@ def test_evenly_spaced_blocks_stand_for_many_rows(monkeypatch, rng):
     mean, deviation = moments(X, None)
     np.testing.assert_allclose(mean, exact[0], atol=0.02)
     np.testing.assert_allclose(deviation, exact[1], rtol=0.02)
+
+
+def test_quartiles_less_than_one_apart_are_a_scale_and_equal_ones_are_not():
+    columns = np.column_stack([np.arange(7) / 10, [1, 1, 1, 1, 1, 1, 6]])
+    median, scale = robust_moments(columns, None)
+    np.testing.assert_allclose(median, [0.3, 1.0])
+    # The share of the rows up to the middle of each one.
+    quartiles = np.interp([0.25, 0.75], (np.arange(7) + 0.5) / 7, columns[:, 0])
+    np.testing.assert_allclose(scale, [(quartiles[1] - quartiles[0]) / 1.349, columns[:, 1].std()])
 
 
 def test_scales_whose_inverse_overflows_are_not_used():

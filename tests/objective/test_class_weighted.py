@@ -79,3 +79,9 @@ def test_probabilities_exist_where_all_sigmoids_underflow(dtype, run_function):
     shares = np.array([1.0, 1.0, np.exp(-1)])
     expected = [shares / shares.sum(), [0.5, 0.0, 0.5]]
     np.testing.assert_allclose(run_function(function, dtype, score), expected, rtol=1e-6, atol=1e-30)
+
+
+def test_the_curvature_is_that_of_the_class_that_counts_most():
+    assert ClassWeighted(SquaredHinge(), np.array([0.3, 2.5])).curvature(2) == 2.5 * SquaredHinge().curvature(2)
+    assert ClassWeighted(SquaredHinge(), np.array([0.3, 0.5])).curvature(2) == SquaredHinge().curvature(2)
+    assert ClassWeighted(Hinge(), WEIGHTS).curvature(3) is None

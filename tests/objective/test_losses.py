@@ -389,6 +389,22 @@ def test_the_losses_whose_y_is_centred_at_its_median():
     assert robust == {"absolute_error", "huber", "epsilon_insensitive", "quantile"}
 
 
+@pytest.mark.parametrize("power", [0, 1, 1.5, 2, 3])
+def test_a_tweedie_loss_of_other_units_differs_by_a_factor_and_a_constant(power, run_function):
+    """The scores of targets that are divided by a number are smaller by its logarithm."""
+    loss, scale = objective.TweedieLoss(power), 7.0
+    score, target = np.linspace(-1, 1, 9)[:, None], np.linspace(0.5, 3, 9)[:, None]
+    inner, unit, *_ = loss.in_units(scale)
+    gradient = run_function(loss.gradient_function(1), "float64", score + np.log(scale), scale * target)
+    moved = run_function(inner.gradient_function(1), "float64", score, target)
+    np.testing.assert_allclose(unit * moved, gradient, rtol=1e-10)
+
+
+def test_the_curvature_of_an_elastic_loss_is_that_of_its_square():
+    assert objective.ElasticLoss(0.2, 0.1).curvature(1) == 0.1
+    assert objective.ElasticLoss(0.2, 0.0).curvature(1) is None
+
+
 def test_the_curvature_is_the_largest_second_derivative():
     """By differences of the gradient."""
     score, known = np.linspace(-3, 3, 6001), set()

@@ -13,6 +13,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import (
     ElasticNet,
     ElasticNetCV,
+    GammaRegressor,
     HuberRegressor,
     Lasso,
     LassoCV,
@@ -24,6 +25,7 @@ from sklearn.linear_model import (
     MultiTaskLasso,
     MultiTaskLassoCV,
     Perceptron,
+    PoissonRegressor,
     QuantileRegressor,
     RANSACRegressor,
     Ridge,
@@ -31,11 +33,12 @@ from sklearn.linear_model import (
     RidgeClassifierCV,
     RidgeCV,
     SGDClassifier,
+    SGDRegressor,
     TheilSenRegressor,
     TweedieRegressor,
 )
 from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.svm import LinearSVC
+from sklearn.svm import LinearSVC, LinearSVR
 
 from skort.graphs.families import FAMILY
 from skort.objective.own import SEARCHES, OwnObjective, own_objective
@@ -128,6 +131,40 @@ def test_none_has_the_penalty_of_stochastic_gradient_descent(is_classifier):
 )
 def test_what_is_trained_in_the_place_of_others(model, is_classifier, sentence):
     assert own_objective(model, is_classifier=is_classifier).trained_as == sentence
+
+
+@pytest.mark.parametrize(
+    "model, penalty, alpha, l1_ratio, alpha_per, flags",
+    [
+        (LinearRegression(), None, 0.0, 0.0, "mean", {"sums_outputs"}),
+        (Ridge(alpha=2.0), "l2", 2.0, 0.0, "sum", {"sums_outputs"}),
+        (RidgeClassifier(alpha=2.0), "l2", 2.0, 0.0, "sum", {"balances_rows", "weighs_rows"}),
+        (Lasso(alpha=0.3), "l1", 0.3, 1.0, "mean", {"sums_outputs"}),
+        (LogisticRegression(C=0.5), "l2", 2.0, 0.0, "sum", set()),
+        (LinearSVC(C=0.5), "l2", 2.0, 0.0, "sum", {"penalizes_intercept"}),
+        (LinearSVC(C=0.5, penalty="l1"), "l1", 2.0, 1.0, "sum", {"penalizes_intercept"}),
+        (LinearSVR(C=0.5), "l2", 2.0, 0.0, "sum", {"penalizes_intercept", "sums_outputs"}),
+        (SGDClassifier(alpha=0.2), "l2", 0.2, 0.0, "sample_weight", {"balances_rows"}),
+        (SGDRegressor(alpha=0.2, penalty="l1"), "l1", 0.2, 1.0, "sample_weight", {"sums_outputs"}),
+        (QuantileRegressor(alpha=0.3), "l1", 0.3, 1.0, "mean", {"sums_outputs"}),
+        (PoissonRegressor(alpha=0.3), "l2", 0.3, 0.0, "mean", {"sums_outputs"}),
+        (GammaRegressor(alpha=0.3), "l2", 0.3, 0.0, "mean", {"sums_outputs"}),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
+)
+def test_the_numbers_of_an_objective(model, penalty, alpha, l1_ratio, alpha_per, flags):
+    own = own_objective(model)
+    assert (own.penalty, own.alpha, own.l1_ratio, own.alpha_per) == (penalty, alpha, l1_ratio, alpha_per)
+    names = {"penalizes_intercept", "sums_outputs", "balances_rows"}
+    found = {name for name in names if getattr(own, name)}
+    assert found | (set() if own.weighs_positives else {"weighs_rows"}) == flags
+
+
+@pytest.mark.parametrize("penalty, l1_ratio", [("l1", 1.0), ("l2", 0.0)])
+def test_the_numbers_of_liblinear(penalty, l1_ratio):
+    own = own_objective(LogisticRegression(C=0.5, penalty=penalty, solver="liblinear", intercept_scaling=3.0))
+    assert (own.penalty, own.alpha, own.l1_ratio, own.intercept_scaling) == (penalty, 2.0, l1_ratio, 3.0)
+    assert own.penalizes_intercept
 
 
 def test_objectives_without_an_optimum_to_compare_with():

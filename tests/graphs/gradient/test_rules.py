@@ -81,6 +81,7 @@ CASES = [
         for c in ((2,), (4, 1), ())
         for i in range(3)
     ],
+    *[("Gemm", [signed(4, 3), signed(3, 2), signed(2)], i, {}) for i in range(3)],
     *[(name, [signed(2, 3)], 0, {"axis": 0}) for name in ("Softmax", "LogSoftmax")],
     ("ReduceMean", [signed(2, 3)], 0, {"axes": [1], "keepdims": 0}),
     ("ReduceMean", [signed(2, 3)], 0, {"axes": [-2]}),
