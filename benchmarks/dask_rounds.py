@@ -142,11 +142,10 @@ def overhead():
     print(f"a round of two batches: median {median:.0f} ms, least {least:.0f} ms")
 
 
-def sleeping(begin, seconds):
+def sleeping(common, seconds):
     """Stand for a leg: a state of a network of 5,201 weights and both moments of Adam."""
     time.sleep(seconds)
-    common = begin if isinstance(begin, Common) else exchanged(begin, 0.99, 0)
-    return Leg(common, common.state, Means(1, 0.0, 0.0, 0.0, 0.0))
+    return Leg(common.begin, common.state, Means(1, 0.0, 0.0, 0.0, 0.0))
 
 
 def workers():
@@ -157,7 +156,7 @@ def workers():
         for _ in range(6):
             begin = time.perf_counter()
             legs = [tasks.submit(sleeping, common, 1.0) for _ in range(100)]
-            common = exchanged([tasks.value(tasks.merged(averaged, legs))], 0.99, 0)
+            common = tasks.value(tasks.submit(exchanged, tasks.few(averaged, legs), 0.99, 0))
             seconds.append(time.perf_counter() - begin - 1.0)
     print(f"100 workers, legs that sleep for 1 s: {statistics.median(seconds[1:]):.2f} s more a round")
 

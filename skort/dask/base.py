@@ -207,7 +207,7 @@ class DaskFit(BaseOrtSGD):
         preparation = Preparation(self._on_its_way(), self._fitted, counted.by_class, is_weighted)
         cluster = gathered.cluster
         packed = Packed.of(cluster.key("preparation"), preparation)
-        return PartFacts.of(cluster, cluster.each(prepared, gathered.parts, packed))
+        return PartFacts.of(cluster, cluster.each(prepared, gathered.parts, packed), counted.n_rows)
 
     def _on_its_way(self):
         """Return a copy for the workers."""

@@ -69,6 +69,10 @@ class Cluster:
         """Return the future of what a function of a list makes of results, in a tree, in their order."""
         return tree(self.submit, merge, futures)
 
+    def few(self, merge: Callable[[list], Any], futures: Sequence[Future]) -> list[Future]:
+        """Return so few futures that one task can merge them; more are merged before, in a tree."""
+        return list(futures) if len(futures) <= _FAN_IN else [self.merged(merge, futures)]
+
     def value(self, future: Future) -> Any:
         """
         Return a result.

@@ -14,6 +14,8 @@ __all__ = ["Deal", "Deals", "Size", "Task"]
 _MOST_BYTES = 2**27
 # Groups exchange what they have so many times a round, if each of them makes so many updates in between.
 _EXCHANGES, _LEAST_UPDATES = 5, 50
+# The rows of a piece come from so many partitions or more: one may hold rows of one kind.
+_LEAST_PARTITIONS = 2
 
 
 class Size(NamedTuple):
@@ -74,10 +76,10 @@ class Deals:
     """
     Deals the partitions to the groups: the batches of a training whose steps groups make.
 
-    Every round deals anew. Of as many partitions in a row as there are groups, each group gets a random one, as long as
-    all have about as many rows: the next partition goes to the group with the fewest. A round has up to five exchanges;
-    before each of them a group goes through a part of the rows of its partitions. Such a part is drawn in the same way,
-    so that it has rows from all over the data: neighbours are often alike, as in sorted data.
+    Every round deals anew. Neighbours are often alike, as in sorted data. So each group gets a random one of as many
+    neighbours as there are groups. Where sizes differ, a partition goes to the group that has the fewest rows so far. A
+    round has up to five exchanges; before each of them a group goes through a part of the rows of its partitions. The
+    partitions of a part are drawn in the same way, from all over the data.
 
     Parameters
     ----------
@@ -121,10 +123,10 @@ class Deals:
             n_rows[least] += self._sizes[number].n_rows
         # As many pieces of each group, so that all of them are at work in every exchange. Where there are enough
         # partitions, each is in one piece, and goes to another worker once a round at most; otherwise a piece is every
-        # `stride`-th row.
+        # `stride`-th row of them.
         fewest, n_exchanges = min(map(len, groups)), self._n_exchanges(max(n_rows))
         n_pieces = min(fewest, max(map(self._n_pieces, groups)))
-        if fewest >= n_exchanges:
+        if fewest >= _LEAST_PARTITIONS * n_exchanges:
             n_pieces = max(n_pieces, n_exchanges)
         stride = -(-n_exchanges // n_pieces)
         exchanges, n_updates = [], []
@@ -174,11 +176,14 @@ class Deals:
 
 
 def _in_strata(n, size, random_state):
-    """Return the numbers below n: stratum by stratum of so many in a row, each in random order."""
+    """Return the numbers below n in strata of `size` consecutive numbers, each stratum shuffled."""
     return np.argsort(np.arange(n) // size + random_state.random_sample(n)).tolist()
 
 
 def _pieces(group, n_pieces, random_state):
-    """Return the partitions of a group in pieces: a random one of each stratum."""
-    order = [group[i] for i in _in_strata(len(group), n_pieces, random_state)]
-    return [order[first::n_pieces] for first in range(n_pieces)]
+    """Return the partitions of a group in pieces, with a random partition of each stratum in each piece."""
+    strata = [random_state.permutation(stratum).tolist() for stratum in np.array_split(group, len(group) // n_pieces)]
+    pieces = [[stratum[i] for stratum in strata] for i in range(n_pieces)]
+    for i, number in enumerate(number for stratum in strata for number in stratum[n_pieces:]):
+        pieces[i % n_pieces].append(number)
+    return pieces

@@ -92,8 +92,8 @@ class Measures(NamedTuple):
     norm: float
 
 
-def measured(rows: Rows, n_partitions: int) -> Measures:
-    """Measure one of so many partitions."""
+def measured(rows: Rows, n_rows: int) -> Measures:
+    """Measure a partition of rows, of which there are so many in all."""
     if rows.n_rows == 0:
         return Measures((Size(0, 0),), 0.0, None, None, 0.0)
     weights = rows.sample_weight
@@ -102,14 +102,14 @@ def measured(rows: Rows, n_partitions: int) -> Measures:
     return Measures(
         (Size(rows.n_rows, rows.n_bytes),),
         total,
-        None if is_sparse else _moments(rows.X, weights, total, n_partitions),
-        _moments(rows.target, weights, total, n_partitions),
+        None if is_sparse else _moments(rows.X, weights, total, n_rows),
+        _moments(rows.target, weights, total, n_rows),
         largest_norm(rows.X, weights, None, 0.0) if is_sparse else 0.0,
     )
 
 
-def _moments(columns, weights, total, n_partitions):
-    mean, deviation = moments(columns, weights, n_partitions)
+def _moments(columns, weights, total, n_rows):
+    mean, deviation = moments(columns, weights, n_rows)
     return Moments(total, mean, total * np.square(deviation))
 
 
@@ -153,16 +153,16 @@ class PartFacts:
     measures: Measures
 
     @classmethod
-    def of(cls, cluster: Cluster, partitions: Sequence[Future]) -> "PartFacts":
+    def of(cls, cluster: Cluster, partitions: Sequence[Future], n_rows: int) -> "PartFacts":
         """
-        Measure partitions of `Rows`; those without rows are left out.
+        Measure partitions of `Rows`, together so many of them; those without rows are left out.
 
         Raises
         ------
         ValueError
             Where no row is left.
         """
-        measures = cluster.value(cluster.merged(merged_measures, cluster.each(measured, partitions, len(partitions))))
+        measures = cluster.value(cluster.merged(merged_measures, cluster.each(measured, partitions, n_rows)))
         if not any(size.n_rows for size in measures.sizes):
             raise ValueError("No row has a positive sample weight: there is nothing to train on.")
         some = [part for part, size in zip(partitions, measures.sizes, strict=True) if size.n_rows]

@@ -139,8 +139,8 @@ def gather(estimator: Any, cluster: Cluster, data: tuple, validation: tuple, ran
         seed = int(random_state.randint(2**32, dtype=np.uint32))
         split = Split(estimator.validation_fraction, seed, is_classifier(estimator))
         parts, validation_parts = (cluster.each(held_out, surveyed, split, kind) for kind in (False, True))
-    both = [parts] if surveyed is parts else [parts, surveyed]
-    surveys = [cluster.each(survey, each, is_classifier(estimator)) for each in both]
+    distinct = [parts] if surveyed is parts else [parts, surveyed]
+    surveys = [cluster.each(survey, each, is_classifier(estimator)) for each in distinct]
     found = cluster.values([cluster.merged(merged_surveys, each) for each in surveys])
     train, whole = found[0], found[-1]
     if train.head is None:

@@ -18,11 +18,107 @@ from skort.estimators.settings import Settings
 from skort.estimators.stream import Stream
 from skort.runtime.kept import Lent
 
-__all__ = ["Common", "Job", "Leg", "Means", "averaged", "exchanged", "leg"]
+__all__ = ["Begin", "Common", "Job", "Leg", "Means", "averaged", "exchanged", "leg"]
 
 # What a worker keeps of a training is its compiled step alone: all else comes with each task.
 _STREAMS: Lent = Lent(8)
 _SUM, _COUNT = "average_sum", "average_n_updates"
+
+
+class Means(NamedTuple):
+    """
+    What the steps of a group, or of all groups, were like.
+
+    Parameters
+    ----------
+    n_rows : int
+    objective, loss : float
+        Means over the rows, in the units of the training.
+    last_objective : float
+        Of the last batch, before its update; the mean over groups.
+    gradient_norm : float
+        Of the last batch; the mean over groups.
+    """
+
+    n_rows: int
+    objective: float
+    loss: float
+    last_objective: float
+    gradient_norm: float
+
+    def then(self, later: "Means") -> "Means":
+        """Return those of both; the last batch is the later one's."""
+        n_rows = self.n_rows + later.n_rows
+        share = later.n_rows / n_rows
+        objective = (1 - share) * self.objective + share * later.objective
+        loss = (1 - share) * self.loss + share * later.loss
+        return later._replace(n_rows=n_rows, objective=objective, loss=loss)
+
+
+class Begin(NamedTuple):
+    """
+    What an exchange needs of the common state before it.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_weights,)
+    velocity : ndarray of shape (n_weights,) or None
+        Of the common weights from one exchange to the next, in float64; None before the first.
+    so_far : Means or None
+        Of the round so far; None at its beginning.
+    """
+
+    weights: np.ndarray
+    velocity: np.ndarray | None
+    so_far: Means | None
+
+    def ahead(self, momentum: float) -> np.ndarray:
+        """Return the weights that groups begin at: where the velocity takes the common ones."""
+        if self.velocity is None:
+            return self.weights
+        return (self.weights + momentum * self.velocity).astype(self.weights.dtype)
+
+
+class Common(NamedTuple):
+    """
+    The common state of all groups.
+
+    Parameters
+    ----------
+    state : dict of str to ndarray
+        As `Solver.state` returns it.
+    velocity : ndarray of shape (n_weights,) or None
+        As in `Begin`.
+    so_far : Means or None, default=None
+        As in `Begin`.
+    """
+
+    state: dict[str, np.ndarray]
+    velocity: np.ndarray | None
+    so_far: Means | None = None
+
+    @property
+    def begin(self) -> Begin:
+        """What the next exchange needs of it."""
+        return Begin(self.state["weights"], self.velocity, self.so_far)
+
+
+class Leg(NamedTuple):
+    """
+    What a group, or several, have made of the common state.
+
+    Parameters
+    ----------
+    begin : Begin
+        Of the common state: the same for all groups.
+    state : dict of str to ndarray
+        As `Solver.state` returns it.
+    means : Means
+    """
+
+    begin: Begin
+    state: dict[str, np.ndarray]
+    means: Means
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +157,10 @@ class Job:
         variables = self.settings.variables(self.fitted.score_graph, self.standardization)
         return Stream.begin(self.settings, self.fitted, variables, batch_size, progress, self.n_batches)
 
-    def averaged(self, legs: "Sequence[Leg]") -> "Leg":
-        """Return the mean of what groups made."""
-        return averaged(legs, int(self.settings.update.average))
-
-    def exchanged(self, legs: "Sequence[Leg]") -> "Common":
-        """Return the next common state."""
-        return exchanged(legs, self.momentum, int(self.settings.update.average))
+    @property
+    def first(self) -> int:
+        """The first update whose weights count where a solver averages its weights."""
+        return int(self.settings.update.average)
 
     def batches(self, rows: Rows, stream: Stream, seed: int) -> Batches:
         """Return the rows of a task in batches, whose sample weights are relative to the mean of all rows."""
@@ -85,80 +178,6 @@ class Job:
         )
 
 
-class Means(NamedTuple):
-    """
-    What the steps of a group, or of all groups, were like.
-
-    Parameters
-    ----------
-    n_rows : int
-    objective, loss : float
-        Means over the rows, in the units of the training.
-    last_objective : float
-        Of the last batch, before its update; the mean over groups.
-    gradient_norm : float
-        Of the last batch; the mean over groups.
-    """
-
-    n_rows: int
-    objective: float
-    loss: float
-    last_objective: float
-    gradient_norm: float
-
-    def then(self, later: "Means") -> "Means":
-        """Return those of both; the last batch is the later one's."""
-        n_rows = self.n_rows + later.n_rows
-        share = later.n_rows / n_rows
-        objective = (1 - share) * self.objective + share * later.objective
-        loss = (1 - share) * self.loss + share * later.loss
-        return later._replace(n_rows=n_rows, objective=objective, loss=loss)
-
-
-class Common(NamedTuple):
-    """
-    The common state of all groups.
-
-    Parameters
-    ----------
-    state : dict of str to ndarray
-        As `Solver.state` returns it.
-    velocity : ndarray of shape (n_weights,) or None
-        Of the common weights from one exchange to the next, in float64; None before the first.
-    so_far : Means or None, default=None
-        Of the round so far; None at its beginning.
-    """
-
-    state: dict[str, np.ndarray]
-    velocity: np.ndarray | None
-    so_far: Means | None = None
-
-    def ahead(self, momentum: float) -> dict[str, np.ndarray]:
-        """Return the state that groups begin at: where the velocity takes the weights."""
-        if self.velocity is None:
-            return self.state
-        weights = self.state["weights"]
-        return self.state | {"weights": (weights + momentum * self.velocity).astype(weights.dtype)}
-
-
-class Leg(NamedTuple):
-    """
-    What a group has made of the common state.
-
-    Parameters
-    ----------
-    begin : Common
-        Where it began: the same for all groups.
-    state : dict of str to ndarray
-        As `Solver.state` returns it; the mean of several groups in float64.
-    means : Means
-    """
-
-    begin: Common
-    state: dict[str, np.ndarray]
-    means: Means
-
-
 class _Borrower:
     """Has a solver for as long as it lives."""
 
@@ -171,7 +190,8 @@ def leg(packed: Packed[Job], begin: Common | list[Leg], rates: np.ndarray, task:
     ----------
     packed : Packed of Job
     begin : Common, or list of Leg
-        What all groups made before: each exchanges it for itself, which is faster than to wait for a task that does.
+        The common state, or what all groups made before. These a group exchanges by itself: it need not wait for
+        another task.
     rates : ndarray of shape (n_updates,)
         The learning rates of the updates before the next exchange.
     task : Task
@@ -179,12 +199,12 @@ def leg(packed: Packed[Job], begin: Common | list[Leg], rates: np.ndarray, task:
         The partitions of the task.
     """
     job = packed.value()
-    common = begin if isinstance(begin, Common) else job.exchanged(begin)
+    common = begin if isinstance(begin, Common) else exchanged(begin, job.momentum, job.first)
     rows = Rows.concatenated([part.every(task.start, task.stride) for part in parts])
     batch_size, borrower = min(job.settings.batch_size, rows.n_rows), _Borrower()
     stream = _STREAMS.borrow((packed.key, batch_size), borrower, lambda: job.stream(batch_size))
     solver, batches = stream.solver, job.batches(rows, stream, task.seed)
-    solver.restore(common.ahead(job.momentum))
+    solver.restore(common.state | {"weights": common.begin.ahead(job.momentum)})
     solver.batch.begin(batches.data)
     # A diverging training overflows: the client reports it.
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -192,7 +212,7 @@ def leg(packed: Packed[Job], begin: Common | list[Leg], rates: np.ndarray, task:
             solver.step(eta, share)
         objective, loss = solver.means()
     means = Means(rows.n_rows, objective, loss, solver.objective(), solver.gradient_norm())
-    return Leg(common, solver.state(), means)
+    return Leg(common.begin, solver.state(), means)
 
 
 def exchanged(legs: Sequence[Leg], momentum: float, first: int) -> Common:
@@ -224,21 +244,20 @@ def exchanged(legs: Sequence[Leg], momentum: float, first: int) -> Common:
     Examples
     --------
     >>> import numpy as np
-    >>> from skort.dask.group import Common, Leg, Means, exchanged
-    >>> common = Common({"weights": np.array([1.0])}, np.array([0.5]))
-    >>> legs = [Leg(common, {"weights": np.array([w])}, Means(10, 0.0, 0.0, 0.0, 0.0)) for w in (2.0, 4.0)]
+    >>> from skort.dask.group import Begin, Leg, Means, exchanged
+    >>> begin = Begin(np.array([1.0]), np.array([0.5]), None)
+    >>> legs = [Leg(begin, {"weights": np.array([w])}, Means(10, 0.0, 0.0, 0.0, 0.0)) for w in (2.0, 4.0)]
     >>> common = exchanged(legs, 0.5, 0)
     >>> common.state["weights"], common.velocity
     (array([3.]), array([2.]))
     """
-    mean = averaged(legs, first)
-    common, weights = mean.begin, mean.state["weights"]
-    velocity = np.subtract(weights, common.ahead(momentum)["weights"], dtype=np.float64)
-    if common.velocity is not None:
-        velocity += momentum * common.velocity
-    velocity[weights == 0] = 0.0
-    state = {name: array.astype(common.state[name].dtype) for name, array in mean.state.items()}
-    return Common(state, velocity, mean.means if common.so_far is None else common.so_far.then(mean.means))
+    begin, mean = legs[0].begin, _mean_state(legs, first)
+    velocity = np.subtract(mean["weights"], begin.ahead(momentum), dtype=np.float64)
+    if begin.velocity is not None:
+        velocity += momentum * begin.velocity
+    velocity[mean["weights"] == 0] = 0.0
+    means = _mean_of_means(legs)
+    return Common(_like(legs[0].state, mean), velocity, means if begin.so_far is None else begin.so_far.then(means))
 
 
 def averaged(legs: Sequence[Leg], first: int = 0) -> Leg:
@@ -256,26 +275,42 @@ def averaged(legs: Sequence[Leg], first: int = 0) -> Leg:
     Examples
     --------
     >>> import numpy as np
-    >>> from skort.dask.group import Common, Leg, Means, averaged
-    >>> begin = Common({"weights": np.array([0.0])}, None)
+    >>> from skort.dask.group import Begin, Leg, Means, averaged
+    >>> begin = Begin(np.array([0.0]), None, None)
     >>> made = [(1.0, Means(30, 0.0, 0.0, 0.0, 0.0)), (5.0, Means(10, 0.0, 0.0, 0.0, 0.0))]
     >>> legs = [Leg(begin, {"weights": np.array([w])}, means) for w, means in made]
     >>> averaged(legs).state["weights"]
     array([2.])
     """
-    if len(legs) == 1:
-        return legs[0]
+    state = _like(legs[0].state, _mean_state(legs, first))
+    return Leg(legs[0].begin, state, _mean_of_means(legs))
+
+
+def _shares(legs):
     n_rows = np.array([each.means.n_rows for each in legs])
-    shares = n_rows / n_rows.sum()
-    states = _on_one_count([each.state for each in legs], first)
-    state = {}
+    return n_rows / n_rows.sum()
+
+
+def _mean_of_means(legs):
+    means = (float(mean) for mean in _shares(legs) @ [each.means[1:] for each in legs])
+    return Means(sum(each.means.n_rows for each in legs), *means)
+
+
+def _mean_state(legs, first):
+    """Return the mean of states: in float64, as far as they are no integers."""
+    states, state = _on_one_count([each.state for each in legs], first), {}
     for name, array in states[0].items():
         if array.dtype.kind in "iu":
             state[name] = np.max([each[name] for each in states], axis=0)
         else:
-            state[name] = sum(share * each[name].astype(np.float64) for share, each in zip(shares, states, strict=True))
-    means = (float(mean) for mean in shares @ [each.means[1:] for each in legs])
-    return Leg(legs[0].begin, state, Means(int(n_rows.sum()), *means))
+            pairs = zip(_shares(legs), states, strict=True)
+            state[name] = sum(share * each[name].astype(np.float64) for share, each in pairs)
+    return state
+
+
+def _like(state, mean):
+    """Return a mean state with the dtypes of a state."""
+    return {name: array.astype(state[name].dtype) for name, array in mean.items()}
 
 
 def _on_one_count(states, first):

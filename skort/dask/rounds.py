@@ -7,14 +7,14 @@ import numpy as np
 
 from skort.dask.deals import Deal
 from skort.dask.facts import PartFacts
-from skort.dask.group import Common, Job, Leg, Means, leg
+from skort.dask.group import Common, Job, Leg, Means, averaged, exchanged, leg
 from skort.dask.packed import Packed
 from skort.descent.progress import Progress
 from skort.estimators.stream import Stream
 
 __all__ = ["Rounds", "without_velocity"]
 
-# So many groups exchange what they made without a task that merges it.
+# So many groups exchange by themselves what they made.
 _FEW = 2
 # Its place in a state: in checkpoints, too.
 _VELOCITY = "velocity"
@@ -40,7 +40,8 @@ class Rounds:
         self._cluster, self._partitions = facts.cluster, facts.partitions
         self._solver, self._some_rows = stream.solver, job.batches(facts.some_rows, stream, 0)
         self._packed = Packed.of(facts.cluster.key("job"), job)
-        self._job = job
+        self._momentum, self._first = job.momentum, job.first
+        self._mean = _Mean(job.first)
         self._velocity: np.ndarray | None = None
         self._rates: list[float] = []
         self._last: Means | None = None
@@ -61,24 +62,31 @@ class Rounds:
     def close(self) -> None:
         """Let all groups make the steps of the round."""
         assert self._deal is not None
-        cluster, rates, futures = self._cluster, np.array(self._rates), []
-        made: Any = Common(self._solver.state(), self._velocity)
+        cluster, rates = self._cluster, np.array(self._rates)
+        futures: list[Any] = []
+        begin: Any = Common(self._solver.state(), self._velocity)
         ends = np.cumsum(self._deal.n_updates)
         for tasks, part in zip(self._deal.exchanges, np.split(rates, ends[:-1]), strict=True):
             legs = [
-                cluster.submit(leg, self._packed, made, part, task, [self._partitions[i] for i in task.partitions])
+                cluster.submit(leg, self._packed, begin, part, task, [self._partitions[i] for i in task.partitions])
                 for task in tasks
             ]
-            # Many are merged once, not by each group.
-            made = legs if len(legs) <= _FEW else [cluster.merged(_Mean(self._packed), legs)]
-            futures += [*legs, *made]
+            # Few groups exchange by themselves, without another task to wait for.
+            begin = legs if len(legs) <= _FEW else self._exchanged(legs)
+            futures += legs if len(legs) <= _FEW else [begin]
         try:
-            made = self._job.exchanged(cluster.values(made))
+            if isinstance(begin, list):
+                made = exchanged(cluster.values(begin), self._momentum, self._first)
+            else:
+                made = cluster.value(begin)
         except BaseException:
             cluster.cancel(futures)
             raise
         self._solver.restore(made.state)
         self._velocity, self._last = made.velocity, made.so_far
+
+    def _exchanged(self, legs):
+        return self._cluster.submit(exchanged, self._cluster.few(self._mean, legs), self._momentum, self._first)
 
     def objective(self) -> float:
         """Return the objective on the last batches before their update; that of some rows before the first round."""
@@ -136,12 +144,12 @@ def _of_solver(state):
 
 
 class _Mean:
-    """`Job.averaged` of a job that is packed."""
+    """`averaged` with the first update whose weights count."""
 
     __name__ = "mean"
 
-    def __init__(self, packed: Packed[Job]):
-        self._packed = packed
+    def __init__(self, first: int):
+        self._first = first
 
     def __call__(self, legs: list[Leg]) -> Leg:
-        return self._packed.value().averaged(legs)
+        return averaged(legs, self._first)

@@ -44,7 +44,7 @@ class EpochLines(BaseEstimator):
 
     def on_train_restart(self, training: Training) -> None:
         """Say that the rows so far are forgotten."""
-        print("The training begins again at a tenth of the learning rate.", flush=True)
+        _print("The training begins again at a tenth of the learning rate.")
 
     def on_epoch_end(self, training: Training) -> None:
         """Print the last row of the history, under the names of its columns where they are new."""
@@ -54,14 +54,14 @@ class EpochLines(BaseEstimator):
         # The calls of a `partial_fit` make one table together.
         goes_on = self._is_one_epoch and epoch > 1
         if header != self._header and not goes_on:
-            print(header)
+            _print(header)
         self._header = header
-        print(_line(str(epoch), {name: _cell(history, name) for name in columns}), flush=True)
+        _print(_line(str(epoch), {name: _cell(history, name) for name in columns}))
 
     def on_train_end(self, training: Training) -> None:
         """Print why the training stopped; an error says it itself."""
         if training.stopping_reason is not None:
-            print(training.stopping_reason, flush=True)
+            _print(training.stopping_reason)
 
 
 def _line(epoch: str, cells: dict[str, str]) -> str:
@@ -97,7 +97,7 @@ class ProgressBar(BaseEstimator):
         """Show the bar."""
         self._bar: Any = None
         self._begin = time.perf_counter()
-        if _is_terminal(sys.stderr) or "ipykernel" in sys.modules:
+        if _is_open(sys.stderr) and ("ipykernel" in sys.modules or getattr(sys.stderr, "isatty", bool)()):
             from tqdm.auto import tqdm
 
             self._bar = tqdm(total=training.max_iter, initial=training.n_epochs, unit="epoch")
@@ -138,8 +138,9 @@ def _is_open(stream: Any) -> bool:
     return stream is not None and not getattr(stream, "closed", False)
 
 
-def _is_terminal(stream: Any) -> bool:
-    return _is_open(stream) and getattr(stream, "isatty", bool)()
+def _print(line: str) -> None:
+    if _is_open(sys.stdout):
+        print(line, flush=True)
 
 
 def _last_values(history: History) -> list[str]:

@@ -117,7 +117,7 @@ class Standardization:
     __hash__ = None  # type: ignore[assignment]  # Arrays can change.
 
 
-def moments(X: Any, sample_weight: np.ndarray | None, n_parts: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def moments(X: Any, sample_weight: np.ndarray | None, n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """
     Return the weighted means and standard deviations of columns.
 
@@ -127,8 +127,8 @@ def moments(X: Any, sample_weight: np.ndarray | None, n_parts: int = 1) -> tuple
         Of more than 2^22 values, 256 evenly spaced blocks of rows stand for all.
     sample_weight : ndarray of shape (n_samples,) or None
         Rows of sample weight zero do not count. None: all rows count the same.
-    n_parts : int, default=1
-        X is one of so many parts, which share the 2^22 values.
+    n_rows : int or None, default=None
+        X has a part of so many rows, and the same part of the 2^22 values. None: X has all rows.
 
     Returns
     -------
@@ -146,7 +146,8 @@ def moments(X: Any, sample_weight: np.ndarray | None, n_parts: int = 1) -> tuple
     # Sums of differences from a row keep their digits where the mean is large.
     at = 0 if sample_weight is None else int(np.argmax(sample_weight > 0))
     first = _dense(X[at : at + 1])[0].astype(np.float64)
-    for rows in _row_blocks(X.shape[0], X.shape[1], _MANY_VALUES // n_parts):
+    many_values = _MANY_VALUES if n_rows is None else _MANY_VALUES * X.shape[0] // n_rows
+    for rows in _row_blocks(X.shape[0], X.shape[1], many_values):
         block = np.subtract(_dense(X[rows]), first, dtype=np.float64)
         if sample_weight is None:
             total += len(block)

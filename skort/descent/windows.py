@@ -145,17 +145,16 @@ class WindowShape:
 
 def aligned(rows: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return arrays from which and into which `take` copies rows, and nothing else: both as bytes where it would.
+    Return both arrays as bytes where `take` would copy the whole of `rows` first, as it does for each call.
 
-    Memory from a network or a file may begin at any byte. `take` copies an array that is not aligned as a whole first,
-    each time.
+    It does so where the memory of an array begins at an odd byte, as that from a network or a file may.
 
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_columns)
-        C-contiguous.
+        As it is where it is not C-contiguous, or of another dtype than `out`.
     out : ndarray of shape (n_taken, n_columns)
-        C-contiguous, of the same dtype.
+        C-contiguous.
 
     Examples
     --------
@@ -166,4 +165,6 @@ def aligned(rows: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> rows.take([1], axis=0, out=out, mode="clip")
     array([[5, 6, 7, 8]], dtype=uint8)
     """
-    return (rows, out) if rows.flags.aligned else (rows.view(np.uint8), out.view(np.uint8))
+    if rows.flags.aligned or not rows.flags.c_contiguous or rows.dtype != out.dtype:
+        return rows, out
+    return rows.view(np.uint8), out.view(np.uint8)

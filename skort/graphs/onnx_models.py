@@ -161,7 +161,8 @@ def _without_idle_nodes(graph):
     and that give the score are seen.
     """
     infos = {info.name: info for info in (*graph.value_info, *graph.input)}
-    renamed, kept = {}, []
+    renamed: dict[str, str] = {}
+    kept = []
     for node in graph.node:
         node.input[:] = [renamed.get(name, name) for name in node.input]
         if _is_idle(node, infos):

@@ -91,8 +91,7 @@ def _all_found(estimator: Any) -> list[_Found]:
     else:
         found = list(_within(estimator, ""))
     if not found:
-        hint = " A search keeps one with refit=True." if getattr(estimator, "refit", None) is False else ""
-        raise ValueError(f"estimator has no fitted estimator of skort inside, got {estimator!r}.{hint}")
+        raise ValueError(f"estimator has no fitted estimator of skort inside, got {estimator!r}.")
     return found
 
 
@@ -111,6 +110,8 @@ def _within(estimator: Any, name: str, pipelines: tuple[Any, ...] = ()) -> Itera
             yield from _within(one, _joined(name, key))
     elif hasattr(estimator, "get_params"):
         check_is_fitted(estimator)
+        if hasattr(estimator, "cv_results_") and estimator.refit is False:
+            raise ValueError(f"estimator: {type(estimator).__name__} keeps no fitted estimator with refit=False.")
         inside = next((getattr(estimator, a) for a in _INSIDE if hasattr(estimator, a)), None)
         yield from _within(inside, name or _best(estimator), pipelines)
 

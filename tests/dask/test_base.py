@@ -159,11 +159,16 @@ class TestTwoGroups:
                 found.fit(*chunked(data[0], target))
         assert not hasattr(found, "coef_")
 
-    def test_the_same_bits_with_one_worker(self, client, data):
+    @pytest.mark.parametrize(
+        "n_groups, batch_size, average", [(2, 20, False), (2, 2, True), (3, 2, False), (9, 1, True)]
+    )
+    def test_the_same_bits_with_one_worker(self, client, data, n_groups, batch_size, average):
+        """With one exchange a round, and with several: of two groups, of more, and of so many that means are merged."""
         from distributed import LocalCluster
 
         X, y = data
-        model = OrtSGDClassifier(MLPClassifier((8,)), optimizer="adam", **SAME | {"eta0": 0.01})
+        parameters = SAME | {"eta0": 0.01, "batch_size": batch_size, "average": average, "n_groups": n_groups}
+        model = OrtSGDClassifier(MLPClassifier((8,)), optimizer="adam", **parameters)
         two = model.fit(*chunked(X, y)).weights_
         options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
         with LocalCluster(**options) as cluster, Client(cluster):

@@ -60,8 +60,10 @@ class KillsOne:
             self.client.cluster.scale(3)
 
 
-def test_a_worker_that_is_killed_changes_no_bit(client, data):
-    model = OrtSGDClassifier(MLPClassifier((10,)), optimizer="adam", **SAME)
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_a_worker_that_is_killed_changes_no_bit(client, data, n_groups):
+    """With several exchanges in a round."""
+    model = OrtSGDClassifier(MLPClassifier((10,)), optimizer="adam", n_groups=n_groups, **SAME | {"batch_size": 10})
     expected = clone(model).fit(*data).weights_
     found = model.set_params(callbacks=[KillsOne(client, 2)]).fit(*data).weights_
     assert all(np.array_equal(found[name], expected[name]) for name in expected)

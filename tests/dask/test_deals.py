@@ -73,6 +73,20 @@ def test_neighbours_go_to_different_groups_and_parts_of_a_round():
         assert all(len(group & {number, number + 1}) == 1 for group in groups for number in range(0, 20, 2))
 
 
+@pytest.mark.parametrize(
+    "n_partitions, n_groups, share",
+    [(8, 2, 0), (10, 2, 0), (12, 2, 0), (20, 2, 0), (22, 2, 0.1), (30, 2, 0), (40, 8, 0), (90, 8, 0.1), (96, 8, 0)],
+)
+def test_sorted_data_are_mixed(n_partitions, n_groups, share):
+    """Half of the partitions are of one kind: few tasks have rows of one kind only."""
+    deals = Deals([Size(1000, 8)] * n_partitions, n_groups, 4, np.random.RandomState(0))
+    drawn = [deals.draw(np.random.RandomState(seed)).exchanges for seed in range(50)]
+    partitions = [task.partitions for exchanges in drawn for tasks in exchanges for task in tasks]
+    half = n_partitions / 2
+    assert np.mean([max(numbers) < half or min(numbers) >= half for numbers in partitions]) <= share
+    assert all(len(tasks) == n_groups for exchanges in drawn for tasks in exchanges)
+
+
 def test_an_epoch_is_one_round():
     class Round:
         def open(self, deal):

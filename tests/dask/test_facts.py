@@ -19,7 +19,7 @@ def test_moments_are_those_of_all_rows(rng, weighted):
     X[:, 3] = 5
     rows = Rows(X, rng.normal(size=(90, 1)), rng.uniform(0.1, 2, 90) if weighted else None)
     parts = [rows.taken(np.arange(*ends)) for ends in ((0, 1), (1, 50), (50, 90))]
-    found = merged_measures([measured(part, 4) for part in [*parts, Rows(np.empty((0, 0)), np.empty((0, 0)), None)]])
+    found = merged_measures([measured(part, 90) for part in [*parts, Rows(np.empty((0, 0)), np.empty((0, 0)), None)]])
     mean, deviation = moments(X, rows.sample_weight)
     np.testing.assert_allclose(found.columns.mean, mean, rtol=1e-12)
     np.testing.assert_allclose(found.columns.deviation, deviation, rtol=1e-9)
@@ -29,12 +29,19 @@ def test_moments_are_those_of_all_rows(rng, weighted):
     assert [size.n_rows for size in found.sizes] == [1, 49, 40, 0]
 
 
+def test_empty_partitions_take_no_share(monkeypatch, rng):
+    monkeypatch.setattr(standardization, "_MANY_VALUES", 4000)
+    X, none = rng.normal(size=(4000, 1)), Rows(np.empty((0, 0)), np.empty((0, 0)), None)
+    found = merged_measures([measured(part, 4000) for part in [Rows(X, X, None), *[none] * 50]])
+    np.testing.assert_allclose(found.columns.mean, X.mean(axis=0), rtol=1e-12)
+
+
 def test_partitions_share_the_values_that_stand_for_all(monkeypatch, rng):
     """Of each of ten partitions 256 rows."""
     monkeypatch.setattr(standardization, "_MANY_VALUES", 2560)
     X = np.sort(rng.normal(size=(20_000, 1)), axis=0)
     parts = [Rows(part, part, None) for part in np.split(X, 10)]
-    found = merged_measures([measured(part, 10) for part in parts]).columns
+    found = merged_measures([measured(part, len(X)) for part in parts]).columns
     blocks = (np.arange(256) * (2000 / 256) + 2000 / 512 - 0.5).astype(int)
     chosen = np.concatenate([part.X[blocks, 0] for part in parts])
     np.testing.assert_allclose([found.mean[0], found.deviation[0]], [chosen.mean(), chosen.std()], rtol=1e-12)
@@ -43,7 +50,7 @@ def test_partitions_share_the_values_that_stand_for_all(monkeypatch, rng):
 
 def test_sparse_rows_have_a_norm():
     X = scipy.sparse.csr_matrix([[3.0, 0.0], [0.0, 4.0]])
-    found = measured(Rows(X, np.zeros((2, 1)), np.array([1.0, 0.5])), 1)
+    found = measured(Rows(X, np.zeros((2, 1)), np.array([1.0, 0.5])), 2)
     assert found.norm == 9
     assert found.columns is None
     assert isinstance(found.sizes[0], Size)

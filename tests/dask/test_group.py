@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from skort.dask.group import Common, Leg, Means, averaged, exchanged
+from skort.dask.group import Begin, Leg, Means, averaged, exchanged
 
 
 def of(weights, n_rows, begin=None, **state):
@@ -30,9 +30,10 @@ def test_sums_of_weights_are_on_one_count():
 
 
 def test_one_group_has_no_momentum():
-    common = Common({"weights": np.array([1.0], np.float32)}, None)
+    begin = Begin(np.array([1.0], np.float32), None, None)
     for _ in range(2):
-        common = exchanged([of([4.0], 10, common)], 0.0, 0)
+        common = exchanged([of([4.0], 10, begin)], 0.0, 0)
+        begin = common.begin
         assert common.state["weights"].tolist() == [4.0]
     assert common.so_far == Means(20, 10.0, 2.0, 3.0, 4.0)
 
@@ -43,11 +44,11 @@ def test_what_comes_later_counts_by_its_rows():
 
 
 def test_momentum_and_zeros():
-    common = Common({"weights": np.array([1.0, 1.0], np.float32)}, np.array([2.0, 2.0]))
-    common = exchanged([of([2.0, 0.0], 10, common)] * 2, 0.5, 0)
+    begin = Begin(np.array([1.0, 1.0], np.float32), np.array([2.0, 2.0]), None)
+    common = exchanged([of([2.0, 0.0], 10, begin)] * 2, 0.5, 0)
     # It began at 1 + 0.5 * 2 and moved to the mean, 2; what is zero in all groups stays so.
     assert common.state["weights"].tolist() == [2.0, 0.0]
     assert common.velocity.tolist() == [0.5 * 2.0 + (2.0 - 2.0), 0.0]
-    ahead = common.ahead(0.5)["weights"]
+    ahead = common.begin.ahead(0.5)
     assert ahead.tolist() == [2.5, 0.0]
     assert ahead.dtype == np.float32

@@ -199,9 +199,11 @@ def test_rows_at_an_odd_address_make_the_same_batches_and_are_not_copied(rng, n)
     odd[...] = X
     made = [batches(form, batch_size=100) for form in (X, odd)]
     expected, found = (HostBatch.empty(100, 20, 1, np.float32) for _ in made)
-    for fill in found.fillers(made[1].data):
+    copy = WindowShape.of(20, 100).copier(odd, 100)
+    calls = [lambda fill=fill: fill(np.arange(100)) for fill in found.fillers(made[1].data)]
+    for call in [*calls, lambda: copy(np.arange(3), np.arange(2))]:
         tracemalloc.start()
-        fill(np.arange(100))
+        call()
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 2**14

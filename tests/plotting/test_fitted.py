@@ -90,5 +90,5 @@ def test_what_has_no_estimator_of_skort_is_refused(estimator):
 
 def test_a_search_without_a_refit_is_refused():
     search = GridSearchCV(OrtSGDRegressor(max_iter=2, tol=None), {"alpha": [0.1]}, cv=2, refit=False).fit(X, Y)
-    with pytest.raises(ValueError, match=r"refit=False.*\. A search keeps one with refit=True\.$"):
-        fitted_estimators(search)
+    with pytest.raises(ValueError, match=r"estimator: GridSearchCV keeps no fitted estimator with refit=False\."):
+        fitted_estimators({"found": search})
