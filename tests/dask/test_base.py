@@ -160,19 +160,20 @@ class TestTwoGroups:
         assert not hasattr(found, "coef_")
 
     @pytest.mark.parametrize(
-        "n_groups, batch_size, average", [(2, 20, False), (2, 2, True), (3, 2, False), (9, 1, True)]
+        "n_groups, batch_size, average", [(2, 200, False), (2, 2, True), (3, 2, False), (10, 20, True)]
     )
     def test_the_same_bits_with_one_worker(self, client, data, n_groups, batch_size, average):
-        """With one exchange a round, and with several: of two groups, of more, and of so many that means are merged."""
+        """With one exchange a round and with several, and with so many groups that their means are merged in a tree."""
         from distributed import LocalCluster
 
         X, y = data
+        sizes = (60,) * 10 if n_groups == 10 else (130, 0, 250, 1, 219)
         parameters = SAME | {"eta0": 0.01, "batch_size": batch_size, "average": average, "n_groups": n_groups}
         model = OrtSGDClassifier(MLPClassifier((8,)), optimizer="adam", **parameters)
-        two = model.fit(*chunked(X, y)).weights_
+        two = model.fit(*chunked(X, y, sizes=sizes)).weights_
         options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
         with LocalCluster(**options) as cluster, Client(cluster):
-            one = clone(model).fit(*chunked(X, y)).weights_
+            one = clone(model).fit(*chunked(X, y, sizes=sizes)).weights_
         assert all(np.array_equal(one[name], two[name]) for name in two)
 
     def test_one_class_in_each_partition(self, client, data):
