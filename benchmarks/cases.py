@@ -38,8 +38,6 @@ class Case:
         """Return the contenders' race."""
         problem = self.make(self.n_quick if quick else self.n_rows)
         run = contenders(problem, n_jobs)
-        if problem.is_own_way:
-            return Race(self.name, "fit", 1, run, lambda score: problem.loss(score(problem.X)))
         n_steps = problem.n_steps // problem.n_epochs
         return Race(self.name, "epoch", problem.n_epochs, run, lambda score: problem.loss(score(problem.X)), n_steps)
 
@@ -100,25 +98,25 @@ CASES = [
         n_quick=10_000,
     ),
     Case(
-        "MLP 100-50-10-1, batches of 15, as in the gallery of onnxcustom",
+        "MLP 100-50-10-1, batches of 15",
         partial(regression, eta=0.005, **_GALLERY),
         n_rows=1000,
         n_quick=240,
     ),
     Case(
-        "The same as a classification with Nesterov's momentum 0.9",
+        "MLP 100-50-10-1, classification, Nesterov, batches of 15",
         partial(classification, eta=0.001, momentum=0.9, **_GALLERY),
         n_rows=1000,
         n_quick=240,
     ),
     Case(
-        "Linear regression, 100,000 x 100, to the loss where SGDRegressor stops",
+        "Linear regression, 100,000 x 100, batches of 500",
         partial(regression, eta=0.1, **_LINEAR),
         n_rows=100_000,
         n_quick=20_000,
     ),
     Case(
-        "Logistic regression, 100,000 x 100, to the loss where SGDClassifier stops",
+        "Logistic regression, 100,000 x 100, batches of 500",
         partial(classification, eta=1.0, **_LINEAR),
         n_rows=100_000,
         n_quick=20_000,
@@ -149,7 +147,8 @@ OTHERS = [
     Search("GridSearchCV, MLP (20,), 46 fits of 5 epochs on 1,000 x 20", (20,), 5),
     SmallFit("fit of 100 x 5, linear, one epoch", ()),
     SmallFit("fit of 100 x 5, MLP 5-10-1, one epoch", (10,)),
-    Defaults("All defaults, linear regression, 20,000 x 20", n_rows=20_000, n_quick=5000),
+    Defaults("All defaults, linear regression, 20,000 x 20", regression, 20, n_rows=20_000, n_quick=5000),
+    Defaults("All defaults, logistic regression, 100,000 x 100", classification, 100, n_rows=100_000, n_quick=5000),
 ]
 
 

@@ -11,11 +11,12 @@ from benchmarks.numpy_loop import raw_score, train
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.solvers import available_solvers
 
-__all__ = ["FLOOR", "SOLVERS", "contenders", "estimator", "missing_peers", "scikit_learn_model"]
+__all__ = ["FLOOR", "SCIKIT_LEARN", "SOLVERS", "contenders", "estimator", "missing_peers", "scikit_learn_model"]
 
 #: skort's contenders, in the order of the columns of a report.
 SOLVERS = [solver for solver in ("session", "agent", "graph") if solver in available_solvers()]
 
+SCIKIT_LEARN = "scikit-learn"
 #: A loop by hand over BLAS: what the hardware can do.
 FLOOR = "numpy"
 
@@ -33,7 +34,8 @@ def contenders(problem, n_jobs=None):
     # TrainingSession has no momentum.
     solvers = [solver for solver in SOLVERS if solver != "session" or not problem.momentum]
     ours = {solver: partial(_train_skort, solver, n_jobs) for solver in solvers}
-    peers = {name: run for name, run in _PEERS.items() if name not in missing_peers()}
+    left_out = [*missing_peers(), *([] if problem.has_scikit_learn else [SCIKIT_LEARN])]
+    peers = {name: run for name, run in _PEERS.items() if name not in left_out}
     return {name: partial(run, problem) for name, run in {**ours, **peers}.items()} | jax_contenders(problem, n_jobs)
 
 
@@ -70,9 +72,8 @@ def scikit_learn_model(problem):
 
 
 def _scikit_learn_linear_model(problem):
-    options = {"penalty": None, "random_state": problem.seed}
-    if not problem.is_own_way:
-        options |= {"learning_rate": "constant", "eta0": problem.eta, "max_iter": problem.n_epochs, "tol": None}
+    options = {"learning_rate": "constant", "eta0": problem.eta, "max_iter": problem.n_epochs, "tol": None}
+    options |= {"penalty": None, "random_state": problem.seed}
     return SGDClassifier(loss="log_loss", **options) if problem.is_classifier else SGDRegressor(**options)
 
 
@@ -96,7 +97,7 @@ def _train_torch(name, problem):
 
 
 _PEERS = {
-    "scikit-learn": _train_scikit_learn,
+    SCIKIT_LEARN: _train_scikit_learn,
     "torch": partial(_train_torch, "train"),
     "skorch": partial(_train_torch, "train_skorch"),
     FLOOR: train,

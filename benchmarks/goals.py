@@ -14,8 +14,7 @@ def _by_solver(session, agent, graph):
 
 
 _FLOORS = {FLOOR: {solver: 1 / limit for solver, limit in _by_solver(1.3, 1.3, 1.15).items()}}
-_GALLERY = {"scikit-learn": _by_solver(5, 3, 6)}
-_LINEAR = {"scikit-learn": _by_solver(3.5, 3, 4)} | _FLOORS
+_SMALL_BATCHES = {"scikit-learn": _by_solver(5, 3, 6)}
 _PREDICT = {"predict of MLP 100-100-1, 100,000 rows": {"scikit-learn": {"skort": 1.2}}}
 _WIDE = {
     "MLP 784-100-10, 70,000 rows, batches of 200, 1 epoch": {
@@ -47,10 +46,11 @@ RATIOS = {
             COMPILED: {"graph": 1},
         }
         | _FLOORS,
-        "MLP 100-50-10-1, batches of 15, as in the gallery of onnxcustom": _GALLERY,
-        "The same as a classification with Nesterov's momentum 0.9": _GALLERY,
-        "Linear regression, 100,000 x 100, to the loss where SGDRegressor stops": _LINEAR,
-        "Logistic regression, 100,000 x 100, to the loss where SGDClassifier stops": _LINEAR,
+        "MLP 100-50-10-1, batches of 15": _SMALL_BATCHES,
+        "MLP 100-50-10-1, classification, Nesterov, batches of 15": _SMALL_BATCHES,
+        "Linear regression, 100,000 x 100, batches of 500": _FLOORS,
+        "Logistic regression, 100,000 x 100, batches of 500": _FLOORS,
+        "All defaults, logistic regression, 100,000 x 100": {"scikit-learn": {"skort": 3}},
         "predict of MLP 100-100-1, 1 row": {"scikit-learn": {"skort": 1.5}},
         "GridSearchCV, linear, 46 fits of 5 epochs on 1,000 x 20": {"scikit-learn": {"skort": 1 / 1.5}},
         "GridSearchCV, linear, 46 fits of 50 epochs on 1,000 x 20": {"scikit-learn": {"skort": 1}},

@@ -3,14 +3,16 @@
 import matplotlib.pyplot as plt
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from benchmarks.contenders import FLOOR
+from benchmarks.contenders import FLOOR, SCIKIT_LEARN
 from benchmarks.jax_process import COMPILED, COUNTED
 from benchmarks.report import main_contender, summarised
+from benchmarks.small_fits import EXACT
 
 __all__ = ["plot_growth", "plot_ratios"]
 
 _MARKS = {
-    "scikit-learn": ("o", "tab:orange"),
+    SCIKIT_LEARN: ("o", "tab:orange"),
+    EXACT: ("X", "tab:brown"),
     "torch": ("s", "tab:red"),
     "skorch": ("D", "tab:purple"),
     FLOOR: ("P", "tab:gray"),
@@ -47,7 +49,7 @@ def plot_ratios(results, path):
                 axes.scatter(*zip(*points, strict=True), label=peer, **style)
         last = axes.get_xlim()[1]
         axes.set_xscale("log")
-        axes.set_xlim(0.15, 1.25 * last)
+        axes.set_xlim(0.06, 1.25 * last)
         axes.set_ylim(len(chosen) - 0.5, -0.5)
         axes.axvspan(1, 1.25 * last, color=_SKORT, alpha=0.08, linewidth=0)
         axes.axvline(1, color=_SKORT, linewidth=2, zorder=2)
@@ -55,14 +57,14 @@ def plot_ratios(results, path):
         axes.text(0.93, 1.02, "others are faster", transform=above, ha="right", va="bottom")
         axes.text(1.08, 1.02, "skort is faster", transform=above, color=_SKORT, weight="bold", va="bottom")
         axes.set_yticks(range(len(chosen)), [short.replace(", ", "\n", 1) for short, _ in chosen])
-        axes.xaxis.set_major_locator(FixedLocator([0.2, 0.5, 1, 2, 5, 10, 20, 40]))
+        axes.xaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40]))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} x"))
         axes.grid(axis="both", color="tab:gray", alpha=0.25)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
         axes.set_xlabel("time, where skort takes 1 x; one thread")
-        figure.legend(loc="outside lower center", ncols=len(_MARKS), frameon=False, handletextpad=0, columnspacing=0.7)
+        figure.legend(loc="outside lower center", ncols=4, frameon=False, handletextpad=0, columnspacing=0.7)
         return figure
 
     _save(draw, path)

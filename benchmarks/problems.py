@@ -57,9 +57,9 @@ class Problem:
         return self.n_epochs * -(-len(self.X) // self.batch_size)
 
     @property
-    def is_own_way(self):
-        """Whether scikit-learn's model trains in its own way, row by row, until it stops."""
-        return self.is_linear and self.batch_size > 1
+    def has_scikit_learn(self):
+        """Whether scikit-learn makes these updates: its linear models make one for each row."""
+        return not self.is_linear or self.batch_size == 1
 
     @property
     def n_outputs(self):

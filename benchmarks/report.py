@@ -2,9 +2,10 @@
 
 import statistics
 
-from benchmarks.contenders import FLOOR
+from benchmarks.contenders import FLOOR, SCIKIT_LEARN
 from benchmarks.jax_process import COMPILED, COUNTED
 from benchmarks.races import ALL_CORES, LOSS_TOLERANCE, ONE_THREAD
+from benchmarks.small_fits import EXACT
 from benchmarks.step_profile import profile_cells
 
 __all__ = ["SUMMARY", "figures_table", "growth_table", "page", "profile_table", "race_table", "summary_table"]
@@ -14,12 +15,14 @@ SUMMARY = {
     "MLP 10-20-1, batches of 10": "MLP 10-20-1, batches of 10",
     "MLP 100-100-1, batches of 100": "MLP 100-100-1, batches of 100",
     "MLP 784-100-10, 70,000 rows, batches of 200, 1 epoch": "MLP 784-100-10, batches of 200",
-    "Logistic regression, 100,000 x 100, to the loss where SGDClassifier stops": "logistic regression, 100,000 x 100",
+    "Logistic regression, 100,000 x 100, batches of 500": "logistic regression, 100,000 x 100, batches of 500",
+    "All defaults, logistic regression, 100,000 x 100": "logistic regression, 100,000 x 100, all defaults",
+    "GridSearchCV, linear, 46 fits of 50 epochs on 1,000 x 20": "grid search, 46 linear fits on 1,000 x 20",
     "GridSearchCV, MLP (20,), 46 fits of 5 epochs on 1,000 x 20": "grid search, 46 fits of an MLP on 1,000 x 20",
     "fit of 100 x 5, linear, one epoch": "one epoch of 100 x 5, linear",
 }
 
-PEERS = ["scikit-learn", "torch", "skorch", FLOOR, COMPILED, COUNTED]
+PEERS = [SCIKIT_LEARN, EXACT, "torch", "skorch", FLOOR, COMPILED, COUNTED]
 
 PAGE = """\
 # Speed
@@ -35,7 +38,8 @@ On one thread: the time of skort, with `solver="graph"` where there is a choice,
 
 {summary}
 
-- A peer is left out where it has nothing to compare, as torch has no grid search.
+- A cell is empty if that library has no such function, or does other work: `SGDClassifier` makes an update for each
+  row, so it is compared where all stop by themselves, with all defaults. "{exact}" is `LogisticRegression` or `Ridge`.
 - JAX compiles the whole epoch for each shape of the data and each model. "{compiled}" leaves that time out, as in
   a long training; "{counted}" counts it, as in a program that trains once.
 - Against loops of Python the gain is largest where a step is small: skort runs one graph a step. JAX runs one program
@@ -47,12 +51,12 @@ On one thread: the time of skort, with `solver="graph"` where there is a choice,
 
 All contenders of a table take turns, {repeats} times after a first run that is not measured. A time is the median of
 a whole `fit`, divided by its epochs, with the range. All start from the same weights and make the same updates in
-float32 on the same batches, with two exceptions: scikit-learn's neural networks draw another order of the rows from the
-second epoch on, and its linear models make a step a row and stop by themselves where the name says so. `numpy` is
-a loop by hand over BLAS, in place. JAX runs in a process of its own, on one core where all have one thread: a jitted
-`lax.scan` over the batches of an epoch, with the gathering of rows inside. A column `/ graph` is the time of that
-contender over the time of `solver="graph"`; it is marked where skort's loss at the end is worse by more than
-{tolerance:.0%}. Searches and fits of 100 rows are compared by the time of the same number of epochs alone.
+float32 on the same batches, with two exceptions: scikit-learn's neural networks draw another order of the rows from
+the second epoch on, and with all defaults everyone trains in its own way. `numpy` is a hand-written numpy loop. JAX
+runs in a process of its own, on one core where all have one thread: a jitted `lax.scan` over the batches of an epoch,
+with the gathering of rows inside. A column `/ graph` is the time of that contender over the time of `solver="graph"`;
+it is marked where skort's loss at the end is worse by more than {tolerance:.0%}. Searches and fits of 100 rows are
+compared by the time of the same number of epochs alone.
 
 {races}
 
@@ -67,7 +71,7 @@ One thread. "Even" is the number of steps after which JAX with its compilation h
 One thread, solver "graph": a step inside a whole `fit` (with the check of X, the gathering of rows, and all that a fit
 costs once), the run of its graph alone, and the matrix products of the graph alone, all in microseconds and in the
 same run. The last three columns are how many times as long as those products a step of skort, scikit-learn and JAX
-takes.
+takes. Differences below 5 % are noise.
 
 {profiles}
 
@@ -99,7 +103,8 @@ def page(results):
         "growth": [] if results.growth is None else growth_table(results.growth),
     }
     texts = {name: "\n".join(of) for name, of in lines.items()}
-    numbers = {"repeats": results.repeats, "tolerance": LOSS_TOLERANCE, "compiled": COMPILED, "counted": COUNTED}
+    numbers = {"repeats": results.repeats, "tolerance": LOSS_TOLERANCE}
+    numbers |= {"compiled": COMPILED, "counted": COUNTED, "exact": EXACT}
     return PAGE.format(races="\n\n".join(parts), **numbers, **texts)
 
 
@@ -122,7 +127,7 @@ def summary_table(races):
     for short, outcome in chosen:
         ours = main_contender(outcome)
         cells = [_ratio_cell(outcome, peer, ours) if peer in outcome.milliseconds else "" for peer in peers]
-        rows.append([short, f"{outcome.median(ours):.2g} ms / {outcome.unit}", *cells])
+        rows.append([short, f"{_number(outcome.median(ours), 2)} ms / {outcome.unit}", *cells])
     return _table(["training", "skort", *peers], rows)
 
 
@@ -177,8 +182,13 @@ def growth_table(growth):
 
 
 def _median_and_range(values):
-    low, middle, high = (f"{value:.3g}" for value in (min(values), statistics.median(values), max(values)))
+    low, middle, high = (_number(value, 3) for value in (min(values), statistics.median(values), max(values)))
     return middle, f"{low} to {high}"
+
+
+def _number(value, n_digits):
+    """Return a number with so many digits, without an exponent."""
+    return f"{float(f'{value:.{n_digits}g}'):,g}"
 
 
 def _table(header, rows):

@@ -1,20 +1,24 @@
 """What a fit costs beyond its steps: searches, fits of a few rows, and all defaults."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.linear_model import SGDRegressor
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPRegressor
 
-from benchmarks.contenders import SOLVERS
-from benchmarks.problems import regression
+from benchmarks.contenders import SCIKIT_LEARN, SOLVERS
+from benchmarks.problems import Problem
 from benchmarks.races import Race
-from skort import OrtSGDRegressor
+from skort import OrtSGDClassifier, OrtSGDRegressor
 
-__all__ = ["Defaults", "Search", "SmallFit"]
+__all__ = ["EXACT", "Defaults", "Search", "SmallFit"]
+
+#: scikit-learn's models that are not trained by stochastic gradient descent.
+EXACT = "scikit-learn, not SGD"
 
 ALPHA, ETA = [1e-5, 1e-4, 1e-2], [0.01, 0.03, 0.1]
 
@@ -119,21 +123,35 @@ class SmallFit:
 @dataclass(frozen=True)
 class Defaults:
     """
-    A linear regression with all defaults, which stops by itself.
+    A linear model with all defaults, which stops by itself.
 
     Parameters
     ----------
     name : str
-    n_rows, n_quick : int
+    make : callable
+        Number of rows, number of columns -> Problem.
+    n_columns, n_rows, n_quick : int
     """
 
     name: str
+    make: Callable[..., Problem]
+    n_columns: int
     n_rows: int
     n_quick: int
 
     def race(self, *, quick=False, n_jobs=None):
         """Return the contenders' race."""
-        problem = regression(self.n_quick if quick else self.n_rows, 20, batch_size=200, n_epochs=1, eta=0.1)
-        contenders = {"skort": OrtSGDRegressor(n_jobs=n_jobs, random_state=0), "scikit-learn": SGDRegressor()}
-        runs = {name: partial(model.fit, problem.X, problem.y) for name, model in contenders.items()}
-        return Race(self.name, "fit", 1, runs, lambda model: problem.loss(model.predict(problem.X)))
+        n_rows = self.n_quick if quick else self.n_rows
+        problem = self.make(n_rows, self.n_columns, batch_size=200, n_epochs=1, eta=0.1)
+        if problem.is_classifier:
+            models = OrtSGDClassifier(n_jobs=n_jobs), SGDClassifier("log_loss"), LogisticRegression()
+        else:
+            models = OrtSGDRegressor(n_jobs=n_jobs), SGDRegressor(), Ridge()
+        for model in models:
+            model.set_params(random_state=0)
+        runs = {
+            name: partial(model.fit, problem.X, problem.y)
+            for name, model in zip(("skort", SCIKIT_LEARN, EXACT), models, strict=True)
+        }
+        score = "decision_function" if problem.is_classifier else "predict"
+        return Race(self.name, "fit", 1, runs, lambda model: problem.loss(getattr(model, score)(problem.X)))

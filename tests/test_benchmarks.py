@@ -43,9 +43,7 @@ def test_all_contenders_make_the_same_updates(benchmarks, make, options, momentu
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             losses[name] = problem.loss(train()(problem.X))
-    if problem.is_own_way:
-        # scikit-learn's trains in its own way.
-        assert losses.pop("scikit-learn") > 0
+    assert ("scikit-learn" in losses) == problem.has_scikit_learn
     assert losses == pytest.approx(dict.fromkeys(losses, losses["numpy"]), rel=1e-5)
 
 
@@ -115,7 +113,21 @@ def test_the_names_of_goals_and_of_the_chart_are_those_of_cases(benchmarks):
     names = {case.name for case in [*cases.CASES, *cases.PREDICTIONS, *cases.OTHERS]}
     for given in (*goals.RATIOS.values(), goals.MILLISECONDS, goals.MICROSECONDS, benchmarks("report").SUMMARY):
         assert given.keys() <= names
-    assert len(benchmarks("report").SUMMARY) == 6
+    assert len(benchmarks("report").SUMMARY) == 8
+
+
+@pytest.mark.parametrize("name", ["linear regression, 20,000 x 20", "logistic regression, 100,000 x 100"])
+def test_all_defaults_end_at_the_loss_of_an_exact_fit(benchmarks, name):
+    (case,) = (case for case in benchmarks("cases").OTHERS if case.name == f"All defaults, {name}")
+    race = case.race(quick=True)
+    losses = {name: race.loss(run()) for name, run in race.contenders.items()}
+    assert list(losses) == ["skort", "scikit-learn", "scikit-learn, not SGD"]
+    assert losses["skort"] == pytest.approx(losses["scikit-learn, not SGD"], rel=0.01)
+
+
+def test_numbers_have_no_exponent(benchmarks):
+    number = benchmarks("report")._number
+    assert [number(value, 3) for value in (2021.7, 0.0156, 12.34)] == ["2,020", "0.0156", "12.3"]
 
 
 @pytest.mark.parametrize("hidden", [(), (3,)])
@@ -135,7 +147,7 @@ def test_scikit_learn_makes_the_same_steps_of_one_row(benchmarks):
     problems = benchmarks("problems")
     problem = problems.classification(20, 3, batch_size=1, n_epochs=2, eta=0.1)
     theirs = benchmarks("contenders").scikit_learn_model(problem).get_params()
-    assert (problem.is_own_way, problem.n_steps) == (False, 40)
+    assert (problem.has_scikit_learn, problem.n_steps) == (True, 40)
     assert (theirs["learning_rate"], theirs["eta0"], theirs["max_iter"], theirs["tol"]) == ("constant", 0.1, 2, None)
 
 
