@@ -116,7 +116,13 @@ class Schedule(Component):
         Returns
         -------
         eta : ndarray of shape (n_updates,)
+
+        Raises
+        ------
+        ValueError
+            For invalid parameters.
         """
+        self._validate_params()
         return np.array([self(t) for t in range(1, n_updates + 1)], dtype=float)
 
 

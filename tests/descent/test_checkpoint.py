@@ -189,6 +189,7 @@ def _rewritten(path, change):
         (lambda others, arrays: others.update(stopped="no"), "stopped='no', expected true or false"),
         (lambda others, arrays: others.update(stopping_reason=3), "stopping_reason=3, expected a string or null"),
         (lambda others, arrays: others.update(rate_scale=math.inf), "rate_scale=inf, expected a finite number"),
+        (lambda others, arrays: others.update(rate_scale=0.0), "rate_scale=0.0, expected a finite number"),
         (lambda others, arrays: others["random_state"].update(bit_generator="seed"), "random_state is that of 'seed'"),
         (lambda others, arrays: others["random_state"]["state"].update(pos=10**6), "no state of a random generator"),
         (lambda others, arrays: others["random_state"]["state"].update(pos=-1), "no state of a random generator"),

@@ -27,6 +27,15 @@ def test_what_is_missing_is_nan():
     assert columns["time"] == pytest.approx([math.nan] * 3 + [9.0], nan_ok=True)
 
 
+def test_a_column_may_miss_epochs_in_between():
+    history = History()
+    for epoch in range(3):
+        history.next_epoch(loss=0.0)
+        if epoch != 1:
+            history.record("score", epoch)
+    np.testing.assert_array_equal(history["score"], [0, math.nan, 2])
+
+
 @pytest.mark.parametrize("n_epochs", [0, 1, 2, 3])
 def test_truncated_columns_have_the_same_length(n_epochs):
     columns = history()

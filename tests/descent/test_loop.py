@@ -439,6 +439,11 @@ def test_a_training_without_a_restart_left_diverges(can_restart, eta):
         run(MeanSolver(1, start=1.0), batches([0.0]), Constant(5000.0), can_restart=can_restart)
 
 
+def test_growth_is_relative_to_the_first_objective():
+    descent = run(ScriptedSolver([1e30, 1e35, math.inf]), batches([0.0], 1), Constant(0.1), max_iter=2)
+    assert descent.progress.rows()["objective"] == [1e30, 1e35]
+
+
 def test_a_partial_fit_has_no_restart():
     solver = ScriptedSolver([1.0, math.inf])
     with pytest.raises(DivergedError, match="in epoch 1"):

@@ -94,6 +94,12 @@ def test_warmup_reaches_into_the_schedule_inside():
     assert clone(schedule).get_params()["schedule__eta0"] == 0.7
 
 
+@pytest.mark.parametrize("n_updates", [0, -1, 1.5])
+def test_a_warmup_has_an_update_or_more(n_updates):
+    with pytest.raises(ValueError, match="The 'n_updates' parameter of Warmup must be an int in the range"):
+        Warmup(Cosine(), n_updates=n_updates).simulate(3)
+
+
 @pytest.mark.parametrize("schedule", [cls() for cls in [*SCHEDULES.values(), Cosine, Warmup]], ids=repr)
 def test_simulate_gives_the_first_rates(schedule):
     np.testing.assert_array_equal(schedule.simulate(5), [schedule(t) for t in (1, 2, 3, 4, 5)])

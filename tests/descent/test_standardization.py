@@ -7,6 +7,7 @@ import scipy.sparse
 from skort.descent import standardization
 from skort.descent.standardization import (
     Standardization,
+    largest_eigenvalue,
     largest_norm,
     moments,
     robust_moments,
@@ -41,6 +42,28 @@ def test_evenly_spaced_blocks_stand_for_many_rows(monkeypatch, rng):
     mean, deviation = moments(X, None)
     np.testing.assert_allclose(mean, exact[0], atol=0.02)
     np.testing.assert_allclose(deviation, exact[1], rtol=0.02)
+
+
+def test_the_blocks_are_in_the_middle_of_equal_parts(monkeypatch, rng):
+    X = rng.normal(size=(10_000, 1))
+    monkeypatch.setattr(standardization, "_MANY_VALUES", 2560)
+    starts = [int((i + 0.5) * 10_000 / 256 - 5) for i in range(256)]
+    rows = np.concatenate([X[start : start + 10] for start in starts])
+    np.testing.assert_allclose(moments(X, None), [rows.mean(axis=0), rows.std(axis=0)], rtol=1e-12)
+
+
+def test_few_long_rows_count_once_each(monkeypatch, rng):
+    X = rng.normal(size=(100, 50))
+    monkeypatch.setattr(standardization, "_MANY_VALUES", 2560)
+    np.testing.assert_allclose(moments(X, None), [X.mean(axis=0), X.std(axis=0)], rtol=1e-12, atol=1e-15)
+
+
+def test_the_eigenvalue_is_that_of_2000_evenly_spaced_rows(rng):
+    X = rng.normal(size=(5001, 3))
+    rows = np.column_stack([X[np.linspace(0, 5000, 2000).astype(int)], np.ones(2000)])
+    expected = np.linalg.eigvalsh(rows.T @ rows / 2000)[-1]
+    assert largest_eigenvalue(X, None, None) == pytest.approx(expected, rel=1e-12)
+    assert largest_eigenvalue(scipy.sparse.csr_matrix((3, 2)), None, None, ones=0.0) == 0
 
 
 def test_quartiles_less_than_one_apart_are_a_scale_and_equal_ones_are_not():

@@ -159,6 +159,11 @@ def test_it_begins_at_the_median_distance_from_the_median():
     np.testing.assert_array_equal(loss.initial_weights(target, weight)[SCALE], [2, 1, 1.5])
 
 
+def test_it_begins_at_a_small_scale():
+    target = np.array([[0.0], [0.1], [0.2], [0.3], [0.4]])
+    np.testing.assert_allclose(ConcomitantHuber().initial_weights(target)[SCALE], [0.1])
+
+
 def test_it_begins_at_the_scale_of_a_fitted_model(rng):
     model = HuberRegressor().fit(rng.normal(size=(30, 2)), rng.normal(size=30))
     weights = ConcomitantHuber().initial_weights(np.zeros((4, 1)), None, model)

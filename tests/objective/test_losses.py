@@ -400,6 +400,13 @@ def test_a_tweedie_loss_of_other_units_differs_by_a_factor_and_a_constant(power,
     np.testing.assert_allclose(unit * moved, gradient, rtol=1e-10)
 
 
+def test_the_curvature_of_the_log_loss_of_several_classes():
+    """The largest eigenvalue of diag(p) - p p' for any p, which p = (1/2, 1/2, 0) has."""
+    p = np.array([0.5, 0.5, 0.0])
+    largest = np.linalg.eigvalsh(np.diag(p) - np.outer(p, p))[-1]
+    assert objective.LogLoss().curvature(3) == pytest.approx(largest) == 0.5
+
+
 def test_the_curvature_of_an_elastic_loss_is_that_of_its_square():
     assert objective.ElasticLoss(0.2, 0.1).curvature(1) == 0.1
     assert objective.ElasticLoss(0.2, 0.0).curvature(1) is None
