@@ -1,7 +1,7 @@
 """
 A model as a layer of torch: `OnnxModule`.
 
-It needs torch: ``pip install "skort[torch]"``.
+It needs torch: ``pip install torch``.
 """
 
 from typing import Any, Literal
@@ -11,7 +11,7 @@ import numpy as np
 try:
     import torch
 except ImportError as error:
-    raise ImportError(f'skort.torch needs torch ({error}). Install it: pip install "skort[torch]".') from error
+    raise ImportError(f'skort.torch needs torch ({error}). Install it: pip install torch.') from error
 from torch import nn
 
 from skort.estimators.hardware import n_threads
