@@ -11,9 +11,14 @@ PAGE = """\
 Which models are trained
 ========================
 
-Of the regressors and classifiers of scikit-learn {sklearn}, skort trains {n_trained} and refuses {n_refused}. A script
-writes the tables below: it tries each model at its default parameters, with the solvers {solvers}. skort refuses a
-model before it fits anything, and says why.
+scikit-learn {sklearn} has {n_models} regressors and classifiers. At their default parameters, skort
+
+- trains {n_own} with their own loss and penalty;
+- trains {n_others} as another model, and says so in a warning: `BayesianRidge` as a `LinearRegression`, for example. The
+  remarks in the tables name the other model;
+- refuses {n_refused}, before it fits anything, and says why.
+
+There are three more rules:
 
 - **Other models.** Any fitted model, from scikit-learn or your own, can be trained as `FrozenEstimator(model)` if its
   ONNX graph has weights and all its operators have gradients: :doc:`fine_tuning`.
@@ -28,9 +33,9 @@ TRAINED = """\
 {title} that are trained
 {line}
 
-A long fit minimises the loss and the penalty of this table, and ends at the optimum of the model's own `fit`. Some
-models minimise something else: a remark says what skort trains instead. :doc:`losses` and :doc:`penalties` have the
-formulas.
+skort minimises the loss and the penalty of this table. For a model without a remark, they are those of its own `fit`.
+A long fit of a linear one then ends at the optimum of the same objective; a network has many. A model with a remark
+minimises something else in its own `fit`, so its weights differ. :doc:`losses` and :doc:`penalties` have the formulas.
 
 .. list-table::
     :header-rows: 1
@@ -88,12 +93,16 @@ def write(path):
             rows = "\n".join(_trained(model, o) for model, o in found if o.refusal is None)
             tables.append(_table(TRAINED, title, rows))
             tables.append(_table(REFUSED, title, _refused([o for _, o in found if o.refusal is not None], ours)))
+    # "(" is in the name of a model that is listed a second time, with another parameter.
+    trained = [o for o in outcomes if o.refusal is None and "(" not in o.name]
+    n_refused = sum(o.refusal is not None for o in outcomes)
     path.write_text(
         PAGE.format(
             sklearn=sklearn.__version__,
-            n_trained=sum(o.refusal is None and "(" not in o.name for o in outcomes),
-            n_refused=sum(o.refusal is not None for o in outcomes),
-            solvers=", ".join(f'`"{solver}"`' for solver in measure["available_solvers"]()),
+            n_models=len(trained) + n_refused,
+            n_own=sum(o.trained_as is None for o in trained),
+            n_others=sum(o.trained_as is not None for o in trained),
+            n_refused=n_refused,
             tables="\n".join(tables),
         )
     )

@@ -79,10 +79,10 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     penalty : {"auto", "l1", "l2", "elasticnet"}, penalty instance or None, default="auto"
         "auto": the penalty of the model inside, in its own units, so that a long fit ends at scikit-learn's optimum. If
         the model has none, `alpha` alone means "l2". The penalty covers the weights that multiply inputs. It covers
-        intercepts only for liblinear's models (`LinearSVC`, `LinearSVR`, `LogisticRegression(solver="liblinear")`).
-        "l1" makes weights exactly zero, in mini-batches too (but see `average`). An instance has its own `alpha` and
-        `l1_ratio`: `skort.objective.ElasticPenalty` has a strength for each weight, `skort.objective.Penalty` is a
-        penalty of your own.
+        intercepts only for liblinear's models (`LinearSVC`, `LinearSVR`, `LogisticRegression(solver="liblinear")`),
+        and where an instance has `intercepts`. "l1" makes weights exactly zero, in mini-batches too (but see
+        `average`). An instance has its own `alpha` and `l1_ratio`: `skort.objective.ElasticPenalty` has a strength for
+        each weight, `skort.objective.Penalty` is a penalty of your own.
     alpha : float or "auto", default="auto"
         Strength of the penalty, not negative. "auto": that of the model inside, for instance 1 / (C S) for
         `LogisticRegression(C)`, where S is the sum of the sample weights of the fit, or of the first `partial_fit` (but
