@@ -14,11 +14,11 @@ Which models are trained
 scikit-learn {sklearn} has {n_models} regressors and classifiers. At their default parameters, skort
 
 - trains {n_own} with their own loss and penalty;
-- trains {n_others} as another model, and says so in a warning: `BayesianRidge` as a `LinearRegression`, for example. The
-  remarks in the tables name the other model;
+- trains {n_others} with another loss or penalty, and says so in a warning: `BayesianRidge` as a `LinearRegression`, for
+  example. The remarks in the tables name them;
 - refuses {n_refused}, before it fits anything, and says why.
 
-There are three more rules:
+More rules:
 
 - **Other models.** Any fitted model, from scikit-learn or your own, can be trained as `FrozenEstimator(model)` if its
   ONNX graph has weights and all its operators have gradients: :doc:`fine_tuning`.
@@ -33,9 +33,10 @@ TRAINED = """\
 {title} that are trained
 {line}
 
-skort minimises the loss and the penalty of this table. For a model without a remark, they are those of its own `fit`.
-A long fit of a linear one then ends at the optimum of the same objective; a network has many. A model with a remark
-minimises something else in its own `fit`, so its weights differ. :doc:`losses` and :doc:`penalties` have the formulas.
+skort minimises the loss and the penalty of this table. For a model without a remark, they are the model's own: a long
+fit of a linear model ends at the optimum of its own objective. A network has many optima. For a model with a remark, the
+remark says what skort trains instead; the weights can differ from those of the model's own `fit`. :doc:`losses` and
+:doc:`penalties` have the formulas.
 
 .. list-table::
     :header-rows: 1

@@ -3,7 +3,7 @@
 try:
     import distributed  # noqa: F401  # Everything here needs it.
 except ImportError as error:
-    raise ImportError('skort.dask needs dask and distributed. Install them: pip install "dask[distributed]".') from error
+    raise ImportError('skort.dask needs dask and distributed: pip install "dask[distributed]".') from error
 
 from skort.dask.classifier import OrtSGDClassifier
 from skort.dask.regressor import OrtSGDRegressor
