@@ -34,8 +34,8 @@ TRAINED = """\
 {line}
 
 skort minimises the loss and the penalty of this table. For a model without a remark, they are the model's own: a long
-fit of a linear model ends at the optimum of its own objective. A network has many optima. For a model with a remark, the
-remark says what skort trains instead; the weights can differ from those of the model's own `fit`. :doc:`losses` and
+fit of a linear model ends at the optimum of its own objective. A network has many optima. A remark says what skort
+trains instead of the model; the weights can then differ from those of the model's own `fit`. :doc:`losses` and
 :doc:`penalties` have the formulas.
 
 .. list-table::
