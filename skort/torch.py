@@ -11,7 +11,7 @@ import numpy as np
 try:
     import torch
 except ImportError as error:
-    raise ImportError(f'skort.torch needs torch ({error}). Install it: pip install torch.') from error
+    raise ImportError(f"skort.torch needs torch ({error}). Install it: pip install torch.") from error
 from torch import nn
 
 from skort.estimators.hardware import n_threads

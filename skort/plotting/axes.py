@@ -26,7 +26,7 @@ def axes_for(display: Any, ax: Any = None) -> Any:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
-            f'{type(display).__name__}.plot needs matplotlib ({error}). Install it: pip install matplotlib.'
+            f"{type(display).__name__}.plot needs matplotlib ({error}). Install it: pip install matplotlib."
         ) from error
     return plt.subplots(layout="constrained")[1] if ax is None else ax
 

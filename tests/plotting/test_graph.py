@@ -270,5 +270,5 @@ def test_without_graphviz_the_text_is_on_the_axes(monkeypatch):
 
 
 def test_without_matplotlib_the_error_says_how_to_install_it(no_matplotlib):
-    with pytest.raises(ImportError, match=r'GraphDisplay.plot needs matplotlib .* pip install matplotlib'):
+    with pytest.raises(ImportError, match=r"GraphDisplay.plot needs matplotlib .* pip install matplotlib"):
         GraphDisplay.from_estimator(linear()).plot()

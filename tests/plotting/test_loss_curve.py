@@ -170,5 +170,5 @@ def test_without_columns_nothing_is_drawn():
 
 
 def test_without_matplotlib_the_error_says_how_to_install_it(no_matplotlib):
-    with pytest.raises(ImportError, match=r'LossCurveDisplay.plot needs matplotlib .* pip install matplotlib'):
+    with pytest.raises(ImportError, match=r"LossCurveDisplay.plot needs matplotlib .* pip install matplotlib"):
         LossCurveDisplay({"a": HISTORY}).plot()

@@ -91,5 +91,5 @@ def test_what_is_no_learning_rate_is_refused():
 
 
 def test_without_matplotlib_the_error_says_how_to_install_it(no_matplotlib):
-    with pytest.raises(ImportError, match=r'ScheduleDisplay.plot needs matplotlib .* pip install matplotlib'):
+    with pytest.raises(ImportError, match=r"ScheduleDisplay.plot needs matplotlib .* pip install matplotlib"):
         ScheduleDisplay.from_schedule("constant")

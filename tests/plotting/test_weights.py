@@ -163,5 +163,5 @@ def test_names_are_no_formulas():
 
 
 def test_without_matplotlib_the_error_says_how_to_install_it(no_matplotlib):
-    with pytest.raises(ImportError, match=r'WeightsDisplay.plot needs matplotlib .* pip install matplotlib'):
+    with pytest.raises(ImportError, match=r"WeightsDisplay.plot needs matplotlib .* pip install matplotlib"):
         WeightsDisplay([[1.0]], ["a"]).plot()
