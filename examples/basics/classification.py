@@ -1,6 +1,6 @@
 """
-A classifier, linear and not
-============================
+A linear and a nonlinear classifier
+===================================
 
 Two half moons: a straight line separates most of the points, a small neural network nearly all.
 Both models are those of scikit-learn, and both are trained by `OrtSGDClassifier`.

@@ -3,8 +3,8 @@ Nesterov's momentum and a penalty
 =================================
 
 Plain gradient descent is slow where features are correlated. Momentum remembers past steps, and
-Nesterov's momentum looks ahead of them. An l1 penalty makes the weights of useless features exactly
-zero, in mini-batches too.
+Nesterov's momentum looks ahead of them. An l1 penalty makes the weights of most useless features
+exactly zero, in mini-batches too.
 """
 
 import matplotlib.pyplot as plt
@@ -47,8 +47,9 @@ for optimizer in ("sgd", "momentum", "nesterov"):
     )
 
 # %%
-# With a penalty, the objective is that of `Lasso`, which finds it by another algorithm. Both keep
-# the same features. A falling learning rate takes the noise of the batches out of the last digits.
+# With an l1 penalty, the objective is that of `Lasso`, which minimises it by another algorithm.
+# Both keep the same nine features: the eight that matter, and feature 39, which does not. A falling
+# learning rate takes the noise of the batches out of the last digits.
 
 alpha = 0.1
 sparse = OrtSGDRegressor(

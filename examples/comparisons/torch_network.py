@@ -5,7 +5,7 @@ A network beside torch
 The same network in torch and in skort: the same first weights, the same batches, plain gradient
 descent with Nesterov's momentum. The losses agree; the figure compares the times.
 
-This needs torch: `pip install "skort[torch]"`.
+This needs torch: `pip install ".[torch]"` in a copy of the repository.
 """
 
 # sphinx_gallery_thumbnail_path = 'static/gallery/torch_network.png'

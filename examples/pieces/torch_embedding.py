@@ -7,7 +7,7 @@ one-hot encoding would have 200 columns. An embedding of torch learns two number
 restaurant, and a network of scikit-learn takes them as columns. One optimizer of torch trains both,
 because `OnnxModule` passes the gradient on to its input.
 
-This needs torch: `pip install "skort[torch]"`.
+This needs torch: `pip install ".[torch]"` in a copy of the repository.
 """
 
 # sphinx_gallery_thumbnail_path = 'static/gallery/torch_embedding.png'

@@ -7,7 +7,7 @@ another gain: its images are darker, by a factor that nobody knows. A torch mode
 in front of the pipeline, which stays as it is. Then torch trains both together. What comes out is a
 scikit-learn pipeline again.
 
-This needs torch: `pip install "skort[torch]"`.
+This needs torch: `pip install ".[torch]"` in a copy of the repository.
 """
 
 # sphinx_gallery_thumbnail_path = 'static/gallery/torch_pipeline.png'

@@ -7,7 +7,7 @@ steps at the same time and exchange what they have learned. The result is the sa
 whatever the workers do. The figure shows the loss by the steps that are made one after the other.
 They take the time, and two groups need half as many.
 
-This needs Dask: `pip install "skort[dask]"`.
+This needs Dask: `pip install ".[dask]"` in a copy of the repository.
 """
 
 import dask.array as da
