@@ -84,15 +84,18 @@ def test_quickstart_serves_the_same_predictions():
 
 def test_losses_fit_what_they_are_for():
     names = run("objectives/losses.py")
-    regression, classification = names["kinds"]
-    expected = [
-        *((regression, name) for name in REGRESSION_LOSSES),
-        *((classification, n) for n in CLASSIFICATION_LOSSES),
-    ]
-    assert list(names["values"]) == expected
-    at_two = {name: np.interp(2.0, names["score"].ravel(), value) for name, value in names["values"].items()}
-    assert at_two[regression, "squared_error"] == pytest.approx(0.5, abs=1e-3)
-    assert at_two[classification, "hinge"] == 0
+    for kind, losses in (("regression", REGRESSION_LOSSES), ("classification", CLASSIFICATION_LOSSES)):
+        shown = {
+            name: type(loss)
+            for group, of_group in names["groups"].items()
+            for name, loss in of_group.items()
+            if group.startswith(kind)
+        }
+        assert shown == losses
+    at_two = {name: np.interp(2.0, names["score"], value) for name, value in names["values"].items()}
+    assert at_two["regression, with a square", "squared_error"] == pytest.approx(0.5, abs=1e-3)
+    assert at_two["regression, with a kink", "quantile"] == pytest.approx(0.25, abs=1e-3)
+    assert at_two["classification, with a kink", "hinge"] == 0
     X, y, models = names["X"], names["y"], names["models"]
     assert models["squared_error"].intercept_[0] == pytest.approx(y.mean() - 2 * X.mean(), abs=0.2)
     for loss in ("absolute_error", "huber"):
