@@ -2,10 +2,10 @@ r"""
 The clock of a schedule: updates or epochs
 ==========================================
 
-A linear regression on 100 rows, in batches of ten for ten epochs, with :math:`\eta = \eta_0 /
-t^{0.25}`: does it reach a loss of :math:`10^{-7}`, or stop at 0.1? Both: it depends on what t
-counts. In scikit-learn and in skort t is the number of the update. Some loops lower the rate once
-an epoch, and in ten epochs it hardly falls.
+The schedule "invscaling" has the rate :math:`\eta = \eta_0 / t^{0.25}`. In scikit-learn and in
+skort, t is the number of the update. Some training loops update the rate once per epoch, and their
+t is the number of the epoch. This script trains a linear regression for ten epochs of ten updates
+with both, and with a constant rate. The losses at the end differ by orders of magnitude.
 """
 
 import matplotlib.pyplot as plt
@@ -18,16 +18,13 @@ from skort import OrtSGDRegressor, Step
 n_epochs, batch_size, n_batches, power_t = 10, 10, 10, 0.25
 
 # %%
-# The loop to compare with adds up the squared errors of a batch, with `eta0 = 0.01`. skort has the
-# mean of half of them. A gradient of the sum is 2 * 10 times that of such a mean, so that the same
-# steps have the learning rate :math:`20 \cdot 0.01 = 0.2`.
+# Each clock gives the rate of update t. In an epoch of ten updates, update t belongs to epoch
+# ``(t - 1) // 10 + 1``.
 
-eta0 = 0.01 * 2 * batch_size
+eta0 = 0.2
 clocks = {
     "invscaling, t counts updates": lambda t: eta0 / t**power_t,
-    # The loop computes the rate after an epoch, for the next one, from the number of that epoch:
-    # twice from the first.
-    "invscaling, t counts epochs": lambda t: eta0 / max(1, (t - 1) // n_batches) ** power_t,
+    "invscaling, t counts epochs": lambda t: eta0 / ((t - 1) // n_batches + 1) ** power_t,
     "constant": lambda t: eta0,
 }
 
@@ -52,8 +49,7 @@ for seed in range(10):
             for rows in rng.permutation(len(X)).reshape(-1, batch_size):
                 t += 1
                 of_epoch.append(step.step(X[rows], y[rows], clock(t)))
-            # In the unit of the loop: the sum of the squared errors of a batch.
-            losses[name][-1].append(2 * batch_size * np.mean(of_epoch))
+            losses[name][-1].append(np.mean(of_epoch))
 
 for name, curves in losses.items():
     last = np.array(curves)[:, -1]
@@ -80,14 +76,14 @@ left.set(xlabel="update", ylabel="learning rate", ylim=(0, None))
 left.legend()
 right.set(
     xlabel="epoch",
-    ylabel="sum of squared errors of a batch",
+    ylabel="loss: half of the mean squared error",
     yscale="log",
     title="median and range of ten data sets",
 )
 
 # %%
 # After 100 updates the rate is :math:`100^{-0.25}`, a third of the first one; after ten epochs
-# :math:`9^{-0.25}`, more than a half. Least squares without noise needs no falling rate at all:
+# :math:`10^{-0.25}`, more than a half. Least squares without noise needs no falling rate at all:
 # each batch has the same best weights. An estimator takes any such clock as a function of the
 # number of the update.
 
@@ -100,6 +96,6 @@ model = OrtSGDRegressor(
     tol=None,
     random_state=0,
 ).fit(X, y)
-print("OrtSGDRegressor, t counts epochs:", 2 * batch_size * model.loss_curve_[-1])
+print("OrtSGDRegressor, t counts epochs:", model.loss_curve_[-1])
 
 plt.show()
