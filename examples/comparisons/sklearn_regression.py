@@ -78,15 +78,18 @@ for batch_size in (20, 50, 200):
     print(f", largest difference of a prediction {difference:.1e}")
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 epochs = np.arange(1, n_epochs + 1)
 for batch_size, (theirs, ours) in curves.items():
-    (line,) = left.plot(
-        epochs, theirs, linewidth=6, alpha=0.35, label=f"MLPRegressor, batches of {batch_size}"
-    )
-    left.plot(epochs, ours, color=line.get_color(), label=f"skort, batches of {batch_size}")
-left.set(xlabel="epoch", ylabel="loss with penalty", yscale="log", ylim=(None, 2))
-left.legend(fontsize="small", ncols=2)
+    (line,) = left.plot(epochs, ours, label=f"batches of {batch_size}")
+    left.plot(epochs, theirs, linewidth=6, alpha=0.35, color=line.get_color())
+left.set(
+    xlabel="epoch",
+    ylabel="loss with penalty",
+    yscale="log",
+    title="wide lines: MLPRegressor; thin lines: skort",
+)
+figure.legend(loc="outside lower center", ncols=3)
 bars = right.bar([str(size) for size in ratios], ratios.values())
 right.bar_label(bars, fmt="%.1f")
 right.axhline(1, color="black", linewidth=1)
