@@ -4,8 +4,8 @@ A scikit-learn model inside JAX
 
 `gradient_graphs` gives a model and its gradient as two ONNX models. ONNX Runtime runs them, and JAX
 calls it. With `jax.custom_vjp`, the model is a function that `jax.grad` and `jax.jit` take. Here a
-compiled step of JAX trains a fitted network of scikit-learn further, together with a shift of its
-columns.
+compiled step of JAX learns what to add to brighter images, and then trains a fitted network of
+scikit-learn further.
 
 This needs JAX: `pip install jax`.
 """
@@ -101,47 +101,60 @@ def loss(parameters, X, y):
 
 
 @jax.jit
-def step(parameters, X, y):
+def step(parameters, X, y, eta):
     value, gradient = jax.value_and_grad(loss)(parameters, X, y)
-    return value, jax.tree.map(lambda w, g: w - 0.3 * g, parameters, gradient)
+    return value, {
+        "weights": jax.tree.map(
+            lambda w, g: w - eta * g, parameters["weights"], gradient["weights"]
+        ),
+        "shift": parameters["shift"] - 0.02 * gradient["shift"],
+    }
 
 
 weights = {"coefficient": fitted.coefs_[0], "coefficient1": fitted.coefs_[1]}
 weights |= {"intercepts": fitted.intercepts_[0][None], "intercepts1": fitted.intercepts_[1][None]}
 parameters = jax.tree.map(
-    lambda a: jnp.asarray(a, np.float32), {"weights": weights, "shift": np.zeros(64)}
+    lambda a: jnp.asarray(a, np.float32), {"weights": weights, "shift": np.zeros(())}
 )
 
 # %%
-# The next images are brighter: each pixel by 0.5. The training learns a shift, and tunes the
-# weights.
+# The next images are brighter: each pixel by 0.5. For ten passes the training learns only a number
+# that it adds to all pixels: the rate of the weights is 0. Then it trains the weights, too. Each
+# pass draws its batches anew.
 
 brighter = X[1000:] + 0.5
 first = loss(parameters, brighter[:BATCH_SIZE], y[1000 : 1000 + BATCH_SIZE])
-losses = []
-for _ in range(20):
-    for begin in range(0, 600, BATCH_SIZE):
-        rows = slice(begin, begin + BATCH_SIZE)
-        value, parameters = step(parameters, brighter[rows], y[1000:][rows])
-        losses.append(float(value))
-print("loss before and after:", float(first), float(value))
+rng = np.random.default_rng(0)
+losses, shifts = [], []
+for epoch in range(20):
+    of_pass = []
+    for rows in rng.permutation(600).reshape(-1, BATCH_SIZE):
+        eta = 0.0 if epoch < 10 else 0.05
+        value, parameters = step(parameters, brighter[rows], y[1000:][rows], eta)
+        of_pass.append(float(value))
+    losses.append(np.mean(of_pass))
+    shifts.append(float(parameters["shift"]))
+print(f"loss of the first batch, before the training: {first:.3f}")
+print(f"mean loss of the last pass: {losses[-1]:.3f}")
+print(f"shift after ten passes: {shifts[9]:.3f}")
 
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(10, 4), layout="constrained", width_ratios=[3, 2]
-)
-left.plot(range(1, len(losses) + 1), losses)
-left.set(xlabel="step", ylabel="log-loss of the batch", yscale="log")
-image = right.imshow(
-    np.asarray(parameters["shift"]).reshape(8, 8), cmap="RdBu", vmin=-0.7, vmax=0.7
-)
-right.set(title="learned shift of each pixel")
-right.axis("off")
-figure.colorbar(image)
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+passes = range(1, 21)
+left.plot(passes, losses, marker=".")
+left.set(xlabel="pass over the images", ylabel="mean log-loss of the pass", ylim=(0, None))
+right.plot(passes, shifts, marker=".")
+right.axhline(-0.5, color="black", linewidth=1, linestyle="--", label="what undoes the change")
+right.set(xlabel="pass over the images", ylabel="shift of all pixels", ylim=(-0.6, 0))
+right.legend()
+for axis in (left, right):
+    axis.axvline(10.5, color="grey", linewidth=1, linestyle=":")
+    axis.set_title("after the dotted line: the weights are trained, too", fontsize="medium")
+    axis.set_xticks(range(2, 21, 2))
 plt.show()
 
 
 # %%
-# The weights go back into scikit-learn's model, which any number of rows may ask.
+# The weights go back into scikit-learn's model, which takes any number of rows.
 
 fitted.coefs_ = [
     np.asarray(parameters["weights"][name]) for name in ("coefficient", "coefficient1")
@@ -149,5 +162,5 @@ fitted.coefs_ = [
 fitted.intercepts_ = [
     np.asarray(parameters["weights"][name])[0] for name in ("intercepts", "intercepts1")
 ]
-accuracy = fitted.score(brighter[600:] + np.asarray(parameters["shift"]), y[1600:])
+accuracy = fitted.score(brighter[600:] + shifts[-1], y[1600:])
 print(f"accuracy on images left out: {accuracy:.3f}")
