@@ -48,8 +48,8 @@ def averaging():
         path.append(weights.item())
         means.append(rule.result(weights, state).item())
     (axis,) = panels("one weight, with noise in its gradient")
-    axis.plot(path, label="after each update", linewidth=1)
-    axis.plot(np.arange(99, 400), means[99:], label="average=100")
+    axis.plot(np.arange(1, 401), path, label="after each update", linewidth=1)
+    axis.plot(np.arange(100, 401), means[99:], label="average=100")
     axis.set_xlabel("updates")
     axis.legend(fontsize="small", frameon=False)
 
@@ -57,19 +57,20 @@ def averaging():
 def schedules():
     """Draw the first thousand learning rates of each schedule."""
     left, right = panels("fixed by the update's number", "with a warm-up", height=2.8)
+    updates = np.arange(1, 1001)
     for label, schedule in {
         "Constant()": Constant(),
         "InvScaling()": InvScaling(),
         "InvScaling(power_t=0.5)": InvScaling(power_t=0.5),
         "Cosine(n_updates=1000)": Cosine(n_updates=1000),
     }.items():
-        left.plot(schedule.simulate(1000), label=label)
+        left.plot(updates, schedule.simulate(1000), label=label)
     for label, schedule in {
         "Warmup(Constant())": Warmup(Constant()),
         "Warmup(Cosine())": Warmup(Cosine(n_updates=1000)),
         "Warmup(InvScaling(), n_updates=300)": Warmup(InvScaling(), n_updates=300),
     }.items():
-        right.plot(schedule.simulate(1000), label=label)
+        right.plot(updates, schedule.simulate(1000), label=label)
     for axis in (left, right):
         axis.set(xlabel="update", ylim=(0, 0.0165))
         axis.legend(fontsize="x-small", frameon=False, loc="upper right")
@@ -90,7 +91,8 @@ def adaptive():
     X, y = load_diabetes(return_X_y=True, scaled=False)
     model = OrtSGDRegressor(loss="absolute_error", batch_size=20, random_state=0).fit(X, y)
     curve, rates = panels("objective", "learning rate", height=2.6)
-    curve.plot(model.history_["objective"])
-    rates.semilogy(model.history_["eta"], color=COLORS[1], drawstyle="steps-mid")
+    epochs = np.arange(1, model.n_iter_ + 1)
+    curve.plot(epochs, model.history_["objective"])
+    rates.semilogy(epochs, model.history_["eta"], color=COLORS[1], drawstyle="steps-mid")
     for axis in (curve, rates):
         axis.set_xlabel("epoch")

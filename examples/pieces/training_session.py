@@ -19,10 +19,10 @@ from sklearn.datasets import make_regression
 from sklearn.linear_model import LinearRegression
 
 from skort import Step
+from skort.exceptions import RuntimeNotAvailableError
 from skort.gradients import initial_model
 from skort.onnx_models import objective_graph
 from skort.plotting import GraphDisplay
-from skort.solvers import available_solvers
 
 X, y = make_regression(n_samples=100, n_features=2, bias=2, random_state=0)
 X, y = X.astype(np.float32), y.astype(np.float32)
@@ -70,8 +70,12 @@ print("loss of the first weights:", session.run(["skort_loss"], feeds)[0], "=", 
 # `Step` makes such a graph by itself, and gives it to `TrainingSession`. The learning rate is an
 # argument of each step.
 
-solver = "session" if "session" in available_solvers() else "graph"
-step = Step(model, penalty=None, solver=solver, batch_size=10)
+solver = "session"
+try:
+    step = Step(model, penalty=None, solver=solver, batch_size=10)
+except RuntimeNotAvailableError:
+    solver = "graph"
+    step = Step(model, penalty=None, solver=solver, batch_size=10)
 print("solver:", step.solver)
 
 # %%
