@@ -1,6 +1,8 @@
 """The examples as a user runs them."""
 
+import ast
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -442,6 +444,24 @@ PATHS = sorted(path for path in EXAMPLES.rglob("*.py") if "__pycache__" not in p
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
 def test_every_example_is_tested_here(path):
     assert path.name in Path(__file__).read_text()
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
+def test_examples_import_public_names_only(path):
+    public, module = set(), None
+    for line in (EXAMPLES.parent / "docs" / "api.rst").read_text().splitlines():
+        if match := re.match(r".. currentmodule:: (\S+)", line):
+            module = match[1]
+        elif match := re.fullmatch(r"    (\w+)", line):
+            public.add((module, match[1]))
+    assert ("skort", "OrtSGDRegressor") in public
+    imported = {
+        (node.module, name.name)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "skort"
+        for name in node.names
+    }
+    assert imported <= public
 
 
 def test_the_gallery_orders_every_example():
