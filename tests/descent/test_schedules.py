@@ -95,9 +95,11 @@ def test_warmup_reaches_into_the_schedule_inside():
 
 
 @pytest.mark.parametrize("n_updates", [0, -1, 1.5])
-def test_a_warmup_has_an_update_or_more(n_updates):
-    with pytest.raises(ValueError, match="The 'n_updates' parameter of Warmup must be an int in the range"):
-        Warmup(Cosine(), n_updates=n_updates).simulate(3)
+def test_a_warmup_and_a_cosine_have_an_update_or_more(n_updates):
+    for schedule in (Warmup(Cosine(), n_updates=n_updates), Cosine(n_updates=n_updates)):
+        name = type(schedule).__name__
+        with pytest.raises(ValueError, match=f"The 'n_updates' parameter of {name} must be an int in the range"):
+            schedule.simulate(3)
 
 
 @pytest.mark.parametrize("schedule", [cls() for cls in [*SCHEDULES.values(), Cosine, Warmup]], ids=repr)

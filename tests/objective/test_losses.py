@@ -16,7 +16,7 @@ from sklearn._loss import (
     PinballLoss,
 )
 from sklearn.base import clone
-from sklearn.linear_model import _sgd_fast
+from sklearn.linear_model import SGDRegressor, _sgd_fast
 
 from skort import objective
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
@@ -398,6 +398,12 @@ def test_a_tweedie_loss_of_other_units_differs_by_a_factor_and_a_constant(power,
     gradient = run_function(loss.gradient_function(1), "float64", score + np.log(scale), scale * target)
     moved = run_function(inner.gradient_function(1), "float64", score, target)
     np.testing.assert_allclose(unit * moved, gradient, rtol=1e-10)
+
+
+def test_epsilon_is_that_of_scikit_learn_by_default():
+    epsilon = SGDRegressor().epsilon
+    for loss in (objective.Huber(), objective.EpsilonInsensitive(), objective.SquaredEpsilonInsensitive()):
+        assert loss.epsilon == epsilon
 
 
 def test_the_curvature_of_the_log_loss_of_several_classes():
