@@ -83,6 +83,22 @@ BROKEN = {
     "no nodes": (changed(lambda m, g: g.ClearField("node")), INVALID),
     "no outputs": (changed(lambda m, g: g.ClearField("output")), NO_OUTPUT),
     "no inputs": (changed(lambda m, g: g.ClearField("input")), INVALID),
+    "name that is no text": (
+        onnx.ModelProto.FromString(
+            changed(lambda m, g: setattr(g, "name", "zz")).SerializeToString().replace(b"zz", b"\xff\xff")
+        ),
+        "name is no UTF-8 text",
+    ),
+    "dropout with two ratios": (
+        parsed("d = Dropout (X, r) a = MatMul (d, W) y = Add (a, b)", WEIGHTS + ", float[2] r = {0.1, 0.2}"),
+        "has a ratio or a training_mode that is not one number",
+    ),
+    "dropout with two modes": (
+        parsed(
+            "d = Dropout (X, r, t) a = MatMul (d, W) y = Add (a, b)", WEIGHTS + ", float r = {0.1}, bool[2] t = {1, 1}"
+        ),
+        "has a ratio or a training_mode that is not one number",
+    ),
     "no graph": (changed(lambda m, g: m.ClearField("graph")), INVALID),
     "nothing": (onnx.ModelProto(), INVALID),
     "no name": (changed(lambda m, g: g.ClearField("name")), INVALID),

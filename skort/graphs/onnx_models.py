@@ -215,6 +215,7 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
         # It knows no opset of the future.
         if opset is None or opset <= onnx.defs.onnx_opset_version():
             onnx.checker.check_model(model)
+        _check_text(model)
         _check_values(model.graph)
         check_functions(model)
         plain = onnx.inliner.inline_local_functions(model)
@@ -232,6 +233,18 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
     plain.ir_version = IR_VERSION
     check_ranges(plain.graph, MAX_VALUES)
     return plain
+
+
+def _check_text(message):
+    """Raise an error for a name that is no UTF-8: protobuf gives it as bytes."""
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for part in [value] if hasattr(value, "ListFields") else value:
+                _check_text(part)
+        elif field.type == field.TYPE_STRING:
+            for text in [value] if isinstance(value, str | bytes) else value:
+                if isinstance(text, bytes):
+                    raise ValueError(f"{field.name} is no UTF-8 text: {text!r}.")
 
 
 def _check_values(graph):

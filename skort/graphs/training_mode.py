@@ -50,10 +50,12 @@ def _write_dropout(node, constants, read):
     inputs = [*node.input, "", ""][:3]
     if any(name and name not in constants for name in inputs[1:]):
         raise _refused(node, "a ratio or a training_mode that is no constant. Make them constants")
-    is_active = bool(inputs[2]) and bool(constants[inputs[2]])
+    if any(name and not _is_number(constants[name]) for name in inputs[1:]):
+        raise _refused(node, "a ratio or a training_mode that is not one number. Make each one number")
+    is_active = bool(inputs[2]) and bool(constants[inputs[2]].item())
     if len(node.output) > 1 and node.output[1] in read:
         raise _refused(node, "its mask as a result that is read. Cut the model, or leave the mask out")
-    ratio = float(constants[inputs[1]]) if inputs[1] else 0.5
+    ratio = float(constants[inputs[1]].item()) if inputs[1] else 0.5
     if not 0 <= ratio < 1:
         raise _refused(node, f"the ratio {ratio}. It must be at least 0 and less than 1")
     if is_active:
@@ -61,6 +63,10 @@ def _write_dropout(node, constants, read):
     else:
         kept = helper.make_node("Identity", inputs[:1], node.output[:1], name=node.name)
     node.CopyFrom(kept)
+
+
+def _is_number(array):
+    return array.size == 1 and array.dtype.kind in "biuf"
 
 
 def _refused(node, what):
