@@ -7,7 +7,8 @@ __all__ = ["reason"]
 # Where in its C++ sources an error arose.
 _PLACE = re.compile(
     r"\[ONNXRuntimeError\] : \d+ : \w+ : "
-    r"|\S+\.(?:cc|h):\d+ .*?\)(?:::\S+| const)* "
+    # With the signature of the function, or with its name alone.
+    r"|\S+\.(?:cc|h):\d+ (?:[^()]*\w\(.*?\)(?:::\S+| const)* |[\w:]+ )"
     # of onnx
     r"|\S+\.(?:cc|h):\d+: \w+: Assertion `[^`]*` failed: "
 )

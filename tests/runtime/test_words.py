@@ -8,6 +8,8 @@ ERRORS = {
     "/src/module.cc:538 Status f(const std::vector<OrtValue>&) [ONNXRuntimeError] : 6 : FAIL : No rows.": "No rows.",
     "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Got 2\nPlease fix it.": "Got 2",
     "Status Message: /src/math.h:540 void Broadcast(long int) const [with T = A] x": "[with T = A] x",
+    "Message: pool.cc:115 Compute Input dimension is 3 (or less)": "Message: Input dimension is 3 (or less)",
+    "/src/a.cc:1 onnxruntime::Pool::Compute Too few.": "Too few.",
     "": "no reason given",
 }
 
