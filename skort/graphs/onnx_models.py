@@ -1,5 +1,6 @@
 """An ONNX model from anywhere as a score graph."""
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import onnx
 import onnx.checker
 import onnx.compose
 import onnx.inliner
+import onnx.shape_inference
 import onnx.version_converter
 from onnx import TensorProto, helper, numpy_helper
 
@@ -57,10 +59,12 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     X = _the_input(graph, spec)
     score = _the_output(graph, spec.outputs)
     constants_to_initializers(graph)
-    in_training_mode(model)
+    with _types_that_agree():
+        in_training_mode(model)
     _end_at(graph, score)
     X.CopyFrom(helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features]))
-    model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    with _types_that_agree():
+        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     check_limits(model.graph, MAX_VALUES)
     head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
     _end_at(model.graph, head.result)
@@ -102,7 +106,9 @@ def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
     ValueError
         Where it has no such outputs.
     """
-    shaped = onnx.shape_inference.infer_shapes(plain_model(model), data_prop=True)
+    plain = plain_model(model)
+    with _types_that_agree():
+        shaped = onnx.shape_inference.infer_shapes(plain, data_prop=True)
     graph = shaped.graph
     initializers = {i.name for i in graph.initializer}
     X = next((i for i in graph.input if i.name not in initializers), onnx.ValueInfoProto())
@@ -193,6 +199,15 @@ def _is_idle(node, infos):
         to = infos[node.input[0]].type.tensor_type.elem_type
         return node.op_type == "Identity" or (node.op_type == "Cast" and node.attribute[0].i == to)
     return False
+
+
+@contextlib.contextmanager
+def _types_that_agree():
+    """Refuse a model that says another type or shape of a result than its nodes give."""
+    try:
+        yield
+    except onnx.shape_inference.InferenceError as error:
+        raise NotTrainableError(f"estimator: the ONNX model is not valid: {reason(error)}") from error
 
 
 def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
