@@ -10,6 +10,7 @@ _PLACE = re.compile(
     # With the signature of the function, or with its name alone.
     r"|\S+\.(?:cc|h):\d+ (?:[^()]*\w\(.*?\)(?:::\S+| const)* |[\w:]+ )"
     # of onnx
+    r"|\[\w+Error\] "
     r"|\S+\.(?:cc|h):\d+: \w+: Assertion `[^`]*` failed: "
 )
 

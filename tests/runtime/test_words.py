@@ -10,6 +10,7 @@ ERRORS = {
     "Status Message: /src/math.h:540 void Broadcast(long int) const [with T = A] x": "[with T = A] x",
     "Message: pool.cc:115 Compute Input dimension is 3 (or less)": "Message: Input dimension is 3 (or less)",
     "/src/a.cc:1 onnxruntime::Pool::Compute Too few.": "Too few.",
+    "[ShapeInferenceError] Other ranks.": "Other ranks.",
     "": "no reason given",
 }
 
