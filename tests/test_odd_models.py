@@ -90,6 +90,11 @@ BROKEN = {
         "name is no UTF-8 text",
     ),
     "output that is a weight": (changed(lambda m, g: setattr(g.output[0], "name", "b")), INVALID),
+    "convolution with a matrix": (parsed("y = Conv (X, W)"), "as a convolution needs"),
+    "transposed convolution with a vector": (
+        parsed("a = MatMul (X, W) y = ConvTranspose (a, b)"),
+        "the weight 'b' of the ConvTranspose node '' of the ONNX model is not known to have three dimensions or more",
+    ),
     "dropout with two ratios": (
         parsed("d = Dropout (X, r) a = MatMul (d, W) y = Add (a, b)", WEIGHTS + ", float[2] r = {0.1, 0.2}"),
         "has a ratio or a training_mode that is not one number",

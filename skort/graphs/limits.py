@@ -62,14 +62,21 @@ def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
     ------
     NotTrainableError
         For loops, for results with more values, and for a division of integers by zero, or by a number that is computed
-        and may be zero: it ends the whole process.
+        and may be zero: it ends the whole process. So does a convolution with a matrix.
     """
     parts = list(_with_branches(graph))
     constants = _constants(parts)
     types = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in constants.items()}
     types |= {i.name: i.type.tensor_type.elem_type for part in parts for i in (*part.input, *part.value_info)}
+    ranks = {name: array.ndim for name, array in constants.items()}
+    ranks |= {i.name: len(i.type.tensor_type.shape.dim) for part in parts for i in (*part.input, *part.value_info)}
     for part in parts:
         for node in part.node:
+            if node.op_type in ("Conv", "ConvTranspose") and ranks.get(node.input[1], 0) < 3:
+                raise NotTrainableError(
+                    f"estimator: the weight {node.input[1]!r} of the {node.op_type} node {node.name!r} of the ONNX "
+                    "model is not known to have three dimensions or more, as a convolution needs."
+                )
             if node.op_type in ("Loop", "Scan"):
                 raise NotTrainableError(
                     f"estimator: the ONNX model computes with the operator {node.op_type} (node {node.name!r}), "
