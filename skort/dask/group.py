@@ -251,12 +251,11 @@ def exchanged(legs: Sequence[Leg], momentum: float, first: int) -> Common:
     >>> common.state["weights"], common.velocity
     (array([3.]), array([2.]))
     """
-    begin, mean = legs[0].begin, _mean_state(legs, first)
+    begin, (mean, means) = legs[0].begin, _mean(legs, first)
     velocity = np.subtract(mean["weights"], begin.ahead(momentum), dtype=np.float64)
     if begin.velocity is not None:
         velocity += momentum * begin.velocity
     velocity[mean["weights"] == 0] = 0.0
-    means = _mean_of_means(legs)
     return Common(_like(legs[0].state, mean), velocity, means if begin.so_far is None else begin.so_far.then(means))
 
 
@@ -282,30 +281,22 @@ def averaged(legs: Sequence[Leg], first: int = 0) -> Leg:
     >>> averaged(legs).state["weights"]
     array([2.])
     """
-    state = _like(legs[0].state, _mean_state(legs, first))
-    return Leg(legs[0].begin, state, _mean_of_means(legs))
+    mean, means = _mean(legs, first)
+    return Leg(legs[0].begin, _like(legs[0].state, mean), means)
 
 
-def _shares(legs):
+def _mean(legs, first):
+    """Return the mean of states, in float64 as far as they are no integers, and the mean of what steps were like."""
     n_rows = np.array([each.means.n_rows for each in legs])
-    return n_rows / n_rows.sum()
-
-
-def _mean_of_means(legs):
-    means = (float(mean) for mean in _shares(legs) @ [each.means[1:] for each in legs])
-    return Means(sum(each.means.n_rows for each in legs), *means)
-
-
-def _mean_state(legs, first):
-    """Return the mean of states: in float64, as far as they are no integers."""
+    shares = n_rows / n_rows.sum()
     states, state = _on_one_count([each.state for each in legs], first), {}
     for name, array in states[0].items():
         if array.dtype.kind in "iu":
             state[name] = np.max([each[name] for each in states], axis=0)
         else:
-            pairs = zip(_shares(legs), states, strict=True)
-            state[name] = sum(share * each[name].astype(np.float64) for share, each in pairs)
-    return state
+            state[name] = sum(share * each[name].astype(np.float64) for share, each in zip(shares, states, strict=True))
+    means = (float(mean) for mean in shares @ [each.means[1:] for each in legs])
+    return state, Means(int(n_rows.sum()), *means)
 
 
 def _like(state, mean):

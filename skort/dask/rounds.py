@@ -72,8 +72,12 @@ class Rounds:
                 for task in tasks
             ]
             # Few groups exchange by themselves, without another task to wait for.
-            begin = legs if len(legs) <= _FEW else self._exchanged(legs)
-            futures += legs if len(legs) <= _FEW else [begin]
+            if len(legs) <= _FEW:
+                begin = legs
+                futures += legs
+            else:
+                begin = self._exchanged(legs)
+                futures.append(begin)
         try:
             if isinstance(begin, list):
                 made = exchanged(cluster.values(begin), self._momentum, self._first)
