@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from skort.descent.history import History
+from skort.descent.history import History, best_epoch
 from skort.descent.training import Training
 
 __all__ = ["EpochLines", "ProgressBar"]
@@ -150,8 +150,5 @@ def _last_values(history: History) -> list[str]:
 
 def _best_score(history: History) -> list[str]:
     """Return the best validation score and its epoch, where there is one."""
-    scores = [(score, -epoch) for epoch, score in enumerate(history.get(_VALIDATION_SCORE, ()), 1) if score == score]
-    if not scores:
-        return []
-    score, epoch = max(scores)
-    return [f"the best is {score:.4g} in epoch {-epoch}"]
+    best = best_epoch(history.get(_VALIDATION_SCORE, ()))
+    return [] if best is None else [f"the best is {best[1]:.4g} in epoch {best[0]}"]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["History"]
+__all__ = ["History", "best_epoch"]
 
 
 class History(dict):
@@ -69,3 +69,20 @@ class History(dict):
         copied = History({name: self[name][:n_epochs] for name in columns})
         copied.truncate(n_epochs)
         return copied
+
+
+def best_epoch(scores: Iterable[float]) -> tuple[int, float] | None:
+    """
+    Return the number of the first epoch with the largest score, and this score; None where no score is a number.
+
+    Examples
+    --------
+    >>> from skort.descent.history import best_epoch
+    >>> best_epoch([0.5, 0.75, float("nan"), 0.75])
+    (2, 0.75)
+    """
+    known = [(score, -epoch) for epoch, score in enumerate(scores, 1) if not math.isnan(score)]
+    if not known:
+        return None
+    score, epoch = max(known)
+    return -epoch, score

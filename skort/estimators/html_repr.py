@@ -8,6 +8,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.utils import estimator_html_repr
 
+from skort.descent.history import best_epoch
 from skort.documentation import DocumentationLink
 
 __all__ = ["HTMLRepr", "training_html"]
@@ -72,10 +73,8 @@ def _facts(estimator: Any) -> dict[str, str]:
 
 def _best_score(scores: Sequence[float] | None) -> str:
     """Return the best validation score and its epoch; nothing where there is none."""
-    if scores is None or np.isnan(scores).all():
-        return ""
-    best = int(np.nanargmax(scores))
-    return f"best score {scores[best]:.4g}, in epoch {best + 1:,}"
+    best = best_epoch(() if scores is None else scores)
+    return "" if best is None else f"best score {best[1]:.4g}, in epoch {best[0]:,}"
 
 
 def _weights(weights: Mapping[str, np.ndarray], trainable: Sequence[str]) -> str:
