@@ -67,23 +67,10 @@ def style(gallery_conf, file):
     """Draw all figures alike."""
     import matplotlib
     from cycler import cycler
+    from figures.drawing import COLORS, STYLE
 
-    # The colours of Okabe and Ito, which colour-blind readers can tell apart.
-    colors = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"]
-    matplotlib.rcParams.update(
-        {
-            "axes.prop_cycle": cycler(color=colors),
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.grid": True,
-            "axes.axisbelow": True,
-            "grid.color": "#e4e4e4",
-            "legend.frameon": False,
-            "figure.figsize": (6.4, 4.0),
-            "figure.constrained_layout.use": True,
-            "image.cmap": "cividis",
-        }
-    )
+    own = {"axes.prop_cycle": cycler(color=[*COLORS, "#000000"]), "figure.figsize": (6.4, 4.0), "image.cmap": "cividis"}
+    matplotlib.rcParams.update(STYLE | own)
 
 
 def add_kept(app, page, source):
