@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks.contenders import contenders, estimator
+from benchmarks.contenders import SCIKIT_LEARN, contenders, estimator
 from benchmarks.problems import Problem, blobs, classification, regression
 from benchmarks.races import Race
 from benchmarks.small_fits import Defaults, Search, SmallFit
@@ -72,7 +72,7 @@ class Prediction:
                 predict(problem.X)
             return predict(problem.X)
 
-        models = {"skort": model, "scikit-learn": model.to_sklearn()}
+        models = {"skort": model, SCIKIT_LEARN: model.to_sklearn()}
         runs = {name: partial(predictions, fitted.predict) for name, fitted in models.items()}
         return Race(self.name, "call", n_calls, runs, problem.loss)
 

@@ -83,7 +83,7 @@ class Search:
         eta = "learning_rate_init" if self.hidden else "eta0"
         searches = {
             "skort": GridSearchCV(ours.set_params(n_jobs=n_jobs), {"alpha": ALPHA, "eta0": ETA}),
-            "scikit-learn": GridSearchCV(theirs, {"alpha": ALPHA, eta: ETA}),
+            SCIKIT_LEARN: GridSearchCV(theirs, {"alpha": ALPHA, eta: ETA}),
         }
         runs = {name: partial(search.fit, X, y) for name, search in searches.items()}
         return Race(self.name, "search", 1, runs)
@@ -115,7 +115,7 @@ class SmallFit:
 
         pairs = {solver: models(self.hidden, 1, 100, solver) for solver in SOLVERS}
         contenders = {solver: ours.set_params(n_jobs=n_jobs) for solver, (ours, _) in pairs.items()}
-        contenders["scikit-learn"] = models(self.hidden, 1, 100)[1]
+        contenders[SCIKIT_LEARN] = models(self.hidden, 1, 100)[1]
         runs = {name: partial(fits, model) for name, model in contenders.items()}
         return Race(self.name, "fit", self.n_fits, runs)
 
