@@ -101,7 +101,7 @@ def _onnx_runtime() -> dict[str, str | None]:
             "imported": onnxruntime.__version__,
             "providers": ", ".join(onnxruntime.get_available_providers()),
         }
-    except Exception as error:
+    except Exception as error:  # Whatever is broken, the report says it.
         return rows | {"imported": f"no: {_one_line(error)}"}
 
 
@@ -109,7 +109,7 @@ def _solvers() -> dict[str, str | None]:
     """Return which solvers train in float32 with what is installed, and why the others do not."""
     try:
         from skort.solvers import ON_REQUEST, SOLVERS, why_not
-    except Exception as error:
+    except Exception as error:  # Whatever is broken, the report says it.
         return {"none": _one_line(error)}
     reasons = {name: why_not(solver) for name, solver in {**SOLVERS, **ON_REQUEST}.items()}
     return {name: "available" if why is None else f"not available: {_joined(why)}" for name, why in reasons.items()}
