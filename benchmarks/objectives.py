@@ -11,12 +11,12 @@ import time
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
-from skort.descent.update import Update
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, ElasticLoss, ElasticPenalty, Loss, SquaredError
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import Objective
+from skort.optim.update import Update
 from skort.optimizers import SGD
 from skort.solvers import SOLVERS
 from skort.solvers.base import Problem

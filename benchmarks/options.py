@@ -13,12 +13,12 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
 
-from skort.descent.update import Update
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective.losses import SquaredError
 from skort.objective.nodes import Objective
 from skort.objective.penalties import L2
+from skort.optim.update import Update
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.solvers import SOLVERS, available_solvers
 from skort.solvers.base import Problem

@@ -18,11 +18,11 @@ from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
 
 from skort import OrtSGDRegressor
-from skort.descent.update import Update
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L2, SquaredError
 from skort.objective.nodes import Objective
+from skort.optim.update import Update
 from skort.optimizers import SGD, Adam
 from skort.solvers import SOLVERS, available_solvers
 from skort.solvers.base import Problem

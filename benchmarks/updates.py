@@ -19,10 +19,10 @@ from onnx import helper
 from scipy.special import expit
 
 from benchmarks.timing import threads
+from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
+from skort.common.parametrized_graph import signature
 from skort.objective import LogLoss, SquaredError
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
-from skort.program import signature
 from skort.runtime.step_session import StepSession, compiled
 
 __all__ = ["PIECES", "SIZES", "Piece", "loss_gradient", "main", "measured", "update"]

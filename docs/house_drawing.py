@@ -17,7 +17,7 @@ FLOORS = [
     {"solvers": "one gradient step,|by one API of ONNX Runtime"},
     {
         "graphs": "model to ONNX graph,|and its gradient",
-        "descent": "optimizers, schedules,|batches, the loop",
+        "optim": "optimizers, schedules,|batches, the loop",
     },
     {
         "objective": "losses and penalties,|as ONNX text",

@@ -30,16 +30,16 @@ GROUPS = {
     "Dask": (set(), (), ("dask/",)),
     "Devices: on-device training": (set(), (), ("artifacts/", "runtime/checkpoint_file", "runtime/module")),
     "torch and gradients": (set(), (), ("torch", "gradients", "graphs/gradient/", "estimators/dlpack")),
-    "Files and checkpoints": (set(), ("The checkpoint is ",), ("files", "descent/checkpoint")),
+    "Files and checkpoints": (set(), ("The checkpoint is ",), ("common/files", "optim/checkpoint")),
     "Streaming and batches of your own": (
         set(),
         ("partial_fit", "fit_batches", "earlier calls", "batches", "warm_start"),
-        ("estimators/first_pass", "estimators/fit_batches", "estimators/without_data", "descent/given_batches", "step"),
+        ("estimators/first_pass", "estimators/fit_batches", "estimators/without_data", "optim/given_batches", "step"),
     ),
     "Training": (
         {"DivergedError", "ConvergenceWarning"},
         ("Training", "scoring"),
-        ("descent/loop", "descent/training", "estimators/ending"),
+        ("optim/loop", "optim/training", "estimators/ending"),
     ),
     "Data": (
         set(),
@@ -51,7 +51,7 @@ GROUPS = {
             "estimators/validation_set",
             "estimators/named_outputs",
             "estimators/regressor",
-            "finite",
+            "common/finite",
             "graphs/raw_inputs",
         ),
     ),

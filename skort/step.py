@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
-from skort.descent.filled import fill
-from skort.descent.progress import Progress
 from skort.estimators.classifier import OrtSGDClassifier
 from skort.estimators.dlpack import as_array
 from skort.estimators.regressor import OrtSGDRegressor
@@ -18,6 +16,8 @@ from skort.estimators.rows import blocks
 from skort.estimators.stream import Stream
 from skort.estimators.without_data import encoder_without_data
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.optim.filled import fill
+from skort.optim.progress import Progress
 
 __all__ = ["Step"]
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from onnx import helper
 
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
+from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.runtime.installed import load
 from skort.solvers import SOLVERS, available_solvers
 

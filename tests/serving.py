@@ -27,10 +27,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.common.onnx_text import OPSET
 from skort.graphs.families import FAMILY
 from skort.graphs.raw_inputs import feeds, raw_inputs
 from skort.objective.own import SEARCHES
-from skort.onnx_text import OPSET
 from skort.solvers import available_solvers
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from skort import OrtSGDRegressor
-from skort.descent.optimizers import OPTIMIZERS
-from skort.descent.schedules import SCHEDULES
-from skort.descent.transforms.clipping import clipped
-from skort.descent.update import Update
 from skort.exceptions import RuntimeNotAvailableError
+from skort.optim.optimizers import OPTIMIZERS
+from skort.optim.schedules import SCHEDULES
+from skort.optim.transforms.clipping import clipped
+from skort.optim.update import Update
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.schedules import Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
 from skort.solvers import ON_REQUEST, SOLVERS, usable

@@ -10,8 +10,8 @@ import pytest
 from packaging.requirements import Requirement
 
 import skort
-from skort.descent.optimizers import OPTIMIZERS
-from skort.descent.schedules import SCHEDULES
+from skort.optim.optimizers import OPTIMIZERS
+from skort.optim.schedules import SCHEDULES
 
 
 def test_version_is_the_installed_one():
@@ -109,7 +109,7 @@ PAGES = [page for page in PAGES if page.name not in INSIDE]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages_speak_of_the_faces(page):
-    assert "skort.descent" not in page.read_text()
+    assert "skort.optim" not in page.read_text()
 
 
 @pytest.mark.parametrize("name", [name for name in skort.__all__ if name != "__version__"])
@@ -118,7 +118,7 @@ def test_docstrings_speak_of_the_faces(name):
     members = [getattr(public, name) for name in public.__all__] if name in FACES else [public]
     for member in members:
         texts = [member.__doc__, *(method.__doc__ for method in vars(member).values() if callable(method))]
-        assert not any("skort.descent" in text for text in texts if text), member
+        assert not any("skort.optim" in text for text in texts if text), member
 
 
 def test_fit_leaves_the_users_logging_as_it_was():

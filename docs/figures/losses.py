@@ -5,7 +5,7 @@ from onnx import TensorProto
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 from onnx.reference import ReferenceEvaluator
 
-from skort.onnx_text import function
+from skort.common.onnx_text import function
 
 DOUBLE = TensorProto.DOUBLE
 

@@ -5,7 +5,7 @@ from figures.drawing import COLORS, panels
 from sklearn.datasets import load_diabetes
 
 from skort import OrtSGDRegressor
-from skort.descent.update import Update
+from skort.optim.update import Update
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.schedules import Constant, Cosine, InvScaling, Optimal, Warmup
 

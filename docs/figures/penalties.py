@@ -7,11 +7,11 @@ from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDRegressor
-from skort.descent.optimizers import SGD
-from skort.descent.update import Terms, Update
+from skort.common.onnx_text import function_model
 from skort.objective import L1, L2, ElasticPenalty
 from skort.objective.penalties import l1_text, l2_text
-from skort.onnx_text import function_model
+from skort.optim.optimizers import SGD
+from skort.optim.update import Terms, Update
 
 _SHOWN = {"l1": L1(1.0), "l2": L2(1.0), "elasticnet, l1_ratio=0.5": ElasticPenalty(1.0, l1_ratio=0.5)}
 

@@ -19,7 +19,7 @@ from skort.artifacts.files import (
     model_at,
 )
 from skort.artifacts.saved import PREDICTIONS
-from skort.files import write_file
+from skort.common.files import write_file
 from skort.runtime.checkpoint_file import release_here, releases, version_here
 from skort.runtime.installed import load
 from skort.runtime.module import ModuleSession

@@ -11,10 +11,10 @@ from onnx import helper
 
 from skort.artifacts.files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING, check_folder
 from skort.artifacts.sources import Source, check_batch_size, estimator_source, model_source
-from skort.descent.optimizers import SGD, Adam
+from skort.common.files import write_files
 from skort.estimators.base import BaseOrtSGD
 from skort.exceptions import RuntimeNotAvailableError
-from skort.files import write_files
+from skort.optim.optimizers import SGD, Adam
 from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, write_checkpoint
 from skort.solvers.module.models import eval_model, optimizer_model, training_model
 

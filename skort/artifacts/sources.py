@@ -12,6 +12,7 @@ import onnx.compose
 import onnx.shape_inference
 from onnx import TensorProto, helper, numpy_helper
 
+from skort.common.onnx_text import Fragment, infos
 from skort.estimators.exchange import fitted_problem
 from skort.estimators.variables import Variables
 from skort.graphs.onnx_models import plain_model
@@ -21,7 +22,6 @@ from skort.graphs.trainable import matching
 from skort.graphs.training_mode import in_training_mode
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import OBJECTIVE, Objective
-from skort.onnx_text import Fragment, infos
 from skort.solvers.module.plan import Plan, Term
 from skort.solvers.module.solver import check_dropout
 

@@ -22,7 +22,6 @@ from skort.dask.rounds import Rounds, without_velocity
 from skort.dask.scores import check_scoring, merged_tallies, tally
 from skort.dask.steps import with_fitted_steps
 from skort.dask.validation import PartScoring
-from skort.descent.callbacks import check_callbacks
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.beginning import begin
 from skort.estimators.callback_list import callback_list
@@ -34,6 +33,7 @@ from skort.estimators.preview import Preview
 from skort.estimators.random_state import advance, own_generator
 from skort.estimators.settings import Settings
 from skort.estimators.stream import Stream
+from skort.optim.callbacks import check_callbacks
 
 __all__ = ["DASK_CONSTRAINTS", "DaskFit", "dask_parameters"]
 

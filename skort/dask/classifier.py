@@ -12,8 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from skort.dask.base import DASK_CONSTRAINTS, DaskFit, dask_parameters
 from skort.dask.parts import is_collection
 from skort.dask.predictions import predicted
-from skort.descent.callbacks import Callback
-from skort.descent.optimizers import Optimizer
 from skort.estimators import classifier as local
 from skort.estimators.names import (
     Auto,
@@ -27,6 +25,8 @@ from skort.estimators.names import (
 from skort.estimators.predictions import gives_probabilities
 from skort.objective.base import ScoreLoss
 from skort.objective.penalties import Penalty
+from skort.optim.callbacks import Callback
+from skort.optim.optimizers import Optimizer
 
 __all__ = ["OrtSGDClassifier"]
 

@@ -12,7 +12,7 @@ from distributed import Future
 from skort.dask.cluster import Cluster
 from skort.dask.deals import Size
 from skort.dask.rows import Rows
-from skort.descent.standardization import (
+from skort.optim.standardization import (
     Standardization,
     batch_smoothness,
     largest_eigenvalue,

@@ -9,13 +9,13 @@ import numpy as np
 from skort.dask.deals import Task
 from skort.dask.packed import Packed
 from skort.dask.rows import Rows
-from skort.descent.batches import Batches
-from skort.descent.progress import Progress
-from skort.descent.random_state import seeded
-from skort.descent.standardization import Standardization
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.settings import Settings
 from skort.estimators.stream import Stream
+from skort.optim.batches import Batches
+from skort.optim.progress import Progress
+from skort.optim.random_state import seeded
+from skort.optim.standardization import Standardization
 from skort.runtime.kept import Lent
 
 __all__ = ["Begin", "Common", "Job", "Leg", "Means", "averaged", "exchanged", "leg"]

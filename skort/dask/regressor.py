@@ -9,8 +9,6 @@ from sklearn.base import BaseEstimator, _fit_context
 from skort.dask.base import DASK_CONSTRAINTS, DaskFit, dask_parameters
 from skort.dask.parts import is_collection
 from skort.dask.predictions import predicted
-from skort.descent.callbacks import Callback
-from skort.descent.optimizers import Optimizer
 from skort.estimators import regressor as local
 from skort.estimators.names import (
     Auto,
@@ -23,6 +21,8 @@ from skort.estimators.names import (
 )
 from skort.objective.base import ScoreLoss
 from skort.objective.penalties import Penalty
+from skort.optim.callbacks import Callback
+from skort.optim.optimizers import Optimizer
 
 __all__ = ["OrtSGDRegressor"]
 

@@ -9,8 +9,8 @@ from skort.dask.deals import Deal
 from skort.dask.facts import PartFacts
 from skort.dask.group import Common, Job, Leg, Means, averaged, exchanged, leg
 from skort.dask.packed import Packed
-from skort.descent.progress import Progress
 from skort.estimators.stream import Stream
+from skort.optim.progress import Progress
 
 __all__ = ["Rounds", "without_velocity"]
 

@@ -10,9 +10,9 @@ from skort.dask.cluster import Cluster
 from skort.dask.packed import Packed
 from skort.dask.parts import Part
 from skort.dask.scores import merged_tallies, tally
-from skort.descent.training import Training
 from skort.estimators.preview import Preview
 from skort.estimators.validation_set import VALIDATION_SCORE
+from skort.optim.training import Training
 from skort.runtime.kept import Lent
 
 __all__ = ["PartScoring"]

@@ -12,10 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skort.component import Component
-from skort.descent.callbacks import check_callbacks
-from skort.descent.optimizers import OPTIMIZERS
-from skort.descent.schedules import SCHEDULES, rate
+from skort.common.component import Component
 from skort.estimators.before_fit import check_same_model
 from skort.estimators.beginning import begin, go_on
 from skort.estimators.callback_list import callback_list
@@ -43,6 +40,9 @@ from skort.estimators.stream import Stream
 from skort.estimators.validation_set import given_scoring, held_out_scoring, hold_out
 from skort.exceptions import DivergedError
 from skort.objective.penalties import PENALTIES
+from skort.optim.callbacks import check_callbacks
+from skort.optim.optimizers import OPTIMIZERS
+from skort.optim.schedules import SCHEDULES, rate
 
 __all__ = ["BaseOrtSGD"]
 

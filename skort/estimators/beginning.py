@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from skort.descent.optimizers import Adam
-from skort.descent.progress import Progress
-from skort.descent.standardization import Standardization
 from skort.estimators.facts import Facts, RowFacts
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.loss_unit import has_units
 from skort.estimators.settings import Settings
 from skort.estimators.variables import Variables, rescaled_state, standardization_of
+from skort.optim.optimizers import Adam
+from skort.optim.progress import Progress
+from skort.optim.standardization import Standardization
 
 __all__ = ["begin", "begin_standardized", "chosen_standardization", "go_on"]
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from skort.descent.callbacks import EarlyStopping, EpochScoring
-from skort.descent.checkpoint import Checkpoint
-from skort.descent.display import EpochLines, ProgressBar
 from skort.estimators.validation_set import VALIDATION_SCORE
+from skort.optim.callbacks import EarlyStopping, EpochScoring
+from skort.optim.checkpoint import Checkpoint
+from skort.optim.display import EpochLines, ProgressBar
 
 __all__ = ["callback_list"]
 

@@ -10,8 +10,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from skort.descent.callbacks import Callback
-from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import can_partial_fit
 from skort.estimators.labels import encoded, streamed_classes
@@ -30,6 +28,8 @@ from skort.estimators.sample_weight import with_class_weight
 from skort.objective.base import ScoreLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES
 from skort.objective.penalties import Penalty
+from skort.optim.callbacks import Callback
+from skort.optim.optimizers import Optimizer
 
 __all__ = ["OrtSGDClassifier"]
 

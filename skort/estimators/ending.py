@@ -6,11 +6,11 @@ import numpy as np
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from skort.descent.loop import Outcome
-from skort.descent.progress import Progress
-from skort.descent.standardization import moments
+from skort.common.user_warning import warn_user
 from skort.exceptions import DivergedError
-from skort.user_warning import warn_user
+from skort.optim.loop import Outcome
+from skort.optim.progress import Progress
+from skort.optim.standardization import moments
 
 __all__ = ["explained", "report"]
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 
-from skort.descent.standardization import (
+from skort.optim.standardization import (
     Standardization,
     common_scale,
     largest_norm,

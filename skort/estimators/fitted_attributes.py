@@ -14,15 +14,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skort.descent.progress import Progress
-from skort.descent.standardization import Standardization
+from skort.common.files import write_file
 from skort.estimators.exchange import fitted_problem
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.given_weights import checked_weights, original_model
 from skort.estimators.nesting import model_inside
 from skort.estimators.settings import Settings
 from skort.estimators.validation_set import VALIDATION_SCORE
-from skort.files import write_file
+from skort.optim.progress import Progress
+from skort.optim.standardization import Standardization
 from skort.runtime.transient import Transient
 
 if TYPE_CHECKING:

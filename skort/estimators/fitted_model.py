@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skort.descent.batches import is_wide
+from skort.common.finite import finite_array
+from skort.common.user_warning import warn_user
 from skort.estimators.inner_model import InnerModel
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.nesting import layers
@@ -15,10 +16,9 @@ from skort.estimators.preprocessing import Preprocessing
 from skort.estimators.rows import blocks
 from skort.estimators.target_transform import TargetTransform
 from skort.exceptions import NotExportableError
-from skort.finite import finite_array
 from skort.objective.base import ScoreLoss
 from skort.objective.custom_functions import source_key
-from skort.user_warning import warn_user
+from skort.optim.batches import is_wide
 
 if TYPE_CHECKING:
     import onnx

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from joblib import cpu_count
 from joblib.parallel import get_active_backend
 
+from skort.common.user_warning import warn_user
 from skort.exceptions import RuntimeNotAvailableError
-from skort.user_warning import warn_user
 
 if TYPE_CHECKING:
     from skort.runtime.device import Device

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn import get_config
 from sklearn.utils import estimator_html_repr
 
-from skort.descent.history import best_epoch
-from skort.documentation import DocumentationLink
+from skort.common.documentation import DocumentationLink
+from skort.optim.history import best_epoch
 
 __all__ = ["HTMLRepr", "training_html"]
 

@@ -10,11 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
-from skort.descent.batches import Batches
-from skort.descent.loop import Outcome
-from skort.descent.side_by_side import minimise_together
-from skort.descent.standardization import Standardization
-from skort.descent.training import Stepper, Training
 from skort.estimators.beginning import begin_standardized, chosen_standardization
 from skort.estimators.callback_list import callback_list
 from skort.estimators.facts import RowFacts
@@ -23,6 +18,11 @@ from skort.estimators.reading import Reading
 from skort.estimators.settings import Settings
 from skort.estimators.stream import Stream
 from skort.estimators.training_rows import RowsInMemory
+from skort.optim.batches import Batches
+from skort.optim.loop import Outcome
+from skort.optim.side_by_side import minimise_together
+from skort.optim.standardization import Standardization
+from skort.optim.training import Stepper, Training
 
 if TYPE_CHECKING:
     from skort.graphs.chain import Link

@@ -70,8 +70,8 @@ def _loss_model(objective):
     """Return the model of score, target and sample weight that gives the weighted sum of the loss over two rows."""
     from onnx import helper
 
+    from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
     from skort.objective.nodes import LOSS
-    from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 
     fragment = Fragment(objective.dtype)
     objective.add_loss(fragment, "score", LOSS)

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from skort.common.user_warning import warn_user
 from skort.estimators.sample_weight import ClassWeight
 from skort.objective.base import ScoreLoss
 from skort.objective.output_losses import OutputLosses
 from skort.objective.penalties import PENALTIES, ModelPenalty, Penalty, Strength, UnitFreeL2
-from skort.user_warning import warn_user
 
 if TYPE_CHECKING:
     # It imports scikit-learn's models, which take most of the time of `import skort`.

@@ -10,8 +10,8 @@ from numpy.typing import DTypeLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 
+from skort.common.graph_bytes import GraphBytes
 from skort.exceptions import NotExportableError
-from skort.graph_bytes import GraphBytes
 
 if TYPE_CHECKING:
     import onnx

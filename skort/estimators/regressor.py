@@ -10,8 +10,6 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from skort.descent.callbacks import Callback
-from skort.descent.optimizers import Optimizer
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import can_partial_fit, loss_before_fit
 from skort.estimators.labels import EncodedTarget
@@ -31,6 +29,8 @@ from skort.objective.base import ScoreLoss
 from skort.objective.log_link_losses import GammaLoss, PoissonLoss
 from skort.objective.losses import REGRESSION_LOSSES
 from skort.objective.penalties import Penalty
+from skort.optim.callbacks import Callback
+from skort.optim.optimizers import Optimizer
 
 __all__ = ["OrtSGDRegressor"]
 

@@ -12,11 +12,6 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
-from skort.descent.batches import Batches
-from skort.descent.optimizers import OPTIMIZERS
-from skort.descent.schedules import SCHEDULES, largest_rate, rate
-from skort.descent.standardization import Standardization
-from skort.descent.update import Update
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import training_device
 from skort.estimators.labels import EncodedTarget
@@ -27,6 +22,11 @@ from skort.objective.class_weighted import ClassWeighted
 from skort.objective.log_losses import LogLoss, MultiLabelLogLoss
 from skort.objective.output_losses import OutputLosses
 from skort.objective.penalties import Penalty
+from skort.optim.batches import Batches
+from skort.optim.optimizers import OPTIMIZERS
+from skort.optim.schedules import SCHEDULES, largest_rate, rate
+from skort.optim.standardization import Standardization
+from skort.optim.update import Update
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph

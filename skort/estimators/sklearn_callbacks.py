@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from skort.descent.training import Training
+from skort.optim.training import Training
 
 try:
     from sklearn.callback import CallbackSupportMixin

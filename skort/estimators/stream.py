@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skort.descent.batches import Batches
-from skort.descent.callbacks import Callback
-from skort.descent.loop import Outcome, minimise
-from skort.descent.progress import Progress
-from skort.descent.training import ModelView, Training
 from skort.estimators.fitted_model import FittedModel
 from skort.estimators.settings import Settings
 from skort.estimators.variables import Variables
+from skort.optim.batches import Batches
+from skort.optim.callbacks import Callback
+from skort.optim.loop import Outcome, minimise
+from skort.optim.progress import Progress
+from skort.optim.training import ModelView, Training
 
 if TYPE_CHECKING:
     from skort.solvers.base import Problem, Solver

@@ -6,8 +6,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skort.descent.batches import Batches
-from skort.descent.given_batches import GivenBatches
 from skort.estimators.dlpack import as_array
 from skort.estimators.first_pass import FirstPass, numbered
 from skort.estimators.labels import EncodedTarget
@@ -16,6 +14,8 @@ from skort.estimators.row_encoder import RowEncoder
 from skort.estimators.sample_weight import ClassWeight
 from skort.estimators.settings import Settings
 from skort.estimators.variables import Variables
+from skort.optim.batches import Batches
+from skort.optim.given_batches import GivenBatches
 
 __all__ = ["RowsInBatches", "RowsInMemory", "TrainingRows"]
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
-from skort.descent.callbacks import EpochScoring
+from skort.optim.callbacks import EpochScoring
 
 __all__ = ["VALIDATION_SCORE", "given_scoring", "held_out_scoring", "hold_out"]
 

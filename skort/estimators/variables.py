@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skort.descent.standardization import Standardization, usable_scale
 from skort.estimators.facts import Facts
 from skort.estimators.loss_unit import has_units, is_of_y, loss_unit
 from skort.objective.base import InUnits, ScoreLoss
 from skort.objective.penalties import Penalty
 from skort.objective.rescaled_penalty import rescaled
+from skort.optim.standardization import Standardization, usable_scale
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph

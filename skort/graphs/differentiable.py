@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from onnx import GraphProto, NodeProto, TensorProto
 
-from skort.onnx_text import leading_to, read_names
+from skort.common.onnx_text import leading_to, read_names
 
 __all__ = ["DIFFERENTIABLE", "FLOAT32_ONLY", "Gradient", "HasGradient", "runtime_gradient", "undifferentiable"]
 

@@ -13,9 +13,9 @@ import onnx.helper
 import onnx.version_converter
 from onnx import helper, numpy_helper
 
+from skort.common.onnx_text import IR_VERSION, Fragment, import_each_domain_once, inlined, onnx_dtype
 from skort.exceptions import NotExportableError
 from skort.graphs.score_graph import ScoreGraph
-from skort.onnx_text import IR_VERSION, Fragment, import_each_domain_once, inlined, onnx_dtype
 from skort.version import __version__
 
 __all__ = [
@@ -82,7 +82,7 @@ def regressor_model(
     transformers : onnx.ModelProto, default=None
         The steps before the score graph.
     inverse_link : str or onnx.FunctionProto, default=None
-        The function `(score) => (prediction)`, as for `skort.onnx_text.function`. None: the prediction is the score.
+        The function `(score) => (prediction)`, as for `skort.common.onnx_text.function`. None: the prediction is the score.
     inverse_target : str, default=None
         The function `(transformed) => (target)` of `skort.graphs.target_inverse`, after the inverse link. None: y was
         trained as it is.
@@ -127,7 +127,7 @@ def classifier_model(
     transformers : onnx.ModelProto, default=None
         The steps before the score graph.
     inverse_link : str or onnx.FunctionProto, default=None
-        The function `(score) => (probabilities)`, as for `skort.onnx_text.function`. None: there is no output
+        The function `(score) => (probabilities)`, as for `skort.common.onnx_text.function`. None: there is no output
         `PROBABILITIES`.
     multi_label : bool, default=False
         True: a row has each of the labels, or has it not; `LABEL` has shape (any, n_classes), 1 or 0 in int64.
@@ -186,7 +186,7 @@ def at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     Parameters
     ----------
     model : onnx.ModelProto
-        In `skort.onnx_text.OPSET`. It is not changed.
+        In `skort.common.onnx_text.OPSET`. It is not changed.
     opset : int
 
     Returns

@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 from scipy.special import expit, softmax
 
+from skort.common.onnx_text import leading_to, read_names
 from skort.exceptions import NotTrainableError
-from skort.onnx_text import leading_to, read_names
 from skort.runtime.inference import InferenceModel
 from skort.runtime.words import reason
 

@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from skort.common.onnx_text import constant_value, read_names
 from skort.exceptions import NotTrainableError
-from skort.onnx_text import constant_value, read_names
 
 __all__ = ["check_functions", "check_limits", "check_ranges"]
 

@@ -12,13 +12,13 @@ import onnx.shape_inference
 import onnx.version_converter
 from onnx import TensorProto, helper, numpy_helper
 
+from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, leading_to, onnx_dtype
 from skort.exceptions import NotTrainableError
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
 from skort.graphs.heads import Head, find_head, rows_like, runner
 from skort.graphs.limits import check_functions, check_limits, check_ranges
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.graphs.training_mode import in_training_mode
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, leading_to, onnx_dtype
 from skort.runtime.words import reason
 
 __all__ = ["constants_to_initializers", "onnx_score_graph", "output_widths", "plain_model", "spec_of"]

@@ -8,7 +8,7 @@ import onnx
 from numpy.typing import ArrayLike
 from onnx import TensorProto, helper
 
-from skort.finite import finite_array
+from skort.common.finite import finite_array
 
 __all__ = ["check_by_name", "weight_array", "with_weights"]
 

@@ -9,9 +9,9 @@ import onnx.compose
 from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
-from skort.graph_bytes import GraphBytes
+from skort.common.graph_bytes import GraphBytes
+from skort.common.onnx_text import import_each_domain_once, read_names
 from skort.graphs.conversion import rename_input
-from skort.onnx_text import import_each_domain_once, read_names
 
 __all__ = ["ScoreGraph", "ScoreSpec", "Weights", "find_weights", "joined", "set_batch_size"]
 

@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from skort.common.onnx_text import onnx_dtype
 from skort.graphs.score_graph import ScoreGraph
-from skort.onnx_text import onnx_dtype
 
 __all__ = [
     "INVERSE_SCALE",

@@ -47,7 +47,7 @@ def target_inverse(transformer: Any) -> str:
     Returns
     -------
     function : str
-        `(transformed) => (target)`, both of shape (any, n_outputs), as for `skort.onnx_text.function`.
+        `(transformed) => (target)`, both of shape (any, n_outputs), as for `skort.common.onnx_text.function`.
 
     Raises
     ------

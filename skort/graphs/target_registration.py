@@ -7,8 +7,8 @@ from onnx import helper
 from skl2onnx.common.data_types import FloatTensorType, guess_tensor_type
 from sklearn.compose import TransformedTargetRegressor
 
+from skort.common.onnx_text import function, onnx_dtype
 from skort.graphs.target_inverse import target_inverse
-from skort.onnx_text import function, onnx_dtype
 
 __all__ = ["register_transformed_target"]
 

@@ -7,9 +7,9 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
+from skort.common.onnx_text import constant_value, infos, read_names
 from skort.exceptions import NotTrainableError
 from skort.graphs.score_graph import ScoreGraph, set_batch_size
-from skort.onnx_text import constant_value, infos, read_names
 
 __all__ = ["MASK", "in_training_mode", "masked"]
 

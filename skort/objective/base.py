@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from skort.component import Component
+from skort.common.component import Component
 
 if TYPE_CHECKING:
     import onnx
 
 __all__ = ["FunctionSource", "InUnits", "ScoreLoss", "TextLoss"]
 
-#: An ONNX function, as text for `skort.onnx_text.function` or as a proto.
+#: An ONNX function, as text for `skort.common.onnx_text.function` or as a proto.
 FunctionSource: TypeAlias = "str | onnx.FunctionProto"
 
 
@@ -44,7 +44,7 @@ class ScoreLoss(Protocol):
     """
     What estimators and solvers need of a loss of the raw score.
 
-    `score` and `target` have shape (n_samples, n_outputs). Functions are ONNX: text for `skort.onnx_text.function`, or
+    `score` and `target` have shape (n_samples, n_outputs). Functions are ONNX: text for `skort.common.onnx_text.function`, or
     an `onnx.FunctionProto`.
 
     A loss may have weights of its own, such as a scale, which are trained with those of the model and are no part of

@@ -84,7 +84,7 @@ class ClassWeighted:
         """Return a function of score and target whose result is multiplied by the weights."""
         from onnx import helper, numpy_helper
 
-        from skort.onnx_text import function
+        from skort.common.onnx_text import function
 
         # Constants get the dtype of the training later.
         proto = function(source, np.float64)

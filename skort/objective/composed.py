@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import onnx
 
-    from skort.onnx_text import Fragment
+    from skort.common.onnx_text import Fragment
 
 __all__ = ["check_part", "composed"]
 
@@ -27,7 +27,7 @@ def composed(name: str, inputs: list[str], output: str, fragment: "Fragment") ->
     import onnx
     from onnx import helper
 
-    from skort.onnx_text import DOMAIN, IR_VERSION, OPSET, inlined
+    from skort.common.onnx_text import DOMAIN, IR_VERSION, OPSET, inlined
 
     opset = helper.make_opsetid("", OPSET)
     infos = [onnx.ValueInfoProto(name=each) for each in (*inputs, output)]

@@ -27,7 +27,7 @@ def parsed(what: str, source: FunctionSource) -> "onnx.FunctionProto":
     ValueError
         Where it is no function.
     """
-    from skort.onnx_text import function
+    from skort.common.onnx_text import function
 
     try:
         return function(source, "float32")
@@ -74,7 +74,7 @@ def _inferred_shape(key, inputs):
     import onnx.checker
     import onnx.shape_inference
 
-    from skort.onnx_text import function_model
+    from skort.common.onnx_text import function_model
 
     source = key if isinstance(key, str) else onnx.FunctionProto.FromString(key)
     model = function_model(source, "float32", dict(inputs))

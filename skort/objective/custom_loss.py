@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 from sklearn.utils._param_validation import HasMethods
 
-from skort.component import Component
+from skort.common.component import Component
 from skort.objective.base import FunctionSource
 from skort.objective.custom_functions import check_signature, parsed, result_shape
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval
 
-from skort.component import Component
+from skort.common.component import Component
 from skort.objective.base import FunctionSource
 from skort.objective.custom_functions import check_signature, parsed, result_shape
 from skort.objective.penalties import no_such_weight

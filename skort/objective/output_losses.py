@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skort.component import Component
+from skort.common.component import Component
 from skort.objective.base import FunctionSource, ScoreLoss
 from skort.objective.composed import check_part, composed
 
 if TYPE_CHECKING:
-    from skort.onnx_text import Fragment
+    from skort.common.onnx_text import Fragment
 
 __all__ = ["OutputLosses"]
 
@@ -108,7 +108,7 @@ class OutputLosses(Component):
         """Return a fragment that takes the columns of each output out of some inputs, and the names of the columns."""
         from onnx import helper
 
-        from skort.onnx_text import Fragment
+        from skort.common.onnx_text import Fragment
 
         fragment = Fragment(np.float64)
         fragment.constant("widths", np.array([width for *_, width in self._parts()]))

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skort.component import Component
+from skort.common.component import Component
 
 __all__ = [
     "L1",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from skort.component import Component
+from skort.common.component import Component
 from skort.objective.base import FunctionSource, InUnits, ScoreLoss, TextLoss
 from skort.objective.composed import check_part, composed
 from skort.objective.custom_functions import result_shape, source_key
@@ -254,7 +254,7 @@ def _check_part(weight, loss):
 
 def _sum_of(sources, factors, result):
     """Return the function of score and target that gives the sum of some functions of them, times numbers."""
-    from skort.onnx_text import Fragment
+    from skort.common.onnx_text import Fragment
 
     fragment, total = Fragment(np.float64), ""
     for i, (source, factor) in enumerate(zip(sources, factors, strict=True)):

@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, helper, numpy_helper
 
-from skort.onnx_text import constant_value, read_names
-from skort.phases import phase_of
+from skort.common.node_phases import phase_of
+from skort.common.onnx_text import constant_value, read_names
 
 __all__ = ["Argument", "Operator", "inputs_of", "operators_of", "outputs_of"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skort.descent.schedules import SCHEDULES, rate
+from skort.optim.schedules import SCHEDULES, rate
 from skort.plotting.axes import axes_for, line_style, named_lines, whole_numbers
 from skort.plotting.fitted import fitted_estimators
 

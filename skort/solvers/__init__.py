@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from skort.descent.optimizers import SGD
-from skort.descent.update import Update
 from skort.exceptions import RuntimeNotAvailableError
+from skort.optim.optimizers import SGD
+from skort.optim.update import Update
 from skort.runtime.installed import load
 from skort.solvers.base import BaseSolver
 from skort.solvers.choice import ON_REQUEST, SOLVERS, SPARSE_SOLVERS, choose, make_solver, solver_class, usable

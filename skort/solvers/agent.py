@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import onnx
 
-from skort.descent.batches import HostBatch
-from skort.descent.transforms.clipping import norm
+from skort.common.node_phases import mark_rest, marked
+from skort.common.onnx_text import Fragment, infos, inlined, rewritten
+from skort.common.parametrized_graph import Program
 from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.elementwise import relu_gradient
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
-from skort.onnx_text import Fragment, infos, inlined, rewritten
-from skort.phases import mark_rest, marked
-from skort.program import Program
+from skort.optim.batches import HostBatch
+from skort.optim.transforms.clipping import norm
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.kept import Kept
 from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph

@@ -8,15 +8,15 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 import onnx
 
-from skort.descent.training import Stepper
-from skort.descent.transforms.accumulated_l1 import with_owed
-from skort.descent.transforms.base import Rule
-from skort.descent.update import MANY_ROWS, Terms, Update
 from skort.graphs.differentiable import Gradient
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initial import check_differentiable
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import Objective
+from skort.optim.training import Stepper
+from skort.optim.transforms.accumulated_l1 import with_owed
+from skort.optim.transforms.base import Rule
+from skort.optim.update import MANY_ROWS, Terms, Update
 from skort.runtime.device import CPU, Device
 from skort.solvers.flat_weights import strengths_vector, views
 from skort.solvers.loss_gradient import check_loss

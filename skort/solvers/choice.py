@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from skort.descent.update import Update
+from skort.common.parametrized_graph import with_parameters
 from skort.exceptions import NotTrainableError
-from skort.program import with_parameters
+from skort.optim.update import Update
 from skort.runtime.device import CPU, Device
 from skort.runtime.kept import Kept
 from skort.solvers.agent import AgentSolver

@@ -7,11 +7,11 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
+from skort.common.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.objective.nodes import SAMPLE_WEIGHT, TARGET, Objective
-from skort.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.runtime.kept import Kept
 from skort.runtime.training_agent import gradient_graph
 

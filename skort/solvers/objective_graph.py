@@ -6,6 +6,7 @@ import onnx
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
+from skort.common.onnx_text import Fragment, inlined
 from skort.graphs.fitted_graph import fitted_score_graph, given_model
 from skort.graphs.onnx_models import onnx_score_graph, output_widths, spec_of
 from skort.objective.base import ScoreLoss
@@ -14,7 +15,6 @@ from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import LOSS, OBJECTIVE, Objective
 from skort.objective.output_losses import OutputLosses
 from skort.objective.penalties import PENALTIES, Penalty
-from skort.onnx_text import Fragment, inlined
 
 __all__ = ["objective_graph"]
 

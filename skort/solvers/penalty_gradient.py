@@ -5,13 +5,13 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
+from skort.common.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.objective.custom_functions import source_key
 from skort.objective.custom_penalty import CustomTerm, check_term
 from skort.objective.nodes import Objective
-from skort.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.runtime.kept import Kept
 
 __all__ = ["add_custom_gradients", "check_custom_penalty", "custom_gradient_name", "ruled_penalty_gradient"]

@@ -6,17 +6,17 @@ from collections.abc import Callable
 import numpy as np
 from onnx import numpy_helper
 
-from skort.descent.batches import HostBatch
-from skort.descent.optimizers import SGD, Adam
-from skort.descent.transforms.averaging import Averaged
-from skort.descent.transforms.base import OptimizerRule
-from skort.descent.update import Terms
+from skort.common.node_phases import mark_rest
+from skort.common.onnx_text import Fragment, infos, inlined, rewritten
+from skort.common.parametrized_graph import Program
 from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SMOOTH, TARGET
-from skort.onnx_text import Fragment, infos, inlined, rewritten
-from skort.phases import mark_rest
-from skort.program import Program
+from skort.optim.batches import HostBatch
+from skort.optim.optimizers import SGD, Adam
+from skort.optim.transforms.averaging import Averaged
+from skort.optim.transforms.base import OptimizerRule
+from skort.optim.update import Terms
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.kept import Lent
 from skort.runtime.training_session import (

@@ -9,8 +9,8 @@ pytest.importorskip("distributed")
 from skort.dask.deals import Size
 from skort.dask.facts import measured, merged_measures
 from skort.dask.rows import Rows
-from skort.descent import standardization
-from skort.descent.standardization import moments
+from skort.optim import standardization
+from skort.optim.standardization import moments
 
 
 @pytest.mark.parametrize("weighted", [False, True])

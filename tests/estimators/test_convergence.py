@@ -8,8 +8,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.descent.optimizers import OPTIMIZERS
-from skort.descent.schedules import SCHEDULES, Cosine, Warmup
+from skort.optim.optimizers import OPTIMIZERS
+from skort.optim.schedules import SCHEDULES, Cosine, Warmup
 
 N_UPDATES = 2000
 ALPHA = 0.1

@@ -27,7 +27,6 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.preprocessing import scale
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.descent.optimizers import Adam
 from skort.exceptions import NotTrainableError
 from skort.objective import (
     L1,
@@ -43,6 +42,7 @@ from skort.objective import (
     SquaredError,
 )
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.optim.optimizers import Adam
 from skort.solvers import available_solvers
 
 REGRESSION = {**{name: name for name in REGRESSION_LOSSES}, "elastic": ElasticLoss()}

@@ -11,10 +11,10 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.utils.fixes import parse_version
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.descent.optimizers import OPTIMIZERS as OPTIMIZERS_BY_NAME
-from skort.descent.optimizers import Adam, Momentum, Nesterov
-from skort.descent.schedules import Adaptive
-from skort.descent.update import Update
+from skort.optim.optimizers import OPTIMIZERS as OPTIMIZERS_BY_NAME
+from skort.optim.optimizers import Adam, Momentum, Nesterov
+from skort.optim.schedules import Adaptive
+from skort.optim.update import Update
 from skort.solvers import SOLVERS
 
 N_ROWS, BATCH_SIZE, N_EPOCHS = 60, 20, 7

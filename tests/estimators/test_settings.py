@@ -14,12 +14,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.descent.optimizers import OPTIMIZERS, SGD, Adam, Momentum, Nesterov
-from skort.descent.schedules import SCHEDULES, Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
 from skort.estimators import names
 from skort.estimators.settings import resolved, snapshot
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.penalties import PENALTIES
+from skort.optim.optimizers import OPTIMIZERS, SGD, Adam, Momentum, Nesterov
+from skort.optim.schedules import SCHEDULES, Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
 from skort.solvers import ON_REQUEST, SOLVERS
 
 

@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler, scale
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.descent.schedules import Adaptive, Constant
 from skort.objective import ElasticPenalty
+from skort.optim.schedules import Adaptive, Constant
 from skort.solvers import SOLVERS
 
 MODELS = [
@@ -526,7 +526,7 @@ def test_a_call_does_not_copy_the_history(monkeypatch):
     X, y = data()
     model = short(OrtSGDRegressor).partial_fit(X, y)
     copied = []
-    monkeypatch.setattr("skort.descent.history.History.head", lambda *args: copied.append(args))
+    monkeypatch.setattr("skort.optim.history.History.head", lambda *args: copied.append(args))
     for _ in range(3):
         model.partial_fit(X, y)
     assert model.n_iter_ == 4

@@ -28,7 +28,7 @@ import onnx.parser
 with atheris.instrument_imports(include=["skort"]):
     from skort import OrtSGDRegressor
     from skort.callbacks import Checkpoint
-    from skort.descent.checkpoint import _checksum, load_progress
+    from skort.optim.checkpoint import _checksum, load_progress
     from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, read_checkpoint, write_checkpoint
 
 X = np.random.default_rng(0).normal(size=(8, 2)).astype(np.float32)

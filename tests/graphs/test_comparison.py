@@ -8,10 +8,10 @@ import scipy.sparse
 from onnx import helper
 from sklearn.feature_extraction.text import CountVectorizer
 
+from skort.common.onnx_text import IR_VERSION, OPSET
 from skort.graphs.comparison import Difference, UnlikeError, largest_difference, sample
 from skort.graphs.conversion import to_onnx
 from skort.graphs.raw_inputs import raw_inputs
-from skort.onnx_text import IR_VERSION, OPSET
 from skort.runtime.inference import InferenceModel
 
 

@@ -8,8 +8,8 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from skort.common.onnx_text import IR_VERSION, OPSET, onnx_dtype
 from skort.graphs.differentiable import DIFFERENTIABLE, FLOAT32_ONLY, undifferentiable
-from skort.onnx_text import IR_VERSION, OPSET, onnx_dtype
 from skort.runtime.installed import training_api
 from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
 

@@ -22,8 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.common.onnx_text import OPSET
 from skort.graphs.registration import register
-from skort.onnx_text import OPSET
 
 # What every supported runtime reads; skl2onnx writes newer models unless told not to.
 OPSETS = (OPSET, 18)

@@ -8,9 +8,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from skort.common.onnx_text import IR_VERSION, OPSET
 from skort.exceptions import NotExportableError
 from skort.graphs.token_expression import token_expression
-from skort.onnx_text import IR_VERSION, OPSET
 from skort.runtime.installed import load
 
 

@@ -2,7 +2,7 @@
 Mutants of the numerical core, each against the tests of its module.
 
 ``python tests/mutation/mutation.py [N]`` needs cosmic-ray and the extra `test`. It changes one operator, number or
-condition of `skort/objective`, `skort/descent` or `skort/graphs/gradient` at a time, in a clone of the last commit, and
+condition of `skort/objective`, `skort/optim` or `skort/graphs/gradient` at a time, in a clone of the last commit, and
 runs the tests of that module, then those of its folder. N mutants are drawn, 500 unless given. It prints the changes
 that no test finds, and how many the tests find.
 
@@ -23,7 +23,7 @@ import pytest
 from cosmic_ray.mutating import use_mutation
 from cosmic_ray.work_db import WorkDB, use_db
 
-FOLDERS = ["skort/objective", "skort/descent", "skort/graphs/gradient"]
+FOLDERS = ["skort/objective", "skort/optim", "skort/graphs/gradient"]
 LEFT_OUT = "core/ReplaceBinaryOperator_BitOr"
 SECONDS = 300
 CONFIG = f"""

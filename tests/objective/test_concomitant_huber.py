@@ -5,12 +5,12 @@ import pytest
 from onnx import helper
 from sklearn.linear_model import HuberRegressor
 
+from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.objective import ConcomitantHuber
 from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
 from skort.objective.own import own_objective
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.runtime.installed import training_api
 from skort.solvers.loss_gradient import check_loss, derived_score_gradient, ruled_score_gradient
 

@@ -36,8 +36,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import has_fit_parameter
 
 from skort import objective
+from skort.common.onnx_text import function_model
 from skort.objective.own import OBJECTIVES, SEARCHES, own_objective
-from skort.onnx_text import function_model
 from skort.runtime.installed import load
 
 # tests/estimators/test_own_terms.py samples the same objectives by long fits.

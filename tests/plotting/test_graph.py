@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPClassifier
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.phases import PHASES
+from skort.common.node_phases import PHASES
 from skort.plotting import GraphDisplay, graph
 from skort.plotting.graph_parts import operators_of
 

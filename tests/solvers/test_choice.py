@@ -6,10 +6,10 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from skort import OrtSGDRegressor
-from skort.descent.optimizers import OPTIMIZERS, SGD, Adam
-from skort.descent.update import Update
 from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
 from skort.objective import Loss
+from skort.optim.optimizers import OPTIMIZERS, SGD, Adam
+from skort.optim.update import Update
 from skort.solvers import agent as agent_module
 from skort.solvers import available_solvers, usable
 from skort.solvers import session as session_module

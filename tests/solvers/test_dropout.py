@@ -8,14 +8,14 @@ from sklearn.base import clone
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
 from skort.callbacks import Checkpoint
-from skort.descent.optimizers import SGD
-from skort.descent.update import Update
 from skort.exceptions import NotTrainableError
 from skort.graphs.onnx_models import onnx_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.graphs.training_mode import masked
 from skort.objective import SquaredError
 from skort.objective.nodes import Objective
+from skort.optim.optimizers import SGD
+from skort.optim.update import Update
 from skort.runtime.device import device_named
 from skort.solvers import available_solvers, make_solver
 from skort.solvers.base import Problem

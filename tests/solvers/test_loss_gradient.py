@@ -7,13 +7,13 @@ from onnx import helper
 from sklearn.linear_model import LinearRegression
 
 from skort import OrtSGDRegressor, objective
+from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.objective import Loss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import Objective
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.runtime.installed import load, training_api
 from skort.solvers.loss_gradient import check_loss, derived_score_gradient, ruled_score_gradient
 

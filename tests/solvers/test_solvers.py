@@ -8,13 +8,13 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from skort.descent.optimizers import OPTIMIZERS, SGD, Adam
-from skort.descent.update import Update
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, ElasticPenalty, LogLoss, SquaredError
 from skort.objective.nodes import Objective
 from skort.objective.penalties import ModelPenalty, Strength
+from skort.optim.optimizers import OPTIMIZERS, SGD, Adam
+from skort.optim.update import Update
 from skort.solvers import SOLVERS, available_solvers
 from skort.solvers.base import Problem
 

@@ -7,8 +7,8 @@ import onnx
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from skort.common.onnx_text import IR_VERSION, OPSET
 from skort.graphs.gradient.applied import Rule, broadcast_axes, int64s
-from skort.onnx_text import IR_VERSION, OPSET
 
 __all__ = ["ARRAYS"]
 

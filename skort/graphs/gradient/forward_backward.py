@@ -6,13 +6,13 @@ import onnx
 import onnx.shape_inference
 from onnx import helper
 
+from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, leading_to, onnx_dtype, read_names
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import undifferentiable
 from skort.graphs.gradient.halves import GradientGraphs, gradient_name
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.graphs.score_graph import ScoreGraph, set_batch_size
 from skort.objective.nodes import SCORE_GRADIENT
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, leading_to, onnx_dtype, read_names
 
 __all__ = ["add_model", "check_gradient", "forward_backward", "needed"]
 

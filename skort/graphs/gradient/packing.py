@@ -6,9 +6,9 @@ import numpy as np
 import onnx
 import onnx.helper
 
+from skort.common.onnx_text import Fragment, inlined, onnx_dtype
 from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.halves import gradient_name
-from skort.onnx_text import Fragment, inlined, onnx_dtype
 
 __all__ = ["GRADIENT", "packed_gradients", "packed_text", "unpacked_text"]
 

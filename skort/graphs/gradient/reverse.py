@@ -7,11 +7,11 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
+from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, constant_value, function
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import HasGradient
 from skort.graphs.gradient.applied import Applied, sum_to
 from skort.graphs.gradient.rules import FLOAT32_ONLY, RULES
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, constant_value, function
 
 __all__ = ["add_gradients", "rule_gradient"]
 

@@ -4,7 +4,7 @@ import mmap
 
 import numpy as np
 
-from skort.descent.batches import HostBatch
+from skort.optim.batches import HostBatch
 from skort.runtime.device import Device
 
 __all__ = ["DeviceBatch"]

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from skort.descent.transforms.clipping import norm
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
+from skort.optim.transforms.clipping import norm
 from skort.runtime.step_session import StepSession, compiled
 from skort.solvers.base import BaseSolver, Problem
 from skort.solvers.graph.device_batch import DeviceBatch

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from skort.descent.transforms.base import Rule
-from skort.program import Program
+from skort.common.parametrized_graph import Program
+from skort.optim.transforms.base import Rule
 from skort.runtime.kept import Kept
 from skort.runtime.step_session import compiled
 from skort.solvers.base import Problem, is_small

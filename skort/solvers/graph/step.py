@@ -4,14 +4,14 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from skort.common.node_phases import mark_rest, marked
+from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined, read_names
 from skort.graphs.gradient.forward_backward import add_model, needed
 from skort.graphs.gradient.packing import GRADIENT, packed_text, unpacked_text
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.standardized import INVERSE_SCALE, MEAN
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import l1_text, l2_vector_text
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined, read_names
-from skort.phases import mark_rest, marked
 from skort.solvers.flat_weights import flat
 from skort.solvers.loss_gradient import ruled_score_gradient, score_gradient
 from skort.solvers.penalty_gradient import add_custom_gradients, custom_gradient_name
@@ -75,7 +75,7 @@ def step_graph(problem, memory):
     Returns
     -------
     model : onnx.ModelProto
-        Every node is marked with its phase, see `skort.phases`.
+        Every node is marked with its phase, see `skort.common.node_phases`.
     """
     fragment, weights = Fragment(problem.objective.dtype), problem.weights
     model = problem.score_graph.with_batch_size(problem.batch_size)

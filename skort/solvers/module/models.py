@@ -8,12 +8,12 @@ import onnx
 import onnx.shape_inference
 from onnx import TensorProto, helper
 
+from skort.common.node_phases import mark_rest, marked
+from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.objective.nodes import LOSS, OBJECTIVE
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
-from skort.phases import mark_rest, marked
 from skort.runtime.module import gradient_model
 from skort.solvers.module.plan import Plan
 from skort.solvers.penalty_gradient import add_custom_gradients

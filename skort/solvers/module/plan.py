@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from skort.common.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined
 from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
-from skort.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined
 
 __all__ = ["Plan", "Term", "nothing"]
 
@@ -96,7 +96,7 @@ class Plan:
     Parameters
     ----------
     structure : onnx.ModelProto
-        The graph up to its scores, in `skort.onnx_text.OPSET`. Its inputs are those of the user and the parameters.
+        The graph up to its scores, in `skort.common.onnx_text.OPSET`. Its inputs are those of the user and the parameters.
     trainable, frozen : dict of str to ndarray
         The parameters by name, in float32.
     terms : tuple of Term

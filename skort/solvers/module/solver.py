@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from skort.descent.batches import HostBatch
-from skort.descent.optimizers import SGD, Adam
-from skort.descent.transforms.clipping import norm
 from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
+from skort.optim.batches import HostBatch
+from skort.optim.optimizers import SGD, Adam
+from skort.optim.transforms.clipping import norm
 from skort.runtime.checkpoint_file import CheckpointFile, read_checkpoint, version_here, write_checkpoint
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.module import ModuleSession

@@ -7,8 +7,8 @@ import onnx
 from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
+from skort.common.onnx_text import onnx_dtype
 from skort.graphs.chain import Link
-from skort.onnx_text import onnx_dtype
 
 __all__ = ["chain_graph", "parts_of"]
 

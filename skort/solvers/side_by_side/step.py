@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from skort.descent.optimizers import SGD, Adam, Momentum, Nesterov
+from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
+from skort.common.parametrized_graph import Program
 from skort.graphs.chain import Link
 from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.forward_backward import needed
 from skort.graphs.gradient.packing import GRADIENT
 from skort.graphs.gradient.reverse import add_gradients
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
-from skort.program import Program
+from skort.optim.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.runtime.kept import Kept
 from skort.runtime.step_session import compiled
 from skort.solvers.base import Problem, is_small

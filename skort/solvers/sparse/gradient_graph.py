@@ -6,13 +6,13 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from skort.common.node_phases import mark_rest, marked
+from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
+from skort.common.parametrized_graph import Program
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.score_graph import set_batch_size
 from skort.graphs.split import PRODUCT
 from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
-from skort.phases import mark_rest, marked
-from skort.program import Program
 from skort.runtime.kept import Kept
 from skort.runtime.step_session import StepSession, compiled
 from skort.solvers.base import Problem, is_small

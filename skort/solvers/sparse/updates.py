@@ -5,12 +5,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skort.descent.optimizers import Adam
-from skort.descent.sparse_batch import SparseRows
-from skort.descent.transforms.base import Rule
-from skort.descent.transforms.clipping import norm
-from skort.descent.transforms.lazy import LazyWeights, Recurrence
-from skort.descent.update import Terms
+from skort.optim.optimizers import Adam
+from skort.optim.sparse_batch import SparseRows
+from skort.optim.transforms.base import Rule
+from skort.optim.transforms.clipping import norm
+from skort.optim.transforms.lazy import LazyWeights, Recurrence
+from skort.optim.update import Terms
 from skort.solvers.base import Problem
 from skort.solvers.flat_weights import flat, strengths_vector
 

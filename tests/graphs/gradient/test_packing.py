@@ -4,8 +4,8 @@ import numpy as np
 import onnx.parser
 import pytest
 
+from skort.common.onnx_text import function
 from skort.graphs.gradient.packing import GRADIENT, packed_gradients, packed_text, unpacked_text
-from skort.onnx_text import function
 
 WEIGHTS = {"w": np.array([[1.0, 2.0], [3.0, 4.0]]), "v": np.array([5.0, 6.0]), "u": np.array([[7.0]])}
 

@@ -5,10 +5,10 @@ import onnx
 import onnx.parser
 import pytest
 
+from skort.common.onnx_text import Fragment, inlined
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
-from skort.onnx_text import Fragment, inlined
 
 
 def parsed(body, dtype="float"):

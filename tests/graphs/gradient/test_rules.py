@@ -9,10 +9,10 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.graphs.gradient.rules import FLOAT32_ONLY, RULES
-from skort.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.runtime.installed import training_api
 from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
 

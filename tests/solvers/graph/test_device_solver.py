@@ -8,14 +8,14 @@ import scipy.sparse
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
-from skort.descent.batches import Batches
-from skort.descent.optimizers import OPTIMIZERS, SGD, Adam, Nesterov
-from skort.descent.update import Update
-from skort.descent.windows import WindowShape
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, ConcomitantHuber, Huber, Penalty, SquaredError, WeightedSum
 from skort.objective.nodes import Objective
+from skort.optim.batches import Batches
+from skort.optim.optimizers import OPTIMIZERS, SGD, Adam, Nesterov
+from skort.optim.update import Update
+from skort.optim.windows import WindowShape
 from skort.runtime.device import CPU, Device
 from skort.solvers import solver_class
 from skort.solvers.base import Problem
@@ -185,7 +185,7 @@ def test_a_step_copies_the_numbers_of_its_rows_and_what_changed(sample_weight, e
 
 
 def test_windows_of_many_rows_are_taken_on_the_device(monkeypatch):
-    monkeypatch.setattr("skort.descent.batches.MANY_ROWS", 0)
+    monkeypatch.setattr("skort.optim.batches.MANY_ROWS", 0)
     monkeypatch.setattr(WindowShape, "of", classmethod(lambda cls, n_features, batch_size: cls(10, 2)))
     near, far = make(), make(REMOTE)
     for solver in (near, far):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from sklearn.neural_network import MLPRegressor
 
-from skort.descent.optimizers import SGD, Adam
-from skort.descent.update import Update
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, SquaredError
 from skort.objective.nodes import Objective
+from skort.optim.optimizers import SGD, Adam
+from skort.optim.update import Update
 from skort.solvers.base import Problem
 from skort.solvers.graph.solver import GraphSolver
 

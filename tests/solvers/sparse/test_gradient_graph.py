@@ -3,13 +3,13 @@
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
-from skort.descent.optimizers import SGD
-from skort.descent.update import Update
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.graphs.split import after_first_product, product_layer
 from skort.objective import SquaredError
 from skort.objective.nodes import Objective
+from skort.optim.optimizers import SGD
+from skort.optim.update import Update
 from skort.solvers.base import Problem
 from skort.solvers.sparse.gradient_graph import product_gradient_graph
 

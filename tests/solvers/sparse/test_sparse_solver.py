@@ -6,12 +6,12 @@ import scipy.sparse
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
-from skort.descent.optimizers import SGD, Adam, Momentum
-from skort.descent.update import Update
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, SquaredError
 from skort.objective.nodes import Objective
+from skort.optim.optimizers import SGD, Adam, Momentum
+from skort.optim.update import Update
 from skort.solvers import SOLVERS, SPARSE_SOLVERS, available_solvers
 from skort.solvers.base import Problem
 

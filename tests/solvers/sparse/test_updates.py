@@ -9,12 +9,12 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDRegressor
-from skort.descent.optimizers import SGD, Adam, Nesterov
-from skort.descent.update import Update
 from skort.graphs.initial import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, SquaredError
 from skort.objective.nodes import Objective
+from skort.optim.optimizers import SGD, Adam, Nesterov
+from skort.optim.update import Update
 from skort.solvers.base import Problem
 from skort.solvers.sparse.updates import FullUpdate, LazyUpdate, make_update
 

@@ -1,0 +1,1 @@
+"""What every room uses: the base of components, ONNX written as text, files, warnings."""

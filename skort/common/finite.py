@@ -1,0 +1,41 @@
+"""Arrays of finite numbers that a user gives."""
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+__all__ = ["finite_array"]
+
+
+def finite_array(values: ArrayLike, name: str, dtype: DTypeLike) -> np.ndarray:
+    """
+    Return a new array of numbers in a dtype.
+
+    Parameters
+    ----------
+    values : array-like
+    name : str
+        For the message of an error.
+    dtype : dtype
+
+    Raises
+    ------
+    ValueError
+        Where values are no numbers, or not finite in `dtype`.
+
+    Examples
+    --------
+    >>> from skort.common.finite import finite_array
+    >>> finite_array([1, 2], "weights", "float32")
+    array([1., 2.], dtype=float32)
+    """
+    try:
+        with np.errstate(over="ignore"):
+            array = np.array(values)
+            if array.dtype.kind == "c":
+                raise TypeError("it is complex.")
+            array = array.astype(dtype)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not an array of numbers: {error}") from error
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} has numbers that are not finite in {np.dtype(dtype)}.")
+    return array

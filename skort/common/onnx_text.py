@@ -1,0 +1,274 @@
+"""ONNX written as text: functions that read like their formula, calls to them, and their inlining."""
+
+import copy
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import onnx
+import onnx.helper
+import onnx.inliner
+import onnx.parser
+from numpy.typing import ArrayLike, DTypeLike
+from onnx import numpy_helper
+
+from skort.common.repeated_constants import repeated_constants
+
+# Every supported runtime reads these versions: the oldest, onnxruntime-training 1.16, reads up to opset 19 and IR 9. No
+# operator that skort writes needs a newer one.
+OPSET = 17
+IR_VERSION = 8
+DOMAIN = "skort"
+
+_SIGNATURE = f'<domain: "{DOMAIN}", opset_import: ["" : {OPSET}]>'
+
+
+def onnx_dtype(dtype: DTypeLike) -> int:
+    """Return ONNX's element type of a numpy dtype: 1 for float32, 11 for float64."""
+    return onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
+
+def function(source: str | onnx.FunctionProto, dtype: DTypeLike) -> onnx.FunctionProto:
+    """
+    Return an ONNX function of the domain ``skort``.
+
+    Parameters
+    ----------
+    source : str or onnx.FunctionProto
+        `name (input, ...) => (output, ...) { nodes }`, with constants written as `value = float {...}`; or a function
+        of standard operators of opset 17.
+    dtype : dtype-like
+        The dtype of the constants, float32 or float64.
+
+    Returns
+    -------
+    function : onnx.FunctionProto
+
+    Raises
+    ------
+    ValueError
+        If the function is of another opset.
+
+    Examples
+    --------
+    >>> from skort.common.onnx_text import function
+    >>> half = function("half (x) => (y) { c = Constant <value = float {0.5}> ()  y = Mul (c, x) }", "float32")
+    >>> half.name, list(half.input), list(half.output)
+    ('half', ['x'], ['y'])
+    """
+    if isinstance(source, str):
+        if np.dtype(dtype) == np.float64:
+            source = re.sub(r"\bfloat(?=[\w\s\[\],]*\{)", "double", source)
+        proto = onnx.parser.parse_function(_SIGNATURE + source)
+    else:
+        proto = copy.deepcopy(source)
+        proto.domain = DOMAIN
+    opsets = [o.version for o in proto.opset_import if o.domain == ""]
+    if opsets != [OPSET]:
+        raise ValueError(f"the operators of {proto.name!r} are of opset {opsets}: write it in opset {OPSET}.")
+    for node in proto.node:
+        if node.op_type == "Constant":
+            _cast(node, dtype)
+    return proto
+
+
+def constant_value(constant: onnx.NodeProto) -> np.ndarray:
+    """Return the value of a Constant node, whichever attribute holds it. A float attribute becomes float64."""
+    value = onnx.helper.get_attribute_value(constant.attribute[0])
+    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
+
+
+def _cast(constant, dtype):
+    """Cast a Constant node of floats to the dtype, in place."""
+    value = constant_value(constant)
+    if value.dtype.kind == "f":
+        tensor = numpy_helper.from_array(value.astype(dtype))
+        constant.attribute[0].CopyFrom(onnx.helper.make_attribute("value", tensor))
+
+
+class Fragment:
+    """
+    Nodes for a graph, among them calls to functions that are written as text.
+
+    Parameters
+    ----------
+    dtype : dtype-like
+        The dtype of the constants in the functions, float32 or float64.
+    """
+
+    def __init__(self, dtype: DTypeLike):
+        self.dtype = dtype
+        self.nodes: list[onnx.NodeProto] = []
+        self.functions: dict[bytes, onnx.FunctionProto] = {}
+
+    def call(self, source: str | onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Add a call to a function (`source` as for `function`) on the results named `inputs`."""
+        self.call_as_is(function(source, self.dtype), inputs, outputs)
+
+    def call_elementwise(
+        self, source: str | onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str], n_columns: int
+    ) -> None:
+        """Add a call to a function of results with `n_columns` columns; an elementwise one gets repeated constants."""
+        self.call_as_is(repeated_constants(function(source, self.dtype)), inputs, outputs)
+
+    def call_as_is(self, called: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Add a call to a function that `function` returned: its constants have the right dtype already."""
+        key = called.SerializeToString()
+        if key not in self.functions:
+            # The number keeps functions apart whose sources have the same name.
+            self.functions[key] = copy.deepcopy(called)
+            self.functions[key].name = f"{called.name}_{len(self.functions)}"
+        self.nodes.append(onnx.helper.make_node(self.functions[key].name, inputs, outputs, domain=DOMAIN))
+
+    def constant(self, name: str, array: ArrayLike) -> None:
+        """Add a constant with the values and the dtype of an array."""
+        value = numpy_helper.from_array(np.asarray(array))
+        self.nodes.append(onnx.helper.make_node("Constant", [], [name], value=value))
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a result another name, wherever it is made or read."""
+        for node in self.nodes:
+            node.input[:] = [new if name == old else name for name in node.input]
+            node.output[:] = [new if name == old else name for name in node.output]
+
+    def node(self, op_type: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Add a node of a standard operator without attributes."""
+        self.nodes.append(onnx.helper.make_node(op_type, inputs, outputs))
+
+
+def infos(arrays: Mapping[str, np.ndarray]) -> list[onnx.ValueInfoProto]:
+    """Return the shapes and types of arrays as inputs or outputs of a graph, by their names."""
+    return [onnx.helper.make_tensor_value_info(name, onnx_dtype(a.dtype), a.shape) for name, a in arrays.items()]
+
+
+def read_names(node: onnx.NodeProto) -> list[str]:
+    """Return the names of all results that a node and its subgraphs read."""
+    names = [name for name in node.input if name]
+    for attribute in node.attribute:
+        for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+            names.extend(name for inner in graph.node for name in read_names(inner))
+            names.extend(output.name for output in graph.output)
+    return names
+
+
+def leading_to(nodes: Iterable[onnx.NodeProto], outputs: Iterable[str]) -> set[str]:
+    """
+    Return the names of some results, and of all that they are computed from.
+
+    Parameters
+    ----------
+    nodes : iterable of onnx.NodeProto
+        In the order in which they are computed.
+    outputs : iterable of str
+
+    Examples
+    --------
+    >>> import onnx.parser
+    >>> from skort.common.onnx_text import leading_to
+    >>> graph = onnx.parser.parse_graph(
+    ...     "two (float[N] x) => (float[N] y, float[N] z) { a = Exp (x)  y = Neg (a)  z = Abs (x) }")
+    >>> sorted(leading_to(graph.node, ["y"]))
+    ['a', 'x', 'y']
+    """
+    names = set(outputs)
+    for node in reversed(list(nodes)):
+        if not names.isdisjoint(node.output):
+            names.update(read_names(node))
+    return names
+
+
+def function_model(
+    source: str | onnx.FunctionProto, dtype: DTypeLike, inputs: Mapping[str, tuple[int, ...]]
+) -> onnx.ModelProto:
+    """
+    Return a model that calls one function.
+
+    Parameters
+    ----------
+    source : str or onnx.FunctionProto
+        As for `function`, with one output.
+    dtype : dtype-like
+        The dtype of all inputs and the output, float32 or float64.
+    inputs : dict of str to tuple of int
+        The inputs of the function, in order: name -> shape.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+        Its output, a matrix, has the name "result".
+    """
+    fragment = Fragment(dtype)
+    fragment.call(source, list(inputs), ["result"])
+    element_type = onnx_dtype(dtype)
+    infos = [onnx.helper.make_tensor_value_info(name, element_type, shape) for name, shape in inputs.items()]
+    result = onnx.helper.make_tensor_value_info("result", element_type, [None, None])
+    graph = onnx.helper.make_graph(fragment.nodes, "function", infos, [result])
+    opset = onnx.helper.make_opsetid("", OPSET)
+    return inlined(onnx.helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[opset]), fragment)
+
+
+def inlined(model: onnx.ModelProto, fragment: Fragment) -> onnx.ModelProto:
+    """
+    Return a copy of `model` in which every call that came from `fragment` is replaced by its nodes.
+
+    The doc_string of a call becomes that of its nodes.
+    """
+    calls = copy.deepcopy(model)
+    calls.opset_import.add(domain=DOMAIN, version=1)
+    calls.functions.extend(fragment.functions.values())
+    calls.functions.extend(_documented(calls.graph, fragment))
+    plain = onnx.inliner.inline_local_functions(calls)
+    import_each_domain_once(plain)
+    return plain
+
+
+def _documented(graph, fragment):
+    """Let calls with a doc_string call functions of their own, whose nodes have it; return these."""
+    functions, documented = {f.name: f for f in fragment.functions.values()}, {}
+    for node in graph.node:
+        if node.domain != DOMAIN or not node.doc_string:
+            continue
+        key = node.op_type, node.doc_string
+        if key not in documented:
+            documented[key] = copy.deepcopy(functions[node.op_type])
+            documented[key].name = f"{node.op_type}_documented_{len(documented)}"
+            for inner in documented[key].node:
+                inner.doc_string = node.doc_string
+        node.op_type = documented[key].name
+    return documented.values()
+
+
+def rewritten(model: onnx.ModelProto, functions: dict[str, str], dtype: DTypeLike) -> onnx.ModelProto:
+    """
+    Return a copy of a model in which functions replace the operators of some types.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    functions : dict of str to str
+        Type of an operator -> the function that replaces it, with the same inputs and outputs; `source` of `function`.
+    dtype : dtype-like
+        The dtype of the constants in the functions, float32 or float64.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+    """
+    fragment = Fragment(dtype)
+    for node in model.graph.node:
+        if node.op_type in functions:
+            fragment.call(functions[node.op_type], node.input, node.output)
+            fragment.nodes[-1].doc_string = node.doc_string
+        else:
+            fragment.nodes.append(node)
+    copied = copy.deepcopy(model)
+    del copied.graph.node[:]
+    copied.graph.node.extend(fragment.nodes)
+    return inlined(copied, fragment)
+
+
+def import_each_domain_once(model: onnx.ModelProto) -> None:
+    """Drop repeated opset imports, and that of skort's own functions, in place."""
+    versions = {o.domain: o.version for o in model.opset_import if o.domain != DOMAIN}
+    del model.opset_import[:]
+    model.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in versions.items())

@@ -1,0 +1,178 @@
+"""Parts of a graph whose numbers are parameters: graphs that differ in numbers only are the same graph."""
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from numpy.typing import ArrayLike, DTypeLike
+
+from skort.common.onnx_text import Fragment, function
+from skort.common.repeated_constants import is_elementwise, repeated_constants
+
+__all__ = ["Program", "signature", "with_parameters"]
+
+_NUMBER = re.compile(r"Constant\s*<\s*value\s*=\s*float\s*\{\s*([-+.\deE]+)\s*\}\s*>\s*\(\s*\)")
+_END_OF_INPUTS = re.compile(r"\)\s*=>")
+
+
+class _Call(NamedTuple):
+    source: str | bytes
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+class _Node(NamedTuple):
+    op_type: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def with_parameters(source: str) -> tuple[str, tuple[float, ...]]:
+    """
+    Return a function with its numbers as further inputs.
+
+    Parameters
+    ----------
+    source : str
+        A function for `skort.common.onnx_text.function`.
+
+    Returns
+    -------
+    source : str
+        The function, in which every constant written as ``float {...}`` is one more input.
+    numbers : tuple of float
+        The values of these inputs.
+
+    Examples
+    --------
+    >>> from skort.common.parametrized_graph import with_parameters
+    >>> with_parameters("half (x) => (y) { c = Constant <value = float {0.5}> ()  y = Mul (c, x) }")
+    ('half (x, skort_number0) => (y) { c = Identity (skort_number0)  y = Mul (c, x) }', (0.5,))
+    """
+    numbers: list[float] = []
+
+    def as_input(match):
+        numbers.append(float(match[1]))
+        return f"Identity (skort_number{len(numbers) - 1})"
+
+    source = _NUMBER.sub(as_input, source)
+    if not numbers:
+        return source, ()
+    names = "".join(f", skort_number{i}" for i in range(len(numbers)))
+    return _END_OF_INPUTS.sub(f"{names}) =>", source, count=1), tuple(numbers)
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(source: str, dtype: str) -> onnx.FunctionProto:
+    return function(source, dtype)
+
+
+def signature(source: str | onnx.FunctionProto) -> tuple[list[str], list[str]]:
+    """Return the names of the inputs and outputs of a function; a text is parsed once, whatever its numbers are."""
+    if not isinstance(source, str):
+        return list(source.input), list(source.output)
+    text, numbers = with_parameters(source)
+    parsed = _parsed(text, "float32")
+    return list(parsed.input)[: len(parsed.input) - len(numbers)], list(parsed.output)
+
+
+class Program:
+    """
+    What objective, penalty and update write into a graph, as text and names; their numbers are inputs of that graph.
+
+    It has the methods of a `Fragment` that they need.
+
+    Parameters
+    ----------
+    dtype : dtype-like
+        float32 or float64.
+    batch_size : int
+        Number of rows of what `call_elementwise` works on.
+    name : str
+        What the names of its parameters begin with.
+
+    Attributes
+    ----------
+    parameters : dict of str to ndarray
+        The values of the inputs that it needs beside those that its caller names.
+
+    Examples
+    --------
+    >>> from skort.common.parametrized_graph import Program
+    >>> programs = []
+    >>> for number in (0.5, 0.25):
+    ...     program = Program("float32", 10, "example")
+    ...     program.call(f"f (x) => (y) {{ c = Constant <value = float {{{number}}}> ()  y = Mul (c, x) }}", "x", "y")
+    ...     programs.append(program)
+    >>> programs[0].structure == programs[1].structure
+    True
+    >>> [program.parameters for program in programs]
+    [{'skort_example_0': array(0.5, dtype=float32)}, {'skort_example_0': array(0.25, dtype=float32)}]
+    """
+
+    def __init__(self, dtype: DTypeLike, batch_size: int, name: str):
+        self.dtype = np.dtype(dtype)
+        self.parameters: dict[str, np.ndarray] = {}
+        self._batch_size, self._name = batch_size, name
+        self._lines: list[_Call | _Node] = []
+
+    @property
+    def structure(self) -> Any:
+        """All that the graph depends on: a hashable value."""
+        return tuple(self._lines), tuple((name, a.dtype.str, a.shape) for name, a in self.parameters.items())
+
+    def call(self, source: str | onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Add a call to a function, as `Fragment.call`."""
+        if isinstance(source, str):
+            self._call_text(*with_parameters(source), inputs, outputs, ())
+        else:
+            self.call_as_is(function(source, self.dtype), inputs, outputs)
+
+    def call_elementwise(self, source, inputs: Sequence[str], outputs: Sequence[str], n_columns: int) -> None:
+        """Add a call to a function, as `Fragment.call_elementwise`."""
+        if isinstance(source, str):
+            text, numbers = with_parameters(source)
+            repeats = is_elementwise(_parsed(text, self.dtype.str))
+            self._call_text(text, numbers, inputs, outputs, (self._batch_size, n_columns) if repeats else ())
+        else:
+            self.call_as_is(repeated_constants(function(source, self.dtype)), inputs, outputs)
+
+    def call_as_is(self, called: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Add a call to a function, as `Fragment.call_as_is`: its numbers are no parameters."""
+        self._lines.append(_Call(called.SerializeToString(), tuple(inputs), tuple(outputs)))
+
+    def _call_text(self, text, numbers, inputs, outputs, shape):
+        names = []
+        for number in numbers:
+            names.append(f"skort_{self._name}_{len(self.parameters)}")
+            self.parameters[names[-1]] = np.full(shape, number, self.dtype)
+        self._lines.append(_Call(text, (*inputs, *names), tuple(outputs)))
+
+    def constant(self, name: str, array: ArrayLike) -> None:
+        """Add a parameter with the values and the dtype of an array."""
+        self.parameters[name] = np.ascontiguousarray(array).reshape(np.shape(array))
+
+    def node(self, op_type: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Add a node of a standard operator without attributes."""
+        self._lines.append(_Node(op_type, tuple(inputs), tuple(outputs)))
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a result another name, wherever it is made or read."""
+        for i, line in enumerate(self._lines):
+            inputs, outputs = (
+                tuple(new if name == old else name for name in names) for names in (line.inputs, line.outputs)
+            )
+            self._lines[i] = line._replace(inputs=inputs, outputs=outputs)
+
+    def write(self, fragment: Fragment) -> None:
+        """Add the calls and nodes to a fragment, in which the parameters are results."""
+        for line in self._lines:
+            if isinstance(line, _Node):
+                fragment.node(*line)
+            elif isinstance(line.source, str):
+                fragment.call(line.source, line.inputs, line.outputs)
+            else:
+                fragment.call_as_is(onnx.FunctionProto.FromString(line.source), line.inputs, line.outputs)

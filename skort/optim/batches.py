@@ -1,0 +1,288 @@
+"""Mini-batches: every epoch uses every row once, in seeded random order."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import DTypeLike
+
+from skort.optim.random_state import seeded
+from skort.optim.windows import MANY_ROWS, WindowShape, aligned
+
+try:
+    # The functions behind `rows[indices].toarray()`, whose checks take longer than the work.
+    from scipy.sparse._sparsetools import csr_row_index, csr_todense
+except ImportError:  # They are private, and may go.
+    csr_row_index = csr_todense = None
+
+# From so many columns on, and up to such a share of values that are not zero, products of sparse rows are the fastest.
+_MANY_COLUMNS, _SHARE = 1000, 0.1
+
+__all__ = ["Batch", "Batches", "HostBatch", "filler", "is_wide"]
+
+
+class Batch(Protocol):
+    """The place from which a solver's next step reads its rows."""
+
+    #: The factor of each row's loss, of shape (batch_size, 1); zero for rows that only fill up the batch.
+    sample_weight: np.ndarray
+    #: Whether rows are best read where they are; otherwise windows of many rows are copied first.
+    in_place: bool
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def begin(self, data: list[Any]) -> None:
+        """Begin a training on this data: X, the target and, if they differ, the sample weights."""
+
+    def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
+        """Return the functions that, called one after the other, put the rows of given numbers into the batch."""
+
+
+@dataclass(frozen=True, eq=False)
+class HostBatch:
+    """
+    Arrays in memory that a solver's next step reads. They are overwritten for every step, never replaced.
+
+    Parameters
+    ----------
+    X : ndarray of shape (batch_size, n_features)
+    target : ndarray of shape (batch_size, n_outputs)
+    sample_weight : ndarray of shape (batch_size, 1)
+    """
+
+    X: np.ndarray
+    target: np.ndarray
+    sample_weight: np.ndarray
+    in_place = False
+
+    @classmethod
+    def empty(cls, batch_size: int, n_features: int, n_outputs: int, dtype: DTypeLike) -> "HostBatch":
+        """Return a batch of zeros."""
+        return cls(
+            np.zeros((batch_size, n_features), dtype),
+            np.zeros((batch_size, n_outputs), dtype),
+            np.zeros((batch_size, 1), dtype),
+        )
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def begin(self, data: list[Any]) -> None:
+        """Begin a training on this data, which stays where it is."""
+
+    def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
+        """Return the functions that copy the rows of given numbers into the arrays."""
+        outs = self.X, self.target, self.sample_weight
+        return [filler(rows, out) for rows, out in zip(data, outs, strict=False)]
+
+
+class Batches:
+    r"""
+    The training data, batch by batch.
+
+    The loss of row i in a batch B is multiplied by
+
+    .. math:: v_i = \frac{s_i}{\bar s \, |B|}, \qquad \bar s = \frac{1}{n} \sum_{i=1}^n s_i
+
+    over the n rows of positive sample weight :math:`s_i`. Each batch is divided by its number of rows, and all batches
+    by the same mean sample weight, so that the gradient of a random batch is on average that of the weighted mean over
+    all rows.
+
+    All batches have `batch_size` rows, so that a solver's graph has fixed shapes. Rows of sample weight zero fill up
+    the last one of an epoch; they change neither the objective nor its gradient.
+
+    The order of an epoch is a permutation of all rows. Up to 131,072 rows are permuted by `RandomState.permutation`.
+    Reading a single row costs a cache miss, or a page of a memory map. So more rows are read in windows of about 2^20
+    values of X (4 MB in float32), which are copied one after the other, in blocks of consecutive rows. X is divided
+    into K regions, and a window has one random block of each; K is 256, or the number of rows of a batch if that is
+    more. The rows of a window are dealt out like cards: one of each block, then another one of each. So nearly all rows
+    of a batch come from different blocks. The variance of the mean over a batch of m rows is about
+
+    .. math:: \frac{\sigma^2}{m} \left(1 - (1 - f) \frac{m}{K}\right)
+
+    where f is the share of the variance :math:`\sigma^2` that lies within the regions. This is the variance of
+    two-stage sampling [1]_: at most that of a permutation, and less if the rows of a region are alike, as in sorted
+    data. But all batches of a window share its blocks, and the mean over them has a variance of up to
+    :math:`f \sigma^2 / K`. [2]_ shows that block shuffling trains as well as a permutation; it has no regions, and it
+    permutes the rows of a window.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        C-contiguous; never copied as a whole. A sparse matrix has the dtype of the batches. Its rows stay sparse in a
+        batch, or become dense there: that is up to the `Batch`.
+    target : ndarray of shape (n_samples, n_outputs)
+    sample_weight : ndarray of shape (n_samples,) or None
+        Not negative, not all zero. Rows of sample weight zero are left out. None: all ones.
+    batch_size : int
+        Rows per batch; reduced to the number of rows of positive sample weight if it is larger.
+    shuffle : bool
+    random_state : numpy.random.RandomState
+        Used once per epoch if `shuffle`.
+    sample_weight_scale : float, default=1.0
+        A factor that multiplies all :math:`v_i`.
+
+    References
+    ----------
+    .. [1] Cochran, W. G., Sampling Techniques, Wiley, 1977: subsampling with units of equal size.
+    .. [2] Xu, L. et al., In-Database Machine Learning with CorgiPile: Stochastic Gradient Descent without Full Data
+       Shuffle, SIGMOD 2022.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        target: np.ndarray,
+        sample_weight: np.ndarray | None,
+        *,
+        batch_size: int,
+        shuffle: bool,
+        random_state: np.random.RandomState,
+        sample_weight_scale: float = 1.0,
+    ):
+        self.random_state = random_state
+        #: How often an order was drawn.
+        self.n_drawn = 0
+        self.shuffle = shuffle
+        self._weighted = sample_weight is not None
+        if sample_weight is None:
+            self.sample_weight = np.broadcast_to(float(sample_weight_scale), X.shape[0])
+        else:
+            # Relative to the largest one, so that no sum overflows.
+            sample_weight = np.asarray(sample_weight, dtype=np.float64) / np.max(sample_weight)
+            # The numerators of v, with their factor.
+            self.sample_weight = sample_weight * (sample_weight_scale / np.mean(sample_weight[sample_weight > 0]))
+        self.n_rows = int(np.count_nonzero(self.sample_weight))
+        self.batch_size = min(int(batch_size), self.n_rows)
+        #: Of an epoch, the short one included.
+        self.n_batches = -(-self.n_rows // self.batch_size)
+        #: X, the target and, if they differ, the sample weights.
+        self.data: list[Any] = [X, target]
+        if self._weighted:
+            self.data.append((self.sample_weight / self.batch_size).astype(X.dtype)[:, None])
+        self._windows = WindowShape.of(X.shape[1], self.batch_size)
+        self._in_windows = shuffle and self.n_rows > MANY_ROWS and self._windows.length > 1
+        if self._in_windows:
+            self._blocks, self._rest = self._windows.divide(self.sample_weight)
+        else:
+            self._rows = np.nonzero(self.sample_weight)[0]
+
+    @property
+    def are_sparse(self) -> bool:
+        """Whether the batches are best multiplied as sparse rows."""
+        X = self.data[0]
+        return is_wide(X) and X.nnz <= _SHARE * X.shape[0] * X.shape[1]
+
+    def order(self, *, in_place: bool = False) -> Iterable[tuple[list[Any], np.ndarray]]:
+        """
+        Draw the order of the next epoch.
+
+        Parameters
+        ----------
+        in_place : bool, default=False
+            Whether to read windows where they are, without a copy.
+
+        Returns
+        -------
+        parts : iterable of (list of ndarray or CSR matrix, ndarray of int)
+            The data, or a copy of one window of it, and the order of its rows. All parts but the last are whole
+            batches.
+        """
+        self.n_drawn += 1
+        drawn = self.draw(self.random_state)
+        return self._parts(drawn, in_place) if self._in_windows else [(self.data, drawn)]
+
+    def draw(self, random_state: np.random.RandomState) -> Any:
+        """Return all that the order of one epoch takes from a generator."""
+        if self._in_windows:
+            return random_state.randint(2**32, dtype=np.uint32)
+        return random_state.permutation(self._rows) if self.shuffle else self._rows
+
+    def _parts(self, seed, in_place):
+        """Yield the parts window by window. Rows that do not fill a batch go to the next part."""
+        random_state = seeded(seed)
+        windows, size, rest = self._windows, self.batch_size, self._rest
+        copiers = [] if in_place else [windows.copier(rows, max(size, windows.length)) for rows in self.data]
+        for blocks in windows.draw(self._blocks, random_state):
+            rows = np.concatenate([rest, windows.rows(blocks)])
+            order = windows.deal(len(rest), len(blocks), random_state)
+            if self._weighted:
+                order = order[self.sample_weight[rows[order]] > 0]
+            order, left = np.split(order, [len(order) - len(order) % size])
+            yield (self.data, rows[order]) if in_place else ([copy(rest, blocks) for copy in copiers], order)
+            rest = rows[left]
+        yield self.data, rest
+
+    def epoch(self, batch: Batch) -> Iterator[float]:
+        """
+        Fill `batch` with the rows of each batch of one epoch in turn.
+
+        Yields
+        ------
+        share : float
+            The batch's share of the rows; the shares of an epoch sum to one.
+        """
+        size = self.batch_size
+        share = size / self.n_rows
+        # If all sample weights are equal, the data have none.
+        batch.sample_weight[...] = self.sample_weight[0] / size
+        # Copying the rows of a sparse matrix takes as long as making them dense.
+        in_place = batch.in_place or scipy.sparse.issparse(self.data[0])
+        for data, order in self.order(in_place=in_place):
+            fillers = batch.fillers(data)
+            n_last = len(order) % size
+            for indices in order[: len(order) - n_last].reshape(-1, size):
+                for fill in fillers:
+                    fill(indices)
+                yield share
+            if n_last:
+                last = order[-n_last:]
+                indices = np.resize(np.concatenate([last, order]), size)
+                for fill in fillers:
+                    fill(indices)
+                batch.sample_weight[:n_last, 0] = self.sample_weight[last] / n_last
+                batch.sample_weight[n_last:] = 0
+                yield n_last / self.n_rows
+
+
+def is_wide(X: Any) -> bool:
+    """Return whether X is sparse and has many columns."""
+    return scipy.sparse.issparse(X) and X.shape[1] >= _MANY_COLUMNS
+
+
+def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:
+    """Return the function that copies the rows of given numbers into `out`."""
+    if scipy.sparse.issparse(rows):
+        return _sparse_filler(rows, out) if csr_todense is not None else _plain_sparse_filler(rows, out)
+    rows, out = aligned(rows, out)
+    # mode="clip" writes straight into `out`; the default mode uses a buffer. functools.partial would be slower.
+    take = rows.take
+    return lambda indices: take(indices, 0, out, "clip")
+
+
+def _plain_sparse_filler(rows, out):
+    """Return this function for a CSR matrix, by scipy's public functions."""
+
+    def fill(indices):
+        rows[indices].toarray(out=out)
+
+    return fill
+
+
+def _sparse_filler(rows, out):
+    """Return this function for a CSR matrix, by the private functions behind scipy's public ones."""
+    begins, ends = rows.indptr[:-1], rows.indptr[1:]
+    indptr = np.zeros(len(out) + 1, rows.indptr.dtype)
+
+    def fill(indices):
+        np.cumsum(ends[indices] - begins[indices], out=indptr[1:])
+        columns, values = (np.empty(indptr[-1], part.dtype) for part in (rows.indices, rows.data))
+        indices = indices.astype(indptr.dtype)
+        csr_row_index(len(out), indices, rows.indptr, rows.indices, rows.data, columns, values)
+        out.fill(0)
+        csr_todense(*out.shape, indptr, columns, values, out)
+
+    return fill

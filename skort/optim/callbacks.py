@@ -1,0 +1,335 @@
+"""Callbacks: they watch a training, and may stop it."""
+
+import math
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, Options
+
+from skort.optim.training import Training
+
+__all__ = [
+    "Callback",
+    "CallbackError",
+    "EarlyStopping",
+    "EpochScoring",
+    "Hooks",
+    "check_callbacks",
+]
+
+HOOKS = ("on_train_begin", "on_train_restart", "on_batch_end", "on_epoch_end", "on_train_end")
+Hook: TypeAlias = Callable[[Training], None]
+
+
+class Callback(Protocol):
+    """
+    An item of the parameter `callbacks`: an object with at least one of these methods.
+
+    Each method gets the training, a `skort.callbacks.Training`. A callback without `on_batch_end` costs no time per
+    batch.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDRegressor
+    >>> class StopBelow:
+    ...     def on_epoch_end(self, training):
+    ...         if training.history["objective"][-1] < 0.1:
+    ...             training.stop()
+    >>> X, y = [[-1.0], [0.0], [1.0]], [1.0, 3.0, 5.0]
+    >>> model = OrtSGDRegressor(callbacks=[StopBelow()], random_state=0).fit(X, y)
+    >>> model.loss_ < 0.1 < model.loss_curve_[-2]
+    True
+    """
+
+    def on_train_begin(self, training: Training) -> None:
+        """Run before the first epoch of `fit`, and before each `partial_fit`."""
+
+    def on_train_restart(self, training: Training) -> None:
+        """Run where the training begins again at a tenth of the learning rate: its epochs so far are forgotten."""
+
+    def on_batch_end(self, training: Training) -> None:
+        """Run after every update."""
+
+    def on_epoch_end(self, training: Training) -> None:
+        """Run after every epoch."""
+
+    def on_train_end(self, training: Training) -> None:
+        """Run at the end, also after an error or a `KeyboardInterrupt`."""
+
+
+def check_callbacks(callbacks: Sequence[Any] | None) -> None:
+    """
+    Raise an error if an item of a list is no callback.
+
+    Parameters
+    ----------
+    callbacks : list or None
+
+    Raises
+    ------
+    ValueError
+        If an item is a class, has none of a callback's methods, or has an invalid parameter.
+    """
+    for callback in callbacks or ():
+        if isinstance(callback, type):
+            raise ValueError(f"callbacks: {callback.__name__} is a class: pass an instance, {callback.__name__}().")
+        if not any(callable(getattr(callback, hook, None)) for hook in HOOKS):
+            advice = " Pass it to `set_callbacks`." if hasattr(callback, "on_fit_task_end") else ""
+            raise ValueError(
+                f"callbacks: {callback!r} is not a callback: it has none of the methods {', '.join(HOOKS)}.{advice}"
+            )
+        if hasattr(callback, "_parameter_constraints"):
+            callback._validate_params()
+
+
+class CallbackError(Exception):
+    """Carries the error of a callback, as its cause, out of the loop."""
+
+
+class Hooks:
+    """
+    Calls the methods of a training's callbacks, in their order.
+
+    Parameters
+    ----------
+    training : Training
+    """
+
+    def __init__(self, training: Training):
+        self._training = training
+        self._begun: list[Any] = []
+
+    def begin(self) -> None:
+        """Call `on_train_begin` of all callbacks."""
+        for callback in self._training.callbacks:
+            self._begun.append(callback)
+            self.call(_methods([callback], "on_train_begin"))
+
+    def each(self, name: str) -> list[Hook]:
+        """Return the method `name` of each callback that has it."""
+        return _methods(self._training.callbacks, name)
+
+    def call(self, methods: Sequence[Hook]) -> None:
+        """Call methods that `each` returned."""
+        for method in methods:
+            try:
+                method(self._training)
+            except Exception as error:
+                raise CallbackError from error
+
+    def end(self) -> BaseException | None:
+        """Call `on_train_end` of all callbacks that have begun, even if one fails; return the first error."""
+        errors = []
+        for method in _methods(self._begun, "on_train_end"):
+            try:
+                self.call([method])
+            except CallbackError as error:
+                errors.append(error.__cause__)
+        return errors[0] if errors else None
+
+
+def _methods(callbacks, name):
+    return [getattr(callback, name) for callback in callbacks if hasattr(callback, name)]
+
+
+class EarlyStopping(BaseEstimator):
+    """
+    Stop when a column of the history has not improved for some epochs in a row, and restore the best weights.
+
+    An epoch improves if its value is better than the best one before by at least `tol`. Epochs without a value in the
+    column do not count. A learning rate that can fall ("adaptive") falls instead; training stops when it can fall no
+    further.
+
+    Parameters
+    ----------
+    monitor : str, default="validation_score"
+        A column of the history: "validation_score" (with `early_stopping`, or `X_val` and `y_val` in `fit`), "loss",
+        "objective", or the name of an `EpochScoring` that comes earlier in the list.
+    patience : int, default=5
+        Training stops after this number of epochs in a row without improvement.
+    tol : float or None, default=0.0
+        The smallest change that is an improvement. None: never stop.
+    restore_best : bool, default=True
+        Whether the training ends with the weights of the epoch with the best value, whatever ends it.
+    greater_is_better : bool or None, default=None
+        Whether larger values of the column are better. None: False for "loss", "objective" and "gradient_norm",
+        otherwise True.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.preprocessing import scale
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.callbacks import EarlyStopping
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = OrtSGDRegressor(callbacks=[EarlyStopping(patience=3)], random_state=0)
+    >>> model = model.fit(scale(X[:300]), y[:300], X_val=scale(X[300:]), y_val=y[300:])
+    >>> round(model.score(scale(X[300:]), y[300:]), 6) == round(model.best_validation_score_, 6)
+    True
+    """
+
+    _parameter_constraints = {
+        "monitor": [str],
+        "patience": [Interval(Integral, 1, None, closed="left"), Options(Real, {math.inf})],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "restore_best": ["boolean"],
+        "greater_is_better": ["boolean", None],
+    }
+
+    def __init__(
+        self,
+        monitor: str = "validation_score",
+        patience: int | float = 5,
+        tol: float | None = 0.0,
+        restore_best: bool = True,
+        greater_is_better: bool | None = None,
+    ):
+        self.monitor = monitor
+        self.patience = patience
+        self.tol = tol
+        self.restore_best = restore_best
+        self.greater_is_better = greater_is_better
+
+    def on_train_begin(self, training: Training) -> None:
+        """Forget the last training."""
+        self._best, self._n_bad, self._n_seen = math.inf, 0, 0
+
+    def on_train_restart(self, training: Training) -> None:
+        """Forget the epochs so far."""
+        self.on_train_begin(training)
+
+    def on_epoch_end(self, training: Training) -> None:
+        """Count the epochs without improvement."""
+        if self.monitor not in training.history:
+            raise ValueError(f"monitor={self.monitor!r} is not in the history, which has {sorted(training.history)}.")
+        column, n_epochs = training.history[self.monitor], training.n_epochs
+        # After a training was resumed from a checkpoint, several values are new.
+        new_values, self._n_seen = column[self._n_seen :], n_epochs
+        if self._greater_is_better():
+            new_values = [-value for value in new_values]
+        improved = at_end = False
+        for value in new_values:
+            improved, at_end = self._count(value)
+        if len(column) < n_epochs:
+            return
+        if improved and self.restore_best:
+            training.keep_best()
+        if at_end:
+            training.no_improvement(self._reason())
+
+    def _reason(self):
+        by = f" by {self.tol:.3g}" if self.tol else ""
+        epochs = "1 epoch" if self.patience == 1 else f"{self.patience} epochs in a row"
+        return f"The {self.monitor.replace('_', ' ')} did not improve{by} for {epochs}."
+
+    def _greater_is_better(self):
+        if self.greater_is_better is None:
+            return self.monitor not in ("loss", "objective", "gradient_norm")
+        return self.greater_is_better
+
+    def _count(self, value):
+        """Return whether a value is the best so far, and whether patience runs out with it."""
+        tol = -math.inf if self.tol is None else self.tol
+        self._n_bad = 0 if value <= self._best - tol else self._n_bad + 1
+        is_best = value < self._best
+        self._best = value if is_best else self._best
+        at_end = self._n_bad >= self.patience
+        self._n_bad = 0 if at_end else self._n_bad
+        return is_best, at_end
+
+
+class EpochScoring(BaseEstimator):
+    """
+    Score the model after every epoch, as a column of the history.
+
+    Copies share the data if `sklearn.base.clone` makes them, as a search does for each candidate.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        As `fit` takes it.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+    scoring : str, callable or None, default=None
+        As in `sklearn.model_selection.cross_val_score`. None: the estimator's `score`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Passed to the scorer unless it is None.
+    name : str, default="score"
+        The name of the column.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from skort import OrtSGDClassifier
+    >>> from skort.callbacks import EpochScoring
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> scoring = EpochScoring(scale(X), y, "balanced_accuracy", name="accuracy")
+    >>> model = OrtSGDClassifier(callbacks=[scoring], max_iter=20, tol=None, random_state=0).fit(scale(X), y)
+    >>> len(model.history_["accuracy"]), round(model.history_["accuracy"][-1], 1)
+    (20, 1.0)
+    """
+
+    _parameter_constraints = {
+        "X": "no_validation",
+        "y": "no_validation",
+        "scoring": [str, callable, None],
+        "sample_weight": ["array-like", None],
+        "name": [str],
+    }
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        scoring: str | Callable[..., float] | None = None,
+        sample_weight: ArrayLike | None = None,
+        name: str = "score",
+    ):
+        self.X = X
+        self.y = y
+        self.scoring = scoring
+        self.sample_weight = sample_weight
+        self.name = name
+
+    def __sklearn_clone__(self) -> "EpochScoring":
+        """Return a copy that shares the data."""
+        return type(self)(**self.get_params(deep=False))
+
+    def on_train_begin(self, training: Training) -> None:
+        """Prepare X, and score once, so that a scorer that cannot work fails before the training."""
+        from sklearn.metrics import check_scoring
+
+        self._X = training.prepare(self.X)
+        self._scorer = check_scoring(training.model, self.scoring)
+        try:
+            self._score(training)
+        except (AttributeError, TypeError) as error:
+            raise ValueError(f"scoring={self.scoring!r} cannot score this model: {error}") from error
+
+    def on_epoch_end(self, training: Training) -> None:
+        """Add the score to the history; NaN where a training that diverges predicts no finite numbers."""
+        try:
+            score = self._score(training)
+        except ValueError:
+            model = training.model
+            if np.isfinite(getattr(model, "decision_function", model.predict)(self._X)).all():
+                raise
+            score = math.nan
+        training.history.record(self.name, score)
+
+    def on_train_end(self, training: Training) -> None:
+        """Release the data."""
+        for name in ("_X", "_scorer"):
+            self.__dict__.pop(name, None)
+
+    def _score(self, training):
+        weight = {} if self.sample_weight is None else {"sample_weight": self.sample_weight}
+        score = self._scorer(training.model, self._X, self.y, **weight)
+        try:
+            return float(score)
+        except ValueError as error:
+            raise ValueError(f"scoring={self.scoring!r} must return a number, got {score!r}.") from error

@@ -1,0 +1,154 @@
+"""Callbacks that show a training while it runs: a table of its epochs, or a bar."""
+
+import sys
+import time
+from numbers import Real
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from skort.optim.history import History, best_epoch
+from skort.optim.training import Training
+
+__all__ = ["EpochLines", "ProgressBar"]
+
+_VALIDATION_SCORE = "validation_score"
+# These stand first in the table; what callbacks add comes after them.
+_FIRST = ("loss", "objective", _VALIDATION_SCORE, "eta", "gradient_norm", "seconds")
+# "-1.234e-05"
+_WIDTH = 10
+
+
+class EpochLines(BaseEstimator):
+    """
+    Print a table with a row for each epoch, as `verbose=2` does.
+
+    Its columns are those of the history. The last line says why the training stopped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort import OrtSGDRegressor
+    >>> model = OrtSGDRegressor(verbose=2, eta0=0.1, max_iter=2, tol=None)
+    >>> model = model.fit(np.eye(2), [1.0, 3.0])  # doctest: +ELLIPSIS
+    epoch        loss   objective         eta  gradient_norm     seconds
+        1         0.5         0.5         0.1          1.414       ...
+        2        0.32        0.32         0.1          1.131       ...
+    The training reached max_iter=2 epochs.
+    """
+
+    def on_train_begin(self, training: Training) -> None:
+        """Forget the last training."""
+        self._header: str | None = None
+        self._is_one_epoch = training.max_iter is None
+
+    def on_train_restart(self, training: Training) -> None:
+        """Say that the rows so far are forgotten."""
+        _print("The training begins again at a tenth of the learning rate.")
+
+    def on_epoch_end(self, training: Training) -> None:
+        """Print the last row of the history, under the names of its columns where they are new."""
+        epoch, history = training.n_epochs, training.history
+        columns = [*(name for name in _FIRST if name in history), *(name for name in history if name not in _FIRST)]
+        header = _line("epoch", {name: name for name in columns})
+        # The calls of a `partial_fit` make one table together.
+        goes_on = self._is_one_epoch and epoch > 1
+        if header != self._header and not goes_on:
+            _print(header)
+        self._header = header
+        _print(_line(str(epoch), {name: _cell(history, name) for name in columns}))
+
+    def on_train_end(self, training: Training) -> None:
+        """Print why the training stopped; an error says it itself."""
+        if training.stopping_reason is not None:
+            _print(training.stopping_reason)
+
+
+def _line(epoch: str, cells: dict[str, str]) -> str:
+    return "  ".join([f"{epoch:>5}", *(f"{cell:>{max(len(name), _WIDTH)}}" for name, cell in cells.items())])
+
+
+def _cell(history: History, name: str) -> str:
+    """Return the value of the last epoch, or nothing where it has none in this column."""
+    if len(history[name]) < history.n_epochs:
+        return ""
+    value = history[name][-1]
+    if not isinstance(value, Real):
+        return str(value)
+    return f"{value:.3f}" if name == "seconds" else f"{value:.4g}"
+
+
+class ProgressBar(BaseEstimator):
+    """
+    Show a tqdm bar over epochs, as `verbose=1` does.
+
+    It shows the last objective and the last validation score, and ends with the reason why the training stopped. Where
+    there is neither a terminal nor a notebook, as in a pipe or a log file, it prints one line at the end.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.callbacks import ProgressBar
+    >>> X, y = [[-1.0], [0.0], [1.0]], [1.0, 3.0, 5.0]
+    >>> model = OrtSGDRegressor(callbacks=[ProgressBar()]).fit(X, y)
+    """
+
+    def on_train_begin(self, training: Training) -> None:
+        """Show the bar."""
+        self._bar: Any = None
+        self._begin = time.perf_counter()
+        if _is_open(sys.stderr) and ("ipykernel" in sys.modules or getattr(sys.stderr, "isatty", bool)()):
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(total=training.max_iter, initial=training.n_epochs, unit="epoch")
+
+    def on_epoch_end(self, training: Training) -> None:
+        """Move the bar by one epoch."""
+        if self._bar is not None:
+            self._bar.set_postfix_str(", ".join(_last_values(training.history)), refresh=False)
+            self._bar.update()
+
+    def on_train_restart(self, training: Training) -> None:
+        """Begin the bar anew."""
+        if self._bar is not None:
+            self._bar.reset()
+
+    def on_train_end(self, training: Training) -> None:
+        """Fill the bar and close it, and print why the training stopped; an error says it itself."""
+        bar, self._bar = self._bar, None
+        reason, history = training.stopping_reason, training.history
+        if bar is not None:
+            # TQDM_DISABLE asks for silence; to close a bar disables it.
+            is_shown = not bar.disable
+            # A training that stopped is over, however many epochs it might have had.
+            bar.total = training.n_epochs if training.stopped else bar.total
+            bar.refresh()
+            bar.close()
+            if reason is not None and is_shown:
+                print(reason, file=bar.fp, flush=True)
+        elif reason is not None and _is_open(sys.stderr):
+            n_epochs, seconds = training.n_epochs, time.perf_counter() - self._begin
+            epochs = "1 epoch" if n_epochs == 1 else f"{n_epochs} epochs"
+            values = ", ".join([*_last_values(history), *_best_score(history)])
+            print(f"{epochs} in {seconds:.2f} s: {values}. {reason}", file=sys.stderr, flush=True)
+
+
+def _is_open(stream: Any) -> bool:
+    """Return whether a stream can be written to: without a console, as in pythonw, it is None."""
+    return stream is not None and not getattr(stream, "closed", False)
+
+
+def _print(line: str) -> None:
+    if _is_open(sys.stdout):
+        print(line, flush=True)
+
+
+def _last_values(history: History) -> list[str]:
+    cells = {name: _cell(history, name) for name in ("objective", _VALIDATION_SCORE) if name in history}
+    return [f"{name}={cell}" for name, cell in cells.items() if cell]
+
+
+def _best_score(history: History) -> list[str]:
+    """Return the best validation score and its epoch, where there is one."""
+    best = best_epoch(history.get(_VALIDATION_SCORE, ()))
+    return [] if best is None else [f"the best is {best[1]:.4g} in epoch {best[0]}"]

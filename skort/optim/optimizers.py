@@ -1,0 +1,399 @@
+"""
+Optimizers: how a gradient changes the weights.
+
+An optimizer holds only its parameters. The caller keeps the arrays that it remembers from one update to the next, so
+that one instance serves any number of trainings, and a training goes on from saved arrays.
+"""
+
+import math
+import sys
+from numbers import Real
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike
+from sklearn.utils._param_validation import Interval
+
+from skort.common.component import Component
+from skort.optim.adam_update import adam_update
+
+__all__ = ["OPTIMIZERS", "SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"]
+
+#: The arrays that an optimizer remembers from one update to the next, by name.
+State: TypeAlias = dict[str, np.ndarray]
+
+
+class Optimizer(Protocol):
+    """
+    The methods of an optimizer. All weights are one vector: the coefficients, then the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.optimizers import SGD
+    >>> class Signs(SGD):
+    ...     def update(self, weights, gradient, eta, state, scratch):
+    ...         weights -= eta * np.sign(gradient)
+    >>> weights = np.array([1.0, -2.0])
+    >>> Signs().update(weights, np.array([5.0, -0.1]), eta=0.5, state={}, scratch=np.empty(2))
+    >>> weights
+    array([ 0.5, -1.5])
+    """
+
+    def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
+        """
+        Return the state before the first update.
+
+        Parameters
+        ----------
+        n_coefficients : int
+            Number of weights that multiply inputs.
+        n_others : int
+            Number of other weights, such as intercepts.
+        dtype : dtype
+            The dtype of the weights.
+
+        Returns
+        -------
+        state : dict of str to ndarray
+            All arrays that the next update reads.
+        """
+
+    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
+        """
+        Make one update in place.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_weights,)
+            The new weights overwrite it.
+        gradient : ndarray of shape (n_weights,)
+            It is not changed.
+        eta : float
+            Learning rate.
+        state : dict of str to ndarray
+            From `start`; its arrays are changed in place.
+        scratch : ndarray of shape (n_weights,)
+            Memory for intermediate results.
+        """
+
+    def step_length(self, eta: float, state: State) -> float | np.ndarray:
+        """
+        Return how far the last update moves a weight whose gradient is one in all updates.
+
+        Such steps are made for the parts of a penalty that are not in the gradient. A weight stays at its balance where
+        the learning rate changes if this length sums the learning rates as the update sums gradients. The limit for
+        many updates is enough where the learning rate stays the same.
+
+        Parameters
+        ----------
+        eta : float
+            Learning rate of the last update.
+        state : dict of str to ndarray
+            As `update` left it.
+
+        Returns
+        -------
+        length : float or ndarray of shape (n_weights,)
+        """
+
+
+class OnnxOptimizer(Optimizer, Protocol):
+    """An optimizer that solver "graph" can use: it has the same update as an ONNX function."""
+
+    def onnx_update(self) -> str:
+        """
+        Return the ONNX function `(weights, gradient, eta, ...) => (next_weights, length, ...)`.
+
+        The other inputs are arrays of the state, by name. The other outputs are the arrays that an update changes, by
+        name with the prefix `next_`. `eta` is a scalar, and `length` is the result of `step_length` after the update. A
+        subclass that overrides `update` or `step_length` has to override this method, too.
+        """
+
+
+class SGD(Component):
+    r"""
+    Stochastic gradient descent.
+
+    .. math:: w \leftarrow w - \eta g
+
+    as in `sklearn.linear_model.SGDRegressor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.optimizers import SGD
+    >>> weights, gradient = np.array([1.0, 2.0]), np.array([10.0, 20.0])
+    >>> SGD().update(weights, gradient, 0.1, state={}, scratch=np.empty(2))
+    >>> weights
+    array([0., 0.])
+    """
+
+    def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
+        """Return the state before the first update: there is none."""
+        return {}
+
+    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
+        """Make one update in place."""
+        np.multiply(gradient, eta, out=scratch)
+        np.subtract(weights, scratch, out=weights)
+
+    def step_length(self, eta: float, state: State) -> float:
+        """Return `eta`."""
+        return eta
+
+    @property
+    def gain(self) -> float:
+        """The limit of `step_length` for a constant learning rate of one."""
+        return 1.0
+
+    def onnx_update(self) -> str:
+        """Return the update as ONNX."""
+        return """\
+sgd (weights, gradient, eta) => (next_weights, length) {
+    step = Mul (gradient, eta)
+    next_weights = Sub (weights, step)
+    length = Identity (eta)
+}"""
+
+
+class Momentum(Component):
+    r"""
+    Gradient descent with a velocity.
+
+    .. math:: v \leftarrow \mu v - \eta g, \qquad w \leftarrow w + v
+
+    with :math:`v = 0` before the first update, as in `sklearn.neural_network.MLPRegressor(solver="sgd",
+    nesterovs_momentum=False)`. The steps of an l1 term have the length l of a velocity with a constant gradient of
+    minus one, :math:`l \leftarrow \mu l + \eta`. So loss and penalty stay in balance when the learning rate falls. A
+    subclass that overrides `update` has to update this length, too: `unit_velocity` in the state.
+
+    Parameters
+    ----------
+    momentum : float, default=0.9
+        :math:`\mu`, between 0 and 1. With 0.9 a constant gradient moves the weights ten times as far as with `SGD`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.optimizers import Momentum
+    >>> optimizer = Momentum(momentum=0.5)
+    >>> weights, gradient = np.array([1.0, 2.0]), np.array([10.0, 20.0])
+    >>> state = optimizer.start(1, 1, weights.dtype)
+    >>> for _ in range(2):
+    ...     optimizer.update(weights, gradient, 0.1, state, scratch=np.empty(2))
+    >>> weights
+    array([-1.5, -3. ])
+    """
+
+    _parameter_constraints = {"momentum": [Interval(Real, 0, 1, closed="both")]}
+
+    def __init__(self, momentum: float = 0.9):
+        self.momentum = momentum
+
+    def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
+        """Return the state before the first update: no velocity, nor any of a weight whose gradient is minus one."""
+        return {"velocity": np.zeros(n_coefficients + n_others, dtype), "unit_velocity": np.zeros(1, dtype)}
+
+    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
+        """Make one update in place."""
+        velocity = self._accelerated(gradient, eta, state, scratch)
+        np.add(weights, velocity, out=weights)
+
+    def _accelerated(self, gradient, eta, state, scratch):
+        """Change both velocities in place; return that of the weights, with `eta` times `gradient` in `scratch`."""
+        velocity, unit_velocity, momentum = state["velocity"], state["unit_velocity"], float(self.momentum)
+        np.multiply(velocity, momentum, out=velocity)
+        np.multiply(gradient, eta, out=scratch)
+        np.subtract(velocity, scratch, out=velocity)
+        unit_velocity[0] = float(unit_velocity[0]) * momentum + eta
+        return velocity
+
+    def step_length(self, eta: float, state: State) -> float:
+        """Return the velocity of a weight whose gradient is always minus one."""
+        return float(state["unit_velocity"][0])
+
+    @property
+    def gain(self) -> float:
+        """The limit of `step_length` for a constant learning rate of one, 1 / (1 - `momentum`)."""
+        return 1 / max(1 - float(self.momentum), sys.float_info.epsilon)
+
+    def onnx_update(self) -> str:
+        """Return the update as ONNX."""
+        return """\
+momentum (weights, gradient, eta, velocity, unit_velocity)
+    => (next_weights, length, next_velocity, next_unit_velocity) {
+    momentum = Constant <value = float {%r}> ()
+    kept = Mul (velocity, momentum)
+    step = Mul (gradient, eta)
+    next_velocity = Sub (kept, step)
+    next_weights = Add (weights, next_velocity)
+    kept_unit = Mul (unit_velocity, momentum)
+    next_unit_velocity = Add (kept_unit, eta)
+    length = Identity (next_unit_velocity)
+}""" % float(self.momentum)
+
+
+class Nesterov(Momentum):
+    r"""
+    Gradient descent with Nesterov's momentum: the weights look one step ahead of the velocity.
+
+    .. math:: v \leftarrow \mu v - \eta g, \qquad w \leftarrow w + \mu v - \eta g
+
+    with :math:`v = 0` before the first update, as in
+    `sklearn.neural_network.MLPRegressor(solver="sgd", nesterovs_momentum=True)`. The steps of an l1 term have the
+    length :math:`\mu l + \eta`, with l as in `Momentum`.
+
+    Parameters
+    ----------
+    momentum : float, default=0.9
+        :math:`\mu`, between 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.optimizers import Nesterov
+    >>> optimizer = Nesterov(momentum=0.5)
+    >>> weights, gradient = np.array([1.0, 2.0]), np.array([10.0, 20.0])
+    >>> optimizer.update(weights, gradient, 0.1, optimizer.start(1, 1, weights.dtype), scratch=np.empty(2))
+    >>> weights
+    array([-0.5, -1. ])
+    """
+
+    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
+        """Make one update in place."""
+        velocity = self._accelerated(gradient, eta, state, scratch)
+        np.subtract(weights, scratch, out=weights)
+        np.multiply(velocity, float(self.momentum), out=scratch)
+        np.add(weights, scratch, out=weights)
+
+    def step_length(self, eta: float, state: State) -> float:
+        """Return how far the last update moved a weight whose gradient is always minus one."""
+        return float(self.momentum) * float(state["unit_velocity"][0]) + eta
+
+    def onnx_update(self) -> str:
+        """Return the update as ONNX."""
+        return """\
+nesterov (weights, gradient, eta, velocity, unit_velocity)
+    => (next_weights, length, next_velocity, next_unit_velocity) {
+    momentum = Constant <value = float {%r}> ()
+    kept = Mul (velocity, momentum)
+    step = Mul (gradient, eta)
+    next_velocity = Sub (kept, step)
+    moved = Sub (weights, step)
+    ahead = Mul (next_velocity, momentum)
+    next_weights = Add (moved, ahead)
+    kept_unit = Mul (unit_velocity, momentum)
+    next_unit_velocity = Add (kept_unit, eta)
+    unit_ahead = Mul (next_unit_velocity, momentum)
+    length = Add (unit_ahead, eta)
+}""" % float(self.momentum)
+
+
+class Adam(Component):
+    r"""
+    Adam: updates follow a running mean of the gradients, and are about as long as the learning rate.
+
+    .. math::
+
+        m &\leftarrow \beta_1 m + (1 - \beta_1) g, \qquad v \leftarrow \beta_2 v + (1 - \beta_2) g^2
+
+        w &\leftarrow w - \eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \frac{m}{\sqrt{v} + \epsilon}
+
+    in the t-th update, with :math:`m = v = 0` before the first, as in `sklearn.neural_network.MLPRegressor` and at the
+    end of section 2 of Kingma and Ba (arXiv:1412.6980). With a weight decay :math:`\lambda`, a training shrinks the
+    coefficients (never intercepts) before each update, :math:`w \leftarrow (1 - \eta \lambda) w`, as in
+    `torch.optim.AdamW`. The method `update` alone does not shrink them.
+
+    Parameters
+    ----------
+    beta_1 : float, default=0.9
+        :math:`\beta_1`, at least 0 and below 1.
+    beta_2 : float, default=0.999
+        :math:`\beta_2`, at least 0 and below 1.
+    epsilon : float, default=1e-8
+        :math:`\epsilon`, at least the smallest normal number of float32.
+    weight_decay : float, default=0.0
+        :math:`\lambda`, not negative. Solver "session" takes 0 only.
+    lazy : bool, default=False
+        For sparse rows with very many columns. True: an update changes only those weights of the first layer, and their
+        moments, whose columns have values in the batch. The result is a little different, because the moments of the
+        other weights do not decay. It saves time from about 100,000 columns on. With an l1 term, `average`,
+        `max_grad_norm` or a weight decay, and with dense batches, it is the same as False.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.optimizers import Adam
+    >>> weights, gradient = np.array([1.0, 2.0]), np.array([10.0, -0.02])
+    >>> Adam().update(weights, gradient, 0.1, Adam().start(1, 1, weights.dtype), scratch=np.empty(2))
+    >>> weights.round(4)
+    array([0.9, 2.1])
+    """
+
+    _parameter_constraints = {
+        "beta_1": [Interval(Real, 0, 1, closed="left")],
+        "beta_2": [Interval(Real, 0, 1, closed="left")],
+        # If epsilon is zero in float32, a gradient that was always zero leads to a division by zero.
+        "epsilon": [Interval(Real, float(np.finfo(np.float32).tiny), None, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "lazy": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        weight_decay: float = 0.0,
+        lazy: bool = False,
+    ):
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.weight_decay, self.lazy = weight_decay, lazy
+
+    def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
+        """Return the state before the first update: both moments and the number of updates."""
+        n_weights = n_coefficients + n_others
+        return {
+            "first_moment": np.zeros(n_weights, dtype),
+            "second_moment": np.zeros(n_weights, dtype),
+            "n_updates": np.zeros(1, np.int64),
+        }
+
+    def corrected(self, eta: float, state: State) -> float:
+        """Count one more update; return `eta` times the correction for moments that began at zero."""
+        state["n_updates"][0] += 1
+        return self._correction(eta, state)
+
+    def _correction(self, eta: float, state: State) -> float:
+        t = int(state["n_updates"][0])
+        return eta * math.sqrt(1 - float(self.beta_2) ** t) / (1 - float(self.beta_1) ** t)
+
+    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
+        """Make one update in place."""
+        first, second = state["first_moment"], state["second_moment"]
+        beta_1, beta_2 = float(self.beta_1), float(self.beta_2)
+        np.subtract(gradient, first, out=scratch)
+        np.multiply(scratch, 1 - beta_1, out=scratch)
+        np.add(first, scratch, out=first)
+        np.multiply(gradient, gradient, out=scratch)
+        np.multiply(scratch, 1 - beta_2, out=scratch)
+        np.multiply(second, beta_2, out=second)
+        np.add(second, scratch, out=second)
+        np.sqrt(second, out=scratch)
+        np.add(scratch, float(self.epsilon), out=scratch)
+        np.divide(first, scratch, out=scratch)
+        np.multiply(scratch, self.corrected(eta, state), out=scratch)
+        np.subtract(weights, scratch, out=weights)
+
+    def step_length(self, eta: float, state: State) -> np.ndarray:
+        """Return the factor of the first moment, one for each weight."""
+        return self._correction(eta, state) / (np.sqrt(state["second_moment"]) + float(self.epsilon))
+
+    def onnx_update(self) -> str:
+        """Return the update as ONNX."""
+        return adam_update(float(self.beta_1), float(self.beta_2), float(self.epsilon))
+
+
+#: The optimizers by name.
+OPTIMIZERS = {"sgd": SGD, "momentum": Momentum, "nesterov": Nesterov, "adam": Adam}

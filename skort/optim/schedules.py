@@ -1,0 +1,405 @@
+"""
+Learning rates: functions of the number of the update, counted from 1.
+
+A schedule is any callable t -> learning rate. It may also have a method `on_bad_epochs() -> bool`, which runs when a
+training would end because it no longer improves: the method lowers the rate and returns True if training goes on.
+"""
+
+import math
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from skort.common.component import Component
+
+__all__ = [
+    "SCHEDULES",
+    "Adaptive",
+    "Constant",
+    "Cosine",
+    "InvScaling",
+    "Optimal",
+    "Schedule",
+    "Warmup",
+    "is_steady",
+    "largest_rate",
+    "rate",
+]
+
+_POSITIVE = [Interval(Real, 0, None, closed="neither")]
+_NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
+
+
+def rate(schedule: Callable[[int], Any], t: int) -> float:
+    """
+    Return the learning rate of one update.
+
+    Parameters
+    ----------
+    schedule : callable
+    t : int
+        Number of the update, from 1.
+
+    Returns
+    -------
+    eta : float
+
+    Raises
+    ------
+    ValueError
+        If `schedule` returns a negative number, or no finite one.
+    """
+    eta = schedule(t)
+    # This runs before every update, so it tries float first: the check for a Real takes longer.
+    if not (isinstance(eta, (float, Real)) and 0 <= float(eta) < math.inf):
+        raise ValueError(f"learning_rate={schedule!r} must return a finite number >= 0, got {eta!r} for update {t}.")
+    # A Python float: with numpy's, arithmetic with float32 weights would become float64.
+    return float(eta)
+
+
+def largest_rate(schedule):
+    """
+    Return the largest learning rate of all updates.
+
+    Parameters
+    ----------
+    schedule : callable
+
+    Returns
+    -------
+    eta : float or None
+        None where it is not known: of any callable that is not one of this module's classes.
+
+    Examples
+    --------
+    >>> from skort.schedules import Cosine
+    >>> from skort.optim.schedules import largest_rate
+    >>> largest_rate(Cosine(eta0=0.1)), largest_rate(lambda t: 1 / t)
+    (0.1, None)
+    """
+    return float(eta) if type(schedule) in _BUILT_IN and (eta := schedule.largest_rate()) is not None else None
+
+
+def is_steady(schedule: Any) -> bool:
+    """Return whether a schedule is known to give all updates of an epoch the same rate."""
+    return type(schedule) in (Constant, Adaptive)
+
+
+class Schedule(Component):
+    """
+    A learning rate: a function of the number of the update.
+
+    Examples
+    --------
+    >>> from skort.schedules import Schedule
+    >>> class Harmonic(Schedule):
+    ...     def __call__(self, t):
+    ...         return 0.5 / t
+    >>> Harmonic().simulate(2).tolist()
+    [0.5, 0.25]
+    """
+
+    #: Parameters that the estimators have, too: a schedule given by its name takes their values.
+    shared_parameters: tuple[str, ...] = ()
+
+    def simulate(self, n_updates: int) -> np.ndarray:
+        """
+        Return the learning rates of the first updates.
+
+        Parameters
+        ----------
+        n_updates : int
+
+        Returns
+        -------
+        eta : ndarray of shape (n_updates,)
+
+        Raises
+        ------
+        ValueError
+            For invalid parameters.
+        """
+        self._validate_params()
+        return np.array([self(t) for t in range(1, n_updates + 1)], dtype=float)
+
+
+class Constant(Schedule):
+    r"""
+    The same learning rate for all updates.
+
+    .. math:: \eta(t) = \eta_0
+
+    as in `sklearn.linear_model.SGDRegressor(learning_rate="constant")`.
+
+    Parameters
+    ----------
+    eta0 : float, default=0.01
+        Learning rate of the first update.
+
+    Examples
+    --------
+    >>> from skort.schedules import Constant
+    >>> Constant(eta0=0.1).simulate(3)
+    array([0.1, 0.1, 0.1])
+
+    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
+    >>> _ = plt.plot(Constant().simulate(1000))  # doctest: +SKIP
+    """
+
+    shared_parameters = ("eta0",)
+    _parameter_constraints = {"eta0": _POSITIVE}
+
+    def __init__(self, eta0: float = 0.01):
+        self.eta0 = eta0
+
+    def largest_rate(self) -> float:
+        """Return the largest learning rate of all updates."""
+        return self.eta0
+
+    def __call__(self, t: int) -> float:
+        """Return the learning rate of update number `t`."""
+        return self.eta0
+
+
+class InvScaling(Schedule):
+    r"""
+    A learning rate that falls with a power of the update's number.
+
+    .. math:: \eta(t) = \frac{\eta_0}{t^{power\_t}}
+
+    as in `sklearn.linear_model.SGDRegressor(learning_rate="invscaling")`, where t counts updates too.
+
+    Parameters
+    ----------
+    eta0 : float, default=0.01
+        Learning rate of the first update.
+    power_t : float, default=0.25
+        The exponent of the number of the update.
+
+    Examples
+    --------
+    >>> from skort.schedules import InvScaling
+    >>> InvScaling(eta0=0.1, power_t=0.5).simulate(4).round(3)
+    array([0.1  , 0.071, 0.058, 0.05 ])
+
+    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
+    >>> _ = plt.plot(InvScaling().simulate(1000))  # doctest: +SKIP
+    """
+
+    shared_parameters = ("eta0", "power_t")
+    _parameter_constraints = {"eta0": _POSITIVE, "power_t": _NOT_NEGATIVE}
+
+    def __init__(self, eta0: float = 0.01, power_t: float = 0.25):
+        self.eta0 = eta0
+        self.power_t = power_t
+
+    def largest_rate(self) -> float:
+        """Return the largest learning rate of all updates."""
+        return self.eta0
+
+    def __call__(self, t: int) -> float:
+        """Return the learning rate of update number `t`."""
+        return self.eta0 * float(t) ** -self.power_t
+
+
+class Optimal(Schedule):
+    r"""
+    A learning rate that falls with the update's number, by Bottou's heuristic, from :math:`\alpha^{-1/4}` on.
+
+    .. math:: \eta(t) = \frac{1}{\alpha (t_0 + t - 1)}, \qquad t_0 = \alpha^{-3/4}
+
+    as in `sklearn.linear_model.SGDClassifier(learning_rate="optimal")` (user guide 1.5.8). It suits losses whose
+    gradient is bounded, such as the log-loss, and batches of one row.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-4
+        The strength of the penalty, positive.
+
+    Examples
+    --------
+    >>> from skort.schedules import Optimal
+    >>> Optimal(alpha=1e-4).simulate(1001)[[0, 1000]].round(6)
+    array([10.,  5.])
+
+    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
+    >>> _ = plt.plot(Optimal().simulate(1000))  # doctest: +SKIP
+    """
+
+    shared_parameters = ("alpha",)
+    _parameter_constraints = {"alpha": _POSITIVE}
+
+    def __init__(self, alpha: float = 1e-4):
+        self.alpha = alpha
+
+    def largest_rate(self) -> float:
+        """Return the largest learning rate of all updates."""
+        return self(1)
+
+    def __call__(self, t: int) -> float:
+        """Return the learning rate of update number `t`."""
+        return 1.0 / (self.alpha * (self.alpha**-0.75 + t - 1))
+
+
+class Adaptive(Schedule):
+    r"""
+    A learning rate that falls when the training no longer improves.
+
+    .. math:: \eta(t) = \frac{\eta_0}{5^k}
+
+    after k plateaus of `n_iter_no_change` epochs, as in `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")`.
+    The training ends at the plateau after `max_falls` falls. In scikit-learn it ends when the rate is 1e-6 or less.
+
+    Parameters
+    ----------
+    eta0 : float, default=0.01
+        Learning rate of the first update.
+    max_falls : int, default=4
+        The largest k.
+
+    Examples
+    --------
+    >>> from skort.schedules import Adaptive
+    >>> schedule = Adaptive(eta0=0.1)
+    >>> etas = [schedule(t=100)]
+    >>> while schedule.on_bad_epochs():
+    ...     etas.append(schedule(t=100))
+    >>> etas[:3], len(etas)
+    ([0.1, 0.02, 0.004], 5)
+
+    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
+    >>> _ = plt.semilogy(etas, "o")  # doctest: +SKIP
+    """
+
+    shared_parameters = ("eta0",)
+    _parameter_constraints = {"eta0": _POSITIVE, "max_falls": [Interval(Integral, 0, None, closed="left")]}
+
+    #: k: how often the rate has fallen. A clone starts again at 0; a copy or a pickle keeps the number.
+    _n_falls = 0
+
+    def __init__(self, eta0: float = 0.01, max_falls: int = 4):
+        self.eta0 = eta0
+        self.max_falls = max_falls
+
+    def largest_rate(self) -> float:
+        """Return the largest learning rate of all updates."""
+        return self.eta0
+
+    def __call__(self, t: int) -> float:
+        """Return the learning rate of update number `t`."""
+        return self.eta0 / 5**self._n_falls
+
+    def on_bad_epochs(self) -> bool:
+        """Lower the rate; return whether the training goes on."""
+        if self._n_falls >= self.max_falls:
+            return False
+        self._n_falls += 1
+        return True
+
+
+class Cosine(Schedule):
+    r"""
+    A learning rate that falls along half a cosine.
+
+    .. math:: \eta(t) = \eta_1 + \frac{\eta_0 - \eta_1}{2} \left(1 + \cos \frac{\pi \min(t - 1, n)}{n}\right)
+
+    as in `torch.optim.lr_scheduler.CosineAnnealingLR` and equation 5 of Loshchilov and Hutter (arXiv:1608.03983); after
+    n updates it stays at :math:`\eta_1`.
+
+    Parameters
+    ----------
+    n_updates : int, default=1000
+        n: usually the number of batches per epoch times the number of epochs.
+    eta0 : float, default=0.01
+        :math:`\eta_0`, the rate of the first update.
+    eta1 : float, default=0.0
+        :math:`\eta_1`, the rate from update n + 1 on.
+
+    Examples
+    --------
+    >>> from skort.schedules import Cosine
+    >>> Cosine(n_updates=4, eta0=1.0).simulate(6).round(3)
+    array([1.   , 0.854, 0.5  , 0.146, 0.   , 0.   ])
+
+    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
+    >>> _ = plt.plot(Cosine(n_updates=800).simulate(1000))  # doctest: +SKIP
+    """
+
+    _parameter_constraints = {
+        "n_updates": [Interval(Integral, 1, None, closed="left")],
+        "eta0": _POSITIVE,
+        "eta1": _NOT_NEGATIVE,
+    }
+
+    def __init__(self, n_updates: int = 1000, eta0: float = 0.01, eta1: float = 0.0):
+        self.n_updates = n_updates
+        self.eta0 = eta0
+        self.eta1 = eta1
+
+    def largest_rate(self) -> float:
+        """Return the largest learning rate of all updates."""
+        return max(self.eta0, self.eta1)
+
+    def __call__(self, t: int) -> float:
+        """Return the learning rate of update number `t`."""
+        done = min(t - 1, self.n_updates) / self.n_updates
+        return self.eta1 + (self.eta0 - self.eta1) / 2 * (1 + math.cos(math.pi * done))
+
+
+class Warmup(Schedule):
+    r"""
+    Another schedule whose rate grows to its full size over the first updates.
+
+    .. math:: \eta(t) = \min\left(1, \frac{t}{n}\right) \eta_{schedule}(t)
+
+    This is the gradual warm-up of Goyal et al. (arXiv:1706.02677, section 2.2). The first updates count in the inner
+    schedule, too.
+
+    Parameters
+    ----------
+    schedule : callable, default=None
+        The inner schedule, t -> eta. None: `Constant()`.
+    n_updates : int, default=100
+        n: the number of the first update at the full rate.
+
+    Examples
+    --------
+    >>> from skort.schedules import Constant, Cosine, Warmup
+    >>> Warmup(Constant(eta0=1.0), n_updates=4).simulate(6)
+    array([0.25, 0.5 , 0.75, 1.  , 1.  , 1.  ])
+
+    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
+    >>> _ = plt.plot(Warmup(Cosine(n_updates=1000)).simulate(1000))  # doctest: +SKIP
+    """
+
+    _parameter_constraints = {"schedule": [callable, None], "n_updates": [Interval(Integral, 1, None, closed="left")]}
+
+    def __init__(self, schedule: Callable[[int], float] | None = None, n_updates: int = 100):
+        self.schedule = schedule
+        self.n_updates = n_updates
+
+    @property
+    def _inner(self) -> Callable[[int], float]:
+        return Constant() if self.schedule is None else self.schedule
+
+    def largest_rate(self) -> float | None:
+        """Return the largest learning rate of all updates, None where it is not known."""
+        return largest_rate(self._inner)
+
+    def __call__(self, t: int) -> float:
+        """Return the learning rate of update number `t`."""
+        return min(1.0, t / self.n_updates) * self._inner(t)
+
+    def on_bad_epochs(self) -> bool:
+        """Let the inner schedule lower its rate, if it can; return whether the training goes on."""
+        return getattr(self._inner, "on_bad_epochs", bool)()
+
+
+#: The schedules by name.
+SCHEDULES = {"constant": Constant, "invscaling": InvScaling, "optimal": Optimal, "adaptive": Adaptive}
+
+# A subclass may give other rates.
+_BUILT_IN = (*SCHEDULES.values(), Cosine, Warmup)

@@ -1,0 +1,403 @@
+"""A change of variables for the training: columns of X and of y with mean zero and standard deviation one."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+__all__ = [
+    "Standardization",
+    "batch_smoothness",
+    "common_scale",
+    "largest_eigenvalue",
+    "largest_norm",
+    "moments",
+    "relative_weights",
+    "robust_moments",
+    "smoothness",
+    "usable_scale",
+]
+
+# Statistics of more values than this are those of evenly spaced blocks of rows.
+_MANY_VALUES, _N_BLOCKS = 2**22, 256
+# The number of values that are converted to float64 at once.
+_BLOCK = 2**18
+
+
+@dataclass(frozen=True, eq=False)
+class Standardization:
+    r"""
+    What is subtracted from the columns of X and y, and what they are divided by, while a model is trained.
+
+    .. math:: X' = \frac{X - mean}{scale}, \qquad y' = \frac{y - target\_mean}{target\_scale}
+
+    It changes how fast a training gets to the minimum of its objective, not where this is: the fitted weights are
+    those of X and y themselves.
+
+    Parameters
+    ----------
+    mean, scale : ndarray of shape (n_features,) or None
+        In float64. None: X is as it is.
+    target_mean : ndarray of shape (n_outputs,) or None
+        None: y is as it is.
+    target_scale : float
+        Of all outputs.
+    is_offset : bool, default=False
+        Whether the fitted model subtracts the mean from X itself, because a mean is many times the standard deviation.
+    is_flat : ndarray of bool of shape (n_features,) or None, default=None
+        Which columns have had no spread so far, so that their scale is one. None: all have had some.
+    is_target_flat : bool, default=False
+        Whether y has had no spread so far, so that its scale is one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort import OrtSGDRegressor
+    >>> X, y = np.array([[100.0, 1.0], [300.0, 3.0]]), np.array([5.0, 15.0])
+    >>> used = OrtSGDRegressor().fit(X, y).standardization_
+    >>> used.mean, used.scale, used.target_mean, used.target_scale
+    (array([200.,   2.]), array([100.,   1.]), array([10.]), 5.0)
+    """
+
+    mean: np.ndarray | None
+    scale: np.ndarray | None
+    target_mean: np.ndarray | None
+    target_scale: float
+    is_offset: bool = False
+    is_flat: np.ndarray | None = None
+    is_target_flat: bool = False
+
+    def with_new_scales(self, X: Any, target: np.ndarray | None, sample_weight: np.ndarray | None) -> "Standardization":
+        """
+        Return the standardization after more rows: a column that had no spread gets a scale; itself without any.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+        target : ndarray of shape (n_samples, n_outputs) or None
+            None: its scale stays, as that of a loss with a log link, which is a mean.
+        sample_weight : ndarray of shape (n_samples,) or None
+        """
+        changed: dict[str, Any] = {}
+        if self.is_flat is not None and self.mean is not None and self.scale is not None:
+            distance = np.where(self.is_flat, _distance(X, self.mean, sample_weight), self.scale)
+            still_flat = distance == 0
+            if not np.array_equal(still_flat, self.is_flat):
+                changed |= {
+                    "scale": usable_scale(distance, X.dtype),
+                    "is_flat": still_flat if still_flat.any() else None,
+                }
+        if target is not None and self.target_mean is not None and self.is_target_flat:
+            distance = np.sqrt(np.mean(np.square(_distance(target, self.target_mean, sample_weight))))
+            if distance > 0:
+                changed |= {"target_scale": float(usable_scale(distance, target.dtype)), "is_target_flat": False}
+        return replace(self, **changed) if changed else self
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what there is of it as arrays, by name; `of_arrays` is the inverse."""
+        return {name: np.asarray(value) for name, value in vars(self).items() if value is not None}
+
+    @classmethod
+    def of_arrays(cls, arrays: dict[str, np.ndarray]) -> "Standardization | None":
+        """Return that of some arrays; None for no arrays."""
+        if not arrays:
+            return None
+        mean, scale, target_mean = (arrays.get(name) for name in ("mean", "scale", "target_mean"))
+        target_scale, is_offset = float(arrays["target_scale"]), bool(arrays["is_offset"])
+        is_flat, is_target_flat = arrays.get("is_flat"), bool(arrays["is_target_flat"])
+        return cls(mean, scale, target_mean, target_scale, is_offset, is_flat, is_target_flat)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Standardization):
+            return NotImplemented
+        mine, theirs = self.arrays(), other.arrays()
+        return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+    __hash__ = None  # type: ignore[assignment]  # Arrays can change.
+
+
+def moments(X: Any, sample_weight: np.ndarray | None, n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return the weighted means and standard deviations of columns.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_columns)
+        Of more than 2^22 values, 256 evenly spaced blocks of rows stand for all.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Rows of sample weight zero do not count. None: all rows count the same.
+    n_rows : int or None, default=None
+        X has a part of so many rows, and the same part of the 2^22 values. None: X has all rows.
+
+    Returns
+    -------
+    mean, deviation : ndarray of shape (n_columns,)
+        In float64. The deviation of a constant column is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.optim.standardization import moments
+    >>> moments(np.array([[1.0, 7.0], [3.0, 7.0], [100.0, 8.0]]), np.array([1.0, 1.0, 0.0]))
+    (array([2., 7.]), array([1., 0.]))
+    """
+    total, sums, squares = 0.0, 0.0, 0.0
+    # Sums of differences from a row keep their digits where the mean is large.
+    at = 0 if sample_weight is None else int(np.argmax(sample_weight > 0))
+    first = _dense(X[at : at + 1])[0].astype(np.float64)
+    many_values = _MANY_VALUES if n_rows is None else _MANY_VALUES * X.shape[0] // n_rows
+    for rows in _row_blocks(X.shape[0], X.shape[1], many_values):
+        block = np.subtract(_dense(X[rows]), first, dtype=np.float64)
+        if sample_weight is None:
+            total += len(block)
+            sums += block.sum(axis=0)
+            squares += np.einsum("ij,ij->j", block, block)
+        else:
+            weights = sample_weight[rows]
+            total += weights.sum()
+            sums += weights @ block
+            squares += weights @ np.square(block)
+    shift = sums / total
+    variance = np.maximum(squares / total - np.square(shift), 0.0)
+    # What rounding leaves of a column whose values are all the same.
+    variance[variance <= 1e-14 * (squares / total)] = 0.0
+    return first + shift, np.sqrt(variance)
+
+
+def robust_moments(columns: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return the weighted medians and interquartile ranges of columns, these divided by 1.349, that of the normal one.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_samples, n_columns)
+    sample_weight : ndarray of shape (n_samples,) or None
+        None: all rows count the same.
+
+    Returns
+    -------
+    median, scale : ndarray of shape (n_columns,)
+        In float64. The scale is the standard deviation where the quartiles are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.optim.standardization import robust_moments
+    >>> robust_moments(np.array([[0.0], [1.0], [2.0], [3.0], [1e9]]), None)[0]
+    array([2.])
+    """
+    weights = np.ones(len(columns)) if sample_weight is None else sample_weight
+    # The share of the weight up to the middle of each row, in the order of the values.
+    orders = np.argsort(columns, axis=0)
+    quartiles = np.empty((3, columns.shape[1]))
+    for j, order in enumerate(orders.T):
+        order = order[weights[order] > 0]
+        ordered = weights[order]
+        shares = (np.cumsum(ordered) - 0.5 * ordered) / ordered.sum()
+        quartiles[:, j] = np.interp([0.25, 0.5, 0.75], shares, columns[order, j].astype(np.float64))
+    spread = (quartiles[2] - quartiles[0]) / 1.349
+    return quartiles[1], np.where(spread > 0, spread, moments(columns, sample_weight)[1])
+
+
+def usable_scale(deviation: Any, dtype: Any) -> np.ndarray:
+    """Return standard deviations to divide by: one for none, and where the inverse would overflow."""
+    with np.errstate(over="ignore", divide="ignore"):
+        usable = np.isfinite(np.divide(1, deviation).astype(dtype)) & np.isfinite(deviation)
+    return np.where(usable, deviation, 1.0)
+
+
+def _dense(rows):
+    """Return rows as an array. A stream that began with arrays may go on with sparse rows."""
+    return rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
+
+
+def _distance(columns, mean, sample_weight):
+    """Return the roots of the mean squared distances of columns from given means."""
+    now, deviation = moments(columns, sample_weight)
+    return np.hypot(now - mean, deviation)
+
+
+def _row_blocks(n_rows, n_columns, many_values):
+    """Return slices of rows that stand for all: blocks of a size that fits into a cache."""
+    length = max(1, _BLOCK // n_columns)
+    if n_rows <= _N_BLOCKS or n_rows * n_columns <= many_values:
+        return [slice(start, start + length) for start in range(0, n_rows, length)]
+    length = max(1, min(length, many_values // (_N_BLOCKS * n_columns)))
+    # In the middle of as many equal parts.
+    starts = ((np.arange(_N_BLOCKS) + 0.5) * (n_rows / _N_BLOCKS) - length / 2).astype(int)
+    return [slice(start, start + length) for start in starts]
+
+
+def smoothness(
+    X: Any,
+    sample_weight: np.ndarray | None,
+    batch_size: int,
+    used: Standardization | None,
+    norm: float | None = None,
+    ones: float = 1.0,
+) -> float:
+    r"""
+    Return how fast the gradient of a linear model's mean loss changes along a step on one batch.
+
+    For a loss whose second derivative by the score is one, and a batch of b of n rows,
+
+    .. math:: L = \frac{n (b - 1)}{b (n - 1)} \lambda_{max}\left(\tfrac{1}{n} X'^T X'\right)
+        + \frac{n - b}{b (n - 1)} \max_i \lVert x'_i \rVert^2
+
+    the expected smoothness of sampling without replacement [1]_, where X' has a column of ones, too, and
+    each row counts :math:`s_i / \bar s` times. The largest eigenvalue is that of at most 2,000 rows.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    sample_weight : ndarray of shape (n_samples,) or None
+    batch_size : int
+        b.
+    used : Standardization or None
+        Makes :math:`X'` of X.
+    norm : float or None, default=None
+        The largest squared norm, where it is known: that of `largest_norm` with `relative_weights`.
+    ones : float, default=1.0
+        What the column of ones is multiplied by.
+
+    References
+    ----------
+    .. [1] Gower, R. M. et al., SGD: general analysis and improved rates, ICML 2019, arXiv:1901.09401, proposition 3.8.
+    """
+    shares = relative_weights(sample_weight)
+    n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
+    b = min(batch_size, n)
+    largest = largest_eigenvalue(X, shares, used, ones)
+    if b < n and norm is None:
+        norm = largest_norm(X, shares, used, ones)
+    return batch_smoothness(largest, norm or 0.0, n, b)
+
+
+def batch_smoothness(largest: float, norm: float, n: int, b: int) -> float:
+    """Return the smoothness of batches of b of n rows, from the largest eigenvalue and the largest squared norm."""
+    return largest if b == n else (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
+
+
+def largest_eigenvalue(
+    X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0
+) -> float:
+    """
+    Return the largest eigenvalue of the mean of the outer products of rows of X', that of at most 2,000 of them.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    sample_weight : ndarray of shape (n_samples,) or None
+        Relative ones, see `relative_weights`.
+    used, ones
+        As for `smoothness`.
+    """
+    return _largest_eigenvalue(_some_rows(X, sample_weight, used, ones))
+
+
+def common_scale(X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None, batch_size: int) -> float:
+    """
+    Return the number by which a sparse X is divided, so that its smoothness without a column of ones is one.
+
+    Where the values of X are small, as those of text, the column of ones would be nearly all of the smoothness, and the
+    learning rate too small for all others.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_samples, n_features)
+    sample_weight : ndarray of shape (n_samples,) or None
+    batch_size : int
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from skort.optim.standardization import common_scale
+    >>> common_scale(scipy.sparse.csr_matrix([[3.0, 0.0], [0.0, 4.0]]), None, batch_size=1)
+    4.0
+    """
+    return float(np.sqrt(smoothness(X, sample_weight, batch_size, None, ones=0.0)))
+
+
+def relative_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
+    """Return sample weights relative to the mean of those that are not zero; None for None."""
+    return None if sample_weight is None else sample_weight / sample_weight[sample_weight > 0].mean()
+
+
+def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0) -> float:
+    """
+    Return the largest squared norm of a row of X' with a column of ones.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    sample_weight : ndarray of shape (n_samples,) or None
+        What the squared norms are multiplied by. None: nothing.
+    used, ones
+        As for `smoothness`.
+    """
+    norm = 0.0
+    n_values = -(-X.nnz // X.shape[0]) + 1 if scipy.sparse.issparse(X) else X.shape[1]
+    for rows in _row_blocks(X.shape[0], n_values, _MANY_VALUES):
+        norms = _squared_norms(X[rows], used, ones)
+        norm = max(norm, float(np.max(norms if sample_weight is None else norms * sample_weight[rows])))
+    return norm
+
+
+def _some_rows(X, shares, used, ones):
+    """Return at most 2,000 standardized rows, each times the root of what it counts."""
+    rows = np.arange(X.shape[0]) if shares is None else np.flatnonzero(shares)
+    if len(rows) > 2000:
+        rows = rows[np.linspace(0, len(rows) - 1, 2000).astype(int)]
+    some = _standardized(X if len(rows) == X.shape[0] else X[rows], used, ones)
+    if shares is None:
+        return some
+    roots = np.sqrt(shares[rows])[:, None]
+    return some.multiply(roots).tocsr() if scipy.sparse.issparse(some) else some * roots
+
+
+def _standardized(X, used, ones):
+    """Return rows of X' with a column of the number `ones`."""
+    rows = _scaled(X, used)
+    if rows is not None:
+        return scipy.sparse.hstack([rows, np.full((X.shape[0], 1), ones)], format="csr")
+    rows = np.full((X.shape[0], X.shape[1] + 1), ones)
+    if used is None or used.scale is None:
+        rows[:, :-1] = X
+    else:
+        np.subtract(_dense(X), used.mean, out=rows[:, :-1])
+        rows[:, :-1] /= used.scale
+    return rows
+
+
+def _scaled(X, used):
+    """Return sparse rows of X'; None where X is not sparse, or X' is not."""
+    is_changed = used is not None and used.scale is not None
+    if not scipy.sparse.issparse(X) or (is_changed and used.mean.any()):
+        return None
+    return X.multiply(1 / used.scale[None]).tocsr() if is_changed else X.astype(np.float64)
+
+
+def _squared_norms(X, used, ones):
+    """Return the squared norms of rows of X' with a column of the number `ones`."""
+    if (rows := _scaled(X, used)) is not None:
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel() + ones**2
+    rows = _standardized(X, used, ones)
+    return np.einsum("ij,ij->i", rows, rows)
+
+
+def _largest_eigenvalue(rows):
+    """Return the largest eigenvalue of X'X / n, within a few percent."""
+    n, n_columns = rows.shape
+    if not scipy.sparse.issparse(rows) and min(n, n_columns) <= 128:
+        product = rows.T @ rows if n_columns <= n else rows @ rows.T
+        return float(np.linalg.eigvalsh(product / n)[-1])
+    direction, transposed = np.random.RandomState(0).standard_normal(n_columns), rows.T
+    length = 0.0
+    for _ in range(20):
+        direction = transposed @ (rows @ direction) / n
+        length = float(np.linalg.norm(direction))
+        if length == 0.0:
+            return 0.0
+        direction /= length
+    return length

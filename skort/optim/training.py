@@ -1,0 +1,400 @@
+"""A training while it runs: what the loop changes, and what callbacks see."""
+
+import copy
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skort.optim.batches import Batch, Batches
+from skort.optim.progress import Progress
+from skort.optim.random_state import generator_of
+from skort.optim.schedules import rate
+
+__all__ = ["ModelView", "Stepper", "Training", "TrainingVariables"]
+
+_MOST_RESTARTS = 3
+# Objectives of the same weights in another order of the rows differ by less, relatively, in float32.
+_ROUNDING = 1e-5
+# To ask a generator for its state takes as long as two steps. It is known anew after so many epochs.
+_MANY_DRAWS = 32
+
+
+class Stepper(Protocol):
+    """The methods of a solver that the loop needs."""
+
+    #: The place from which the next step reads its rows.
+    batch: Batch
+
+    def step(self, eta: float, share: float) -> None:
+        """
+        Make one update on the batch.
+
+        Parameters
+        ----------
+        eta : float
+            Learning rate.
+        share : float
+            The batch's share of the epoch's rows, between 0 and 1: how much it counts in `means`.
+        """
+
+    def objective(self) -> float:
+        """Return the objective on the last step's batch before its update."""
+
+    def means(self) -> tuple[float, float]:
+        """Return the objective and the loss, each the mean over all steps since the last call."""
+
+    def gradient_norm(self) -> float:
+        """Return the Euclidean norm of the last step's gradient before clipping; 0 before the first step."""
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return a copy of the trained weights, by name."""
+
+    def is_finite(self) -> bool:
+        """Return whether all weights are finite."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """
+        Return a copy of all arrays that the solver goes on from, by name.
+
+        After `restore` another solver of the same problem makes the same steps, to the last bit.
+        """
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from a state that `state` returned."""
+
+
+class ModelView(Protocol):
+    """Gives the fitted model as it would be if the training ended now."""
+
+    def prepare(self, X: Any) -> Any:
+        """Return X, as `fit` takes it, in the form that models from `at` take: once, for all calls."""
+
+    def at(self, weights: dict[str, np.ndarray]) -> Any:
+        """Return the fitted estimator with these weights, for data from `prepare`. The next call changes it."""
+
+    def fitted(self, weights: dict[str, np.ndarray]) -> Any:
+        """Return the fitted estimator with these weights, for data as `fit` takes it. The caller may keep it."""
+
+
+class TrainingVariables(Protocol):
+    """What weights and objectives of a training are in the units of the model."""
+
+    def model_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the weights of the model, from those of the training."""
+
+    def objective(self, value: float) -> float:
+        """Return an objective, or loss, of the training in the units of the model's."""
+
+
+class Training:
+    """
+    A training while it runs.
+
+    Parameters
+    ----------
+    solver : Stepper
+        At the state of `progress`.
+    batches : Batches
+        Its random generator is the training's own.
+    schedule : callable
+        Number of the update, from 1 -> learning rate. It may have a method `on_bad_epochs`, which lowers the rate and
+        returns True, or returns False if the training is to end. It is copied.
+    progress : Progress
+        Everything that the training goes on from.
+    variables : TrainingVariables
+        Of the solver.
+    max_iter : int or None
+        Total number of epochs to end with. None: one more epoch.
+    can_restart : bool, default=False
+        Whether a training that fails begins again at a tenth of the learning rate.
+    is_compared : bool, default=True
+        Whether a training that ends above the objective of its initial weights has ended badly.
+    penalty_start : dict of str to ndarray or None, default=None
+        See `Progress`.
+    callbacks : sequence of Callback, default=()
+        What watches it.
+    view : ModelView, default=None
+        What gives `model`.
+
+    Attributes
+    ----------
+    history : History
+        The values of every epoch, such as `training.history["objective"][-1]`.
+    n_updates : int
+        Number of updates made, earlier calls included.
+    eta : float
+        Learning rate of the last update.
+    first_eta : float or None
+        Learning rate of the first update.
+    first_objective : float or None
+        Objective of the first batch, before any update.
+    n_restarts : int
+        How often the training began again at a tenth of the learning rate.
+    no_better : bool
+        Whether the training has ended at a larger objective than that of its initial weights.
+    objective : float
+        Objective of the last batch, before its update.
+    max_iter : int or None
+        Total number of epochs after which the training ends at the latest; None in `partial_fit`.
+    stopped : bool
+        Whether the training ends after this epoch.
+    stopping_reason : str or None
+        Why it ends, a sentence; None while it goes on, and where a `partial_fit` has made its epoch.
+    """
+
+    def __init__(
+        self,
+        solver: Stepper,
+        batches: Batches,
+        schedule: Any,
+        progress: Progress,
+        variables: TrainingVariables,
+        *,
+        max_iter: int | None,
+        can_restart: bool = False,
+        is_compared: bool = True,
+        penalty_start: dict[str, np.ndarray] | None = None,
+        callbacks: Sequence[Any] = (),
+        view: ModelView | None = None,
+    ):
+        self.solver = solver
+        self.batches = batches
+        self._first_schedule = schedule
+        self.schedule = _copied(schedule)
+        self._variables = variables
+        self.max_iter = max_iter
+        self.callbacks = callbacks
+        self._view: Any = view
+        self.history = progress.open_history()
+        self.n_updates = progress.n_updates
+        self._n_falls = 0
+        self._fall_to(progress.n_falls)
+        self._best = progress.best
+        self._penalty_start = penalty_start or {}
+        self._rate_scale = progress.rate_scale
+        self._standardization, self._row_norm = progress.standardization, progress.row_norm
+        self.eta = self.objective = float("nan")
+        self.first_eta: float | None = None
+        self.first_objective: float | None = None
+        self.stopped = self.no_better = False
+        self.stopping_reason: str | None = None
+        self._can_restart, self._is_compared = can_restart, is_compared
+        self.n_restarts = _last(self.history.get("restarts"))
+        # A `partial_fit` is never compared with its beginning.
+        self._start = None if max_iter is None else solver.state()
+        self._last_epoch: Progress | None = None
+        self._knows(progress.random_state)
+
+    @property
+    def n_epochs(self) -> int:
+        """Number of whole epochs made, earlier calls included."""
+        return self.history.n_epochs
+
+    @property
+    def model(self) -> Any:
+        """The fitted estimator as it would be if the training ended now, for data from `prepare`."""
+        return self._view.at(self.weights())
+
+    def trained_model(self) -> Any:
+        """Return the fitted estimator as it would be if the training ended now, as a copy that stays."""
+        return self._view.fitted(self.weights())
+
+    def prepare(self, X: Any) -> Any:
+        """
+        Return X, as `fit` takes it, in the form that `model` takes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X : ndarray or sparse matrix
+        """
+        return self._view.prepare(X)
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return a copy of the trained weights, by name, in the units of the model."""
+        return self._variables.model_weights(self.solver.weights())
+
+    def rate(self, t: int) -> float:
+        """Return the learning rate of update number `t`."""
+        return self._rate_scale * rate(self.schedule, t)
+
+    def means(self) -> tuple[float, float]:
+        """Return objective and loss, each the mean over all steps since the last call, in the units of the model."""
+        objective, loss = self.solver.means()
+        return self._variables.objective(objective), self._variables.objective(loss)
+
+    def batch_objective(self) -> float:
+        """Return the objective on the last batch before its update, in the units of the model."""
+        return self._variables.objective(self.solver.objective())
+
+    def seems_no_better(self) -> bool:
+        """Return whether the last epoch's objective is above that of the first batch: only then is it compared."""
+        if not self._is_compared or self._start is None or self.first_objective is None:
+            return False
+        return self.history["objective"][-1] > self.first_objective
+
+    def is_no_better(self) -> bool:
+        """Return whether the last epoch's objective is above that of the initial weights, which takes an epoch."""
+        if self._start is None or not self.seems_no_better():
+            return False
+        state, generator, n_drawn = self.solver.state(), copy.deepcopy(self.batches.random_state), self.batches.n_drawn
+        self.solver.restore(self._start)
+        for share in self.batches.epoch(self.solver.batch):
+            self.solver.step(0.0, share)
+        objective, _ = self.means()
+        self.solver.restore(state)
+        self.batches.random_state, self.batches.n_drawn = generator, n_drawn
+        return self.history["objective"][-1] > objective + _ROUNDING * abs(objective)
+
+    def restart(self) -> bool:
+        """Go back to the initial weights and a tenth of the learning rate, if the rate may be changed; return that."""
+        if not self._can_restart or self._start is None or self.n_restarts == _MOST_RESTARTS:
+            return False
+        self.n_restarts += 1
+        self._rate_scale /= 10
+        self.solver.restore(self._start)
+        self.solver.means()
+        self.schedule = _copied(self._first_schedule)
+        self.n_updates = self._n_falls = 0
+        self.history.truncate(0)
+        self.stopped, self.no_better, self.stopping_reason = False, False, None
+        self._best = self._last_epoch = None
+        return True
+
+    def stop(self, reason: str = "A callback stopped the training.") -> None:
+        """End the training after this epoch, for a reason: a sentence; raise a ValueError for another type."""
+        if not isinstance(reason, str):
+            raise ValueError(f"stop: the reason must be a string, got {reason!r}.")
+        self.stopped, self.stopping_reason = True, reason
+
+    def no_improvement(self, reason: str = "The training did not improve.") -> None:
+        """End the training after this epoch, for a reason, unless the learning rate can fall instead."""
+        if getattr(self.schedule, "on_bad_epochs", bool)():
+            self._n_falls += 1
+        else:
+            self.stop(reason)
+
+    def keep_best(self) -> None:
+        """Keep the present weights as those that the training ends with."""
+        self._best = self.solver.state()
+
+    def progress(self) -> Progress:
+        """Return everything that the training goes on from."""
+        return self._progress(self._random_state())
+
+    def _progress(self, random_state):
+        return Progress(
+            self.solver.state(),
+            self.n_updates,
+            self._n_falls,
+            self.stopped,
+            random_state,
+            self.history,
+            self.n_epochs,
+            tuple(self.history),
+            self._best,
+            self._standardization,
+            self._rate_scale,
+            self._row_norm,
+            self._penalty_start or None,
+            self.stopping_reason,
+        )
+
+    def restore(self, progress: Progress) -> None:
+        """
+        Go on from another progress of at least one epoch. An interruption goes back to it.
+
+        Raises
+        ------
+        ValueError
+            Where it is that of a training on other data, or with a penalty that compares with other weights.
+        """
+        assert progress.solver is not None  # It has an epoch.
+        if progress.standardization != self._standardization:
+            raise ValueError(
+                "The checkpoint is that of a training on other rows, or with another value of standardize: the means "
+                "and scales of its columns are others. With early_stopping, give random_state, so that the same rows "
+                "are held out."
+            )
+        theirs = progress.penalty_start or {}
+        if not all(name in theirs and np.array_equal(w, theirs[name]) for name, w in self._penalty_start.items()):
+            raise ValueError(
+                "The checkpoint is that of a training that began at other weights, and the penalty is of them. Begin "
+                "at the same ones: give random_state, the same coef_init, or the same fitted model."
+            )
+        self.solver.restore(progress.solver)
+        self.n_updates = progress.n_updates
+        self._fall_to(progress.n_falls)
+        self.stopped, self.stopping_reason = progress.stopped, progress.stopping_reason
+        self.batches.random_state = progress.generator()
+        self._knows(progress.random_state)
+        self.history = progress.rows()
+        if progress.is_rate_auto == (self._row_norm > 0):
+            self._rate_scale = progress.rate_scale
+        self.n_restarts = _last(self.history.get("restarts"))
+        self._best = progress.best
+        self._last_epoch = progress
+
+    def end_epoch(self) -> None:
+        """Keep the present progress, to which an interruption goes back."""
+        self._n_ended = self.batches.n_drawn
+        if self._n_ended - self._n_known >= _MANY_DRAWS:
+            self._knows(self.batches.random_state.get_state(legacy=False))
+        # The state of the generator is found where something goes back to this.
+        self._last_epoch = self._progress(self._known_state)
+
+    def go_back(self) -> bool:
+        """Go back to the end of the last whole epoch; return whether there was one."""
+        if self._last_epoch is None:
+            return False
+        # The decisions and columns that callbacks added after that epoch stay.
+        decided: dict[str, Any] = {"n_falls": self._n_falls, "stopped": self.stopped, "best": self._best}
+        kept = {"history": self.history, "columns": tuple(self.history), "random_state": self._random_state()}
+        self.restore(dataclasses.replace(self._last_epoch, **kept, **decided, stopping_reason=self.stopping_reason))
+        return True
+
+    def take_best(self) -> None:
+        """Go back to the weights that `keep_best` kept, if any."""
+        if self._best is not None:
+            self.solver.restore(self._best)
+        # Nothing goes back any further: copies of many weights need not stay.
+        self._start = self._last_epoch = None
+
+    def _knows(self, random_state):
+        """Remember the present state of the generator."""
+        self._known_state = random_state
+        self._n_known = self._n_ended = self.batches.n_drawn
+
+    def _random_state(self):
+        """Return the state of the generator after the last whole epoch."""
+        if self.batches.n_drawn == self._n_ended:
+            return self.batches.random_state.get_state(legacy=False)
+        # Only the order of an epoch draws from it: draw again what was drawn since its state was known.
+        generator = generator_of(self._known_state)
+        for _ in range(self._n_ended - self._n_known):
+            self.batches.draw(generator)
+        return generator.get_state(legacy=False)
+
+    def _fall_to(self, n_falls):
+        # A schedule that was given since then may have a rate that does not fall.
+        lower = getattr(self.schedule, "on_bad_epochs", bool)
+        for _ in range(n_falls - self._n_falls):
+            if not lower():
+                break
+        self._n_falls = n_falls
+
+
+def _copied(schedule):
+    """Return a copy of a schedule whose rate may fall; a function as it is."""
+    return copy.deepcopy(schedule) if isinstance(schedule, BaseEstimator) else schedule
+
+
+def _last(column):
+    """Return the last number of a column, 0 where there is none."""
+    return int(column[-1]) if column else 0

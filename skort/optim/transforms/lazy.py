@@ -1,0 +1,336 @@
+"""Updates that touch only the weights whose gradient is not zero, and yet are those of all weights."""
+
+import functools
+import math
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skort.optim.optimizers import SGD, Momentum, Nesterov
+from skort.optim.sparse_batch import SparseRows
+
+__all__ = ["LazyWeights", "Recurrence"]
+
+# Above this momentum a velocity and the weights are too far from each other for float32.
+_LARGEST_MOMENTUM = 0.99
+# Arrays are scaled by so much between two passes over all weights, three digits of float32, and for so many steps.
+_FAR, _MANY_STEPS = 1e3, 1000
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    r"""
+    An update as a linear recurrence, the same for each weight.
+
+    With a weight w, its velocity v and the sum S of the weights so far, an update by the gradient :math:`g + b w` is
+
+    .. math:: (w, v, S)^T \leftarrow A (w, v, S)^T + B g
+
+    The coordinates are :math:`p = w + \kappa v`, v and :math:`q = S + \lambda v` in place of w, v and S. With
+    :math:`b = 0`, p does not depend on v, nor does q: A is as well conditioned as it can be.
+
+    Parameters
+    ----------
+    momentum : float
+        :math:`\mu`; zero: there is no velocity.
+    is_ahead : bool
+        Whether the momentum is Nesterov's.
+    l2 : float
+        b, the strength of the l2 term of every weight.
+    is_averaged : bool
+        Whether there is a sum.
+
+    Examples
+    --------
+    >>> from skort.optim.optimizers import SGD
+    >>> from skort.optim.transforms.lazy import Recurrence
+    >>> A, B = Recurrence.of(SGD(), l2=0.5, is_averaged=False).step(0.1, counts=True)
+    >>> A, B
+    (array([[0.95]]), array([-0.1]))
+    """
+
+    momentum: float
+    is_ahead: bool
+    l2: float
+    is_averaged: bool
+
+    @classmethod
+    def of(cls, optimizer: Any, l2: float, *, is_averaged: bool) -> "Recurrence | None":
+        """Return the recurrence of an optimizer; None where there is none, or where it loses digits."""
+        # The update of a subclass may be another one.
+        if type(optimizer) not in (SGD, Momentum, Nesterov):
+            return None
+        momentum = float(getattr(optimizer, "momentum", 0.0))
+        if momentum > _LARGEST_MOMENTUM:
+            return None
+        return cls(momentum, type(optimizer) is Nesterov, float(l2), is_averaged)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the arrays in the state of a rule, the weights first."""
+        return "weights", *(["velocity"] if self.momentum else []), *(["average_sum"] if self.is_averaged else [])
+
+    @functools.cached_property
+    def basis(self) -> np.ndarray:
+        """The matrix that makes the coordinates (p, v, q) of (w, v, S)."""
+        mu = self.momentum
+        kappa = mu**2 / (1 - mu) if self.is_ahead else mu / (1 - mu)
+        basis = np.array([[1, kappa, 0], [0, 1, 0], [0, kappa * mu / (mu - 1), 1]])
+        return basis[np.ix_(self._used, self._used)]
+
+    @functools.cached_property
+    def inverse_basis(self) -> np.ndarray:
+        """The inverse of `basis`."""
+        return np.linalg.inv(self.basis)
+
+    @property
+    def _used(self):
+        return [0, *([1] if self.momentum else []), *([2] if self.is_averaged else [])]
+
+    def step(self, eta: float, *, counts: bool) -> tuple[np.ndarray, np.ndarray]:
+        """
+        Return A and B of an update.
+
+        Parameters
+        ----------
+        eta : float
+            Learning rate.
+        counts : bool
+            Whether the weights after the update count in the sum.
+
+        Returns
+        -------
+        A : ndarray of shape (n_arrays, n_arrays)
+        B : ndarray of shape (n_arrays,)
+            Both in the coordinates of `basis`.
+        """
+        (A_0, B_0), (A_1, B_1) = self._ends[counts]
+        return A_0 + eta * (A_1 - A_0), B_0 + eta * (B_1 - B_0)
+
+    @functools.cached_property
+    def _ends(self):
+        """What `step` returns for learning rates of zero and one; it is linear between them."""
+        return {counts: [self._at(eta, counts) for eta in (0.0, 1.0)] for counts in (False, True)}
+
+    def _at(self, eta, counts):
+        mu, fall = self.momentum, eta * self.l2
+        # Columns: w, v, S, g.
+        velocity = np.array([-fall, mu, 0, -eta])
+        step = mu * velocity + np.array([-fall, 0, 0, -eta]) if self.is_ahead else velocity
+        weight = np.array([1.0, 0, 0, 0]) + step
+        total = np.array([0.0, 0, 1, 0]) + counts * weight
+        rows, used = np.array([weight, velocity, total]), self._used
+        A, B = rows[np.ix_(used, used)], rows[used, 3]
+        return self.basis @ A @ self.inverse_basis, self.basis @ B
+
+
+class _Scales:
+    """
+    The matrix P between two passes over all weights, after some steps; and those after one step more.
+
+    A pass starts the same steps anew, at the same learning rate more often than not: each remembers the one after it.
+
+    Parameters
+    ----------
+    recurrence : Recurrence
+    P, inverse : ndarray of shape (n_arrays, n_arrays)
+    n_steps : int, default=0
+        Since the last pass.
+    """
+
+    def __init__(self, recurrence: Recurrence, P: np.ndarray, inverse: np.ndarray, n_steps: int = 0):
+        self._recurrence, self._inverse, self._n_steps = recurrence, inverse, n_steps
+        #: What the arrays have to be multiplied by, and added up, for the state of the rule.
+        self.to_natural = recurrence.inverse_basis @ P
+        #: What they are multiplied by in the weights.
+        self.shares: list[float] = self.to_natural[0].tolist()
+        #: Whether a pass over all weights is due.
+        self.is_far = n_steps >= _MANY_STEPS or bool(np.abs(inverse).max() > _FAR)
+        self._P, self._key = P, (math.nan, False)
+
+    def after(self, eta: float, *, counts: bool) -> tuple[list[float], "_Scales"]:
+        """Return what the gradient is multiplied by in each array, in the next step, and the scales after it."""
+        if self._key != (eta, counts):
+            A, B = self._recurrence.step(eta, counts=counts)
+            P, inverse = A @ self._P, self._inverse @ np.linalg.inv(A)
+            # Without a decay the steps of SGD change nothing.
+            is_same = np.array_equal(P, self._P)
+            following = self if is_same else _Scales(self._recurrence, P, inverse, self._n_steps + 1)
+            self._key, self._next = (eta, counts), ((inverse @ B).tolist(), following)
+        return self._next
+
+
+class LazyWeights:
+    r"""
+    The weights of a layer with sparse rows, and what a recurrence keeps of each.
+
+    A step without a gradient multiplies the coordinates x of every weight by the same small matrix. So the arrays hold
+    u of :math:`x = P u`, with one matrix P for all weights: such a step changes P alone, and a gradient g changes the
+    rows of u whose gradient is not zero, by :math:`P^{-1} B g`. This is the scale of the weights of
+    `sklearn.linear_model.SGDClassifier` for more than one array. After many steps, `settle` makes a pass over all
+    weights.
+
+    Parameters
+    ----------
+    recurrence : Recurrence
+    arrays : dict of str to ndarray of shape (n_columns, n_outputs)
+        The weights, and what else the recurrence names. They are changed in place, and hold these values only after
+        `settle`.
+    factor : float
+        What the rows are multiplied by.
+
+    Attributes
+    ----------
+    square : float
+        The squared norm of the weights before the last update; zero where there is no l2 term.
+    along : float
+        The product of the weights before the last update and its gradient, without the l2 term; zero where there is
+        no l2 term.
+    """
+
+    def __init__(self, recurrence: Recurrence, arrays: dict[str, np.ndarray], factor: float):
+        self._factor, self._basis = factor, recurrence.basis
+        arrays = {name: arrays[name] for name in recurrence.names}
+        # A sum is in float64: what was added since the last pass is in an array of its own.
+        self._total = arrays.pop("average_sum", None)
+        #: Of the weights, and of their velocities.
+        self._moving = list(arrays.values())
+        self._held = self._moving if self._total is None else [*self._moving, np.zeros_like(self._moving[0])]
+        identity = np.eye(len(self._held))
+        self._first_scales = _Scales(recurrence, identity, identity)
+        #: None after `settle`.
+        self._scales: _Scales | None = None
+        self._products = _Products(len(self._moving)) if recurrence.l2 else None
+        self.square = self.along = 0.0
+
+    def settle(self) -> None:
+        """Make the arrays hold the weights, the velocities and the sums."""
+        if self._scales is not None:
+            self._combine(self._scales.to_natural)
+            if self._total is not None:
+                self._total += self._held[-1]
+            self.forget()
+
+    def forget(self) -> None:
+        """Take the arrays as they are: somebody has overwritten them."""
+        self._scales = None
+        if self._total is not None:
+            self._held[-1].fill(0)
+
+    def products(self, rows: SparseRows) -> tuple[np.ndarray, list[np.ndarray]]:
+        """
+        Return the product of the rows, times the factor, and the weights; and those with the arrays of its sum.
+
+        Parameters
+        ----------
+        rows : SparseRows
+        """
+        if self._scales is None:
+            self._scales = self._opened()
+        parts, shares = [rows.product(held) for held in self._moving], self._scales.shares
+        product = parts[0] * (shares[0] * self._factor)
+        for part, share in zip(parts[1:], shares[1:], strict=False):
+            product += part * (share * self._factor)
+        return product, parts
+
+    def update(
+        self, rows: SparseRows, parts: list[np.ndarray], gradient: np.ndarray, eta: float, *, counts: bool
+    ) -> None:
+        """
+        Make one update.
+
+        Parameters
+        ----------
+        rows, parts
+            Of the batch, as from `products`.
+        gradient : ndarray of shape (n_rows, n_outputs)
+            Of the loss by the products.
+        eta, counts
+            As for `Recurrence.step`.
+        """
+        factor, scales = self._factor, self._scales
+        assert scales is not None  # Since `products`.
+        lengths, self._scales = scales.after(eta, counts=counts)
+        for held, length in zip(self._held, lengths, strict=True):
+            if length:
+                rows.add_transposed_product(gradient * (length * factor), held)
+        if self._products is not None:
+            along = [factor * float(np.vdot(part, gradient)) for part in parts]
+            self.square = self._products.square(scales.shares)
+            self.along = sum(map(operator.mul, scales.shares, along))
+            if lengths[0]:
+                # The squared norm of the gradient, without a pass over all weights.
+                moved = factor * float(np.vdot(rows.product(self._held[0]), gradient))
+                self._products.move(lengths, along, (moved - along[0]) / lengths[0])
+        if self._scales is not scales and self._scales.is_far:
+            self.settle()
+
+    def squared_gradient(self, rows: SparseRows, gradient: np.ndarray) -> float:
+        """Return the squared norm of the gradient by the weights, from that by the products."""
+        gradient = gradient * self._factor
+        by_weight = np.zeros_like(self._held[0])
+        rows.add_transposed_product(gradient, by_weight)
+        return float(np.vdot(rows.product(by_weight), gradient))
+
+    def is_finite(self) -> bool:
+        """Return whether all numbers are finite."""
+        if (
+            self._scales is not None
+            and self._products is not None
+            and math.isfinite(self._products.square([1.0] * len(self._moving)))
+        ):
+            return True
+        return all(np.isfinite(held.sum()) for held in self._held)
+
+    def _opened(self):
+        """Take the weights apart into u, after `settle`; return the scales to begin with."""
+        self._combine(self._basis)
+        if self._products is not None:
+            self._products.of(self._moving)
+        return self._first_scales
+
+    def _combine(self, matrix):
+        """Replace the arrays that are held by sums of them, times the rows of a matrix."""
+        mixed = matrix.copy()
+        np.fill_diagonal(mixed, 0)
+        added = [self._sum(shares) if shares.any() else None for shares in mixed]
+        for held, share, more in zip(self._held, np.diag(matrix), added, strict=True):
+            if share != 1:
+                np.multiply(held, float(share), out=held)
+            if more is not None:
+                np.add(held, more, out=held)
+
+    def _sum(self, shares):
+        """Return the sum of the arrays, each times its share."""
+        terms = [held * float(share) for held, share in zip(self._held, shares, strict=True) if share]
+        return sum(terms[1:], terms[0])
+
+
+class _Products:
+    """
+    The products of large arrays with each other, where they move along the same array.
+
+    Parameters
+    ----------
+    n_arrays : int
+    """
+
+    def __init__(self, n_arrays: int):
+        self._pairs = [(i, j) for i in range(n_arrays) for j in range(n_arrays)]
+        self._products: dict[tuple[int, int], float] = {}
+
+    def of(self, arrays: list[np.ndarray]) -> None:
+        """Take the products of these arrays."""
+        self._products = {(i, j): float(np.vdot(arrays[i], arrays[j])) for i, j in self._pairs}
+
+    def square(self, shares: list[float]) -> float:
+        """Return the squared norm of the sum of the arrays, each times its share."""
+        return sum(shares[i] * shares[j] * self._products[i, j] for i, j in self._pairs)
+
+    def move(self, lengths: list[float], along: list[float], squared: float) -> None:
+        """Add to each array `lengths` times one whose products with the arrays, and with itself, are known."""
+        for i, j in self._pairs:
+            step = lengths[i] * along[j] + lengths[j] * along[i] + lengths[i] * lengths[j] * squared
+            self._products[i, j] += step

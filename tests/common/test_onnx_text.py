@@ -1,0 +1,65 @@
+"""Functions written as text, and their calls."""
+
+import numpy as np
+import onnx.parser
+import pytest
+from onnx import helper
+
+from skort.common.onnx_text import Fragment, function, import_each_domain_once, inlined
+
+SCALE = "scale (x) => (y) { factor = Constant <value = float {%r}> ()  y = Mul (factor, x) }"
+MODEL = """<ir_version: 8, opset_import: ["" : 17]> empty (%s[N] x) => (%s[N] z) { }"""
+
+
+def test_two_texts_of_one_name_are_two_functions(run_onnx):
+    for dtype, onnx_type in (("float32", "float"), ("float64", "double")):
+        fragment = Fragment(dtype)
+        fragment.call(SCALE % 2.0, ["x"], ["y"])
+        fragment.call(SCALE % 5.0, ["y"], ["w"])
+        fragment.call(SCALE % 2.0, ["w"], ["z"])
+        model = onnx.parser.parse_model(MODEL % (onnx_type, onnx_type))
+        model.graph.node.extend(fragment.nodes)
+        assert len(fragment.functions) == 2
+        outputs = run_onnx(inlined(model, fragment), x=np.array([1, 3], dtype))
+        np.testing.assert_array_equal(outputs["z"], np.array([20, 60], dtype))
+
+
+def test_each_domain_is_imported_once():
+    model = onnx.ModelProto()
+    for domain, version in (("", 17), ("ai.onnx.ml", 1), ("", 17), ("skort", 1)):
+        model.opset_import.append(helper.make_opsetid(domain, version))
+    import_each_domain_once(model)
+    assert [(o.domain, o.version) for o in model.opset_import] == [("", 17), ("ai.onnx.ml", 1)]
+
+
+CONSTANTS = [
+    "value = float {0.1}",
+    "value = float[1] {0.1}",
+    "value: tensor = float named {0.1}",
+    "value_float = 0.1",
+    "value_floats = [0.1]",
+]
+
+
+@pytest.mark.parametrize("as_proto", [False, True])
+@pytest.mark.parametrize("constant", CONSTANTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_constants_have_the_dtype(constant, dtype, as_proto, run_function):
+    source = f"scale (x) => (y) {{ c = Constant <{constant}> ()  z = Mul (c, x)  y = LeakyRelu <alpha = 0.5> (z) }}"
+    scaled = run_function(function(source, "float32") if as_proto else source, dtype, np.array([10.0, -10.0]))
+    assert scaled.dtype == dtype
+    # Text has all digits of a tensor; float attributes and protos are float32 already.
+    rtol = 1e-15 if dtype == "float64" and not as_proto and "value_" not in constant else 1e-7
+    np.testing.assert_allclose(scaled, [1.0, -0.5], rtol=rtol)
+
+
+def test_integers_and_text_stay_as_they_are():
+    proto = function("f (x) => (y) { i = Constant <value = int64[2] {1, 2}> ()  y = Reshape (x, i) }", "float64")
+    assert proto.node[0].attribute[0].t.data_type == onnx.TensorProto.INT64
+
+
+def test_functions_of_other_opsets_are_refused():
+    proto = function(SCALE % 2.0, "float32")
+    proto.opset_import[0].version = 18
+    with pytest.raises(ValueError, match=r"the operators of 'scale' are of opset \[18\]: write it in opset 17"):
+        function(proto, "float32")

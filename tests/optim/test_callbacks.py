@@ -1,0 +1,193 @@
+"""The callbacks that skort brings, on scripted trainings."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skort import OrtSGDRegressor
+from skort.optim.callbacks import EarlyStopping, EpochScoring, check_callbacks
+from skort.optim.checkpoint import Checkpoint
+from skort.optim.display import EpochLines, ProgressBar
+from skort.optim.history import History
+
+
+class Scripted:
+    """A training whose column `name` has the given values."""
+
+    def __init__(self, name, values):
+        self.name, self.values = name, values
+        self.max_iter, self.history = len(values), History()
+        self.stopped, self.bests = False, []
+
+    @property
+    def best(self):
+        return self.bests[-1] if self.bests else None
+
+    @property
+    def n_epochs(self):
+        return self.history.n_epochs
+
+    def no_improvement(self, reason):
+        self.stopped, self.stopping_reason = True, reason
+
+    def keep_best(self):
+        self.bests.append(self.n_epochs)
+
+    def run(self, callback):
+        getattr(callback, "on_train_begin", lambda training: None)(self)
+        for value in self.values:
+            self.history.next_epoch(**{self.name: value})
+            callback.on_epoch_end(self)
+            if self.stopped:
+                break
+        getattr(callback, "on_train_end", lambda training: None)(self)
+        return self
+
+
+@pytest.mark.parametrize(
+    "objectives, tol, n_epochs",
+    [
+        # Falls by 1 > tol, then stays: two bad epochs in a row end it.
+        ([5, 4, 4, 4, 4, 4], 0.1, 4),
+        # One good epoch between the bad ones starts the count anew.
+        ([5, 5, 3, 3, 3, 3], 0.1, 5),
+        # Falling by less than tol is bad, against the best value so far.
+        ([5, 4.95, 4.9, 1, 0], 0.1, 3),
+        # Falling by exactly tol is not bad.
+        ([5, 4.5, 4, 3.5], 0.5, 4),
+        # Without tol nothing is bad.
+        ([1, 2, 3, 4], None, 4),
+        # What is no number is bad.
+        ([math.nan, math.nan, 1], 0.0, 2),
+    ],
+)
+@pytest.mark.parametrize("sign, name", [(1, "objective"), (-1, "validation_score")])
+def test_early_stopping_after_bad_epochs_in_a_row(objectives, tol, n_epochs, sign, name):
+    values = [sign * value for value in objectives]
+    training = Scripted(name, values).run(EarlyStopping(name, patience=2, tol=tol))
+    assert training.n_epochs == n_epochs
+    assert training.stopped == (n_epochs < len(values))
+    if not np.isnan(values[0]):
+        assert training.best == 1 + int(np.argmin(objectives[:n_epochs]))
+
+
+@pytest.mark.parametrize(
+    "stopping, reason",
+    [
+        (EarlyStopping("objective", 3), "The objective did not improve for 3 epochs in a row."),
+        (EarlyStopping("objective", 1, tol=0.1), "The objective did not improve by 0.1 for 1 epoch."),
+        (EarlyStopping(patience=2, tol=1e-4), "The validation score did not improve by 0.0001 for 2 epochs in a row."),
+    ],
+)
+def test_early_stopping_says_why_it_ends(stopping, reason):
+    sign = -1 if stopping.monitor == "validation_score" else 1
+    assert Scripted(stopping.monitor, [sign * value for value in range(9)]).run(stopping).stopping_reason == reason
+
+
+@pytest.mark.parametrize("restore_best", [True, False])
+def test_the_same_early_stopping_serves_several_trainings(restore_best):
+    stopping = EarlyStopping("accuracy", patience=1, restore_best=restore_best)
+    for values, best in (([0.1, 0.9, 0.5], 2), ([0.3, 0.2], 1)):
+        training = Scripted("accuracy", values).run(stopping)
+        assert training.best == (best if restore_best else None)
+        assert training.stopped
+
+
+def test_early_stopping_counts_what_came_before_a_checkpoint():
+    stopping = EarlyStopping("objective", patience=3)
+    training = Scripted("objective", [3.0])
+    for value in (1.0, 2.0):
+        training.history.next_epoch(objective=value)
+    training.run(stopping)
+    assert not training.stopped
+    assert training.best is None
+    training.history.next_epoch(objective=4.0)
+    stopping.on_epoch_end(training)
+    assert training.stopped
+
+
+def epochs(stopping, objectives):
+    """Run a training whose history has no objective for the epochs of None."""
+    training = Scripted("objective", objectives)
+    stopping.on_train_begin(training)
+    for value in objectives:
+        training.history.next_epoch(seconds=1.0, **({} if value is None else {"objective": value}))
+        stopping.on_epoch_end(training)
+        if training.stopped:
+            break
+    return training
+
+
+def test_epochs_without_a_new_value_do_not_count():
+    stopping = EarlyStopping("objective", patience=2)
+    training = epochs(stopping, [3.0, None, None, None, 2.0, None, 2.5, None, None, 1.5])
+    assert not training.stopped
+    # The weights of the epochs with 3, 2 and 1.5.
+    assert training.bests == [1, 5, 10]
+    training = epochs(stopping, [3.0, None, 3.5, None, None, 3.2, 1.0])
+    assert training.stopped
+    assert training.n_epochs == 6
+    assert training.bests == [1]
+
+
+def test_an_epoch_without_a_value_does_not_keep_its_weights_for_the_best_value_before_a_checkpoint():
+    training = Scripted("objective", [])
+    training.history.next_epoch(seconds=1.0, objective=3.0)
+    training.history.next_epoch(seconds=1.0)
+    stopping = EarlyStopping("objective", patience=1)
+    stopping.on_train_begin(training)
+    stopping.on_epoch_end(training)
+    assert training.best is None
+    assert not training.stopped
+
+
+def test_greater_is_better_may_be_said():
+    training = Scripted("error", [3.0, 2.0, 4.0]).run(EarlyStopping("error", greater_is_better=False))
+    assert training.best == 2
+
+
+def test_a_column_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match=r"monitor='accuracy' is not in the history, which has \['objective'\]"):
+        Scripted("objective", [1.0]).run(EarlyStopping("accuracy"))
+
+
+@pytest.mark.parametrize("wrap", [lambda scoring: scoring, lambda scoring: OrtSGDRegressor(callbacks=[scoring])])
+def test_clones_of_a_scoring_share_its_data(wrap):
+    X, y, sample_weight = np.ones((4, 2)), np.arange(4.0), np.ones(4)
+    scoring = EpochScoring(X, y, "r2", sample_weight=sample_weight, name="r2")
+    cloned = clone(wrap(scoring))
+    copy = cloned.callbacks[0] if isinstance(cloned, OrtSGDRegressor) else cloned
+    assert copy is not scoring
+    assert (copy.scoring, copy.name) == ("r2", "r2")
+    assert np.shares_memory(copy.X, X)
+    assert np.shares_memory(copy.y, y)
+    assert np.shares_memory(copy.sample_weight, sample_weight)
+
+
+@pytest.mark.parametrize(
+    "callback, message",
+    [
+        (EarlyStopping(patience=0), "'patience' parameter of EarlyStopping"),
+        (EarlyStopping(tol=-1.0), "'tol' parameter of EarlyStopping"),
+        (EarlyStopping(monitor=None), "'monitor' parameter of EarlyStopping"),
+        (EpochScoring([[1.0]], [1.0], scoring=3), "'scoring' parameter of EpochScoring"),
+        (Checkpoint("path", every=0), "'every' parameter of Checkpoint"),
+        (Checkpoint(3), "'path' parameter of Checkpoint"),
+    ],
+)
+def test_parameters_have_constraints(callback, message):
+    with pytest.raises(ValueError, match=message):
+        check_callbacks([callback])
+
+
+def test_what_is_no_callback_is_refused():
+    check_callbacks(None)
+    check_callbacks([ProgressBar(), EpochLines()])
+    with pytest.raises(
+        ValueError, match="callbacks: 'bar' is not a callback: it has none of the methods on_train_begin"
+    ):
+        check_callbacks(["bar"])
+    with pytest.raises(ValueError, match=r"callbacks: ProgressBar is a class: pass an instance, ProgressBar\(\)"):
+        check_callbacks([ProgressBar])

@@ -1,0 +1,171 @@
+"""Means, scales and the expected smoothness of the columns of X."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from skort.optim import standardization
+from skort.optim.standardization import (
+    Standardization,
+    largest_eigenvalue,
+    largest_norm,
+    moments,
+    robust_moments,
+    smoothness,
+    usable_scale,
+)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_moments_are_those_of_numpy(weighted, dtype, rng):
+    X = (rng.normal(size=(1000, 7)) * 10.0 ** np.arange(-3, 4) + 1e4).astype(dtype)
+    weights = rng.uniform(0, 2, size=1000) * rng.integers(0, 2, size=1000) if weighted else None
+    mean, deviation = moments(X, weights)
+    exact = X.astype(np.float64)
+    expected = np.average(exact, axis=0, weights=weights)
+    np.testing.assert_allclose(mean, expected, rtol=1e-12)
+    variance = np.average((exact - expected) ** 2, axis=0, weights=weights)
+    np.testing.assert_allclose(deviation, np.sqrt(variance), rtol=1e-8)
+
+
+def test_the_deviation_of_a_constant_column_is_zero():
+    X = np.column_stack([np.full(50, 0.1), np.full(50, -3e7), np.arange(50.0)])
+    np.testing.assert_array_equal(moments(X, None)[1][:2], 0)
+    np.testing.assert_array_equal(moments(X, np.linspace(0.1, 1, 50))[1][:2], 0)
+
+
+def test_evenly_spaced_blocks_stand_for_many_rows(monkeypatch, rng):
+    X = np.sort(rng.normal(size=(200_000, 2)), axis=0)
+    exact = moments(X, None)
+    monkeypatch.setattr(standardization, "_MANY_VALUES", 2**15)
+    mean, deviation = moments(X, None)
+    np.testing.assert_allclose(mean, exact[0], atol=0.02)
+    np.testing.assert_allclose(deviation, exact[1], rtol=0.02)
+
+
+def test_the_blocks_are_in_the_middle_of_equal_parts(monkeypatch, rng):
+    X = rng.normal(size=(10_000, 1))
+    monkeypatch.setattr(standardization, "_MANY_VALUES", 2560)
+    starts = [int((i + 0.5) * 10_000 / 256 - 5) for i in range(256)]
+    rows = np.concatenate([X[start : start + 10] for start in starts])
+    np.testing.assert_allclose(moments(X, None), [rows.mean(axis=0), rows.std(axis=0)], rtol=1e-12)
+
+
+def test_few_long_rows_count_once_each(monkeypatch, rng):
+    X = rng.normal(size=(100, 50))
+    monkeypatch.setattr(standardization, "_MANY_VALUES", 2560)
+    np.testing.assert_allclose(moments(X, None), [X.mean(axis=0), X.std(axis=0)], rtol=1e-12, atol=1e-15)
+
+
+def test_the_eigenvalue_is_that_of_2000_evenly_spaced_rows(rng):
+    X = rng.normal(size=(5001, 3))
+    rows = np.column_stack([X[np.linspace(0, 5000, 2000).astype(int)], np.ones(2000)])
+    expected = np.linalg.eigvalsh(rows.T @ rows / 2000)[-1]
+    assert largest_eigenvalue(X, None, None) == pytest.approx(expected, rel=1e-12)
+    assert largest_eigenvalue(scipy.sparse.csr_matrix((3, 2)), None, None, ones=0.0) == 0
+
+
+def test_quartiles_less_than_one_apart_are_a_scale_and_equal_ones_are_not():
+    columns = np.column_stack([np.arange(7) / 10, [1, 1, 1, 1, 1, 1, 6]])
+    median, scale = robust_moments(columns, None)
+    np.testing.assert_allclose(median, [0.3, 1.0])
+    # The share of the rows up to the middle of each one.
+    quartiles = np.interp([0.25, 0.75], (np.arange(7) + 0.5) / 7, columns[:, 0])
+    np.testing.assert_allclose(scale, [(quartiles[1] - quartiles[0]) / 1.349, columns[:, 1].std()])
+
+
+def test_scales_whose_inverse_overflows_are_not_used():
+    np.testing.assert_array_equal(usable_scale(np.array([2.0, 0.0, 1e-42, np.inf]), "float32"), [2, 1, 1, 1])
+    np.testing.assert_array_equal(usable_scale(np.array([1e-42]), "float64"), [1e-42])
+
+
+def expected_smoothness(X, batch_size):
+    """Gower et al. 2019, proposition 3.8, in numpy."""
+    n = len(X)
+    ones = np.column_stack([X, np.ones(n)])
+    largest = np.linalg.eigvalsh(ones.T @ ones / n)[-1]
+    norm = np.max(np.sum(ones**2, axis=1))
+    b = batch_size
+    return n * (b - 1) / (b * (n - 1)) * largest + (n - b) / (b * (n - 1)) * norm
+
+
+@pytest.mark.parametrize("batch_size", [1, 10, 99, 100, 1000])
+@pytest.mark.parametrize("n_columns", [3, 300])
+def test_smoothness_is_the_formula(batch_size, n_columns, rng):
+    X = rng.normal(size=(100, n_columns)) + 1
+    found = smoothness(X, None, batch_size, None)
+    np.testing.assert_allclose(found, expected_smoothness(X, min(batch_size, 100)), rtol=1e-3)
+
+
+def test_smoothness_is_that_of_the_standardized_rows(rng):
+    X = rng.normal(size=(100, 4)) * [1, 10, 1000, 0.1] + [0, 5, 5000, 1]
+    mean, scale = moments(X, None)
+    found = smoothness(X, None, 20, Standardization(mean, scale, None, 1.0))
+    np.testing.assert_allclose(found, expected_smoothness((X - mean) / scale, 20), rtol=1e-9)
+
+
+def test_integer_weights_of_a_full_batch_are_repeated_rows(rng):
+    X, counts = rng.normal(size=(60, 4)), rng.integers(0, 4, size=60)
+    repeated = np.repeat(X, counts, axis=0)
+    found = smoothness(X, counts.astype(float), 60, None)
+    np.testing.assert_allclose(found, expected_smoothness(repeated, len(repeated)), rtol=1e-9)
+
+
+def test_sparse_rows_are_those_of_a_dense_array(rng):
+    X = scipy.sparse.random(300, 200, 0.05, format="csr", random_state=0)
+    weights = rng.uniform(0.5, 2, size=300)
+    dense = smoothness(X.toarray(), weights, 10, None)
+    np.testing.assert_allclose(smoothness(X, weights, 10, None), dense, rtol=1e-3)
+    norms = (X.toarray() ** 2).sum(axis=1) + 1
+    np.testing.assert_allclose(largest_norm(X, None, None), norms.max())
+    np.testing.assert_allclose(largest_norm(X, weights, None), (norms * weights).max())
+
+
+def test_sparse_rows_are_divided_by_their_scales(rng):
+    X = scipy.sparse.random(300, 20, 0.2, format="csr", random_state=0)
+    used = Standardization(np.zeros(20), rng.uniform(0.1, 4, size=20), None, 1.0)
+    rows = X.toarray() / used.scale
+    np.testing.assert_allclose(largest_norm(X, None, used), (rows**2).sum(axis=1).max() + 1, rtol=1e-12)
+    np.testing.assert_allclose(smoothness(X, None, 10, used), expected_smoothness(rows, 10), rtol=1e-6)
+
+
+def test_one_row_and_rows_of_zeros_have_a_finite_smoothness():
+    assert smoothness(np.zeros((1, 3)), None, 200, None) == 1.0
+    assert smoothness(np.zeros((5, 3)), None, 2, None) == pytest.approx(1.0)
+
+
+def test_a_column_gets_a_scale_when_it_varies_for_the_first_time():
+    means, is_flat = np.array([5.0, 1.0]), np.array([True, False])
+    used = Standardization(means, np.array([1.0, 2.0]), np.array([7.0]), 1.0, is_flat=is_flat, is_target_flat=True)
+    target = np.array([[7.0], [7.0]])
+    assert used.with_new_scales(np.array([[5.0, 9.0], [5.0, 9.0]]), target, None) is used
+    renewed = used.with_new_scales(np.array([[8.0, 9.0], [2.0, 9.0]]), target + 4, None)
+    np.testing.assert_array_equal(renewed.scale, [3, 2])
+    assert renewed.target_scale == 4.0
+    np.testing.assert_array_equal(renewed.mean, used.mean)
+
+
+def test_a_target_of_zeros_gets_a_scale_when_it_varies_for_the_first_time():
+    used, X = Standardization(None, None, np.zeros(2), 1.0, is_target_flat=True), np.zeros((2, 1))
+    assert used.with_new_scales(X, np.zeros((2, 2)), None) is used
+    assert used.with_new_scales(X, np.array([[3.0, 4.0], [-3.0, -4.0]]), None).target_scale == pytest.approx(12.5**0.5)
+    assert used.with_new_scales(X, None, None) is used
+
+
+def test_a_column_whose_deviation_is_one_keeps_its_scale():
+    used = Standardization(np.zeros(1), np.ones(1), np.zeros(1), 1.0)
+    rows = np.array([[9.0], [-9.0]])
+    assert used.with_new_scales(rows, rows, None) is used
+
+
+def test_equal_means_equal_numbers():
+    def make(scale=2.0, mean=None):
+        return Standardization(mean, np.array([scale]), np.array([0.0]), 1.0)
+
+    assert make() == make()
+    assert make() != make(3.0)
+    assert make() != make(mean=np.zeros(1))
+    assert make() != "make"
+    assert Standardization.of_arrays(make().arrays()) == make()
+    assert Standardization.of_arrays({}) is None

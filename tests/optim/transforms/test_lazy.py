@@ -1,0 +1,94 @@
+"""Lazy updates are those of all weights."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from skort.optim.optimizers import SGD, Adam, Momentum, Nesterov
+from skort.optim.sparse_batch import SparseRows
+from skort.optim.transforms.lazy import LazyWeights, Recurrence
+from skort.optim.update import Update
+
+SHAPE, N_ROWS, FACTOR = (30, 2), 5, 0.5
+
+
+class OwnSGD(SGD):
+    """Its update could be any."""
+
+
+def lazy_and_full(optimizer, l2, average, etas, *, settle_at=()):
+    """Make the same updates by a rule and lazily; return both states, the norms and the true ones of each update."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random(40, SHAPE[0], 0.1, format="csr", random_state=0)
+    n = SHAPE[0] * SHAPE[1]
+    rule = Update(optimizer, average=average).rule()
+    weights = rng.normal(size=n)
+    state = rule.start(n, 0, weights.dtype)
+    names = Recurrence.of(optimizer, l2, is_averaged=bool(average)).names
+    arrays = {name: ({"weights": weights} | state)[name].copy().reshape(SHAPE) for name in names}
+    lazy = LazyWeights(Recurrence.of(optimizer, l2, is_averaged=bool(average)), arrays, FACTOR)
+    rows, seen, true = SparseRows(N_ROWS, SHAPE[0], "float64"), [], []
+    for t, eta in enumerate(etas, 1):
+        numbers, by_product = rng.integers(0, 40, N_ROWS), rng.normal(size=(N_ROWS, SHAPE[1]))
+        rows.take(X, numbers)
+        product, parts = lazy.products(rows)
+        dense = FACTOR * X[numbers].toarray()
+        np.testing.assert_allclose(product, dense @ weights.reshape(SHAPE), rtol=1e-9, atol=1e-12)
+        gradient = (dense.T @ by_product).ravel()
+        if l2:
+            true.append((weights @ weights, weights @ gradient, gradient @ gradient))
+        rule.update(weights, gradient + l2 * weights, eta, state, np.empty(n))
+        lazy.update(rows, parts, by_product, eta, counts=bool(average) and t >= int(average))
+        if l2:
+            seen.append((lazy.square, lazy.along, lazy.squared_gradient(rows, by_product)))
+        if t in settle_at:
+            lazy.settle()
+    lazy.settle()
+    return arrays, {"weights": weights, **state}, seen, true
+
+
+@pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.9), Momentum(0.99), Nesterov(0.6)], ids=repr)
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+@pytest.mark.parametrize("average", [False, 1, 20])
+@pytest.mark.parametrize(
+    "etas", [[0.05] * 200, [0.1 / t for t in range(1, 100)], [0.1, 0.0, 0.1] * 5], ids=["constant", "falling", "zero"]
+)
+def test_lazy_updates_are_those_of_all_weights(optimizer, l2, average, etas):
+    arrays, state, seen, true = lazy_and_full(optimizer, l2, average, etas)
+    for name, array in arrays.items():
+        np.testing.assert_allclose(array.ravel(), state[name], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(seen, true, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("optimizer", [SGD(), Nesterov(0.9)], ids=repr)
+def test_it_does_not_matter_when_the_weights_are_read(optimizer):
+    at_end, *_ = lazy_and_full(optimizer, 0.1, 5, [0.1] * 30)
+    often, *_ = lazy_and_full(optimizer, 0.1, 5, [0.1] * 30, settle_at=(1, 2, 17))
+    for name, array in often.items():
+        np.testing.assert_allclose(array, at_end[name], rtol=1e-10)
+
+
+@pytest.mark.parametrize("optimizer", [Adam(), Momentum(0.999), OwnSGD()], ids=repr)
+def test_other_optimizers_have_no_recurrence(optimizer):
+    assert Recurrence.of(optimizer, 0.0, is_averaged=False) is None
+
+
+def test_only_rows_with_a_gradient_change(rng):
+    weights = rng.normal(size=SHAPE)
+    before, rows = weights.copy(), SparseRows(1, SHAPE[0], "float64")
+    lazy = LazyWeights(Recurrence.of(SGD(), 0.0, is_averaged=False), {"weights": weights}, 1.0)
+    rows.take(scipy.sparse.csr_matrix(([2.0, 3.0], ([0, 0], [4, 7])), shape=(1, SHAPE[0])), np.array([0]))
+    _, parts = lazy.products(rows)
+    lazy.update(rows, parts, np.array([[1.0, -1.0]]), 0.1, counts=False)
+    expected = before.copy()
+    expected[[4, 7]] -= [[0.2, -0.2], [0.3, -0.3]]
+    np.testing.assert_allclose(weights, expected)
+    assert (weights == before).all(axis=1).sum() == SHAPE[0] - 2
+
+
+def test_numbers_that_are_not_finite_are_found():
+    weights = np.zeros(SHAPE)
+    lazy = LazyWeights(Recurrence.of(SGD(), 0.0, is_averaged=False), {"weights": weights}, 1.0)
+    assert lazy.is_finite()
+    weights[3, 1] = np.inf
+    assert not lazy.is_finite()
