@@ -82,7 +82,7 @@ def regressor_model(
     transformers : onnx.ModelProto, default=None
         The steps before the score graph.
     inverse_link : str or onnx.FunctionProto, default=None
-        The function `(score) => (prediction)`, as for `skort.common.onnx_text.function`. None: the prediction is the score.
+        The function `(score) => (prediction)`, as for `onnx_text.function`. None: the prediction is the score.
     inverse_target : str, default=None
         The function `(transformed) => (target)` of `skort.graphs.target_inverse`, after the inverse link. None: y was
         trained as it is.

@@ -44,7 +44,7 @@ class ScoreLoss(Protocol):
     """
     What estimators and solvers need of a loss of the raw score.
 
-    `score` and `target` have shape (n_samples, n_outputs). Functions are ONNX: text for `skort.common.onnx_text.function`, or
+    `score` and `target` have shape (n_samples, n_outputs). Functions are ONNX: text for `onnx_text.function`, or
     an `onnx.FunctionProto`.
 
     A loss may have weights of its own, such as a scale, which are trained with those of the model and are no part of

@@ -96,7 +96,7 @@ class Plan:
     Parameters
     ----------
     structure : onnx.ModelProto
-        The graph up to its scores, in `skort.common.onnx_text.OPSET`. Its inputs are those of the user and the parameters.
+        The graph up to its scores, in `onnx_text.OPSET`. Its inputs are those of the user and the parameters.
     trainable, frozen : dict of str to ndarray
         The parameters by name, in float32.
     terms : tuple of Term
