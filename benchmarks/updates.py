@@ -23,7 +23,8 @@ from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
 from skort.common.parametrized_graph import signature
 from skort.objective import LogLoss, SquaredError
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
-from skort.runtime.step_session import StepSession, compiled
+from skort.runtime.sessions import compiled
+from skort.runtime.step_session import StepSession
 
 __all__ = ["PIECES", "SIZES", "Piece", "loss_gradient", "main", "measured", "update"]
 

@@ -18,7 +18,7 @@ from skort.estimators.hardware import n_threads
 from skort.estimators.score_graph_of import estimator_with, score_graph_of
 from skort.graphs.gradient.forward_backward import check_gradient
 from skort.runtime.device import Device
-from skort.runtime.transient import Transient
+from skort.runtime.no_pickle import NoPickle
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.gradient_sessions import GradientSessions
 
@@ -100,7 +100,7 @@ class OnnxModule(nn.Module):
         self._dtype, self._n_features = getattr(torch, str(self._graph.dtype)), self._graph.n_features
         #: What runs the model.
         self.sessions = GradientSessions(self._graph, Device(n_threads=n_threads(n_jobs)))
-        self._views = Transient()
+        self._views = NoPickle()
         self._frozen_arrays = self._graph.frozen_arrays
         self.weights = nn.Parameter(torch.from_numpy(flat(self._graph.trained_arrays)))
         self._n_weights = self.weights.numel()

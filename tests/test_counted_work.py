@@ -23,8 +23,8 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.optimizers import Momentum
+from skort.runtime.cache import forget
 from skort.runtime.installed import load
-from skort.runtime.kept import forget
 from skort.solvers import SOLVERS
 
 MODELS = {"linear": None, "MLP": MLPRegressor(hidden_layer_sizes=(8,))}

@@ -16,12 +16,12 @@ from skort.optim.batches import Batches
 from skort.optim.progress import Progress
 from skort.optim.random_state import seeded
 from skort.optim.standardization import Standardization
-from skort.runtime.kept import Lent
+from skort.runtime.cache import SessionPool
 
 __all__ = ["Begin", "Common", "Job", "Leg", "Means", "averaged", "exchanged", "leg"]
 
 # What a worker keeps of a training is its compiled step alone: all else comes with each task.
-_STREAMS: Lent = Lent(8)
+_STREAMS: SessionPool = SessionPool(8)
 _SUM, _COUNT = "average_sum", "average_n_updates"
 
 

@@ -6,12 +6,12 @@ from typing import Generic, TypeVar
 
 import cloudpickle
 
-from skort.runtime.kept import Kept
+from skort.runtime.cache import LRUCache
 
 __all__ = ["Packed"]
 
 Value = TypeVar("Value")
-_UNPACKED: Kept = Kept(8)
+_UNPACKED: LRUCache = LRUCache(8)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,11 +13,11 @@ from skort.dask.scores import merged_tallies, tally
 from skort.estimators.preview import Preview
 from skort.estimators.validation_set import VALIDATION_SCORE
 from skort.optim.training import Training
-from skort.runtime.kept import Lent
+from skort.runtime.cache import SessionPool
 
 __all__ = ["PartScoring"]
 
-_VIEWS: Lent = Lent(4)
+_VIEWS: SessionPool = SessionPool(4)
 
 
 class PartScoring:

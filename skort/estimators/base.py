@@ -348,9 +348,9 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, HTMLRepr,
 
     def _keep_outcome(self, fitted, stream, outcome):
         """Keep a model with trained weights, what a training goes on from, and the attributes that tell of it."""
-        from skort.runtime.transient import Transient
+        from skort.runtime.no_pickle import NoPickle
 
-        progress, self._stream = outcome.progress, Transient()
+        progress, self._stream = outcome.progress, NoPickle()
         self._keep_model(fitted.with_weights(outcome.weights))
         new_losses = progress.history["objective"][stream.progress.n_epochs :]
         # As in MLPClassifier: where the score of a validation set decides, no loss is the best.

@@ -23,7 +23,7 @@ from skort.estimators.settings import Settings
 from skort.estimators.validation_set import VALIDATION_SCORE
 from skort.optim.progress import Progress
 from skort.optim.standardization import Standardization
-from skort.runtime.transient import Transient
+from skort.runtime.no_pickle import NoPickle
 
 if TYPE_CHECKING:
     import onnx
@@ -49,7 +49,7 @@ class FittedAttributes:
     _batch_size: int
     _n_batches: int | None
     _is_sparse: bool
-    _stream: Transient
+    _stream: NoPickle
     _keep_model: Callable[[FittedModel], None]
     _take_over: Callable[["FittedAttributes"], None]
     solver_: str
@@ -187,7 +187,7 @@ class FittedAttributes:
         draft = copy.copy(self)
         draft._keep_model(self._fitted.with_weights(checked_weights(self._fitted, weights)))
         draft._progress = dataclasses.replace(self._progress, solver=None, best=None)
-        draft._stream = Transient()
+        draft._stream = NoPickle()
         self._take_over(draft)
         return self
 

@@ -22,7 +22,7 @@ from skort.optim.batches import Batches
 from skort.optim.loop import Outcome
 from skort.optim.side_by_side import minimise_together
 from skort.optim.standardization import Standardization
-from skort.optim.training import Stepper, Training
+from skort.optim.training import Training, TrainStep
 
 if TYPE_CHECKING:
     from skort.graphs.chain import Link
@@ -95,7 +95,7 @@ class _Begun:
         """What the sample weights of a batch of this training sum to."""
         return self.stream.variables.sample_weight_scale(self.fitted.score_graph.n_outputs)
 
-    def training(self, lane: Stepper, batches: Batches) -> Training:
+    def training(self, lane: TrainStep, batches: Batches) -> Training:
         """Return the training, whose steps a solver makes with those of others."""
         settings, draft, variables = self.stream.settings, self.draft, self.stream.variables
         is_linear = self.fitted.score_graph.is_linear

@@ -9,8 +9,8 @@ from scipy.special import expit, softmax
 
 from skort.common.onnx_text import leading_to, read_names
 from skort.exceptions import NotTrainableError
+from skort.runtime.errors import short_message
 from skort.runtime.inference import InferenceModel
-from skort.runtime.words import reason
 
 __all__ = ["Head", "find_head", "rows_like", "runner"]
 
@@ -222,8 +222,8 @@ def runner(model: onnx.ModelProto, result: str) -> Callable[[np.ndarray], np.nda
             return inference.run(result, {name: rows})
         except Exception as error:  # the runtime raises errors of many kinds
             raise NotTrainableError(
-                f"estimator: ONNX Runtime does not run the ONNX model on {len(rows)} rows: {reason(error)} If it was "
-                "exported for one number of rows, export it for any (dynamic_axes)."
+                f"estimator: ONNX Runtime does not run the ONNX model on {len(rows)} rows: {short_message(error)} "
+                "If it was exported for one number of rows, export it for any (dynamic_axes)."
             ) from error
 
     return run

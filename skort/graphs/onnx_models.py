@@ -19,7 +19,7 @@ from skort.graphs.heads import Head, find_head, rows_like, runner
 from skort.graphs.limits import check_functions, check_limits, check_ranges
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.graphs.training_mode import in_training_mode
-from skort.runtime.words import reason
+from skort.runtime.errors import short_message
 
 __all__ = ["constants_to_initializers", "onnx_score_graph", "output_widths", "plain_model", "spec_of"]
 
@@ -207,7 +207,7 @@ def _types_that_agree():
     try:
         yield
     except onnx.shape_inference.InferenceError as error:
-        raise NotTrainableError(f"estimator: the ONNX model is not valid: {reason(error)}") from error
+        raise NotTrainableError(f"estimator: the ONNX model is not valid: {short_message(error)}") from error
 
 
 def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -236,14 +236,14 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
         plain = onnx.inliner.inline_local_functions(model)
         import_each_domain_once(plain)
     except Exception as error:
-        raise NotTrainableError(f"estimator: the ONNX model is not valid: {reason(error)}") from error
+        raise NotTrainableError(f"estimator: the ONNX model is not valid: {short_message(error)}") from error
     try:
         if opset != OPSET:
             plain = onnx.version_converter.convert_version(plain, OPSET)
     except Exception as error:
         raise NotTrainableError(
             f"estimator: the ONNX model of opset {opset} cannot be read as opset {OPSET}, which all supported runtimes "
-            f"know: {reason(error)} Export it with target_opset={OPSET}."
+            f"know: {short_message(error)} Export it with target_opset={OPSET}."
         ) from error
     plain.ir_version = IR_VERSION
     check_ranges(plain.graph, MAX_VALUES)

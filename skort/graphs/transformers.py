@@ -22,7 +22,7 @@ from skort.graphs.comparison import Difference, UnlikeError, largest_difference
 from skort.graphs.conversion import to_onnx
 from skort.graphs.raw_inputs import RawInput, raw_inputs
 from skort.graphs.score_graph import ScoreGraph, find_weights
-from skort.runtime.words import reason
+from skort.runtime.errors import short_message
 
 __all__ = ["Obstacle", "StepGraphs", "trainable_steps", "transformer_graph"]
 
@@ -153,7 +153,7 @@ def _described(error: Exception) -> str:
     """Return the type and the first line of an error, as a sentence without its end; or a reason as it is."""
     if isinstance(error, (NotExportableError, UnlikeError)):
         return str(error).rstrip(".")
-    return f"{type(error).__name__}: {reason(error).rstrip('.')}"
+    return f"{type(error).__name__}: {short_message(error).rstrip('.')}"
 
 
 def _named_weights(model: onnx.ModelProto, step: str) -> ScoreGraph:

@@ -10,7 +10,7 @@ from skort.optim.batches import Batch, Batches
 from skort.optim.callbacks import Hooks
 from skort.optim.loop import Outcome, give_reason, write_epoch
 from skort.optim.schedules import is_steady
-from skort.optim.training import Stepper, Training
+from skort.optim.training import Training, TrainStep
 
 __all__ = ["JointStepper", "minimise_together"]
 
@@ -25,12 +25,12 @@ class JointStepper(Protocol):
         """Set the learning rates of the next steps, by the numbers of the trainings."""
 
     def step(self, share: float) -> None:
-        """Make one update of each training on the batch; see `Stepper.step`."""
+        """Make one update of each training on the batch; see `TrainStep.step`."""
 
     def keep(self, numbers: list[int]) -> None:
         """Let the next steps be those of some of the trainings alone."""
 
-    def alone(self, number: int) -> Stepper:
+    def alone(self, number: int) -> TrainStep:
         """Return a solver of one training alone, as before its first update."""
 
 

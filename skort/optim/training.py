@@ -13,7 +13,7 @@ from skort.optim.progress import Progress
 from skort.optim.random_state import generator_of
 from skort.optim.schedules import rate
 
-__all__ = ["ModelView", "Stepper", "Training", "TrainingVariables"]
+__all__ = ["ModelView", "TrainStep", "Training", "TrainingVariables"]
 
 _MOST_RESTARTS = 3
 # Objectives of the same weights in another order of the rows differ by less, relatively, in float32.
@@ -22,8 +22,8 @@ _ROUNDING = 1e-5
 _MANY_DRAWS = 32
 
 
-class Stepper(Protocol):
-    """The methods of a solver that the loop needs."""
+class TrainStep(Protocol):
+    """A step of a training as the loop sees it: a batch in, an update of the weights made."""
 
     #: The place from which the next step reads its rows.
     batch: Batch
@@ -95,7 +95,7 @@ class Training:
 
     Parameters
     ----------
-    solver : Stepper
+    solver : TrainStep
         At the state of `progress`.
     batches : Batches
         Its random generator is the training's own.
@@ -147,7 +147,7 @@ class Training:
 
     def __init__(
         self,
-        solver: Stepper,
+        solver: TrainStep,
         batches: Batches,
         schedule: Any,
         progress: Progress,

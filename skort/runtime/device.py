@@ -14,15 +14,21 @@ from numpy.typing import DTypeLike
 
 from skort.exceptions import RuntimeNotAvailableError
 from skort.runtime.installed import installed_distributions, load
-from skort.runtime.values import borrow
 
-__all__ = ["CPU", "Device", "DeviceArray", "device_named"]
+__all__ = ["CPU", "Device", "DeviceArray", "device_named", "ortvalue_view"]
 
 #: An ndarray in the CPU's memory, an OrtValue elsewhere.
 DeviceArray: TypeAlias = Any
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 _SILENT, _WARNINGS = 4, 2
+
+
+def ortvalue_view(array: np.ndarray) -> Any:
+    """Return an OrtValue over the memory of a C-contiguous `array`, which it does not keep alive."""
+    if not array.flags.c_contiguous:
+        raise ValueError("only a C-contiguous array can be borrowed")
+    return load().OrtValue.ortvalue_from_numpy(array)
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,7 @@ class Device:
 
     def value(self, array: DeviceArray) -> Any:
         """Return an OrtValue over the memory of an array of the device. The caller keeps the array alive."""
-        return array if self.is_remote else borrow(array)
+        return array if self.is_remote else ortvalue_view(array)
 
 
 #: The CPU with one thread.

@@ -8,15 +8,15 @@ import numpy as np
 import onnx
 import onnx.helper
 
+from skort.runtime.cache import LRUCache
 from skort.runtime.device import CPU, Device
-from skort.runtime.kept import Kept
 from skort.runtime.sessions import inference_session
 
 __all__ = ["InferenceModel"]
 
 
 # A search has few structures. A session of a small model keeps about a MB.
-_SHARED: Kept = Kept(16)
+_SHARED: LRUCache = LRUCache(16)
 
 
 class InferenceModel:

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from skort.exceptions import NotTrainableError
-from skort.runtime.device import CPU, Device
+from skort.runtime.device import CPU, Device, ortvalue_view
+from skort.runtime.errors import short_message
 from skort.runtime.installed import load, require
 from skort.runtime.sessions import session_options
-from skort.runtime.values import borrow
-from skort.runtime.words import reason
 
 __all__ = ["ModuleSession", "gradient_model"]
 
@@ -41,7 +40,7 @@ def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
         builder = builder_class(model, {output}, set(names), output, session_options())
         builder.build()
     except RuntimeError as error:
-        raise NotTrainableError(f"ONNX Runtime does not differentiate the model: {reason(error)}") from error
+        raise NotTrainableError(f"ONNX Runtime does not differentiate the model: {short_message(error)}") from error
     return builder.get_model()
 
 
@@ -51,7 +50,9 @@ def _named(path):
     try:
         yield
     except RuntimeError as error:
-        raise ValueError(f"ONNX Runtime {load().__version__} does not load {str(path)!r}: {reason(error)}") from error
+        raise ValueError(
+            f"ONNX Runtime {load().__version__} does not load {str(path)!r}: {short_message(error)}"
+        ) from error
 
 
 @contextlib.contextmanager
@@ -60,7 +61,7 @@ def _explained(step):
     try:
         yield
     except RuntimeError as error:
-        raise ValueError(f"ONNX Runtime does not make the {step} step: {reason(error)}") from error
+        raise ValueError(f"ONNX Runtime does not make the {step} step: {short_message(error)}") from error
 
 
 class ModuleSession:
@@ -126,7 +127,7 @@ class ModuleSession:
         """Return inputs of steps that read these arrays, which the caller keeps, in place."""
         vector = self._binding.OrtValueVector()
         for array in arrays:
-            vector.push_back(borrow(array)._ortvalue)
+            vector.push_back(ortvalue_view(array)._ortvalue)
         return vector
 
     def add_gradients(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -8,9 +8,8 @@ import numpy as np
 
 from skort.runtime.device import CPU, Device, DeviceArray
 from skort.runtime.installed import load
-from skort.runtime.sessions import inference_session, session_options
 
-__all__ = ["StepSession", "compiled"]
+__all__ = ["StepSession"]
 
 
 class StepSession:
@@ -84,11 +83,3 @@ class StepSession:
         binding, after = next(self._turns)
         self._run(binding, self._options)
         self.state = after
-
-
-def compiled(graph: bytes, device: Device = CPU) -> Any:
-    """Return the session of a step: of a serialised model with fixed shapes, of standard operators."""
-    options = session_options(device)
-    # Constant folding, common subexpressions, MatMul + Add as Gemm. More makes a slower start and no faster step.
-    options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
-    return inference_session(graph, device=device, options=options)

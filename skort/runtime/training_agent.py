@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from skort.runtime.device import CPU, Device
+from skort.runtime.device import CPU, Device, ortvalue_view
 from skort.runtime.installed import require
 from skort.runtime.sessions import inference_session
-from skort.runtime.values import borrow
 
 __all__ = ["BoundTrainingAgent", "agent_session", "gradient_graph"]
 
@@ -109,7 +108,7 @@ class BoundTrainingAgent:
     def _values(self, arrays):
         vector = self._vector()
         for array in arrays:
-            vector.push_back(borrow(array)._ortvalue)
+            vector.push_back(ortvalue_view(array)._ortvalue)
         return vector
 
     def replace(self, name: str, array: np.ndarray) -> None:

@@ -11,10 +11,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from skort.runtime.device import CPU, Device
+from skort.runtime.device import CPU, Device, ortvalue_view
 from skort.runtime.installed import load, require
 from skort.runtime.sessions import session_options
-from skort.runtime.values import borrow
 
 __all__ = ["BoundTrainingSession", "SessionOptimizer", "adam_optimizer", "training_graph", "training_session"]
 
@@ -97,10 +96,10 @@ class BoundTrainingSession:
         self._read = dict(inputs)
         self._wrapper = binding = self._session.io_binding()
         for name, array in {**inputs, LEARNING_RATE: self._eta}.items():
-            binding.bind_ortvalue_input(name, borrow(array))
+            binding.bind_ortvalue_input(name, ortvalue_view(array))
         for name, array in self._outputs.items():
-            binding.bind_ortvalue_output(name, borrow(array))
-        binding.bind_ortvalue_output(GRADIENT_NORM, borrow(self._gradient_norm))
+            binding.bind_ortvalue_output(name, ortvalue_view(array))
+        binding.bind_ortvalue_output(GRADIENT_NORM, ortvalue_view(self._gradient_norm))
         # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without options makes its own.
         self._run, self._options = self._session._sess.run_with_iobinding, load().RunOptions()
         self._binding = binding._iobinding
@@ -109,7 +108,7 @@ class BoundTrainingSession:
         """Let the next runs read another array as the input `name`: C-contiguous, of the same shape and dtype."""
         if array is not self._read[name]:
             self._read[name] = array
-            self._wrapper.bind_ortvalue_input(name, borrow(array))
+            self._wrapper.bind_ortvalue_input(name, ortvalue_view(array))
 
     def run(self, eta: float) -> float:
         """Make one update of every trained weight; return the objective before it."""

@@ -15,8 +15,8 @@ from skort.graphs.gradient.elementwise import relu_gradient
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.batches import HostBatch
 from skort.optim.transforms.clipping import norm
+from skort.runtime.cache import LRUCache
 from skort.runtime.installed import training_api, why_missing
-from skort.runtime.kept import Kept
 from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
 from skort.solvers.base import BaseSolver, Problem, is_small
 from skort.solvers.flat_weights import flat, views
@@ -26,7 +26,7 @@ from skort.solvers.penalty_gradient import add_custom_gradients
 __all__ = ["RETURNED_LOSS", "AgentSolver", "gradient_of", "shared_session", "training_graph"]
 
 # A search has few structures. A session of a small step keeps about a MB.
-_SESSIONS: Kept = Kept(16)
+_SESSIONS: LRUCache = LRUCache(16)
 #: The output that is the loss.
 RETURNED_LOSS, _RETURNED_WEIGHT = f"{LOSS}_returned", f"{SAMPLE_WEIGHT}_returned"
 

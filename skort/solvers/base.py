@@ -13,7 +13,7 @@ from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initial import check_differentiable
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import Objective
-from skort.optim.training import Stepper
+from skort.optim.training import TrainStep
 from skort.optim.transforms.accumulated_l1 import with_owed
 from skort.optim.transforms.base import Rule
 from skort.optim.update import MANY_ROWS, Terms, Update
@@ -95,7 +95,7 @@ def is_small(problem: Problem) -> bool:
     return problem.device == CPU and n_bytes < _SMALL
 
 
-class Solver(Stepper, Protocol):
+class Solver(TrainStep, Protocol):
     """
     One gradient step of the objective through an API of ONNX Runtime.
 

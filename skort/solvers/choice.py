@@ -9,8 +9,8 @@ import numpy as np
 from skort.common.parametrized_graph import with_parameters
 from skort.exceptions import NotTrainableError
 from skort.optim.update import Update
+from skort.runtime.cache import LRUCache
 from skort.runtime.device import CPU, Device
-from skort.runtime.kept import Kept
 from skort.solvers.agent import AgentSolver
 from skort.solvers.base import BaseSolver, Problem, Solver
 from skort.solvers.dropout import DropoutSolver
@@ -33,7 +33,7 @@ SPARSE_SOLVERS: dict[str, type[BaseSolver]] = {"graph": SparseGraphSolver, "agen
 _MANY_WEIGHTS = 500_000
 
 # What passed `check_model`.
-_CHECKED: Kept = Kept(64)
+_CHECKED: LRUCache = LRUCache(64)
 
 
 def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -> list[str]:

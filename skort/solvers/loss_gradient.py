@@ -12,12 +12,12 @@ from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.objective.nodes import SAMPLE_WEIGHT, TARGET, Objective
-from skort.runtime.kept import Kept
+from skort.runtime.cache import LRUCache
 from skort.runtime.training_agent import gradient_graph
 
 __all__ = ["check_loss", "derived_score_gradient", "ruled_score_gradient", "score_gradient"]
 
-_GRADIENTS: Kept[onnx.FunctionProto] = Kept(16)
+_GRADIENTS: LRUCache[onnx.FunctionProto] = LRUCache(16)
 _SCORE, _LOSS = "skort_score", "skort_loss_sum"
 
 

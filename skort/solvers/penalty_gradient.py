@@ -12,11 +12,11 @@ from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.objective.custom_functions import source_key
 from skort.objective.custom_penalty import CustomTerm, check_term
 from skort.objective.nodes import Objective
-from skort.runtime.kept import Kept
+from skort.runtime.cache import LRUCache
 
 __all__ = ["add_custom_gradients", "check_custom_penalty", "custom_gradient_name", "ruled_penalty_gradient"]
 
-_GRADIENTS: Kept[onnx.FunctionProto] = Kept(16)
+_GRADIENTS: LRUCache[onnx.FunctionProto] = LRUCache(16)
 _WEIGHT, _PENALTY = "weight", "skort_penalty"
 
 

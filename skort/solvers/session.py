@@ -17,8 +17,8 @@ from skort.optim.optimizers import SGD, Adam
 from skort.optim.transforms.averaging import Averaged
 from skort.optim.transforms.base import OptimizerRule
 from skort.optim.update import Terms
+from skort.runtime.cache import SessionPool
 from skort.runtime.installed import training_api, why_missing
-from skort.runtime.kept import Lent
 from skort.runtime.training_session import (
     BoundTrainingSession,
     SessionOptimizer,
@@ -63,7 +63,7 @@ relu (x) => (y) {
 _OUTPUTS = (SMOOTH, OBJECTIVE, LOSS)
 
 # A session holds the weights of its training: one fit at a time has it. A search has few structures.
-_SESSIONS: Lent = Lent(8)
+_SESSIONS: SessionPool = SessionPool(8)
 
 
 class SessionSolver(BaseSolver):

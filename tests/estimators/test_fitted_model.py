@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier
 from skort.graphs import export
-from skort.runtime.kept import forget
+from skort.runtime.cache import forget
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = (X[:, 0] > 0).astype(int)

@@ -17,8 +17,8 @@ from skort.callbacks import Checkpoint
 from skort.estimators import hardware
 from skort.estimators.hardware import n_threads
 from skort.exceptions import RuntimeNotAvailableError
+from skort.runtime.cache import forget
 from skort.runtime.device import Device
-from skort.runtime.kept import forget
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 5)).astype(np.float32)
@@ -52,7 +52,7 @@ def threads(monkeypatch):
         made.append(options(*args, **kwargs).intra_op_num_threads)
         return options(*args, **kwargs)
 
-    for module in ("sessions", "step_session", "training_session"):
+    for module in ("sessions", "training_session"):
         monkeypatch.setattr(f"skort.runtime.{module}.session_options", watched)
     # Small trainings share their sessions.
     forget()

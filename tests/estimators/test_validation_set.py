@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler, scale
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import EarlyStopping, EpochScoring
-from skort.runtime.kept import forget
+from skort.runtime.cache import forget
 
 ESTIMATORS = [OrtSGDRegressor, OrtSGDClassifier]
 

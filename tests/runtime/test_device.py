@@ -7,7 +7,7 @@ import pytest
 
 from skort.exceptions import RuntimeNotAvailableError
 from skort.runtime import device as device_module
-from skort.runtime.device import CPU, Device, device_named
+from skort.runtime.device import CPU, Device, device_named, ortvalue_view
 from skort.runtime.installed import load
 
 CUDA = "CUDAExecutionProvider"
@@ -91,3 +91,16 @@ def test_a_session_that_fell_back_to_the_cpu_is_an_error(monkeypatch):
     monkeypatch.setattr(device_module, "_load_provider", lambda device: None)
     with pytest.raises(RuntimeNotAvailableError, match=f'device="cuda": the {CUDA} .* A session was made without it'):
         device_named("cuda").check_session(session)
+
+
+def test_a_value_follows_its_array():
+    array = np.zeros((2, 3), np.float32)
+    value = ortvalue_view(array)
+    array[...] = [[1, 2, 3], [4, 5, 6]]
+    np.testing.assert_array_equal(value.numpy(), array)
+
+
+@pytest.mark.parametrize("array", [np.zeros((2, 3)).T, np.zeros(6)[::2]], ids=["transposed", "strided"])
+def test_an_array_that_would_be_copied_is_refused(array):
+    with pytest.raises(ValueError, match="C-contiguous"):
+        ortvalue_view(array)

@@ -8,7 +8,8 @@ import numpy as np
 import onnx.parser
 
 from skort.runtime.device import Device
-from skort.runtime.step_session import StepSession, compiled
+from skort.runtime.sessions import compiled
+from skort.runtime.step_session import StepSession
 
 # a, b -> b, a + b x
 MODEL = onnx.parser.parse_model("""

@@ -10,7 +10,7 @@ from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDRegressor
 from skort.objective import Huber
-from skort.runtime.kept import forget
+from skort.runtime.cache import forget
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))

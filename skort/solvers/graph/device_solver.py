@@ -4,7 +4,8 @@ import numpy as np
 
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.transforms.clipping import norm
-from skort.runtime.step_session import StepSession, compiled
+from skort.runtime.sessions import compiled
+from skort.runtime.step_session import StepSession
 from skort.solvers.base import BaseSolver, Problem
 from skort.solvers.graph.device_batch import DeviceBatch
 from skort.solvers.graph.device_step import CONTROLS, SUMS, device_step_graph, indices_name, rows_name

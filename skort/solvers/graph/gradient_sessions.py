@@ -8,17 +8,17 @@ from skort.graphs.gradient.forward_backward import forward_backward
 from skort.graphs.gradient.packing import packed_gradients
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import SCORE_GRADIENT
-from skort.runtime.array_session import ArraySession
+from skort.runtime.cache import LRUCache
 from skort.runtime.device import CPU, Device
-from skort.runtime.kept import Kept
+from skort.runtime.sessions import ArraySession
 from skort.solvers.flat_weights import views
 
 __all__ = ["GradientPair", "GradientSessions"]
 
 # One for every number of rows of every structure: a session of a small model keeps about a MB.
-_PAIRS: Kept["GradientPair"] = Kept(32)
+_PAIRS: LRUCache["GradientPair"] = LRUCache(32)
 # These take any number of rows.
-_SCORES: Kept[ArraySession] = Kept(16)
+_SCORES: LRUCache[ArraySession] = LRUCache(16)
 
 
 @dataclass(frozen=True, eq=False)

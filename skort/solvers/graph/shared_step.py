@@ -7,15 +7,15 @@ import numpy as np
 
 from skort.common.parametrized_graph import Program
 from skort.optim.transforms.base import Rule
-from skort.runtime.kept import Kept
-from skort.runtime.step_session import compiled
+from skort.runtime.cache import LRUCache
+from skort.runtime.sessions import compiled
 from skort.solvers.base import Problem, is_small
 from skort.solvers.graph.step import add_loss, add_update, shared_step_graph, state_name, states_of
 
 __all__ = ["SharedStep", "shared_step"]
 
 # A search has few structures. A session of a small step keeps about a MB.
-_STEPS: Kept = Kept(16)
+_STEPS: LRUCache = LRUCache(16)
 
 
 @dataclass(frozen=True, eq=False)

@@ -130,7 +130,7 @@ class SideBySide:
 
 class Lane:
     """
-    What one of several trainings sees of their solver: a `Stepper` whose steps are made with those of the others.
+    What one of several trainings sees of their solver: a `TrainStep` whose steps are made with those of the others.
 
     Parameters
     ----------

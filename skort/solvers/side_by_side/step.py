@@ -17,8 +17,8 @@ from skort.graphs.gradient.packing import GRADIENT
 from skort.graphs.gradient.reverse import add_gradients
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.optimizers import SGD, Adam, Momentum, Nesterov
-from skort.runtime.kept import Kept
-from skort.runtime.step_session import compiled
+from skort.runtime.cache import LRUCache
+from skort.runtime.sessions import compiled
 from skort.solvers.base import Problem, is_small
 from skort.solvers.graph.step import (
     ETA,
@@ -35,7 +35,7 @@ __all__ = ["LaneStep", "LaneTerms", "lane_step", "lane_terms"]
 _LOSSES, _LOSS_GRADIENT = "skort_lane_losses", "skort_lane_loss_gradient"
 _L1, _L2 = "skort_l1", "skort_l2"
 # A step of 5 candidates, and one of each half of them: several searches.
-_STEPS: Kept = Kept(32)
+_STEPS: LRUCache = LRUCache(32)
 
 _PARTS = """\
 parts (weights) => (%s) {

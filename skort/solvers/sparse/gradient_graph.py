@@ -13,15 +13,16 @@ from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.score_graph import set_batch_size
 from skort.graphs.split import PRODUCT
 from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
-from skort.runtime.kept import Kept
-from skort.runtime.step_session import StepSession, compiled
+from skort.runtime.cache import LRUCache
+from skort.runtime.sessions import compiled
+from skort.runtime.step_session import StepSession
 from skort.solvers.base import Problem, is_small
 from skort.solvers.graph.step import add_loss, read_inputs_only
 
 __all__ = ["bound_gradient", "gradient_name", "product_gradient_graph"]
 
 # A search has few structures. A session of a small step keeps about a MB.
-_SESSIONS: Kept = Kept(16)
+_SESSIONS: LRUCache = LRUCache(16)
 
 
 def gradient_name(name: str) -> str:

@@ -4,7 +4,7 @@ import collections
 import gc
 from concurrent.futures import ThreadPoolExecutor
 
-from skort.runtime.kept import Kept, Lent, forget
+from skort.runtime.cache import LRUCache, SessionPool, forget
 
 
 class Borrower:
@@ -12,7 +12,7 @@ class Borrower:
 
 
 def test_the_things_used_last_are_kept():
-    kept, made = Kept(2), collections.Counter()
+    kept, made = LRUCache(2), collections.Counter()
 
     def get(key):
         def make():
@@ -31,7 +31,7 @@ def test_the_things_used_last_are_kept():
 
 
 def test_a_thing_has_one_borrower_at_a_time():
-    lent, numbers = Lent(3), iter(range(100))
+    lent, numbers = SessionPool(3), iter(range(100))
     first, second = Borrower(), Borrower()
     things = [lent.borrow("key", borrower, lambda: next(numbers)) for borrower in (first, second)]
     assert things == [0, 1]
@@ -43,7 +43,7 @@ def test_a_thing_has_one_borrower_at_a_time():
 
 
 def test_few_are_kept_that_nobody_uses():
-    lent, numbers, borrower = Lent(1), iter(range(100)), Borrower()
+    lent, numbers, borrower = SessionPool(1), iter(range(100)), Borrower()
     for _ in range(2):
         lent.borrow("key", borrower, lambda: next(numbers))
     del borrower
@@ -54,7 +54,7 @@ def test_few_are_kept_that_nobody_uses():
 
 
 def test_threads_do_not_get_the_same_thing():
-    lent, numbers = Lent(50), iter(range(10_000))
+    lent, numbers = SessionPool(50), iter(range(10_000))
     used = collections.Counter()
 
     def use(_):

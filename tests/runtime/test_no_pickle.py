@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from skort.runtime.transient import Transient
+from skort.runtime.no_pickle import NoPickle
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda box: pickle.loads(pickle.dumps(box))])
 def test_copies_are_empty_and_the_original_is_not(copied):
-    box = Transient()
+    box = NoPickle()
     # A lock can neither be copied nor pickled.
     lock = threading.Lock()
     box.put(lock)

@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["reason"]
+__all__ = ["short_message"]
 
 # Where in its C++ sources an error arose.
 _PLACE = re.compile(
@@ -15,14 +15,14 @@ _PLACE = re.compile(
 )
 
 
-def reason(error: Exception) -> str:
+def short_message(error: Exception) -> str:
     """
     Return the first line of an error of ONNX or ONNX Runtime, without the places in C++ sources where it arose.
 
     Examples
     --------
-    >>> from skort.runtime.words import reason
-    >>> reason(RuntimeError("[ONNXRuntimeError] : 6 : FAIL : /src/sub.cc:5 Status Run(int) No such shape."))
+    >>> from skort.runtime.errors import short_message
+    >>> short_message(RuntimeError("[ONNXRuntimeError] : 6 : FAIL : /src/sub.cc:5 Status Run(int) No such shape."))
     'No such shape.'
     """
     lines = str(error).strip().splitlines() or ["no reason given"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skort.runtime.words import reason
+from skort.runtime.errors import short_message
 
 ERRORS = {
     "/src/module.cc:538 Status f(const std::vector<OrtValue>&) [ONNXRuntimeError] : 6 : FAIL : No rows.": "No rows.",
@@ -17,5 +17,5 @@ ERRORS = {
 
 @pytest.mark.parametrize("text", ERRORS)
 def test_the_place_in_the_sources_is_left_out(text):
-    assert reason(RuntimeError(text)).endswith(ERRORS[text])
-    assert ".cc:" not in reason(RuntimeError(text))
+    assert short_message(RuntimeError(text)).endswith(ERRORS[text])
+    assert ".cc:" not in short_message(RuntimeError(text))

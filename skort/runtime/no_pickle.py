@@ -2,18 +2,18 @@
 
 from typing import Any
 
-__all__ = ["Transient"]
+__all__ = ["NoPickle"]
 
 
-class Transient:
+class NoPickle:
     """
     A box for a value that must not be copied, such as a session: pickle, deepcopy and joblib see an empty box.
 
     Examples
     --------
     >>> import copy
-    >>> from skort.runtime.transient import Transient
-    >>> box = Transient()
+    >>> from skort.runtime.no_pickle import NoPickle
+    >>> box = NoPickle()
     >>> box.put("session")
     >>> copy.deepcopy(box).take() is None
     True
@@ -25,7 +25,7 @@ class Transient:
         self._value: Any = None
 
     def __reduce__(self):
-        return Transient, ()
+        return NoPickle, ()
 
     def put(self, value: Any) -> None:
         """Put a value into the box, in place of any other."""

@@ -6,13 +6,13 @@ import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Kept", "Lent", "forget"]
+__all__ = ["LRUCache", "SessionPool", "forget"]
 
 Made = TypeVar("Made")
-_EVERY: list["Kept | Lent"] = []
+_EVERY: list["LRUCache | SessionPool"] = []
 
 
-class Kept(Generic[Made]):
+class LRUCache(Generic[Made]):
     """
     The things used last, by key, one for each key. Threads share it, and them. Only a module makes one.
 
@@ -23,8 +23,8 @@ class Kept(Generic[Made]):
 
     Examples
     --------
-    >>> from skort.runtime.kept import Kept
-    >>> kept = Kept(2)
+    >>> from skort.runtime.cache import LRUCache
+    >>> kept = LRUCache(2)
     >>> [kept.get(key, lambda key=key: key.upper()) for key in "aba"]
     ['A', 'B', 'A']
     >>> kept.get("c", str), kept.get("a", str), kept.get("b", str)
@@ -58,7 +58,7 @@ class Kept(Generic[Made]):
             self._made.clear()
 
 
-class Lent(Generic[Made]):
+class SessionPool(Generic[Made]):
     """
     The things used last that one borrower at a time may use. They come back when the borrower is gone.
 
@@ -69,10 +69,10 @@ class Lent(Generic[Made]):
 
     Examples
     --------
-    >>> from skort.runtime.kept import Lent
+    >>> from skort.runtime.cache import SessionPool
     >>> class Borrower:
     ...     pass
-    >>> lent, first, second = Lent(2), Borrower(), Borrower()
+    >>> lent, first, second = SessionPool(2), Borrower(), Borrower()
     >>> lent.borrow("key", first, lambda: "made first"), lent.borrow("key", second, lambda: "made second")
     ('made first', 'made second')
     >>> del first
