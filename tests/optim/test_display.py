@@ -106,7 +106,8 @@ SCORES = [{"objective": 3.0, "validation_score": 0.875}, {"objective": 1.25, "va
 
 def last_states(text):
     """Return what stands in a terminal in the end: of each line, what came after the last carriage return."""
-    return [line.rpartition("\r")[2] for line in text.removesuffix("\n").split("\n")]
+    # tqdm covers a longer state before with spaces.
+    return [line.rpartition("\r")[2].rstrip(" ") for line in text.removesuffix("\n").split("\n")]
 
 
 def test_the_bar_shows_epochs_objective_and_validation_score_and_ends_with_the_reason(stderr):
