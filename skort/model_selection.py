@@ -3,7 +3,7 @@
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 
-from skort.common.documentation import DocumentationLink
+from skort.common.component import DocumentationLink
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.together import Together, fits_made_together
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import skort
-from skort.common.documentation import DOCUMENTATION
+from skort.common.component import DOCUMENTATION
 
 ROOT = Path(__file__).parent.parent
 WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))

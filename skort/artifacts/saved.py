@@ -12,6 +12,7 @@ from onnx import helper
 from skort.artifacts.files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING, check_folder
 from skort.artifacts.sources import Source, check_batch_size, estimator_source, model_source
 from skort.common.files import write_files
+from skort.common.model_builder import build_model
 from skort.estimators.base import BaseOrtSGD
 from skort.exceptions import RuntimeNotAvailableError
 from skort.optim.optimizers import SGD, Adam
@@ -215,5 +216,4 @@ def _with_steps(model: onnx.ModelProto, source: Source) -> onnx.ModelProto:
     graph.initializer.extend(model.graph.initializer)
     opsets = {o.domain: o.version for o in (*steps.opset_import, *model.opset_import)}
     merged = helper.make_graph(graph.node, "training", graph.input, model.graph.output, graph.initializer)
-    imports = [helper.make_opsetid(*opset) for opset in opsets.items()]
-    return helper.make_model(merged, ir_version=model.ir_version, opset_imports=imports, producer_name="skort")
+    return build_model(merged, domains=opsets, producer_name="skort")

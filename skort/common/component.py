@@ -6,7 +6,10 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-__all__ = ["Component"]
+__all__ = ["DOCUMENTATION", "Component", "DocumentationLink"]
+
+#: The address of the pages; that of the project in pyproject.toml is the same.
+DOCUMENTATION = "https://skort.readthedocs.io/en/stable/"
 
 _NAMES: weakref.WeakKeyDictionary[type, list[str]] = weakref.WeakKeyDictionary()
 _PLAIN = (str, int, float, bool, type(None))
@@ -16,11 +19,7 @@ _MOST = 10_000
 
 
 class Component(BaseEstimator):
-    """
-    A scikit-learn estimator that looks up the names of its parameters once a class.
-
-    A number or text that has passed the validation of a parameter is not validated again.
-    """
+    """A scikit-learn estimator that looks up its parameters' names once a class, and validates a value once."""
 
     _parameter_constraints: dict[str, Any] = {}
 
@@ -38,3 +37,15 @@ class Component(BaseEstimator):
         if len(_PASSED) > _MOST:
             _PASSED.clear()
         _PASSED.update(keys.values())
+
+
+class DocumentationLink:
+    """Links the diagram that scikit-learn draws of an estimator to the page of its class."""
+
+    _doc_link_module = "skort"
+    _doc_link_template = DOCUMENTATION + "api/{name}.html"
+
+    def _doc_link_url_param_generator(self) -> dict[str, str]:
+        """Return the name by which users import the class, such as ``skort.dask.OrtSGDRegressor``."""
+        package = ".".join(type(self).__module__.split(".")[:2]).removesuffix(".estimators")
+        return {"name": f"{package}.{type(self).__name__}"}

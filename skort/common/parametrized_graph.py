@@ -9,8 +9,7 @@ import numpy as np
 import onnx
 from numpy.typing import ArrayLike, DTypeLike
 
-from skort.common.onnx_text import Fragment, function
-from skort.common.repeated_constants import is_elementwise, repeated_constants
+from skort.common.onnx_text import Fragment, function, is_elementwise, repeated_constants
 
 __all__ = ["Program", "signature", "with_parameters"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.utils import estimator_html_repr
 
-from skort.common.documentation import DocumentationLink
+from skort.common.component import DocumentationLink
 from skort.optim.history import best_epoch
 
 __all__ = ["HTMLRepr", "training_html"]

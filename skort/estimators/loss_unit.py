@@ -70,12 +70,12 @@ def _loss_model(objective):
     """Return the model of score, target and sample weight that gives the weighted sum of the loss over two rows."""
     from onnx import helper
 
-    from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
+    from skort.common.model_builder import build_model
+    from skort.common.onnx_text import Fragment, onnx_dtype
     from skort.objective.nodes import LOSS
 
     fragment = Fragment(objective.dtype)
     objective.add_loss(fragment, "score", LOSS)
     score = helper.make_tensor_value_info("score", onnx_dtype(objective.dtype), [2, objective.n_outputs])
     graph = helper.make_graph(fragment.nodes, "loss", [score, *objective.inputs(2)], [objective.output(LOSS)])
-    opset = helper.make_opsetid("", OPSET)
-    return inlined(helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[opset]), fragment)
+    return build_model(graph, fragment)

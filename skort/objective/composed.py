@@ -27,13 +27,12 @@ def composed(name: str, inputs: list[str], output: str, fragment: "Fragment") ->
     import onnx
     from onnx import helper
 
-    from skort.common.onnx_text import DOMAIN, IR_VERSION, OPSET, inlined
+    from skort.common.model_builder import build_model
+    from skort.common.onnx_text import DOMAIN
 
-    opset = helper.make_opsetid("", OPSET)
     infos = [onnx.ValueInfoProto(name=each) for each in (*inputs, output)]
-    graph = helper.make_graph(fragment.nodes, name, infos[:-1], infos[-1:])
-    model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[opset])
-    return helper.make_function(DOMAIN, name, inputs, [output], inlined(model, fragment).graph.node, [opset])
+    model = build_model(helper.make_graph(fragment.nodes, name, infos[:-1], infos[-1:]), fragment)
+    return helper.make_function(DOMAIN, name, inputs, [output], model.graph.node, model.opset_import)
 
 
 def check_part(what: str, loss) -> None:

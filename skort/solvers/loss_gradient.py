@@ -7,7 +7,8 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
+from skort.common.model_builder import build_model
+from skort.common.onnx_text import DOMAIN, Fragment, inlined, onnx_dtype
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
@@ -147,5 +148,4 @@ def _loss_model(objective, batch_size):
     objective.add_loss(fragment, _SCORE, _LOSS)
     output = helper.make_tensor_value_info(_LOSS, element_type, [])
     graph = helper.make_graph(fragment.nodes, "loss", objective.inputs(batch_size), [output], zeros)
-    model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
-    return onnx.shape_inference.infer_shapes(inlined(model, fragment), data_prop=True)
+    return onnx.shape_inference.infer_shapes(build_model(graph, fragment), data_prop=True)

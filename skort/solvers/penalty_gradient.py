@@ -5,7 +5,8 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
+from skort.common.model_builder import build_model
+from skort.common.onnx_text import DOMAIN, Fragment, inlined, onnx_dtype
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
@@ -141,5 +142,4 @@ def _penalty_model(term, dtype, shape):
     inputs = [helper.make_tensor_value_info(name, onnx_dtype(dtype), shape) for name in term.inputs]
     output = helper.make_tensor_value_info(_PENALTY, onnx_dtype(dtype), [])
     graph = helper.make_graph(fragment.nodes, "penalty", inputs, [output])
-    model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
-    return onnx.shape_inference.infer_shapes(inlined(model, fragment), data_prop=True)
+    return onnx.shape_inference.infer_shapes(build_model(graph, fragment), data_prop=True)

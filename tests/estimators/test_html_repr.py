@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.common.documentation import DOCUMENTATION
+from skort.common.component import DOCUMENTATION
 from skort.estimators import html_repr
 from skort.model_selection import OrtGridSearchCV
 

@@ -7,7 +7,7 @@ import onnx
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from skort.common.onnx_text import IR_VERSION, OPSET
+from skort.common.model_builder import build_model
 from skort.graphs.gradient.applied import Rule, broadcast_axes, int64s
 
 __all__ = ["ARRAYS"]
@@ -132,9 +132,7 @@ def _chosen_elements(applied):
     constants = [numpy_helper.from_array(applied.constants[name], name) for name in others if name]
     output = onnx.ValueInfoProto(name=applied.node.output[0])
     graph = helper.make_graph([applied.node], "chosen", inputs, [output], constants)
-    opsets = [helper.make_opsetid("", OPSET)]
-    model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets)
-    (elements,) = ReferenceEvaluator(model).run(None, {x: numbers})
+    (elements,) = ReferenceEvaluator(build_model(graph)).run(None, {x: numbers})
     return np.ravel(elements)
 
 

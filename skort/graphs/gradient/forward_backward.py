@@ -6,7 +6,8 @@ import onnx
 import onnx.shape_inference
 from onnx import helper
 
-from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, leading_to, onnx_dtype, read_names
+from skort.common.model_builder import build_model, domains_of
+from skort.common.onnx_text import Fragment, leading_to, onnx_dtype, read_names
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import undifferentiable
 from skort.graphs.gradient.halves import GradientGraphs, gradient_name
@@ -67,9 +68,8 @@ def forward_backward(score_graph: ScoreGraph, batch_size: int, *, input_gradient
     model.graph.output.extend(results)
     del model.graph.node[:]
     model.graph.node.extend(fragment.nodes)
-    opsets = [o for o in model.opset_import if o.domain != ""] + [helper.make_opsetid("", OPSET)]
-    whole = helper.make_model(model.graph, ir_version=IR_VERSION, opset_imports=opsets)
-    whole = onnx.shape_inference.infer_shapes(needed(inlined(whole, fragment)), data_prop=True)
+    whole = needed(build_model(model.graph, fragment, domains=domains_of(model)))
+    whole = onnx.shape_inference.infer_shapes(whole, data_prop=True)
     return _split(whole, score, [result.name for result in results])
 
 
@@ -122,7 +122,7 @@ def _part(whole, nodes, inputs, outputs, documentation):
     infos = {info.name: info for info in (*whole.graph.value_info, *whole.graph.output, *whole.graph.input)}
     given, results = ([infos[name] for name in names] for names in (inputs, outputs))
     graph = helper.make_graph(nodes, "gradient", given, results, whole.graph.initializer)
-    model = helper.make_model(graph, ir_version=whole.ir_version, opset_imports=whole.opset_import)
+    model = build_model(graph, domains=domains_of(whole))
     model.doc_string = documentation
     return needed(model)
 

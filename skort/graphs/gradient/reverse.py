@@ -7,7 +7,8 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, constant_value, function
+from skort.common.model_builder import build_model
+from skort.common.onnx_text import Fragment, constant_value, function
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import HasGradient
 from skort.graphs.gradient.applied import Applied, sum_to
@@ -104,9 +105,7 @@ class _Known:
 
     def __init__(self, graph):
         # Operators of other domains have no rule, whatever their version.
-        opsets = dict.fromkeys({node.domain for node in graph.node}, 1) | {"": OPSET}
-        opset_imports = [helper.make_opsetid(*opset) for opset in opsets.items()]
-        model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opset_imports)
+        model = build_model(graph, domains=dict.fromkeys({node.domain for node in graph.node}, 1))
         for node in model.graph.node:
             if node.domain == "ai.onnx.ml" and node.op_type in _SHAPELESS:
                 node.CopyFrom(helper.make_node("Cast", node.input, node.output, to=onnx.TensorProto.FLOAT))

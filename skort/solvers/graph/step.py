@@ -4,8 +4,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from skort.common.model_builder import build_model, domains_of
 from skort.common.node_phases import mark_rest, marked
-from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined, read_names
+from skort.common.onnx_text import Fragment, infos, read_names
 from skort.graphs.gradient.forward_backward import add_model, needed
 from skort.graphs.gradient.packing import GRADIENT, packed_text, unpacked_text
 from skort.graphs.gradient.reverse import add_gradients
@@ -184,8 +185,7 @@ def _step_model(fragment, problem, model, states, inputs, initializers):
     outputs = {LOSS: scalar, OBJECTIVE: scalar, GRADIENT: states[WEIGHTS]}
     outputs |= {next_name(name): array for name, array in states.items()}
     graph = helper.make_graph(fragment.nodes, "step", inputs, infos(outputs), initializers)
-    opsets = [o for o in model.opset_import if o.domain != ""] + [helper.make_opsetid("", OPSET)]
-    return inlined(helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets), fragment)
+    return build_model(graph, fragment, domains=domains_of(model))
 
 
 def _add_gradient(fragment, problem, graph):
@@ -204,8 +204,7 @@ def start_graph(arrays):
     """Return the model without inputs that gives some arrays, by their names: what the first step goes on from."""
     values = [numpy_helper.from_array(array, f"{name}_value") for name, array in arrays.items()]
     nodes = [helper.make_node("Identity", [f"{name}_value"], [name]) for name in arrays]
-    graph = helper.make_graph(nodes, "start", [], infos(arrays), values)
-    return helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
+    return build_model(helper.make_graph(nodes, "start", [], infos(arrays), values))
 
 
 def _add_penalty(writer, value, terms):

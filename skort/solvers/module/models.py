@@ -8,8 +8,9 @@ import onnx
 import onnx.shape_inference
 from onnx import TensorProto, helper
 
+from skort.common.model_builder import build_model
 from skort.common.node_phases import mark_rest, marked
-from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
+from skort.common.onnx_text import OPSET, Fragment, infos
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
@@ -193,7 +194,7 @@ def _value_model(plan, batch_size):
     inputs = [*user_inputs, *infos({**plan.trainable, **plan.frozen})]
     outputs = [onnx.ValueInfoProto(name=name) for name in plan.outputs]
     graph = helper.make_graph(fragment.nodes, "value", inputs, outputs, source.initializer)
-    model = onnx.shape_inference.infer_shapes(inlined(_model(graph, plan.structure), fragment), data_prop=True)
+    model = onnx.shape_inference.infer_shapes(_model(graph, fragment, plan.structure), data_prop=True)
     known = {i.name: i for i in (*model.graph.value_info, *model.graph.output)}
     scalar = infos({name: np.zeros((), np.float32) for name in (LOSS, OBJECTIVE)})
     known |= {i.name: i for i in scalar}
@@ -271,7 +272,7 @@ def _surrogate_model(plan, value):
     output = infos({_SURROGATE: np.zeros((), np.float32)})
     inputs = [*value.graph.input, *given]
     graph = helper.make_graph(fragment.nodes, "surrogate", inputs, output, value.graph.initializer)
-    model = inlined(_model(graph, plan.structure), fragment)
+    model = _model(graph, fragment, plan.structure)
     return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
 
@@ -308,12 +309,11 @@ def _accumulating(plan, value, fragment, initializers: Sequence[TensorProto], gr
     reset = helper.make_tensor_value_info(_RESET, TensorProto.BOOL, [1])
     inputs = [*value.graph.input, *infos(buffers), reset]
     graph = helper.make_graph(fragment.nodes, "training", inputs, outputs, initializers)
-    return inlined(_model(graph, plan.structure), fragment)
+    return _model(graph, fragment, plan.structure)
 
 
-def _model(graph, source=None):
+def _model(graph, fragment=None, source=None):
     """Return a graph as a model with the operators of a source, and with those of ONNX Runtime."""
     domains = {o.domain: o.version for o in (() if source is None else source.opset_import)}
     domains |= {"": OPSET, _MICROSOFT: 1}
-    opsets = [helper.make_opsetid(*opset) for opset in domains.items()]
-    return helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets, producer_name="skort")
+    return build_model(graph, fragment, domains=domains, producer_name="skort")

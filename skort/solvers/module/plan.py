@@ -7,7 +7,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from skort.common.onnx_text import DOMAIN, IR_VERSION, OPSET, Fragment, inlined
+from skort.common.model_builder import build_model
+from skort.common.onnx_text import DOMAIN, Fragment
 from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
 
 __all__ = ["Plan", "Term", "nothing"]
@@ -79,13 +80,9 @@ class Term:
         """Return a function of one's own for the nodes of an objective, whose names are the same for every term."""
         body, inputs = Fragment(self.objective.dtype), [_SCORE, TARGET, SAMPLE_WEIGHT]
         write(body)
-        model = helper.make_model(
-            helper.make_graph(body.nodes, "term", [], []),
-            ir_version=IR_VERSION,
-            opset_imports=[helper.make_opsetid("", OPSET)],
-        )
-        nodes, inputs = inlined(model, body).graph.node, [*inputs, *self.objective.loss.weight_names]
-        return helper.make_function(DOMAIN, "term", inputs, outputs, nodes, [helper.make_opsetid("", OPSET)])
+        model = build_model(helper.make_graph(body.nodes, "term", [], []), body)
+        inputs += self.objective.loss.weight_names
+        return helper.make_function(DOMAIN, "term", inputs, outputs, model.graph.node, model.opset_import)
 
 
 @dataclass(frozen=True, eq=False)

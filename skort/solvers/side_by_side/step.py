@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
+from skort.common.model_builder import build_model
+from skort.common.onnx_text import Fragment, infos
 from skort.common.parametrized_graph import Program
 from skort.graphs.chain import Link
 from skort.graphs.gradient.applied import int64s
@@ -259,6 +260,4 @@ def _model(fragment, lane, states, parameters):
     inputs = infos({**batch, ETA: column, **states, **parameters})
     outputs = {LOSS: column, OBJECTIVE: column, GRADIENT: states[WEIGHTS]}
     outputs |= {next_name(name): array for name, array in states.items()}
-    step = helper.make_graph(fragment.nodes, "lanes_step", inputs, infos(outputs))
-    opset = helper.make_opsetid("", OPSET)
-    return inlined(helper.make_model(step, ir_version=IR_VERSION, opset_imports=[opset]), fragment)
+    return build_model(helper.make_graph(fragment.nodes, "lanes_step", inputs, infos(outputs)), fragment)

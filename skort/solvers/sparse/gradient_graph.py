@@ -6,8 +6,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from skort.common.model_builder import build_model, domains_of
 from skort.common.node_phases import mark_rest, marked
-from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
+from skort.common.onnx_text import Fragment, infos
 from skort.common.parametrized_graph import Program
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.score_graph import set_batch_size
@@ -87,5 +88,4 @@ def _graph(problem: Problem, write_loss: Any, parameters: dict[str, np.ndarray])
     inputs = {PRODUCT: graph.input[0], TARGET: loss_inputs[0], SAMPLE_WEIGHT: loss_inputs[1]}
     inputs |= {info.name: info for info in infos({**problem.weights, **parameters})}
     made = helper.make_graph(fragment.nodes, "gradient", list(inputs.values()), outputs, graph.initializer)
-    opsets = [o for o in model.opset_import if o.domain != ""] + [helper.make_opsetid("", OPSET)]
-    return read_inputs_only(inlined(helper.make_model(made, ir_version=IR_VERSION, opset_imports=opsets), fragment))
+    return read_inputs_only(build_model(made, fragment, domains=domains_of(model)))
