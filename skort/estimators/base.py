@@ -60,7 +60,7 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, HTMLRepr,
     # What a fit leaves, besides the attributes that end with an underscore.
     _fit_leaves = (
         *("_fitted", "_progress", "_settings", "_batch_size", "_n_batches", "_is_sparse", "_inside", "_stream"),
-        "_outputs",
+        *("_outputs", "_sparse_coef"),
     )
 
     _parameter_constraints = {
@@ -324,12 +324,9 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, HTMLRepr,
 
     def _keep_model(self, fitted):
         """Keep a model, and the attributes that show it."""
-        self._fitted = fitted
+        self._fitted, self._sparse_coef = fitted, None
         if fitted.classes is not None:
             self.classes_ = fitted.classes
-        linear = fitted.linear_weights()
-        if linear is not None:
-            self.coef_, self.intercept_ = linear
         for name, value in fitted.loss_attributes().items():
             setattr(self, name, value)
 

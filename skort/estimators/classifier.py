@@ -187,7 +187,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     weights_ : dict of str to ndarray
         Copies of all weights, trained or not, by their names in `onnx_`. `trainable_` names those that were trained.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients of a linear model. Behind a pipeline's steps: of the transformed columns.
+        Coefficients of a linear model. Behind a pipeline's steps: of the transformed columns. Read-only, as
+        `intercept_` is: `set_weights` changes the model.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts of a linear model.
     onnx_ : onnx.ModelProto

@@ -40,6 +40,19 @@ def _may_be_linear(estimator):
     return True
 
 
+def _shown(estimator, name):
+    """Return the weights of a fitted linear model, (coef, intercept), or say that there is no attribute of a name."""
+    fitted = vars(estimator).get("_fitted")
+    weights = None if fitted is None else fitted.linear_weights
+    if weights is None:
+        raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {name!r}")
+    return weights
+
+
+def _not_set(name):
+    return AttributeError(f"{name} shows weights of the fitted model and cannot be set: use set_weights.")
+
+
 class FittedAttributes:
     """The attributes and exports of a fitted estimator, which it reads from its model, progress and settings."""
 
@@ -52,8 +65,27 @@ class FittedAttributes:
     _stream: NoPickle
     _keep_model: Callable[[FittedModel], None]
     _take_over: Callable[["FittedAttributes"], None]
+    _sparse_coef: "scipy.sparse.csr_matrix | None" = None
     solver_: str
-    coef_: "np.ndarray | scipy.sparse.csr_matrix"
+
+    @property
+    def coef_(self) -> "np.ndarray | scipy.sparse.csr_matrix":
+        """The coefficients of a linear model, which cannot be written into: `set_weights` changes the model."""
+        coef = _shown(self, "coef_")[0]
+        return coef if self._sparse_coef is None else self._sparse_coef
+
+    @coef_.setter
+    def coef_(self, value):
+        raise _not_set("coef_")
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """The intercepts of a linear model, which cannot be written into: `set_weights` changes the model."""
+        return _shown(self, "intercept_")[1]
+
+    @intercept_.setter
+    def intercept_(self, value):
+        raise _not_set("intercept_")
 
     @property
     def weights_(self) -> dict[str, np.ndarray]:
@@ -124,7 +156,8 @@ class FittedAttributes:
         NotFittedError
             Before a fit. The method exists where the model is linear.
         """
-        self.coef_ = scipy.sparse.csr_matrix(self._dense_coef())
+        self._sparse_coef = scipy.sparse.csr_matrix(self._linear_weights()[0])
+        self._sparse_coef.data.flags.writeable = False
         return self
 
     @available_if(_may_be_linear)
@@ -142,14 +175,16 @@ class FittedAttributes:
         NotFittedError
             Before a fit. The method exists where the model is linear.
         """
-        self.coef_ = self._dense_coef()
+        self._linear_weights()
+        self._sparse_coef = None
         return self
 
-    def _dense_coef(self):
-        """Return the coefficients as an array."""
+    def _linear_weights(self):
+        """Return the weights of a linear model as scikit-learn shows them, which nobody can write into."""
         check_is_fitted(self)
-        coef, _ = self._fitted.linear_weights() or (self.coef_, None)
-        return coef
+        if self._fitted.linear_weights is None:
+            raise AttributeError("There is no coef_: the model is not linear.")
+        return self._fitted.linear_weights
 
     def set_weights(self, weights: Mapping[str, ArrayLike]) -> "FittedAttributes":
         """

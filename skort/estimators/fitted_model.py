@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["FittedModel"]
 
 # Made when somebody asks for them, and anew in copies.
-_MADE_ON_DEMAND = ("onnx", "inference", "step_graphs", "product")
+_MADE_ON_DEMAND = ("linear_weights", "onnx", "inference", "step_graphs", "product")
 _MANY_WEIGHTS = 2**17
 
 
@@ -192,21 +192,20 @@ class FittedModel:
         """Whether scikit-learn transforms X before the model."""
         return self.preprocessing.transformers is not None
 
+    @functools.cached_property
     def linear_weights(self) -> tuple[np.ndarray, np.ndarray] | None:
         """
-        Return the weights of a linear model as scikit-learn's models show them.
+        The weights of a linear model as scikit-learn's models show them, read-only; None where it is not linear.
 
-        Returns
-        -------
-        weights : (coef, intercept) or None
-            Arrays of shapes (n_features,) or (n_outputs, n_features), and (n_outputs,). None where the model is not
-            linear.
+        They have the shapes (n_features,) or (n_outputs, n_features), and (n_outputs,).
         """
         linear = self.score_graph.linear_weights()
-        if linear is None or self.classes is not None or not self.single_output:
-            return linear
+        if linear is None:
+            return None
+        for array in linear:
+            array.flags.writeable = False
         coef, intercept = linear
-        return coef[0], intercept
+        return (coef[0] if self.classes is None and self.single_output else coef), intercept
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return copies of all weights, trained or frozen, by their names in `onnx`."""

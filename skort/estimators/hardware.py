@@ -1,7 +1,7 @@
 """Devices and threads of trainings and predictions: the parameters `device` and `n_jobs`."""
 
+import dataclasses
 import functools
-import warnings
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -45,26 +45,24 @@ def predicting_device(estimator: Any, n_rows: int) -> "Device":
     RuntimeWarning
         Once, if its own device is not available: then this is the CPU.
     """
-    return _predicting_device(estimator.device, 1 if n_rows < _MANY_ROWS else n_threads(estimator.n_jobs))
-
-
-@functools.cache
-def _predicting_device(name, n_threads):
     from skort.runtime.device import device_named
 
-    return device_named(_name_to_predict_on(name), n_threads)
+    return _available(device_named(estimator.device, 1 if n_rows < _MANY_ROWS else n_threads(estimator.n_jobs)))
 
 
-@functools.cache
-def _name_to_predict_on(name):
-    from skort.runtime.device import device_named
-
+def _available(device):
+    """Return a device, or the CPU where it is not available; asked anew, as it may become so."""
     try:
-        device_named(name).check()
+        device.check()
     except RuntimeNotAvailableError as error:
-        warnings.warn(f"Predictions run on the CPU. {error}", RuntimeWarning, stacklevel=6)
-        return "cpu"
-    return name
+        _warn_once(f"Predictions run on the CPU. {error}")
+        return dataclasses.replace(device, kind="cpu", index=0, is_remote=False)
+    return device
+
+
+@functools.cache
+def _warn_once(message):
+    warn_user(message, RuntimeWarning)
 
 
 def n_threads(n_jobs: int | None) -> int:

@@ -186,7 +186,8 @@ class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
         Copies of all weights, trained or not, by their names in `onnx_`. `trainable_` names those that were trained.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
         Coefficients of a linear model. Behind a pipeline's steps: of the transformed columns. In a
-        `TransformedTargetRegressor`: for the transformed y.
+        `TransformedTargetRegressor`: for the transformed y. Read-only, as `intercept_` is: `set_weights` changes the
+        model.
     intercept_ : ndarray of shape (1,) or (n_outputs,)
         Intercepts of a linear model.
     scale_ : float or ndarray of shape (n_outputs,)

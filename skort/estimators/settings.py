@@ -153,7 +153,10 @@ class Settings:
 
     def renewed(self, estimator) -> "Settings":
         """Return the settings that changed parameters make of the same model and the same size."""
-        return dataclasses.replace(Settings.of(estimator, self.own, self.size), start=self.start)
+        renewed = Settings.of(estimator, self.own, self.size)
+        # Batches of the user's own may have given it.
+        size = self.batch_size if estimator.batch_size == self.given["batch_size"] else renewed.batch_size
+        return dataclasses.replace(renewed, start=self.start, batch_size=size)
 
     def starting_at(self, score_graph: "ScoreGraph") -> "Settings":
         """Return the settings of a training that starts at a model; themselves where none of them asks for it."""

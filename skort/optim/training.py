@@ -172,7 +172,7 @@ class Training:
         self.n_updates = progress.n_updates
         self._n_falls = 0
         self._fall_to(progress.n_falls)
-        self._best = progress.best
+        self._best: dict[str, np.ndarray] | None = None
         self._penalty_start = penalty_start or {}
         self._rate_scale = progress.rate_scale
         self._standardization, self._row_norm = progress.standardization, progress.row_norm
@@ -363,8 +363,8 @@ class Training:
         """Go back to the weights that `keep_best` kept, if any."""
         if self._best is not None:
             self.solver.restore(self._best)
-        # Nothing goes back any further: copies of many weights need not stay.
-        self._start = self._last_epoch = None
+        # Nothing goes back any further, and a training that goes on from here has a best epoch of its own.
+        self._start = self._last_epoch = self._best = None
 
     def _knows(self, random_state):
         """Remember the present state of the generator."""

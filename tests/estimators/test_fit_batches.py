@@ -167,6 +167,17 @@ def test_a_stream_goes_on_after_batches():
     assert model.t_ == 3 * 10 + 10
 
 
+@pytest.mark.parametrize("is_pickled", [False, True])
+def test_a_stream_keeps_the_size_of_the_batches(is_pickled):
+    X, y = rows(400)
+    model = OrtSGDRegressor(eta0=0.01, max_iter=3, tol=None, random_state=0).fit_batches(divided(X, y, size=50))
+    if is_pickled:
+        model = pickle.loads(pickle.dumps(model))
+    for parameters, n_updates in (({}, 8), ({"tol": 0.1}, 8), ({"batch_size": 100}, 4), ({"batch_size": 40}, 10)):
+        before = model.t_
+        assert model.set_params(**parameters).partial_fit(X, y).t_ - before == n_updates
+
+
 def test_sparse_rows_and_frames():
     X, y = rows()
     model = OrtSGDRegressor(eta0=0.1, shuffle=False, batch_size=SIZE, max_iter=3, tol=None)

@@ -166,13 +166,10 @@ def test_what_cannot_work_is_refused_in_fit(parameters, message):
 
 @pytest.fixture
 def devices_anew():
-    """Clear the cached checks of devices before and after a test."""
-    caches = hardware._predicting_device, hardware._name_to_predict_on
-    for cache in caches:
-        cache.cache_clear()
+    """Forget which warnings were given, before and after a test."""
+    hardware._warn_once.cache_clear()
     yield
-    for cache in caches:
-        cache.cache_clear()
+    hardware._warn_once.cache_clear()
 
 
 @pytest.fixture
@@ -203,6 +200,21 @@ def test_predictions_without_the_device_are_made_on_the_cpu_with_one_warning(mod
     assert warnings[0].filename == __file__
     for prediction, rows in zip(predictions, (X, MANY, X), strict=True):
         np.testing.assert_array_equal(prediction, fitted.set_params(device="cpu").predict(rows))
+
+
+def test_a_device_that_becomes_available_is_used(monkeypatch, devices_anew):
+    available = []
+
+    def check(device):
+        if device.kind not in available:
+            raise RuntimeNotAvailableError(f"no {device.name}")
+
+    monkeypatch.setattr(Device, "check", check)
+    model = short(device="cuda")
+    with pytest.warns(RuntimeWarning, match="Predictions run on the CPU. no cuda"):
+        assert hardware.predicting_device(model, 1) == Device()
+    available.append("cuda")
+    assert hardware.predicting_device(model, 1).kind == "cuda"
 
 
 @pytest.fixture

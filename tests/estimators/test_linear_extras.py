@@ -5,7 +5,9 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
+from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier, SGDRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -119,6 +121,38 @@ class TestSparseCoefficients:
             model.sparsify()
         assert "the model is not linear" in str(raised.value.__cause__)
         assert not hasattr(OrtSGDClassifier(MLPClassifier((2,))), "densify")
+
+
+class TestCoefficientsAreShown:
+    """`coef_` and `intercept_`, which the model predicts with, change through `set_weights` alone."""
+
+    @pytest.mark.parametrize("model", [OrtSGDRegressor(), OrtSGDClassifier()], ids=str)
+    def test_they_are_read_only(self, model):
+        model = clone(model).fit(X, CLASSES)
+        shown, prediction = (model.coef_, model.intercept_), model.predict(X)
+        again = pickle.loads(pickle.dumps(model))
+        for array in (*shown, again.coef_, again.intercept_, model.sparsify().coef_.data):
+            with pytest.raises(ValueError, match="read-only"):
+                array[:] = 0
+        for name in ("coef_", "intercept_"):
+            with pytest.raises(AttributeError, match=rf"^{name} shows .* cannot be set: use set_weights"):
+                setattr(model, name, np.zeros(3))
+        np.testing.assert_array_equal(model.predict(X), prediction)
+        np.testing.assert_array_equal(model.densify().coef_, shown[0])
+
+    def test_set_weights_changes_them_and_predictions(self):
+        model = OrtSGDRegressor().fit(X, Y).set_weights({"coef": [[1.0], [2.0], [3.0]], "intercept": [4.0]})
+        np.testing.assert_array_equal(model.coef_, [1, 2, 3])
+        np.testing.assert_allclose(model.predict(X), X @ [1, 2, 3] + 4, rtol=1e-5, atol=1e-5)
+
+    def test_tools_of_scikit_learn_read_them(self):
+        selected = RFE(OrtSGDRegressor(random_state=0), n_features_to_select=1).fit(X, Y)
+        assert selected.support_.tolist() == [False, True, False]
+        model = OrtSGDRegressor(random_state=0).fit(X, Y)
+        assert SelectFromModel(model, prefit=True, max_features=1).transform(X).shape == (90, 1)
+        assert not hasattr(clone(model), "coef_")
+        with pytest.raises(AttributeError, match="'OrtSGDRegressor' object has no attribute 'coef_'"):
+            _ = clone(model).coef_
 
 
 def test_penalties_without_a_ratio_take_none():

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler, scale
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.callbacks import EarlyStopping
 from skort.objective import ElasticPenalty
 from skort.optim.schedules import Adaptive, Constant
 from skort.solvers import SOLVERS
@@ -93,6 +94,29 @@ def test_there_is_no_best_loss_where_a_validation_set_decides():
     assert model.best_loss_ is None and model.best_validation_score_ == max(model.validation_scores_)
     model.set_params(early_stopping=False).partial_fit(X, y)
     assert model.best_loss_ == model.loss_curve_[-1]
+
+
+@pytest.mark.parametrize("is_pickled", [False, True])
+@pytest.mark.parametrize("estimator", [OrtSGDRegressor, OrtSGDClassifier])
+def test_a_stream_goes_on_after_early_stopping(estimator, is_pickled):
+    X, y = data()
+    model = short(estimator, early_stopping=True).fit(X, y).set_params(early_stopping=False)
+    if is_pickled:
+        model = pickle.loads(pickle.dumps(model))
+    before = model.coef_
+    for _ in range(20):
+        model.partial_fit(X, 1 - y)
+    assert np.abs(model.coef_ - before).max() > 0.1
+    assert model.score(X, 1 - y) > model.score(X, y)
+
+
+def test_a_stream_with_the_callback_early_stopping_drifts():
+    X, y = data()
+    stopping = EarlyStopping("objective", patience=1)
+    model = short(OrtSGDRegressor, learning_rate="constant", callbacks=[stopping]).fit(X, y)
+    for _ in range(20):
+        model.partial_fit(X, y + 10)
+    assert np.mean(model.predict(X)) == pytest.approx(np.mean(y) + 10, abs=1)
 
 
 @pytest.mark.parametrize("sizes", [[20] * 6, [20, 7, 20, 7, 1, 33]])
