@@ -9,7 +9,7 @@ from skort import OrtSGDRegressor
 from skort.exceptions import RuntimeNotAvailableError
 from skort.optim.optimizers import OPTIMIZERS
 from skort.optim.schedules import SCHEDULES
-from skort.optim.transforms.clipping import clipped
+from skort.optim.transforms import clipped
 from skort.optim.update import Update
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.schedules import Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup

@@ -11,7 +11,7 @@ from skort.common.model_builder import function_model
 from skort.objective import L1, L2, ElasticPenalty
 from skort.objective.penalties import l1_text, l2_text
 from skort.optim.optimizers import SGD
-from skort.optim.update import Terms, Update
+from skort.optim.update import PenaltyStrengths, Update
 
 _SHOWN = {"l1": L1(1.0), "l2": L2(1.0), "elasticnet, l1_ratio=0.5": ElasticPenalty(1.0, l1_ratio=0.5)}
 
@@ -45,7 +45,7 @@ def _after_a_step(weights, strength):
     """Return the weights after one update where the loss has no gradient."""
     n = len(weights)
     l1, l2 = np.full(n, float(strength.l1)), np.full(n, float(strength.l2))
-    rule = Update(SGD(), largest_rate=0.5).rule(Terms(l1 if l1.any() else None, l2 if l2.any() else None))
+    rule = Update(SGD(), largest_rate=0.5).rule(PenaltyStrengths(l1 if l1.any() else None, l2 if l2.any() else None))
     after = weights.copy()
     rule.update(after, l2 * after, 0.5, rule.start(n, 0, after.dtype), np.empty(n))
     return after

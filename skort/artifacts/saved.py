@@ -15,7 +15,7 @@ from skort.common.files import write_files
 from skort.common.model_builder import build_model
 from skort.estimators.base import BaseOrtSGD
 from skort.exceptions import RuntimeNotAvailableError
-from skort.optim.optimizers import SGD, Adam
+from skort.optim.optimizers import SGD, Adam, optimizer_tags
 from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, write_checkpoint
 from skort.solvers.module.models import eval_model, optimizer_model, training_model
 
@@ -188,14 +188,14 @@ def _update(optimizer):
     """Return the name and the options of an optimizer model, or None."""
     if optimizer is None:
         return None
-    if optimizer == "SGD" or type(optimizer) is SGD:
-        return "SGD", {}
-    adam = Adam() if optimizer == "AdamW" else optimizer
-    if type(adam) is not Adam:
+    if isinstance(optimizer, str):
+        optimizer = {"SGD": SGD(), "AdamW": Adam()}.get(optimizer, optimizer)
+    name = optimizer_tags(optimizer).runtime
+    if name is None:
         raise ValueError(
             f'optimizer must be "SGD", "AdamW", an SGD or an Adam of skort.optimizers, or None, got {optimizer!r}.'
         )
-    return "AdamW", adam.get_params()
+    return name, optimizer.get_params()
 
 
 def _with_steps(model: onnx.ModelProto, source: Source) -> onnx.ModelProto:

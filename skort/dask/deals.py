@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from skort.optim.random_state import seeded
+from skort.common.random_state import seeded
 
 __all__ = ["Deal", "Deals", "Size", "Task"]
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skort.common.random_state import seeded
 from skort.dask.deals import Task
 from skort.dask.packed import Packed
 from skort.dask.rows import Rows
@@ -14,7 +15,6 @@ from skort.estimators.settings import Settings
 from skort.estimators.stream import Stream
 from skort.optim.batches import Batches
 from skort.optim.progress import Progress
-from skort.optim.random_state import seeded
 from skort.optim.standardization import Standardization
 from skort.runtime.cache import SessionPool
 

@@ -10,14 +10,13 @@ from skort.estimators.fitted_model import FittedModel
 from skort.estimators.loss_unit import has_units
 from skort.estimators.settings import Settings
 from skort.estimators.variables import Variables, rescaled_state, standardization_of
-from skort.optim.optimizers import Adam
 from skort.optim.progress import Progress
 from skort.optim.standardization import Standardization
 
 __all__ = ["begin", "begin_standardized", "chosen_standardization", "go_on"]
 
 # First learning rates: of networks, and of optimizers whose steps do not grow with the gradient.
-_NETWORK, _ADAM, _ADAM_NETWORK, _OTHER = 0.2, 0.01, 0.001, 0.01
+_NETWORK = 0.2
 
 
 def chosen_standardization(settings: Settings, score_graph: Any, facts: Facts) -> Standardization | None:
@@ -185,7 +184,7 @@ def _next_rates(settings, score_graph, used, data, progress) -> tuple[float, flo
     if row_norm == progress.row_norm and not is_new:
         return rate_scale, row_norm
     # What a network begins with says nothing of its rows; those so far had no norm in the columns that are new.
-    if not is_new and settings.update.gain is not None and not score_graph.is_linear:
+    if not is_new and settings.update.tags.gain is not None and not score_graph.is_linear:
         rate_scale *= progress.row_norm / row_norm
     variables = settings.variables(score_graph, used)
     return min(rate_scale, _rate(settings, variables, score_graph, facts, norm)), row_norm
@@ -193,11 +192,11 @@ def _next_rates(settings, score_graph, used, data, progress) -> tuple[float, flo
 
 def _rate(settings: Settings, variables: Variables, score_graph, facts: Facts, norm) -> float:
     """Return the learning rate to begin with, for rows of a largest squared norm."""
-    optimizer, gain = settings.update.optimizer, settings.update.gain
+    tags = settings.update.tags
+    gain = tags.gain
     is_linear = score_graph.is_linear
     if gain is None:
-        # Steps of Adam have the length of its rate.
-        return (_ADAM if is_linear else _ADAM_NETWORK) if isinstance(optimizer, Adam) else _OTHER
+        return tags.first_rates[0 if is_linear else 1]
     if not is_linear:
         return _NETWORK / gain
     loss, n_outputs = variables.loss, score_graph.n_outputs

@@ -6,7 +6,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skort.optim.random_state import seeded
+from skort.common.random_state import seeded
 
 __all__ = ["advance", "own_generator"]
 

@@ -199,7 +199,7 @@ class Settings:
         """
         if not isinstance(n_iter_no_change, str):
             return n_iter_no_change
-        n_updates = max(2 * self.update.memory, _LINEAR_UPDATES if is_linear else 1)
+        n_updates = max(2 * self.update.tags.memory, _LINEAR_UPDATES if is_linear else 1)
         return max(_LEAST_EPOCHS, math.ceil(n_updates / n_batches))
 
     def hold(self, estimator) -> bool:

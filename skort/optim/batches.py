@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
-from skort.optim.random_state import seeded
-from skort.optim.windows import MANY_ROWS, WindowShape, aligned
+from skort.common.random_state import seeded
+from skort.optim.block_shuffle import MANY_ROWS, WindowShape, aligned
 
 try:
     # The functions behind `rows[indices].toarray()`, whose checks take longer than the work.

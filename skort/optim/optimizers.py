@@ -7,20 +7,23 @@ that one instance serves any number of trainings, and a training goes on from sa
 
 import math
 import sys
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.utils._param_validation import Interval
 
 from skort.common.component import Component
-from skort.optim.adam_update import adam_update
 
-__all__ = ["OPTIMIZERS", "SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"]
+__all__ = ["SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"]
 
 #: The arrays that an optimizer remembers from one update to the next, by name.
 State: TypeAlias = dict[str, np.ndarray]
+
+#: The optimizers by name: each class gives its own.
+OPTIMIZERS: dict[str, type["NamedOptimizer"]] = {}
 
 
 class Optimizer(Protocol):
@@ -111,7 +114,60 @@ class OnnxOptimizer(Optimizer, Protocol):
         """
 
 
-class SGD(Component):
+class LinearUpdate(NamedTuple):
+    """An update that is a linear recurrence: that of `Momentum`, or that of `Nesterov`."""
+
+    momentum: float = 0.0
+    is_ahead: bool = False
+
+
+@dataclass(frozen=True)
+class OptimizerTags:
+    """What is known of an optimizer, as `sklearn.utils.get_tags` says it of an estimator; by default nothing."""
+
+    #: The limit of `step_length` for a constant learning rate of one; None: there is none, or it is not known.
+    gain: float | None = None
+    #: About how many updates a gradient counts in.
+    memory: float = 1.0
+    #: How fast coefficients shrink beside the update.
+    weight_decay: float = 0.0
+    #: The learning rates of `eta0="auto"` for a linear model and for a network, where there is no gain.
+    first_rates: tuple[float, float] = (1e-2, 1e-2)
+    #: None where the update is no such recurrence.
+    linear: LinearUpdate | None = None
+    #: ONNX Runtime's own update that is the same; None: it has none.
+    runtime: Literal["SGD", "AdamW"] | None = None
+    #: Whether a weight's update depends on its own gradients alone.
+    is_elementwise: bool = False
+    #: Whether weights without a gradient may be left as they are.
+    is_lazy: bool = False
+
+
+class NamedOptimizer(Component):
+    """An optimizer that says what it is; with a name, it is a value of the parameter `optimizer`."""
+
+    def __init_subclass__(cls, *, name: str | None = None, **options: Any):
+        super().__init_subclass__(**options)
+        if name is not None:
+            OPTIMIZERS[name] = cls
+
+    @property
+    def tags(self) -> OptimizerTags:
+        """What is known of the optimizer."""
+        return OptimizerTags()
+
+
+def optimizer_tags(optimizer: Any) -> OptimizerTags:
+    """Return what is known of an optimizer; less of a subclass without tags of its own: its update may be another."""
+    if not isinstance(optimizer, NamedOptimizer):
+        return OptimizerTags()
+    tags = optimizer.tags
+    if "tags" in vars(type(optimizer)):
+        return tags
+    return replace(tags, linear=None, runtime=None, is_elementwise=False, is_lazy=False)
+
+
+class SGD(NamedOptimizer, name="sgd"):
     r"""
     Stochastic gradient descent.
 
@@ -147,6 +203,12 @@ class SGD(Component):
         """The limit of `step_length` for a constant learning rate of one."""
         return 1.0
 
+    @property
+    def tags(self) -> OptimizerTags:
+        """What is known of the optimizer."""
+        gain = self.gain
+        return OptimizerTags(gain, min(gain, 1e3), linear=LinearUpdate(), runtime="SGD", is_elementwise=True)
+
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
         return """\
@@ -157,7 +219,7 @@ sgd (weights, gradient, eta) => (next_weights, length) {
 }"""
 
 
-class Momentum(Component):
+class Momentum(NamedOptimizer, name="momentum"):
     r"""
     Gradient descent with a velocity.
 
@@ -218,6 +280,12 @@ class Momentum(Component):
         """The limit of `step_length` for a constant learning rate of one, 1 / (1 - `momentum`)."""
         return 1 / max(1 - float(self.momentum), sys.float_info.epsilon)
 
+    @property
+    def tags(self) -> OptimizerTags:
+        """What is known of the optimizer."""
+        gain = self.gain
+        return OptimizerTags(gain, min(gain, 1e3), linear=LinearUpdate(float(self.momentum)), is_elementwise=True)
+
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
         return """\
@@ -234,7 +302,7 @@ momentum (weights, gradient, eta, velocity, unit_velocity)
 }""" % float(self.momentum)
 
 
-class Nesterov(Momentum):
+class Nesterov(Momentum, name="nesterov"):
     r"""
     Gradient descent with Nesterov's momentum: the weights look one step ahead of the velocity.
 
@@ -271,6 +339,11 @@ class Nesterov(Momentum):
         """Return how far the last update moved a weight whose gradient is always minus one."""
         return float(self.momentum) * float(state["unit_velocity"][0]) + eta
 
+    @property
+    def tags(self) -> OptimizerTags:
+        """What is known of the optimizer."""
+        return replace(super().tags, linear=LinearUpdate(float(self.momentum), is_ahead=True))
+
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
         return """\
@@ -290,7 +363,46 @@ nesterov (weights, gradient, eta, velocity, unit_velocity)
 }""" % float(self.momentum)
 
 
-class Adam(Component):
+# Constants take the dtype of the weights. ConstantOfShape stays double, and the correction is computed in float64.
+_ADAM = """\
+adam (weights, gradient, eta, first_moment, second_moment, n_updates)
+    => (next_weights, length, next_first_moment, next_second_moment, next_n_updates) {
+    one = Constant <value = int64[1] {1}> ()
+    beta_1 = ConstantOfShape <value = double[1] {%r}> (one)
+    beta_2 = ConstantOfShape <value = double[1] {%r}> (one)
+    unit = ConstantOfShape <value = double[1] {1}> (one)
+    next_n_updates = Add (n_updates, one)
+    t = Cast <to = 11> (next_n_updates)
+    power_1 = Pow (beta_1, t)
+    power_2 = Pow (beta_2, t)
+    grown_1 = Sub (unit, power_1)
+    grown_2 = Sub (unit, power_2)
+    root = Sqrt (grown_2)
+    correction = Div (root, grown_1)
+    wide_eta = Cast <to = 11> (eta)
+    wide_corrected = Mul (wide_eta, correction)
+    corrected = CastLike (wide_corrected, weights)
+    part_1 = Constant <value = float {%r}> ()
+    part_2 = Constant <value = float {%r}> ()
+    kept_2 = Constant <value = float {%r}> ()
+    epsilon = Constant <value = float {%r}> ()
+    change = Sub (gradient, first_moment)
+    change_1 = Mul (change, part_1)
+    next_first_moment = Add (first_moment, change_1)
+    square = Mul (gradient, gradient)
+    square_2 = Mul (square, part_2)
+    second_2 = Mul (second_moment, kept_2)
+    next_second_moment = Add (second_2, square_2)
+    scale = Sqrt (next_second_moment)
+    divisor = Add (scale, epsilon)
+    ratio = Div (next_first_moment, divisor)
+    step = Mul (ratio, corrected)
+    next_weights = Sub (weights, step)
+    length = Div (corrected, divisor)
+}"""
+
+
+class Adam(NamedOptimizer, name="adam"):
     r"""
     Adam: updates follow a running mean of the gradients, and are about as long as the learning rate.
 
@@ -390,10 +502,19 @@ class Adam(Component):
         """Return the factor of the first moment, one for each weight."""
         return self._correction(eta, state) / (np.sqrt(state["second_moment"]) + float(self.epsilon))
 
+    @property
+    def tags(self) -> OptimizerTags:
+        """What is known of the optimizer: there is no gain, since it bounds its steps itself."""
+        return OptimizerTags(
+            memory=1 / max(1 - float(self.beta_1), 1e-3),
+            weight_decay=float(self.weight_decay),
+            first_rates=(1e-2, 1e-3),
+            runtime="AdamW",
+            is_elementwise=True,
+            is_lazy=bool(self.lazy),
+        )
+
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
-        return adam_update(float(self.beta_1), float(self.beta_2), float(self.epsilon))
-
-
-#: The optimizers by name.
-OPTIMIZERS = {"sgd": SGD, "momentum": Momentum, "nesterov": Nesterov, "adam": Adam}
+        beta_1, beta_2 = float(self.beta_1), float(self.beta_2)
+        return _ADAM % (beta_1, beta_2, 1 - beta_1, 1 - beta_2, beta_2, float(self.epsilon))

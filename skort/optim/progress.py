@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from skort.common.random_state import generator_of
 from skort.optim.history import History
-from skort.optim.random_state import generator_of
 from skort.optim.standardization import Standardization
 
 __all__ = ["Progress"]

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skort.common.random_state import generator_of
 from skort.optim.batches import Batch, Batches
 from skort.optim.progress import Progress
-from skort.optim.random_state import generator_of
 from skort.optim.schedules import rate
 
 __all__ = ["ModelView", "TrainStep", "Training", "TrainingVariables"]

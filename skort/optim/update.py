@@ -1,35 +1,96 @@
-"""What an update of the weights is made of: an optimizer, and the transforms around it."""
+"""What an update of the weights is made of: an optimizer, and the transformations around it."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skort.optim.optimizers import SGD, Adam, Momentum, OnnxOptimizer, Optimizer
-from skort.optim.transforms.accumulated_l1 import AccumulatedL1
-from skort.optim.transforms.averaging import Averaged
-from skort.optim.transforms.base import OptimizerRule, Rule
-from skort.optim.transforms.clipping import Clipped
-from skort.optim.transforms.decay import Decayed
-from skort.optim.transforms.implicit_l2 import ImplicitL2
+from skort.optim.optimizers import OnnxOptimizer, Optimizer, OptimizerTags, State, optimizer_tags
+from skort.optim.transforms import (
+    AccumulatedL1,
+    Averaging,
+    Clipping,
+    GradientTransformation,
+    ImplicitL2,
+    Names,
+    StepLength,
+    WeightDecay,
+)
 
-__all__ = ["MANY_ROWS", "Terms", "Update"]
+if TYPE_CHECKING:
+    from skort.common.onnx_text import Fragment
+
+__all__ = ["MANY_ROWS", "PenaltyStrengths", "Update", "UpdateRule"]
 
 #: Where it is not known how long an epoch is, weights owe at most the l1 penalty of so many rows.
 MANY_ROWS = 131_072
 
 
-@dataclass(frozen=True, eq=False)
-class Terms:
-    """
-    What an update is to know of the penalty.
+class UpdateRule:
+    """An optimizer and its transformations as one update; the first transformation is the outermost one."""
 
-    Parameters
-    ----------
-    l1, l2 : ndarray of shape (n_weights,) or None, default=None
-        The strength of each term of the penalty for each weight. The l2 term is part of the gradients that the rule
-        gets, the l1 term is not.
-    n_steps : int, default=1
-        What a weight owes of the l1 term is at most the penalty of so many steps, see `AccumulatedL1`.
+    def __init__(self, optimizer: Any, transformations: list[GradientTransformation]):
+        self._optimizer = optimizer
+        self.transformations, self._inner_first = transformations, transformations[::-1]
+        #: As `Optimizer.step_length`.
+        self.step_length: StepLength = optimizer.step_length
+        #: Makes the result; None: it is the weights.
+        self.averaging = next((part for part in transformations if isinstance(part, Averaging)), None)
+
+    def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
+        """Return the state before the first update, as `Optimizer.start`."""
+        state = self._optimizer.start(n_coefficients, n_others, dtype)
+        for part in self._inner_first:
+            state = state | part.start(n_coefficients, n_others, dtype)
+        return state
+
+    def update(self, weights, gradient, eta: float, state: State, scratch) -> None:
+        """Make one update in place, as `Optimizer.update`."""
+        for part in self.transformations:
+            gradient = part.before(weights, gradient, eta, state, scratch)
+        self._optimizer.update(weights, gradient, eta, state, scratch)
+        for part in self._inner_first:
+            part.after(weights, eta, state, scratch, self.step_length)
+
+    def add_nodes(self, fragment: "Fragment", names: Names) -> Names:
+        """Add the nodes of one update; return the names of "weights", "length" and the changed arrays after it."""
+        given = names
+        for part in self.transformations:
+            given = part.add_before(fragment, given)
+        results = _call_optimizer(self._optimizer, fragment, given)
+        for part in self._inner_first:
+            results = part.add_after(fragment, names, results)
+        return results
+
+    def result(self, weights: np.ndarray, state: State) -> np.ndarray:
+        """Return the trained weights as a new vector."""
+        mean = None if self.averaging is None else self.averaging.mean(state)
+        return weights.copy() if mean is None else mean.astype(weights.dtype)
+
+
+def _call_optimizer(optimizer: OnnxOptimizer, fragment, names):
+    """Add a call to the optimizer's ONNX function."""
+    from skort.common.parametrized_graph import signature
+
+    source = optimizer.onnx_update()
+    given, made = signature(source)
+    possible = ["length", *(f"next_{name}" for name in names)]
+    if not (set(given) <= names.keys() and {"next_weights", "length"} <= set(made) <= set(possible)):
+        raise ValueError(
+            f"optimizer={optimizer!r}: onnx_update has the inputs {given} and the results {made}. Its "
+            f"inputs may be {list(names)}, its results {possible}; next_weights and length are required."
+        )
+    results = {name.removeprefix("next_"): f"skort_optimizer_{name}" for name in made}
+    fragment.call(source, [names[name] for name in given], list(results.values()))
+    return results
+
+
+@dataclass(frozen=True, eq=False)
+class PenaltyStrengths:
+    """
+    What an update is to know of the penalty: the strength of each term for each weight, None where there is none.
+
+    The l2 term is part of the gradients, the l1 term is not. A weight owes at most the l1 penalty of `n_steps` steps.
     """
 
     l1: np.ndarray | None = None
@@ -37,86 +98,49 @@ class Terms:
     n_steps: int = 1
 
 
-_NO_TERMS = Terms()
+_NO_PENALTY = PenaltyStrengths()
 
 
 @dataclass(frozen=True)
 class Update:
-    """
-    How a gradient changes the weights.
-
-    Parameters
-    ----------
-    optimizer : Optimizer
-    max_grad_norm : float or None, default=None
-        A gradient whose Euclidean norm is larger is shortened to this norm.
-    average : bool or int, default=False
-        The first update whose weights count in the mean that is the result; True is 1. False or 0: no mean.
-    largest_rate : float or None, default=None
-        That no learning rate is above, see `skort.optim.schedules.largest_rate`. None: it is not known.
-    """
+    """How a gradient changes the weights: the optimizer, and the parameters of what is put around it."""
 
     optimizer: Optimizer | OnnxOptimizer
+    #: A gradient whose Euclidean norm is larger is shortened to this norm.
     max_grad_norm: float | None = None
+    #: The first update whose weights count in the mean that is the result; True is 1. False or 0: no mean.
     average: bool | int = False
+    #: Upper bound of the learning rate; None: it is not known.
     largest_rate: float | None = None
 
     @property
-    def weight_decay(self) -> float:
-        """How fast coefficients shrink beside the optimizer's update: the parameter of `Adam`."""
-        return float(self.optimizer.weight_decay) if isinstance(self.optimizer, Adam) else 0.0
+    def tags(self) -> OptimizerTags:
+        """What is known of the optimizer."""
+        return optimizer_tags(self.optimizer)
 
     @property
-    def memory(self) -> float:
-        """About how many updates a gradient counts in: one without momentum, and where it is not known."""
-        optimizer = self.optimizer
-        if isinstance(optimizer, Adam):
-            return 1 / max(1 - float(optimizer.beta_1), 1e-3)
-        return min(float(getattr(optimizer, "gain", 1.0)), 1e3)
+    def is_plain(self) -> bool:
+        """Whether nothing but terms of the penalty is put around the optimizer."""
+        return self.max_grad_norm is None and not self.average and self.tags.weight_decay == 0
 
-    def rule(self, terms: Terms = _NO_TERMS, innermost: Rule | None = None) -> Rule:
-        """
-        Return the optimizer and its transforms as one rule: decay, clip, optimize, the penalty's terms, average.
-
-        Parameters
-        ----------
-        terms : Terms, default=Terms()
-        innermost : Rule, default=None
-            What takes the optimizer's place. None: `OptimizerRule`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skort.optim.optimizers import SGD
-        >>> from skort.optim.update import Terms, Update
-        >>> rule = Update(SGD(), max_grad_norm=5.0).rule(Terms(l1=np.array([0.0, 10.0])))
-        >>> weights = np.array([1.0, 3.0])
-        >>> rule.update(weights, np.array([30.0, 40.0]), 0.1, rule.start(2, 0, weights.dtype), scratch=np.empty(2))
-        >>> weights
-        array([0.7, 1.6])
-        """
-        rule: Rule = OptimizerRule(self.optimizer) if innermost is None else innermost
+    def rule(self, strengths: PenaltyStrengths = _NO_PENALTY, optimizer: Any = None) -> UpdateRule:
+        """Return the update: decay, clip, optimize, the penalty's terms, average. `optimizer` takes the place of it."""
+        parts: list[GradientTransformation] = [Averaging(self.average)] if self.average else []
+        tags = self.tags
+        # Outside the l1 term: the proximal step of both is the threshold, divided.
+        if strengths.l2 is not None and tags.gain is not None and self.is_stiff(strengths):
+            parts.append(ImplicitL2(strengths.l2, tags.gain, self.largest_rate or 0.0))
+        if strengths.l1 is not None:
+            parts.append(AccumulatedL1(strengths.l1, strengths.n_steps))
+        if tags.weight_decay > 0:
+            parts.append(WeightDecay(tags.weight_decay))
         if self.max_grad_norm is not None:
-            rule = Clipped(rule, self.max_grad_norm)
-        if self.weight_decay > 0:
-            rule = Decayed(rule, self.weight_decay)
-        if terms.l1 is not None:
-            rule = AccumulatedL1(rule, terms.l1, terms.n_steps)
-        # After the l1 term: the proximal step of both is the threshold, divided.
-        if terms.l2 is not None and self.gain is not None and self.is_stiff(terms):
-            rule = ImplicitL2(rule, terms.l2, self.gain, self.largest_rate or 0.0)
-        return Averaged(rule, self.average) if self.average else rule
+            parts.append(Clipping(self.max_grad_norm))
+        return UpdateRule(self.optimizer if optimizer is None else optimizer, parts)
 
-    def is_stiff(self, terms: Terms) -> bool:
+    def is_stiff(self, strengths: PenaltyStrengths) -> bool:
         """Return whether the l2 term of any weight may need an implicit step, see `ImplicitL2`."""
-        if terms.l2 is None or self.gain is None:
+        gain = self.tags.gain
+        if strengths.l2 is None or gain is None:
             return False
-        return self.largest_rate is None or bool(np.max(terms.l2) * self.gain * self.largest_rate > 1)
-
-    @property
-    def gain(self) -> float | None:
-        """The limit of a step's length at a constant learning rate of one, where there is one; None where not."""
-        # Adam bounds its steps itself, and what other optimizers do is not known.
-        if not isinstance(self.optimizer, (SGD, Momentum)):
-            return None
-        return self.optimizer.gain
+        return self.largest_rate is None or bool(np.max(strengths.l2) * gain * self.largest_rate > 1)

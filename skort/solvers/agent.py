@@ -14,7 +14,7 @@ from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.elementwise import relu_gradient
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.batches import HostBatch
-from skort.optim.transforms.clipping import norm
+from skort.optim.transforms import norm
 from skort.runtime.cache import LRUCache
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph

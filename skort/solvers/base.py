@@ -14,9 +14,8 @@ from skort.graphs.initial import check_differentiable
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import Objective
 from skort.optim.training import TrainStep
-from skort.optim.transforms.accumulated_l1 import with_owed
-from skort.optim.transforms.base import Rule
-from skort.optim.update import MANY_ROWS, Terms, Update
+from skort.optim.transforms import with_owed
+from skort.optim.update import MANY_ROWS, PenaltyStrengths, Update, UpdateRule
 from skort.runtime.device import CPU, Device
 from skort.solvers.flat_weights import strengths_vector, views
 from skort.solvers.loss_gradient import check_loss
@@ -71,17 +70,17 @@ class Problem:
         return n_coefficients, n_others + sum(array.size for array in self.loss_weights.values())
 
     @functools.cached_property
-    def terms(self) -> Terms:
+    def terms(self) -> PenaltyStrengths:
         """What the update is to know of the penalty."""
         l1, l2 = (strengths_vector(self.objective, self.weights, norm) for norm in ("l1", "l2"))
-        return Terms(l1, l2, self.n_batches or -(-MANY_ROWS // self.batch_size))
+        return PenaltyStrengths(l1, l2, self.n_batches or -(-MANY_ROWS // self.batch_size))
 
     @functools.cached_property
     def structure(self) -> tuple[Any, ...]:
         """What graphs of the score depend on, as a hashable value: problems that differ in numbers only share them."""
         return *self.score_graph.key, self.batch_size, self.device
 
-    def rule(self) -> Rule:
+    def rule(self) -> UpdateRule:
         """Return the update of all weights, as one vector in the order of `weights`."""
         return self.update.rule(self.terms)
 
@@ -140,7 +139,7 @@ class BaseSolver(abc.ABC):
     def __init__(self, problem: Problem):
         self._start(problem.weights, problem.rule())
 
-    def _start(self, weights: dict[str, np.ndarray], rule: Rule) -> None:
+    def _start(self, weights: dict[str, np.ndarray], rule: UpdateRule) -> None:
         """Take the initial weights, by name, and the update."""
         self._initial, self._rule = weights, rule
         self._objective = self._objective_sum = self._loss_sum = 0.0

@@ -13,10 +13,8 @@ from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SMOOTH, TARGET
 from skort.optim.batches import HostBatch
-from skort.optim.optimizers import SGD, Adam
-from skort.optim.transforms.averaging import Averaged
-from skort.optim.transforms.base import OptimizerRule
-from skort.optim.update import Terms
+from skort.optim.optimizers import Adam
+from skort.optim.update import PenaltyStrengths
 from skort.runtime.cache import SessionPool
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_session import (
@@ -44,8 +42,8 @@ def _adam(optimizer):
     return adam_optimizer(beta_1, beta_2, optimizer.epsilon), Adam(beta_1, beta_2).corrected
 
 
-# Of each optimizer: TrainingSession's own, and the learning rate that it needs for the same steps.
-_OPTIMIZERS: dict[type, Callable] = {SGD: _sgd, Adam: _adam}
+# By the runtime's name of the update: TrainingSession's own, and the learning rate that it needs for the same steps.
+_OPTIMIZERS: dict[str | None, Callable] = {"SGD": _sgd, "AdamW": _adam}
 
 # The gradient of Relu takes longer in ONNX Runtime than the products of matrices, that of Mul does not.
 _OPERATORS = {
@@ -93,17 +91,17 @@ class SessionSolver(BaseSolver):
     @classmethod
     def check(cls, dtype, update):
         """Raise an error where the installed ONNX Runtime cannot train so this way."""
-        optimizer = update.optimizer
+        optimizer, tags = update.optimizer, update.tags
         if dtype != np.float32:
             raise ValueError(
                 f'solver="session" trains in float32 only, got dtype="{dtype}". Use dtype="float32" or solver="graph".'
             )
-        if type(optimizer) not in _OPTIMIZERS or update.weight_decay > 0:
+        if tags.runtime is None or tags.weight_decay > 0:
             raise ValueError(
                 f'solver="session" has no optimizer={optimizer!r}: TrainingSession makes the update itself. '
                 'Use solver="graph", or optimizer="sgd" or "adam" (without weight_decay).'
             )
-        if any(np.float32(getattr(optimizer, beta, 0)) == 1 for beta in ("beta_1", "beta_2")):
+        if tags.runtime == "AdamW" and 1 in np.float32([optimizer.beta_1, optimizer.beta_2]):
             raise ValueError(
                 f'solver="session" needs beta_1 and beta_2 that are below 1 in float32, got optimizer={optimizer!r}. '
                 'Use smaller ones or solver="agent".'
@@ -139,15 +137,15 @@ class SessionSolver(BaseSolver):
             TARGET: self.batch.target,
             SAMPLE_WEIGHT: self.batch.sample_weight,
         }
-        self._optimizer, correction = _OPTIMIZERS[type(update.optimizer)](update.optimizer)
+        self._optimizer, correction = _OPTIMIZERS[update.tags.runtime](update.optimizer)
         self._session = self._bound_session(inputs)
         terms = problem.terms
         self._is_on_host = terms.l1 is not None or update.is_stiff(terms)
-        innermost = _SessionRule(update.optimizer, self._session, correction)
+        made = _SessionUpdate(update.optimizer, self._session, correction)
         # TrainingSession makes the update; without such terms there is no other transform around it than the mean.
-        self._rule = update.rule(terms if self._is_on_host else Terms(), innermost)
-        self._average = self._rule if isinstance(self._rule, Averaged) else None
-        self._run = innermost.run
+        self._rule = update.rule(terms if self._is_on_host else PenaltyStrengths(), made)
+        self._average = self._rule.averaging
+        self._run = made.run
         self._flat = flat(self._initial)
         self._no_gradient, self._scratch = np.zeros_like(self._flat), np.empty_like(self._flat)
         self._memory = self._rule.start(*problem.n_weights(), objective.dtype)
@@ -212,9 +210,9 @@ class SessionSolver(BaseSolver):
         return {"objective": mark_rest(model), "training": mark_rest(training)}
 
 
-class _SessionRule:
+class _SessionUpdate:
     """
-    The update that a TrainingSession makes of its own gradient, as a rule that transforms can be put around.
+    The update that a TrainingSession makes of its own gradient, as an optimizer that transformations can be put around.
 
     Parameters
     ----------
@@ -226,9 +224,7 @@ class _SessionRule:
 
     def __init__(self, optimizer, session, correction):
         self._session, self._correction = session, correction
-        rule = OptimizerRule(optimizer)
-        self.start, self.step_length, self._add_step = rule.start, rule.step_length, rule.update
-        self.result, self.add_nodes = rule.result, rule.add_nodes
+        self.start, self.step_length, self._add_step = optimizer.start, optimizer.step_length, optimizer.update
 
     def run(self, eta, state):
         """Make the update in the session alone."""

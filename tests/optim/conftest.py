@@ -2,7 +2,7 @@
 
 import pytest
 
-from skort.optim.windows import WindowShape
+from skort.optim.block_shuffle import WindowShape
 
 
 @pytest.fixture

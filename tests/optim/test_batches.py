@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skort.optim import batches as batches_module
 from skort.optim.batches import Batches, HostBatch
-from skort.optim.windows import MANY_ROWS, WindowShape
+from skort.optim.block_shuffle import MANY_ROWS, WindowShape
 
 
 def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0):

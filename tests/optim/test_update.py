@@ -8,7 +8,7 @@ from onnx import helper
 
 from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.optim.optimizers import SGD, Adam, Momentum, Nesterov
-from skort.optim.update import Terms, Update
+from skort.optim.update import PenaltyStrengths, Update
 
 N_COEFFICIENTS, N_INTERCEPTS = 5, 2
 L1 = np.array([0.5, 0.5, 0.1, 0.0, 3.0, 0.0, 0.0])
@@ -59,7 +59,7 @@ def onnx_update(rule, state, dtype):
 def test_the_update_as_onnx_is_the_same(update, terms, dtype, rtol, rng, run_onnx):
     weights = rng.normal(size=7).astype(dtype)
     terms = {name: np.asarray(value, dtype) for name, value in terms.items()}
-    rule = update.rule(Terms(**terms))
+    rule = update.rule(PenaltyStrengths(**terms))
     state = rule.start(N_COEFFICIENTS, N_INTERCEPTS, weights.dtype)
     model = onnx_update(rule, state, dtype)
     for gradient, eta in zip(gradients(rng, dtype), (0.01, 0.01, 0.002, 0.002, 0.01), strict=True):
@@ -78,7 +78,7 @@ def test_the_update_as_onnx_is_the_same(update, terms, dtype, rtol, rng, run_onn
 def test_transforms_are_applied_in_their_order():
     # Decay, the clipped gradient's step, the threshold by the step's length, the mean.
     update = Update(Adam(beta_1=0, beta_2=0, epsilon=1e-30, weight_decay=2.0), max_grad_norm=5.0, average=2)
-    rule = update.rule(Terms(l1=np.array([0.0, 10.0, 0.0])))
+    rule = update.rule(PenaltyStrengths(l1=np.array([0.0, 10.0, 0.0])))
     weights, eta = np.array([1.0, 2.0, 3.0]), 0.1
     state = rule.start(2, 1, weights.dtype)
     w, seen = weights.copy(), []
@@ -99,8 +99,8 @@ def test_a_subclass_of_sgd_with_a_parameter_weight_decay_keeps_it_to_itself():
     class Own(SGD):
         weight_decay = 0.5
 
-    assert Update(Own()).weight_decay == 0
-    assert Update(Adam(weight_decay=0.5)).weight_decay == 0.5
+    assert Update(Own()).tags.weight_decay == 0
+    assert Update(Adam(weight_decay=0.5)).tags.weight_decay == 0.5
 
 
 @pytest.mark.parametrize(
@@ -114,4 +114,4 @@ def test_a_subclass_of_sgd_with_a_parameter_weight_decay_keeps_it_to_itself():
     ],
 )
 def test_memory_is_how_many_updates_a_gradient_counts_in(optimizer, memory):
-    assert Update(optimizer).memory == pytest.approx(memory)
+    assert Update(optimizer).tags.memory == pytest.approx(memory)

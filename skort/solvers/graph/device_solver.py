@@ -3,7 +3,7 @@
 import numpy as np
 
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
-from skort.optim.transforms.clipping import norm
+from skort.optim.transforms import norm
 from skort.runtime.sessions import compiled
 from skort.runtime.step_session import StepSession
 from skort.solvers.base import BaseSolver, Problem

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from skort.common.parametrized_graph import Program
-from skort.optim.transforms.base import Rule
+from skort.optim.update import UpdateRule
 from skort.runtime.cache import LRUCache
 from skort.runtime.sessions import compiled
 from skort.solvers.base import Problem, is_small
@@ -38,14 +38,14 @@ class SharedStep:
     parameters: dict[str, np.ndarray]
 
 
-def shared_step(problem: Problem, rule: Rule, memory: dict[str, np.ndarray]) -> SharedStep:
+def shared_step(problem: Problem, rule: UpdateRule, memory: dict[str, np.ndarray]) -> SharedStep:
     """
     Return the step of a problem. Its graph and its session are made for the first problem of a structure.
 
     Parameters
     ----------
     problem : Problem
-    rule : Rule
+    rule : UpdateRule
         `problem.rule()`.
     memory : dict of str to ndarray
         The state of the rule.

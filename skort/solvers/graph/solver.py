@@ -5,7 +5,7 @@ import numpy as np
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
-from skort.optim.transforms.clipping import norm
+from skort.optim.transforms import norm
 from skort.runtime.installed import load
 from skort.runtime.step_session import StepSession
 from skort.solvers.base import BaseSolver, Problem

@@ -11,8 +11,7 @@ from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
-from skort.optim.optimizers import SGD, Adam
-from skort.optim.transforms.clipping import norm
+from skort.optim.transforms import norm
 from skort.runtime.checkpoint_file import CheckpointFile, read_checkpoint, version_here, write_checkpoint
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.module import ModuleSession
@@ -24,7 +23,6 @@ from skort.solvers.module.plan import Plan, Term
 __all__ = ["ModuleSolver", "check_dropout"]
 
 _TRAINING, _OPTIMIZER, _CHECKPOINT = "training_model.onnx", "optimizer_model.onnx", "checkpoint"
-_OPTIMIZERS: dict[type, str] = {SGD: "SGD", Adam: "AdamW"}
 _MOMENTS = ("first_moment", "second_moment")
 
 
@@ -60,7 +58,7 @@ class ModuleSolver(BaseSolver):
             raise ValueError(
                 f'solver="module" trains in float32 only, got dtype="{dtype}". Use dtype="float32" or solver="graph".'
             )
-        if type(update.optimizer) not in _OPTIMIZERS or update.weight_decay > 0:
+        if update.tags.runtime is None or update.tags.weight_decay > 0:
             raise ValueError(
                 f'solver="module" has no optimizer={update.optimizer!r}: the on-device API makes the update itself. '
                 'Use solver="graph", or optimizer="sgd" or "adam" (without weight_decay).'
@@ -110,10 +108,11 @@ class ModuleSolver(BaseSolver):
 
     def training_graphs(self):
         """Return the training model and the optimizer model."""
-        optimizer: Any = self._problem.update.optimizer
+        update = self._problem.update
+        optimizer: Any = update.optimizer
         return {
             "training": training_model(_plan(self._problem), self._problem.batch_size),
-            "optimizer": optimizer_model(_OPTIMIZERS[type(optimizer)], optimizer.get_params()),
+            "optimizer": optimizer_model(update.tags.runtime or "", optimizer.get_params()),
         }
 
     def _read(self):

@@ -7,7 +7,7 @@ import numpy as np
 
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
-from skort.optim.transforms.clipping import norm
+from skort.optim.transforms import norm
 from skort.runtime.step_session import StepSession
 from skort.solvers.flat_weights import views
 from skort.solvers.graph.step import ETA, GRADIENT, WEIGHTS, next_name, state_name

@@ -17,7 +17,6 @@ from skort.graphs.gradient.forward_backward import needed
 from skort.graphs.gradient.packing import GRADIENT
 from skort.graphs.gradient.reverse import add_gradients
 from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
-from skort.optim.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.runtime.cache import LRUCache
 from skort.runtime.sessions import compiled
 from skort.solvers.base import Problem, is_small
@@ -121,9 +120,9 @@ def lane_terms(problem: Problem, chain: tuple[Link, ...]) -> LaneTerms | None:
         The layers of its model.
     """
     update = problem.update
-    is_plain = update.max_grad_norm is None and not update.average and update.weight_decay == 0
-    is_known = type(update.optimizer) in (SGD, Momentum, Nesterov, Adam)
-    if problem.loss_weights or problem.objective.custom_terms or not (is_plain and is_known and is_small(problem)):
+    if problem.loss_weights or problem.objective.custom_terms or not is_small(problem):
+        return None
+    if not (update.is_plain and update.tags.is_elementwise):
         return None
     loss, rule_program = (Program(problem.objective.dtype, problem.batch_size, name) for name in ("loss", "update"))
     _add_loss(loss, problem)

@@ -8,7 +8,7 @@ import numpy as np
 
 from skort.graphs.split import PRODUCT, after_first_product, product_layer
 from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, TARGET
-from skort.optim.sparse_batch import SparseBatch
+from skort.optim.sparse import SparseBatch
 from skort.runtime.training_agent import BoundTrainingAgent
 from skort.solvers.agent import RETURNED_LOSS, AgentSolver, gradient_of, shared_session, training_graph
 from skort.solvers.base import BaseSolver, Problem

@@ -5,12 +5,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skort.optim.optimizers import Adam
-from skort.optim.sparse_batch import SparseRows
-from skort.optim.transforms.base import Rule
-from skort.optim.transforms.clipping import norm
-from skort.optim.transforms.lazy import LazyWeights, Recurrence
-from skort.optim.update import Terms
+from skort.optim.sparse import LazyWeights, Recurrence, SparseRows
+from skort.optim.transforms import norm
+from skort.optim.update import PenaltyStrengths, UpdateRule
 from skort.solvers.base import Problem
 from skort.solvers.flat_weights import flat, strengths_vector
 
@@ -21,7 +18,7 @@ class FirstUpdate(Protocol):
     """What the solver needs: the product of the first layer, and an update of all weights from the gradient by it."""
 
     #: The update of all weights, as one vector.
-    rule: Rule
+    rule: UpdateRule
     #: All weights, those of the first product before the others.
     weights: np.ndarray
     #: The gradient of the loss by the weights after those of the first product, which the caller writes.
@@ -69,10 +66,7 @@ def make_update(problem: Problem, shape: tuple[int, int], factor: float) -> Firs
 
 def _is_lazy_adam(problem):
     """Return whether the update is an `Adam(lazy=True)` that nothing else is around."""
-    update = problem.update
-    is_lazy = type(update.optimizer) is Adam and update.optimizer.lazy
-    is_plain = update.max_grad_norm is None and not update.average and update.weight_decay == 0
-    return is_lazy and is_plain and problem.terms.l1 is None
+    return problem.update.tags.is_lazy and problem.update.is_plain and problem.terms.l1 is None
 
 
 def _recurrence(problem):
@@ -84,9 +78,9 @@ def _recurrence(problem):
     l2 = np.ravel(strengths[first].l2 if first in strengths else 0.0)
     if np.any(l2 != l2[0]):
         return None
-    recurrence = Recurrence.of(update.optimizer, float(l2[0]), is_averaged=bool(update.average))
+    recurrence = Recurrence.of(update.tags.linear, float(l2[0]), is_averaged=bool(update.average))
     # Steps that may be implicit are not lazy.
-    steep = Terms(l2=2 * l2[:1])
+    steep = PenaltyStrengths(l2=2 * l2[:1])
     return None if recurrence is None or (l2[0] > 0 and update.is_stiff(steep)) else recurrence
 
 
@@ -166,7 +160,7 @@ class TouchedUpdate(FullUpdate):
         self._gradient[by_column.ravel()] = 0
         l2 = None if self._terms.l2 is None else self._terms.l2[touched]
         moments = {name: self.memory[name][touched] for name in self._moments}
-        penalty, before = self._penalty, _add_penalty(Terms(l2=l2), weights, gradient, scratch)
+        penalty, before = self._penalty, _add_penalty(PenaltyStrengths(l2=l2), weights, gradient, scratch)
         self.rule.update(weights, gradient, eta, {**self.memory, **moments}, scratch)
         if l2 is not None:
             self._penalty += _l2_value(l2, weights) - before
@@ -251,19 +245,19 @@ class LazyUpdate:
         return self._lazy.is_finite() and bool(np.isfinite(self._other_weights).all())
 
 
-def _terms(problem: Problem, weights: dict[str, np.ndarray]) -> Terms:
+def _terms(problem: Problem, weights: dict[str, np.ndarray]) -> PenaltyStrengths:
     """Return the terms of the penalty of some of the weights."""
     if not weights:
-        return Terms()
+        return PenaltyStrengths()
     l1, l2 = (strengths_vector(problem.objective, weights, norm) for norm in ("l1", "l2"))
-    return Terms(l1, l2)
+    return PenaltyStrengths(l1, l2)
 
 
 def _l2_value(strengths, weights):
     return 0.5 * float(np.vdot(strengths * weights, weights))
 
 
-def _add_penalty(terms: Terms, weights: Any, gradient: Any, scratch: Any) -> float:
+def _add_penalty(terms: PenaltyStrengths, weights: Any, gradient: Any, scratch: Any) -> float:
     """Add the derivative of the l2 term to a gradient; return the value of the penalty."""
     penalty = 0.0
     if terms.l2 is not None:

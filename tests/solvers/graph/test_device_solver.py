@@ -13,9 +13,9 @@ from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, ConcomitantHuber, Huber, Penalty, SquaredError, WeightedSum
 from skort.objective.nodes import Objective
 from skort.optim.batches import Batches
+from skort.optim.block_shuffle import WindowShape
 from skort.optim.optimizers import OPTIMIZERS, SGD, Adam, Nesterov
 from skort.optim.update import Update
-from skort.optim.windows import WindowShape
 from skort.runtime.device import CPU, Device
 from skort.solvers import solver_class
 from skort.solvers.base import Problem

@@ -159,7 +159,7 @@ def aligned(rows: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Examples
     --------
     >>> import numpy as np
-    >>> from skort.optim.windows import aligned
+    >>> from skort.optim.block_shuffle import aligned
     >>> rows = np.arange(13, dtype=np.uint8)[1:].view(np.int16).reshape(3, 2)
     >>> rows, out = aligned(rows, np.empty((1, 2), np.int16))
     >>> rows.take([1], axis=0, out=out, mode="clip")

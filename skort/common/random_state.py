@@ -27,7 +27,7 @@ def seeded(seed: int) -> np.random.RandomState:
     Examples
     --------
     >>> import numpy as np
-    >>> from skort.optim.random_state import seeded
+    >>> from skort.common.random_state import seeded
     >>> seeded(0).randint(100), np.random.RandomState(0).randint(100)
     (44, 44)
     """

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skort.optim.windows import WindowShape
+from skort.optim.block_shuffle import WindowShape
 
 
 @pytest.mark.parametrize(

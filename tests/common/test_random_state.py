@@ -4,7 +4,7 @@ import pickle
 import numpy as np
 import pytest
 
-from skort.optim.random_state import generator_of, seeded
+from skort.common.random_state import generator_of, seeded
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**31, 2**32 - 1, np.int64(7), np.uint32(2**32 - 1)])
