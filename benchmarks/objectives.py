@@ -11,7 +11,7 @@ import time
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, ElasticLoss, ElasticPenalty, Loss, SquaredError
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES

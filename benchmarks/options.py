@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
 
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective.losses import SquaredError
 from skort.objective.nodes import Objective

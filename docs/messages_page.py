@@ -25,7 +25,13 @@ GROUPS = {
             "given back",
             "no place for",
         ),
-        ("graphs/export", "graphs/registration", "graphs/transformers", "graphs/text", "graphs/token_expression"),
+        (
+            "graphs/export",
+            "graphs/sklearn/registration",
+            "graphs/sklearn/transformers",
+            "graphs/sklearn/text",
+            "graphs/sklearn/token_expression",
+        ),
     ),
     "Dask": (set(), (), ("dask/",)),
     "Devices: on-device training": (set(), (), ("artifacts/", "runtime/checkpoint_file", "runtime/module")),
@@ -52,7 +58,7 @@ GROUPS = {
             "estimators/named_outputs",
             "estimators/regressor",
             "common/finite",
-            "graphs/raw_inputs",
+            "graphs/sklearn/raw_inputs",
         ),
     ),
     "The model inside": (

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skort.graphs.gradient.halves import GradientGraphs
+from skort.graphs.gradient.gradient_graphs import GradientGraphs
 
 if TYPE_CHECKING:
     import onnx
@@ -124,7 +124,7 @@ def initial_model(
     from sklearn.utils import check_random_state
 
     from skort.estimators.without_data import check_sizes
-    from skort.graphs.initial import initial_score_graph
+    from skort.graphs.initialization import initial_score_graph
     from skort.graphs.score_graph import ScoreSpec
     from skort.graphs.trainable import check_trainable
 

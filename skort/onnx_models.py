@@ -4,17 +4,17 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from skort.graphs.replaced_weights import with_weights
-    from skort.graphs.weight_table import Weight, find_weights
+    from skort.graphs.onnx_models.initializers import with_weights
+    from skort.graphs.onnx_models.weight_table import Weight, find_weights
     from skort.solvers.objective_graph import objective_graph
 
 __all__ = ["Weight", "find_weights", "objective_graph", "with_weights"]
 
 _WHERE = {
-    "Weight": "skort.graphs.weight_table",
-    "find_weights": "skort.graphs.weight_table",
+    "Weight": "skort.graphs.onnx_models.weight_table",
+    "find_weights": "skort.graphs.onnx_models.weight_table",
     "objective_graph": "skort.solvers.objective_graph",
-    "with_weights": "skort.graphs.replaced_weights",
+    "with_weights": "skort.graphs.onnx_models.initializers",
 }
 
 

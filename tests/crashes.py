@@ -23,7 +23,7 @@ from skort.callbacks import Checkpoint
 X = np.random.default_rng(0).normal(size=(400, 5)).astype(np.float32)
 Y = np.sin(X[:, 0]) + X[:, 1]
 # What a fit imports when it needs it, so that a process that is forked has it.
-IMPORTED = ["joblib", "onnxruntime", "skl2onnx", "skort.estimators.regressor", "skort.graphs.registration"]
+IMPORTED = ["joblib", "onnxruntime", "skl2onnx", "skort.estimators.regressor", "skort.graphs.sklearn.registration"]
 KILLED = [
     OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(10,)), optimizer="nesterov", average=50, eta0=0.01),
     OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(10,)), optimizer="adam", early_stopping=True, eta0=0.001),

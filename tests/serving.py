@@ -28,8 +28,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.common.onnx_text import OPSET
-from skort.graphs.families import FAMILY
-from skort.graphs.raw_inputs import feeds, raw_inputs
+from skort.graphs.sklearn.families import FAMILY
+from skort.graphs.sklearn.raw_inputs import feeds, raw_inputs
 from skort.objective.own import SEARCHES
 from skort.solvers import available_solvers
 

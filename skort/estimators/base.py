@@ -123,7 +123,7 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, HTMLRepr,
 
     def _register(self):
         """Make skl2onnx convert models that hold this one: here, so that `import skort` need not import it."""
-        from skort.graphs.registration import register
+        from skort.graphs.sklearn.registration import register
 
         register(type(self))  # type: ignore[arg-type]  # classes are hashable
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import onnx
 
     from skort.graphs.score_graph import ScoreGraph
+    from skort.graphs.sklearn.transformers import StepGraphs
     from skort.graphs.standardized import Layer
-    from skort.graphs.transformers import StepGraphs
     from skort.runtime.device import Device
     from skort.runtime.inference import InferenceModel
 
@@ -117,7 +117,7 @@ class FittedModel:
 
     def _inverse_target(self):
         """Return the inverse of the transformer of y as an ONNX function, or None."""
-        from skort.graphs.target_inverse import target_inverse
+        from skort.graphs.sklearn.target_inverse import target_inverse
 
         transformer = self.target_transform.transformer
         return None if transformer is None else target_inverse(transformer)
@@ -183,7 +183,7 @@ class FittedModel:
     @functools.cached_property
     def step_graphs(self) -> "StepGraphs":
         """The last steps before what is trained as graphs with weights of their own."""
-        from skort.graphs.transformers import trainable_steps
+        from skort.graphs.sklearn.transformers import trainable_steps
 
         return trainable_steps(self.preprocessing.transformers, self.preprocessing.dtype)
 
@@ -233,7 +233,7 @@ class FittedModel:
     @functools.cached_property
     def product(self) -> "tuple[Layer | None, FittedModel]":
         """The layer whose product X goes into alone, if there is one, and the model after this product."""
-        from skort.graphs.split import after_first_product, product_layer
+        from skort.graphs.after_first_matmul import after_first_product, product_layer
 
         # It does not matter here which weights were trained.
         graph = dataclasses.replace(self.score_graph, trained=self.score_graph.weight_names)
@@ -373,7 +373,7 @@ class FittedModel:
         feature_names : ndarray of shape (n_features,) or None, default=None
             The names of the columns, for a model without steps before it.
         """
-        from skort.graphs.families import score_model
+        from skort.graphs.sklearn.families import score_model
 
         model = self.inner.to_sklearn(
             self.preprocessing,

@@ -28,7 +28,7 @@ def original_model(fitted: FittedModel) -> "onnx.ModelProto":
     ValueError
         Where the estimator has no ONNX model inside, and where a trained weight is not in its graph.
     """
-    from skort.graphs.replaced_weights import with_weights
+    from skort.graphs.onnx_models.initializers import with_weights
     from skort.graphs.standardized import uncentred_arrays
 
     model = fitted.inner.model
@@ -56,7 +56,7 @@ def checked_weights(fitted: FittedModel, weights: Mapping[str, ArrayLike]) -> di
     ValueError
         For another name or shape, and for numbers that are not finite in the dtype.
     """
-    from skort.graphs.replaced_weights import check_by_name, weight_array
+    from skort.graphs.onnx_models.initializers import check_by_name, weight_array
 
     check_by_name(weights)
     known, dtype = fitted.score_graph.arrays | fitted.loss_weights, fitted.score_graph.dtype

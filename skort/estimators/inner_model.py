@@ -91,7 +91,7 @@ class InnerModel:
     @property
     def fitted_model(self) -> Any:
         """The fitted model whose weights the training goes on from, or None."""
-        from skort.graphs.families import score_model
+        from skort.graphs.sklearn.families import score_model
 
         return score_model(self.model) if self.is_fitted else None
 
@@ -156,7 +156,7 @@ class InnerModel:
         ValueError
             For a multi-label y and a model that is no neural network, and where a fitted model had another kind of y.
         """
-        from skort.graphs.families import FAMILY
+        from skort.graphs.sklearn.families import FAMILY
 
         is_network = FAMILY.get(type(self.model)) == "neural network"
         if multi_label and not is_network:
@@ -215,11 +215,11 @@ class InnerModel:
         UserWarning
             Where a step gives other values as ONNX.
         """
-        from skort.graphs.comparison import sample
         from skort.graphs.export import check_names
-        from skort.graphs.initial import initial_score_graph
+        from skort.graphs.initialization import initial_score_graph
+        from skort.graphs.sklearn.conversion_check import sample
+        from skort.graphs.sklearn.transformers import trainable_steps
         from skort.graphs.trainable import select_trainable
-        from skort.graphs.transformers import trainable_steps
 
         transformers, raw_X = self.transformers, X
         some_rows = None if transformers is None else sample(X)
@@ -265,7 +265,7 @@ class InnerModel:
         ValueError
             Where scikit-learn has no place for the weights.
         """
-        from skort.graphs.families import FAMILY, has_log_link, score_model, trained_model
+        from skort.graphs.sklearn.families import FAMILY, has_log_link, score_model, trained_model
         from skort.graphs.standardized import uncentred_arrays
 
         name = type(self.model).__name__

@@ -52,7 +52,7 @@ class Preprocessing(GraphBytes):
         UserWarning
             Where a step gives other values as ONNX.
         """
-        from skort.graphs.transformers import transformer_graph
+        from skort.graphs.sklearn.transformers import transformer_graph
 
         if transformers is None:
             return cls(None, None, dtype)

@@ -239,7 +239,7 @@ class Settings:
 
     def sparse_solvers(self, fitted: FittedModel, variables: Variables) -> list[str]:
         """Return the names of the solvers that multiply sparse rows as they are, if the model allows it."""
-        from skort.graphs.split import product_layer
+        from skort.graphs.after_first_matmul import product_layer
         from skort.solvers import SPARSE_SOLVERS
 
         is_own = getattr(self.penalty, "custom_terms", None) is not None

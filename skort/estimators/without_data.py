@@ -172,7 +172,7 @@ def _check_size_is_known(estimator, own):
 def _known_outputs(loss, inner):
     """Return the number of columns of what the model gives to a loss; None where it does not say."""
     if isinstance(loss, dict):
-        from skort.graphs.onnx_models import output_widths
+        from skort.graphs.onnx_models.conversion import output_widths
 
         return sum(width or 1 for width in output_widths(inner.model, tuple(loss)).values())
     if inner.is_fitted:

@@ -42,7 +42,7 @@ def chain_of(score_graph: ScoreGraph) -> tuple[Link, ...] | None:
     >>> import numpy as np
     >>> from sklearn.neural_network import MLPRegressor
     >>> from skort.graphs.chain import chain_of
-    >>> from skort.graphs.initial import initial_score_graph
+    >>> from skort.graphs.initialization import initial_score_graph
     >>> from skort.graphs.score_graph import ScoreSpec
     >>> model = MLPRegressor(hidden_layer_sizes=(5,))
     >>> graph = initial_score_graph(model, ScoreSpec(3, 1, "float32"), np.random.RandomState(0))

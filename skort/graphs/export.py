@@ -84,8 +84,8 @@ def regressor_model(
     inverse_link : str or onnx.FunctionProto, default=None
         The function `(score) => (prediction)`, as for `onnx_text.function`. None: the prediction is the score.
     inverse_target : str, default=None
-        The function `(transformed) => (target)` of `skort.graphs.target_inverse`, after the inverse link. None: y was
-        trained as it is.
+        The function `(transformed) => (target)` of `target_inverse`, after the inverse link. None: y was trained as it
+        is.
     outputs : dict of str to int, default=None
         Names of the outputs, of shape (any, columns) -> their numbers of columns. None or empty: one output,
         `PREDICTION`; otherwise that is a result inside the model.

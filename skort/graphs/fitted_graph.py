@@ -8,9 +8,9 @@ from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from skort.graphs.families import FAMILY, fitted_stand_in, layers, score_model
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
+from skort.graphs.sklearn.families import FAMILY, fitted_stand_in, layers, score_model
 
 __all__ = ["fitted_score_graph", "given_model", "n_score_columns"]
 

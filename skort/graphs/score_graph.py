@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 
 from skort.common.graph_bytes import GraphBytes
 from skort.common.onnx_text import import_each_domain_once, read_names
-from skort.graphs.conversion import rename_input
+from skort.graphs.sklearn.conversion import rename_input
 
 __all__ = ["ScoreGraph", "ScoreSpec", "Weights", "find_weights", "joined", "set_batch_size"]
 

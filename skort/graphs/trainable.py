@@ -12,12 +12,12 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 from skort.exceptions import NotTrainableError
-from skort.graphs.conversion import to_onnx
 from skort.graphs.differentiable import DIFFERENTIABLE
-from skort.graphs.families import FAMILY, score_model
-from skort.graphs.raw_inputs import RawInput
 from skort.graphs.score_graph import ScoreGraph, joined
-from skort.graphs.transformers import StepGraphs
+from skort.graphs.sklearn.conversion import to_onnx
+from skort.graphs.sklearn.families import FAMILY, score_model
+from skort.graphs.sklearn.raw_inputs import RawInput
+from skort.graphs.sklearn.transformers import StepGraphs
 
 __all__ = ["check_trainable", "select_trainable"]
 

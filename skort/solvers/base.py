@@ -10,7 +10,7 @@ import onnx
 
 from skort.graphs.differentiable import Gradient
 from skort.graphs.gradient.reverse import rule_gradient
-from skort.graphs.initial import check_differentiable
+from skort.graphs.initialization import check_differentiable
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.nodes import Objective
 from skort.optim.training import TrainStep

@@ -10,7 +10,7 @@ from sklearn.linear_model import RANSACRegressor, Ridge, TweedieRegressor
 from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.graphs.families import FAMILY, has_log_link
+from skort.graphs.sklearn.families import FAMILY, has_log_link
 from skort.objective.own import SEARCHES
 from skort.runtime.installed import load
 

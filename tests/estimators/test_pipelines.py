@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatu
 from sklearn.utils import get_tags
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.graphs.raw_inputs import feeds, raw_inputs
+from skort.graphs.sklearn.raw_inputs import feeds, raw_inputs
 from skort.runtime.installed import load
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -187,7 +187,7 @@ class Counting(TransformerMixin, BaseEstimator):
 
 
 def test_steps_are_fitted_and_applied_once_a_fit(monkeypatch):
-    monkeypatch.setattr("skort.graphs.transformers.transformer_graph", lambda *_: None)
+    monkeypatch.setattr("skort.graphs.sklearn.transformers.transformer_graph", lambda *_: None)
     rows = []
     monkeypatch.setattr(Counting, "transform", lambda self, X: rows.append(len(X)) or X / 10)
     short(make_pipeline(Counting(), LinearRegression()), batch_size=10).fit(NUMBERS, Y)

@@ -28,7 +28,7 @@ from sklearn.utils.fixes import parse_version
 
 from skort import OrtSGDClassifier
 from skort.exceptions import NotExportableError
-from skort.graphs.raw_inputs import feeds, raw_inputs
+from skort.graphs.sklearn.raw_inputs import feeds, raw_inputs
 from skort.runtime.installed import load
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort.graphs.chain import Link, chain_of
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.graphs.standardized import centred
 

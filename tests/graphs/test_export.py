@@ -8,9 +8,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort.graphs.export import SCORE, at_opset, classifier_model, label_tensor, regressor_model
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
-from skort.graphs.transformers import transformer_graph
+from skort.graphs.sklearn.transformers import transformer_graph
 from skort.objective import Hinge, LogLoss, ModifiedHuber, PoissonLoss
 from skort.runtime.inference import InferenceModel
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import numpy_helper
 from sklearn.linear_model import LinearRegression
 
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec, Weights, find_weights, joined
 
 OPSET = '<ir_version: 8, opset_import: ["" : 17]>'

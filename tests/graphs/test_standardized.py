@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.graphs.standardized import (
     OFFSET,

@@ -12,10 +12,10 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardSca
 from sklearn.svm import SVC
 
 from skort.exceptions import NotTrainableError
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
+from skort.graphs.sklearn.transformers import trainable_steps
 from skort.graphs.trainable import check_trainable, select_trainable
-from skort.graphs.transformers import trainable_steps
 
 
 class OwnRegressor(RegressorMixin, BaseEstimator):

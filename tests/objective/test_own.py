@@ -40,7 +40,7 @@ from sklearn.linear_model import (
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import LinearSVC, LinearSVR
 
-from skort.graphs.families import FAMILY
+from skort.graphs.sklearn.families import FAMILY
 from skort.objective.own import SEARCHES, OwnObjective, own_objective
 from skort.objective.penalties import Strength
 

@@ -8,7 +8,7 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, ElasticPenalty, LogLoss, SquaredError
 from skort.objective.nodes import Objective

@@ -10,7 +10,7 @@ from skort.common.model_builder import build_model, domains_of
 from skort.common.onnx_text import Fragment, leading_to, onnx_dtype, read_names
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import undifferentiable
-from skort.graphs.gradient.halves import GradientGraphs, gradient_name
+from skort.graphs.gradient.gradient_graphs import GradientGraphs, gradient_name
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.graphs.score_graph import ScoreGraph, set_batch_size
 from skort.objective.nodes import SCORE_GRADIENT

@@ -8,7 +8,7 @@ import onnx.helper
 
 from skort.common.onnx_text import Fragment, inlined, onnx_dtype
 from skort.graphs.gradient.applied import int64s
-from skort.graphs.gradient.halves import gradient_name
+from skort.graphs.gradient.gradient_graphs import gradient_name
 
 __all__ = ["GRADIENT", "packed_gradients", "packed_text", "unpacked_text"]
 

@@ -12,9 +12,13 @@ from skort.common.onnx_text import Fragment, constant_value, function
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import HasGradient
 from skort.graphs.gradient.applied import Applied, sum_to
-from skort.graphs.gradient.rules import FLOAT32_ONLY, RULES
+from skort.graphs.gradient.arrays import ARRAYS
+from skort.graphs.gradient.elementwise import ELEMENTWISE, FLOAT32_ONLY
 
-__all__ = ["add_gradients", "rule_gradient"]
+__all__ = ["RULES", "add_gradients", "rule_gradient"]
+
+#: The rules by operator.
+RULES = {**ELEMENTWISE, **ARRAYS}
 
 _FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
 # skl2onnx writes these before the first weight. Each gives one float32 per number, but onnx does not infer its shape.

@@ -10,9 +10,9 @@ from skort.common.model_builder import build_model, domains_of
 from skort.common.node_phases import mark_rest, marked
 from skort.common.onnx_text import Fragment, infos
 from skort.common.parametrized_graph import Program
+from skort.graphs.after_first_matmul import PRODUCT
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.score_graph import set_batch_size
-from skort.graphs.split import PRODUCT
 from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.runtime.cache import LRUCache
 from skort.runtime.sessions import compiled
@@ -38,7 +38,7 @@ def product_gradient_graph(problem: Problem) -> onnx.ModelProto:
     Parameters
     ----------
     problem : Problem
-        Of a score graph as from `skort.graphs.split.after_first_product`.
+        Of a score graph as from `skort.graphs.after_first_matmul.after_first_product`.
     """
     return mark_rest(_graph(problem, lambda fragment: add_loss(fragment, problem), problem.score_graph.frozen_arrays))
 

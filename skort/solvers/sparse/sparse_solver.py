@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skort.graphs.split import PRODUCT, after_first_product, product_layer
+from skort.graphs.after_first_matmul import PRODUCT, after_first_product, product_layer
 from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, TARGET
 from skort.optim.sparse import SparseBatch
 from skort.runtime.training_agent import BoundTrainingAgent

@@ -8,8 +8,8 @@ from sklearn.neural_network import MLPRegressor
 
 from skort.exceptions import NotTrainableError
 from skort.graphs.gradient.forward_backward import check_gradient, forward_backward, needed
-from skort.graphs.gradient.halves import gradient_name
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.gradient.gradient_graphs import gradient_name
+from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 
 BODIES = {

@@ -11,8 +11,8 @@ from onnx.reference.op_run import OpRun
 
 from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
-from skort.graphs.gradient.reverse import add_gradients, rule_gradient
-from skort.graphs.gradient.rules import FLOAT32_ONLY, RULES
+from skort.graphs.gradient.elementwise import FLOAT32_ONLY
+from skort.graphs.gradient.reverse import RULES, add_gradients, rule_gradient
 from skort.runtime.installed import training_api
 from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
 

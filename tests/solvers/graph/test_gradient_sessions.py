@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.neural_network import MLPRegressor
 
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.solvers.flat_weights import flat
 from skort.solvers.graph.gradient_sessions import GradientSessions

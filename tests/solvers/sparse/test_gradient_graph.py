@@ -3,9 +3,9 @@
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.after_first_matmul import after_first_product, product_layer
+from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
-from skort.graphs.split import after_first_product, product_layer
 from skort.objective import SquaredError
 from skort.objective.nodes import Objective
 from skort.optim.optimizers import SGD

@@ -6,7 +6,7 @@ import scipy.sparse
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, SquaredError
 from skort.objective.nodes import Objective

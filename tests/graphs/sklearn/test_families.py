@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from skort.graphs.families import initial_stand_in
+from skort.graphs.sklearn.families import initial_stand_in
 
 
 @pytest.mark.parametrize("activation", ["identity", "logistic", "tanh", "relu"])

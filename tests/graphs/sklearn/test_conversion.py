@@ -5,8 +5,8 @@ import pytest
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import PolynomialFeatures
 
-from skort.graphs.conversion import to_onnx
-from skort.graphs.raw_inputs import RawInput
+from skort.graphs.sklearn.conversion import to_onnx
+from skort.graphs.sklearn.raw_inputs import RawInput
 
 
 @pytest.mark.parametrize("dtype, rtol", [("float32", 1e-5), ("float64", 1e-13)])

@@ -43,7 +43,7 @@ def token_expression(pattern: str, *, is_alone: bool = True) -> str:
 
     Examples
     --------
-    >>> from skort.graphs.token_expression import token_expression
+    >>> from skort.graphs.sklearn.token_expression import token_expression
     >>> print(token_expression(r"(?u)\b\w\w+\b"))
     [\p{L}\p{N}_]{2,}
     """

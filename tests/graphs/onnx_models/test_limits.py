@@ -4,7 +4,7 @@ import onnx.shape_inference
 import pytest
 
 from skort.exceptions import NotTrainableError
-from skort.graphs.limits import check_functions, check_limits, check_ranges
+from skort.graphs.onnx_models.limits import check_functions, check_limits, check_ranges
 
 
 def graph(nodes, weights="float[2, 1] W = {1, 2}", inputs="float[N, 2] X"):

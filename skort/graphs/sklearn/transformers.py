@@ -18,10 +18,10 @@ from sklearn.utils.validation import _num_samples
 from skort.common.onnx_text import onnx_dtype
 from skort.common.user_warning import warn_user
 from skort.exceptions import NotExportableError
-from skort.graphs.comparison import Difference, UnlikeError, largest_difference
-from skort.graphs.conversion import to_onnx
-from skort.graphs.raw_inputs import RawInput, raw_inputs
 from skort.graphs.score_graph import ScoreGraph, find_weights
+from skort.graphs.sklearn.conversion import to_onnx
+from skort.graphs.sklearn.conversion_check import Difference, UnlikeError, largest_difference
+from skort.graphs.sklearn.raw_inputs import RawInput, raw_inputs
 from skort.runtime.errors import short_message
 
 __all__ = ["Obstacle", "StepGraphs", "trainable_steps", "transformer_graph"]

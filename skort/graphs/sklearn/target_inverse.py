@@ -57,7 +57,7 @@ def target_inverse(transformer: Any) -> str:
     Examples
     --------
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from skort.graphs.target_inverse import target_inverse
+    >>> from skort.graphs.sklearn.target_inverse import target_inverse
     >>> print(target_inverse(StandardScaler().fit([[1.0], [5.0]])))
     target_inverse (transformed) => (target) {
         operand0 = Constant <value = float[1] {2.0}> ()

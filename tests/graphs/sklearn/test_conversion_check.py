@@ -9,9 +9,9 @@ from onnx import helper
 from sklearn.feature_extraction.text import CountVectorizer
 
 from skort.common.onnx_text import IR_VERSION, OPSET
-from skort.graphs.comparison import Difference, UnlikeError, largest_difference, sample
-from skort.graphs.conversion import to_onnx
-from skort.graphs.raw_inputs import raw_inputs
+from skort.graphs.sklearn.conversion import to_onnx
+from skort.graphs.sklearn.conversion_check import Difference, UnlikeError, largest_difference, sample
+from skort.graphs.sklearn.raw_inputs import raw_inputs
 from skort.runtime.inference import InferenceModel
 
 

@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import _num_samples
 
-from skort.graphs.raw_inputs import RawInput, feeds, text_columns
+from skort.graphs.sklearn.raw_inputs import RawInput, feeds, text_columns
 from skort.runtime.inference import InferenceModel
 
 __all__ = ["Difference", "UnlikeError", "largest_difference", "sample"]

@@ -23,7 +23,7 @@ from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, Stand
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.common.onnx_text import OPSET
-from skort.graphs.registration import register
+from skort.graphs.sklearn.registration import register
 
 # What every supported runtime reads; skl2onnx writes newer models unless told not to.
 OPSETS = (OPSET, 18)

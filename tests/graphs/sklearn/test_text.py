@@ -11,8 +11,8 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 from sklearn.pipeline import make_pipeline
 
 from skort.exceptions import NotExportableError
-from skort.graphs.conversion import to_onnx
-from skort.graphs.raw_inputs import RawInput, feeds, raw_inputs
+from skort.graphs.sklearn.conversion import to_onnx
+from skort.graphs.sklearn.raw_inputs import RawInput, feeds, raw_inputs
 
 TEXTS = [
     "The house of the rising sun, a house by the sea.",

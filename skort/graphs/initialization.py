@@ -12,9 +12,11 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
 from skort.exceptions import NotTrainableError
-from skort.graphs.conversion import to_onnx
 from skort.graphs.differentiable import Gradient, undifferentiable
-from skort.graphs.families import (
+from skort.graphs.onnx_models.conversion import onnx_score_graph
+from skort.graphs.score_graph import ScoreGraph, ScoreSpec, set_batch_size
+from skort.graphs.sklearn.conversion import to_onnx
+from skort.graphs.sklearn.families import (
     FAMILY,
     any_stand_in,
     fitted_stand_in,
@@ -23,9 +25,7 @@ from skort.graphs.families import (
     layers,
     score_model,
 )
-from skort.graphs.onnx_models import onnx_score_graph
-from skort.graphs.raw_inputs import RawInput
-from skort.graphs.score_graph import ScoreGraph, ScoreSpec, set_batch_size
+from skort.graphs.sklearn.raw_inputs import RawInput
 
 __all__ = ["check_differentiable", "initial_score_graph", "stand_in_graph"]
 
@@ -63,7 +63,7 @@ def initial_score_graph(
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
-    >>> from skort.graphs.initial import initial_score_graph
+    >>> from skort.graphs.initialization import initial_score_graph
     >>> from skort.graphs.score_graph import ScoreSpec
     >>> graph = initial_score_graph(LinearRegression(), ScoreSpec(3, 1, "float32"), np.random.RandomState(0))
     >>> graph.trainable, graph.n_weights()
@@ -109,7 +109,7 @@ def stand_in_graph(
     Parameters
     ----------
     stand_in : LinearRegression or MLPRegressor
-        As from `skort.graphs.families`.
+        As from `skort.graphs.sklearn.families`.
     dtype : dtype
         float32 or float64.
     log_link : bool, default=False

@@ -14,17 +14,16 @@ from onnx import TensorProto, helper, numpy_helper
 
 from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, leading_to, onnx_dtype
 from skort.exceptions import NotTrainableError
+from skort.graphs import onnx_models
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
-from skort.graphs.heads import Head, find_head, rows_like, runner
-from skort.graphs.limits import check_functions, check_limits, check_ranges
+from skort.graphs.onnx_models.classifier_heads import Head, find_head, rows_like, runner
+from skort.graphs.onnx_models.limits import check_functions, check_limits, check_ranges
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.graphs.training_mode import in_training_mode
 from skort.runtime.errors import short_message
 
 __all__ = ["constants_to_initializers", "onnx_score_graph", "output_widths", "plain_model", "spec_of"]
 
-# Results of an ONNX model may have so many values for each row.
-MAX_VALUES = 2**27
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
@@ -38,7 +37,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
         One input of shape (any, n_features); one output of floats, and a classifier may have labels. It is not changed.
     spec : ScoreSpec
         What the data and the loss ask for. The raw score of a classifier is what its probabilities are the sigmoid or
-        softmax of, see `skort.graphs.heads`, or else the output; two columns of scores become their difference, one
+        softmax of, see `classifier_heads`, or else the output; two columns of scores become their difference, one
         score.
 
     Returns
@@ -65,7 +64,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     X.CopyFrom(helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features]))
     with _types_that_agree():
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    check_limits(model.graph, MAX_VALUES)
+    check_limits(model.graph, onnx_models.MAX_VALUES)
     head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
     _end_at(model.graph, head.result)
     graph = model.graph
@@ -246,7 +245,7 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
             f"know: {short_message(error)} Export it with target_opset={OPSET}."
         ) from error
     plain.ir_version = IR_VERSION
-    check_ranges(plain.graph, MAX_VALUES)
+    check_ranges(plain.graph, onnx_models.MAX_VALUES)
     return plain
 
 

@@ -55,7 +55,7 @@ def after_first_product(score_graph: ScoreGraph, layer: Layer) -> ScoreGraph:
     >>> import numpy as np
     >>> import onnx.parser
     >>> from skort.graphs.score_graph import ScoreGraph
-    >>> from skort.graphs.split import after_first_product, product_layer
+    >>> from skort.graphs.after_first_matmul import after_first_product, product_layer
     >>> graph = ScoreGraph.of(onnx.parser.parse_model('''
     ... <ir_version: 8, opset_import: ["" : 17]>
     ... line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}, float[1] intercept = {0}>

@@ -5,9 +5,9 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
-from skort.graphs.families import initial_stand_in
-from skort.graphs.initial import initial_score_graph
+from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec, Weights
+from skort.graphs.sklearn.families import initial_stand_in
 
 MODELS = [
     LinearRegression(),

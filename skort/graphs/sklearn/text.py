@@ -19,7 +19,7 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
 
 from skort.exceptions import NotExportableError
-from skort.graphs.token_expression import token_expression
+from skort.graphs.sklearn.token_expression import token_expression
 
 __all__ = ["check_convertible", "text_converters", "text_shapes"]
 

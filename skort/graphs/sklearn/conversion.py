@@ -18,8 +18,8 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures
 
 from skort.common.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype
-from skort.graphs.raw_inputs import RawInput
-from skort.graphs.text import check_convertible, text_converters, text_shapes
+from skort.graphs.sklearn.raw_inputs import RawInput
+from skort.graphs.sklearn.text import check_convertible, text_converters, text_shapes
 
 __all__ = ["rename_input", "to_onnx"]
 

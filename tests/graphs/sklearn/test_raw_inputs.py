@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from skort.graphs.raw_inputs import RawInput, feeds, raw_inputs
+from skort.graphs.sklearn.raw_inputs import RawInput, feeds, raw_inputs
 
 FRAME = {"age": [1.5, None, 3.0], "city": ["a", None, "b"], "n": [1, 2, 3], "yes": [True, False, True]}
 

@@ -24,7 +24,7 @@ from sklearn.preprocessing import (
 )
 
 from skort.exceptions import NotExportableError
-from skort.graphs.transformers import Obstacle, trainable_steps, transformer_graph
+from skort.graphs.sklearn.transformers import Obstacle, trainable_steps, transformer_graph
 
 
 def fitted(*steps, X, y=None):

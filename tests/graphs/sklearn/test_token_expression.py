@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from skort.common.onnx_text import IR_VERSION, OPSET
 from skort.exceptions import NotExportableError
-from skort.graphs.token_expression import token_expression
+from skort.graphs.sklearn.token_expression import token_expression
 from skort.runtime.installed import load
 
 

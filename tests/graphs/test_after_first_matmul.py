@@ -4,8 +4,8 @@ import numpy as np
 import onnx.parser
 import pytest
 
+from skort.graphs.after_first_matmul import PRODUCT, after_first_product, product_layer
 from skort.graphs.score_graph import ScoreGraph
-from skort.graphs.split import PRODUCT, after_first_product, product_layer
 from skort.graphs.standardized import centred
 
 LINE = """

@@ -1,4 +1,4 @@
-"""skl2onnx converts any model that holds a fitted estimator of skort: its converters."""
+"""skl2onnx converts a model that holds a fitted estimator of skort or a transformed target: the converters."""
 
 import functools
 
@@ -7,11 +7,19 @@ import onnx.compose
 import onnx.version_converter
 import skl2onnx
 from onnx import TensorProto, helper
-from skl2onnx.common.data_types import Int64TensorType, StringTensorType, guess_proto_type, guess_tensor_type
+from skl2onnx.common.data_types import (
+    FloatTensorType,
+    Int64TensorType,
+    StringTensorType,
+    guess_proto_type,
+    guess_tensor_type,
+)
 from sklearn.base import ClassifierMixin, is_classifier
+from sklearn.compose import TransformedTargetRegressor
 
+from skort.common.onnx_text import function, onnx_dtype
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES, SCORE
-from skort.graphs.target_registration import register_transformed_target
+from skort.graphs.sklearn.target_inverse import target_inverse
 
 __all__ = ["register"]
 
@@ -22,6 +30,7 @@ _CLASSIFIER_OPTIONS = {
     "output_class_labels": [False, True],
     "raw_scores": [False, True],
 }
+_ALIAS = "SkortTransformedTargetRegressor"
 # Operators whose definition changed from opset 17 to 18.
 _CHANGED = {
     *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd"),
@@ -39,7 +48,7 @@ def register(estimator_class: type) -> None:
     estimator_class : type
         A class of regressors or classifiers whose fitted instances have `onnx_`.
     """
-    register_transformed_target()
+    _register_transformed_target()
     skl2onnx.update_registered_converter(
         estimator_class,
         f"{estimator_class.__module__}.{estimator_class.__qualname__}",
@@ -162,3 +171,46 @@ class _Nodes(list):
         if TensorProto.STRING in (from_type, to_type):
             raise ValueError(f"{result!r} is text where the fitted estimator has numbers, or the other way round.")
         return self.add("Cast", [result], output, to=to_type)
+
+
+@functools.cache
+def _register_transformed_target() -> None:
+    """Tell skl2onnx how to convert a `TransformedTargetRegressor`, unless it knows already."""
+    from skl2onnx._supported_operators import sklearn_operator_name_map
+
+    if TransformedTargetRegressor not in sklearn_operator_name_map:
+        skl2onnx.update_registered_converter(
+            TransformedTargetRegressor, _ALIAS, _set_target_type, _convert_target, parser=_parse_target
+        )
+
+
+def _parse_target(scope, model, inputs, custom_parsers=None):
+    """Let skl2onnx parse the regressor inside, whose prediction is the input of this operator."""
+    from skl2onnx._parse import _parse_sklearn
+
+    operator = scope.declare_local_operator(_ALIAS, model)
+    operator.inputs = _parse_sklearn(scope, model.regressor_, inputs, custom_parsers)
+    operator.outputs.append(scope.declare_local_variable("variable", FloatTensorType()))
+    return operator.outputs
+
+
+def _set_target_type(operator):
+    """Give the output the type of the input: the inverse has as many columns."""
+    (prediction,) = operator.inputs
+    shape = prediction.type.shape
+    operator.outputs[0].set_type(type(guess_tensor_type(prediction.type))(shape))
+
+
+def _convert_target(scope, operator, container):
+    """Write the inverse of the transformer of y."""
+    (prediction,), (target,) = operator.inputs, operator.outputs
+    numbers = "float64" if target.type.to_onnx_type().tensor_type.elem_type == onnx_dtype("float64") else "float32"
+    inverse = function(target_inverse(operator.raw_operator.transformer_), numbers)
+    names = {inverse.input[0]: prediction.full_name, inverse.output[0]: target.full_name}
+    for node in inverse.node:
+        for result in node.output:
+            names.setdefault(result, scope.get_unique_variable_name(result))
+    for node in inverse.node:
+        inputs, outputs = ([names[name] for name in part] for part in (node.input, node.output))
+        attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+        container.add_node(node.op_type, inputs, outputs, op_version=13, **attributes)

@@ -1,0 +1,1 @@
+"""Models of scikit-learn as ONNX: conversion, what skort trains of them, and their steps before the predictor."""
