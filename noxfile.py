@@ -33,10 +33,10 @@ def lint(session):
 @nox.session(python="3.11")
 def quickstart(session):
     """Run the first command of README.md, and the benchmarks."""
-    run_readme_command(session, "pip install . &&")
+    run_readme_command(session, 'pip install ".[training]"')
     # The extra `bench` without torch, which only tests and comparisons with it need.
     # Together with skort: newer packages take a numpy that onnxruntime-training does not.
-    session.install(".[tables]", "jax>=0.4.30", "threadpoolctl>=3.1")
+    session.install(".[tables,training]", "jax>=0.4.30", "threadpoolctl>=3.1")
     session.run("python", "-m", "benchmarks", "--quick")
     session.run("python", "benchmarks/solvers.py")
     session.run("python", "-m", "benchmarks.defaults", "--quick")
@@ -95,7 +95,7 @@ def tests_agent_only(session):
 @nox.session(python=["3.13", "3.14"])
 def tests_plain_runtime(session):
     """The newest onnxruntime, without a training API: solver "graph"."""
-    session.install(".[test]")
+    session.install(".[testing,cpu]")
     session.run("pytest", "-n", "auto", "-m", "not upstream and not dask and not pages")
     session.run("python", "examples/quickstart.py")
 
@@ -118,6 +118,15 @@ def tests_torch(session):
 def tests_torch_plain_runtime(session):
     """The same without a training API."""
     run_torch_tests(session)
+
+
+@nox.session(python="3.11")
+def tests_numpy_2(session):
+    """The newest onnxruntime and numpy 2 where the extra `training` would bring numpy 1."""
+    session.install(".[testing,cpu]")
+    session.run("python", "-c", "import numpy; assert numpy.__version__ >= '2', numpy.__version__")
+    session.run("pytest", "-n", "auto")
+    session.run("python", "examples/quickstart.py")
 
 
 # Nightly lanes: by name only.
@@ -144,7 +153,7 @@ def mutation(session):
 @nox.session(python="3.11", default=False)
 def fuzz(session):
     """Half a minute of random bytes as each kind of file that skort reads from others."""
-    session.install(".", "atheris>=3")
+    session.install(".[training]", "atheris>=3")
     for kind in ("models", "graphs", "checkpoints", "crafted", "device"):
         session.run("python", "tests/fuzz/fuzz.py", kind, "-max_total_time=30")
 
@@ -161,35 +170,35 @@ def tests_oldest(session):
 @nox.session(python="3.11")
 def serving_train(session):
     """Fit one estimator of each kind, and write pickles and ONNX files for `serving`."""
-    session.install(".")
+    session.install(".[training]")
     session.run("python", "tests/serving.py", "train", str(session.cache_dir / "serving"))
 
 
 @nox.session(python="3.13")
 def serving(session):
     """Read the files of `serving_train` under a newer onnxruntime, without a training API."""
-    session.install(".")
+    session.install(".[cpu]")
     session.run("python", "tests/serving.py", "serve", str(session.cache_dir / "serving"))
 
 
 @nox.session(python="3.13")
 def carrying_write(session):
     """Write artifacts for a device without a training API, for `carrying_train`."""
-    session.install(".")
+    session.install(".[cpu]")
     session.run("python", "tests/carrying.py", "write", str(session.cache_dir / "carrying"))
 
 
 @nox.session(python="3.12")
 def carrying_train(session):
     """Train from them, for `carrying_read`."""
-    session.install(".")
+    session.install(".[training]")
     session.run("python", "tests/carrying.py", "train", str(session.cache_dir / "carrying"))
 
 
 @nox.session(python="3.13")
 def carrying_read(session):
     """Bring what was trained back into the estimators."""
-    session.install(".")
+    session.install(".[cpu]")
     session.run("python", "tests/carrying.py", "read", str(session.cache_dir / "carrying"))
 
 
@@ -232,7 +241,7 @@ def package(session):
     session.run("check-wheel-contents", wheel)
     for schema, files in SCHEMAS.items():
         session.run("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *sorted(root.glob(files)))
-    session.install(str(wheel))
+    session.install(f"{wheel}[training]")
     session.chdir(session.create_tmp())
     session.run("python", "-c", "import skort; assert 'site-packages' in skort.__file__, skort.__file__")
     session.run("python", root / "examples" / "quickstart.py")

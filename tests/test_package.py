@@ -19,6 +19,7 @@ def test_version_is_the_installed_one():
     assert importlib.metadata.version("skort") == skort.__version__
 
 
+# The extra `training`, and whether numpy stays below 2 with it
 PLATFORMS = [
     ("3.10", "linux", "x86_64", "onnxruntime-training"),
     ("3.11", "linux", "x86_64", "onnxruntime-training"),
@@ -35,15 +36,46 @@ PLATFORMS = [
 ]
 
 
+def requirements(platform, *extras):
+    """Return what pip installs beside skort: the names of runtimes, and whether numpy 2 may be among it."""
+    python, system, machine = platform
+    environment = {"python_version": python, "sys_platform": system, "platform_machine": machine}
+    wanted = [Requirement(text) for text in importlib.metadata.requires("skort")]
+    wanted = [
+        r
+        for r in wanted
+        if r.marker is None or any(r.marker.evaluate(environment | {"extra": extra}) for extra in ("", *extras))
+    ]
+    runtimes = [str(r).split(";")[0] for r in wanted if r.name.startswith("onnxruntime")]
+    return runtimes, all("2.0" in r.specifier for r in wanted if r.name == "numpy")
+
+
 @pytest.mark.parametrize("python, system, machine, runtime", PLATFORMS)
-def test_every_platform_gets_one_onnxruntime(python, system, machine, runtime):
-    platform = {"python_version": python, "sys_platform": system, "platform_machine": machine, "extra": ""}
-    requirements = [Requirement(text) for text in importlib.metadata.requires("skort")]
-    wanted = [r for r in requirements if r.marker is None or r.marker.evaluate(platform)]
-    assert [r.name for r in wanted if r.name.startswith("onnxruntime")] == [runtime]
+def test_every_platform_gets_the_runtime_of_its_extra(python, system, machine, runtime):
+    platform = (python, system, machine)
+    # skort alone replaces neither a runtime nor numpy.
+    assert requirements(platform) == ([], True)
+    assert requirements(platform, "testing", "docs", "bench", "tables", "dev", "torch", "dask", "plot") == ([], True)
+    assert requirements(platform, "cpu") == (["onnxruntime>=1.16"], True)
+    assert requirements(platform, "gpu") == (["onnxruntime-gpu[cuda,cudnn]>=1.21"], True)
+    versions = {
+        "onnxruntime": ">=1.16",
+        "onnxruntime-training": "<1.17,>=1.16.2",
+        "onnxruntime-training-cpu": ">=1.19.2",
+    }
     # onnxruntime-training 1.16 is built for numpy 1.
-    numpy = [r.specifier for r in wanted if r.name == "numpy"]
-    assert any("2.0" not in specifier for specifier in numpy) == (runtime == "onnxruntime-training")
+    assert requirements(platform, "training") == ([runtime + versions[runtime]], runtime != "onnxruntime-training")
+
+
+@pytest.mark.parametrize("platform", [row[:3] for row in PLATFORMS], ids=" ".join)
+def test_the_extra_of_the_tests_is_their_tools_and_a_runtime(platform):
+    assert requirements(platform, "test") == requirements(platform, "training")
+    assert requirements(platform, "testing", "training") == requirements(platform, "training")
+    of_extra = {extra: set() for extra in ("test", "testing", "training")}
+    for text in importlib.metadata.requires("skort"):
+        wanted, _, extra = text.rpartition("extra == ")
+        of_extra.get(extra.strip("'\""), set()).add(wanted)
+    assert of_extra["test"] == of_extra["testing"] | of_extra["training"]
 
 
 def run(code):
