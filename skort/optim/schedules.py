@@ -8,7 +8,7 @@ training would end because it no longer improves: the method lowers the rate and
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -26,6 +26,7 @@ __all__ = [
     "Warmup",
     "is_steady",
     "largest_rate",
+    "lower_rate",
     "rate",
 ]
 
@@ -34,24 +35,7 @@ _NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
 
 def rate(schedule: Callable[[int], Any], t: int) -> float:
-    """
-    Return the learning rate of one update.
-
-    Parameters
-    ----------
-    schedule : callable
-    t : int
-        Number of the update, from 1.
-
-    Returns
-    -------
-    eta : float
-
-    Raises
-    ------
-    ValueError
-        If `schedule` returns a negative number, or no finite one.
-    """
+    """Return the learning rate of update number `t`; raise a ValueError unless it is finite and not negative."""
     eta = schedule(t)
     # This runs before every update, so it tries float first: the check for a Real takes longer.
     if not (isinstance(eta, (float, Real)) and 0 <= float(eta) < math.inf):
@@ -60,32 +44,27 @@ def rate(schedule: Callable[[int], Any], t: int) -> float:
     return float(eta)
 
 
-def largest_rate(schedule):
-    """
-    Return the largest learning rate of all updates.
-
-    Parameters
-    ----------
-    schedule : callable
-
-    Returns
-    -------
-    eta : float or None
-        None where it is not known: of any callable that is not one of this module's classes.
-
-    Examples
-    --------
-    >>> from skort.schedules import Cosine
-    >>> from skort.optim.schedules import largest_rate
-    >>> largest_rate(Cosine(eta0=0.1)), largest_rate(lambda t: 1 / t)
-    (0.1, None)
-    """
-    return float(eta) if type(schedule) in _BUILT_IN and (eta := schedule.largest_rate()) is not None else None
+def largest_rate(schedule: Any) -> float | None:
+    """Return the largest learning rate of all updates; None where it is not known, as of any function."""
+    eta = schedule.largest_rate() if _declares(schedule, "largest_rate") else None
+    return None if eta is None else float(eta)
 
 
 def is_steady(schedule: Any) -> bool:
     """Return whether a schedule is known to give all updates of an epoch the same rate."""
-    return type(schedule) in (Constant, Adaptive)
+    return _declares(schedule, "is_steady") and schedule.is_steady
+
+
+def lower_rate(schedule: Any) -> bool:
+    """Let a schedule, or any object with its method `on_bad_epochs`, lower its rate; return whether it has."""
+    if isinstance(schedule, Schedule):
+        return schedule.on_bad_epochs()
+    return getattr(schedule, "on_bad_epochs", bool)()
+
+
+def _declares(schedule, name):
+    """Return whether the class of a schedule says this itself: the rates of a subclass may be others."""
+    return isinstance(schedule, Schedule) and name in vars(type(schedule))
 
 
 class Schedule(Component):
@@ -104,6 +83,16 @@ class Schedule(Component):
 
     #: Parameters that the estimators have, too: a schedule given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
+    #: Whether all updates of an epoch have the same rate. Each class says so for itself, as it does `largest_rate`.
+    is_steady: ClassVar[bool] = False
+
+    def largest_rate(self) -> float | None:
+        """Return the largest learning rate of all updates; None: it is not known."""
+        return None
+
+    def on_bad_epochs(self) -> bool:
+        """Lower the rate where a training would end; return whether the training goes on."""
+        return False
 
     def simulate(self, n_updates: int) -> np.ndarray:
         """
@@ -149,6 +138,7 @@ class Constant(Schedule):
     >>> _ = plt.plot(Constant().simulate(1000))  # doctest: +SKIP
     """
 
+    is_steady = True
     shared_parameters = ("eta0",)
     _parameter_constraints = {"eta0": _POSITIVE}
 
@@ -274,6 +264,7 @@ class Adaptive(Schedule):
     >>> _ = plt.semilogy(etas, "o")  # doctest: +SKIP
     """
 
+    is_steady = True
     shared_parameters = ("eta0",)
     _parameter_constraints = {"eta0": _POSITIVE, "max_falls": [Interval(Integral, 0, None, closed="left")]}
 
@@ -395,11 +386,8 @@ class Warmup(Schedule):
 
     def on_bad_epochs(self) -> bool:
         """Let the inner schedule lower its rate, if it can; return whether the training goes on."""
-        return getattr(self._inner, "on_bad_epochs", bool)()
+        return lower_rate(self._inner)
 
 
 #: The schedules by name.
 SCHEDULES = {"constant": Constant, "invscaling": InvScaling, "optimal": Optimal, "adaptive": Adaptive}
-
-# A subclass may give other rates.
-_BUILT_IN = (*SCHEDULES.values(), Cosine, Warmup)

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from skort.common.random_state import generator_of
 from skort.optim.batches import Batch, Batches
 from skort.optim.progress import Progress
-from skort.optim.schedules import rate
+from skort.optim.schedules import lower_rate, rate
 
 __all__ = ["ModelView", "TrainStep", "Training", "TrainingVariables"]
 
@@ -275,7 +275,7 @@ class Training:
 
     def no_improvement(self, reason: str = "The training did not improve.") -> None:
         """End the training after this epoch, for a reason, unless the learning rate can fall instead."""
-        if getattr(self.schedule, "on_bad_epochs", bool)():
+        if lower_rate(self.schedule):
             self._n_falls += 1
         else:
             self.stop(reason)
@@ -383,9 +383,8 @@ class Training:
 
     def _fall_to(self, n_falls):
         # A schedule that was given since then may have a rate that does not fall.
-        lower = getattr(self.schedule, "on_bad_epochs", bool)
         for _ in range(n_falls - self._n_falls):
-            if not lower():
+            if not lower_rate(self.schedule):
                 break
         self._n_falls = n_falls
 
