@@ -10,47 +10,12 @@ __all__ = ["file_at", "write_file", "write_files"]
 
 
 def write_file(path: str | os.PathLike, content: bytes) -> None:
-    """
-    Write a file; an existing one is replaced when the new one is whole and on the disk.
-
-    Where this fails, the old file is as it was, and nothing is left beside it.
-
-    Parameters
-    ----------
-    path : str or path-like
-        A symbolic link stays one: the file that it points to is replaced.
-    content : bytes
-
-    Raises
-    ------
-    OSError
-        Where the folder does not exist or cannot be written, the disk is full, or `path` is a folder.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from skort.common.files import write_file
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> write_file(folder / "numbers", b"123")
-    >>> (folder / "numbers").read_bytes()
-    b'123'
-    """
+    """Write a file; an existing one, also behind a link, is replaced when the new one is whole and on the disk."""
     write_files({path: content})
 
 
 def write_files(contents: Mapping[str | os.PathLike, bytes]) -> None:
-    """
-    Write files as `write_file` does: none is replaced before all new ones are whole.
-
-    Parameters
-    ----------
-    contents : dict of path to bytes
-
-    Raises
-    ------
-    OSError
-        As `write_file` does.
-    """
+    """Write files as `write_file` does: none is replaced before all new ones are whole."""
     files = {file_at(path): content for path, content in contents.items()}
     unfinished = {path: path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp") for path in files}
     try:
@@ -68,18 +33,7 @@ def write_files(contents: Mapping[str | os.PathLike, bytes]) -> None:
 
 
 def file_at(path: str | os.PathLike) -> pathlib.Path:
-    """
-    Return the path of a file that can be there.
-
-    Raises
-    ------
-    FileNotFoundError
-        Where its folder does not exist.
-    IsADirectoryError
-        Where it is a folder.
-    ValueError
-        Where it is no path.
-    """
+    """Return the path of a file that can be there: its folder exists, and it is none itself."""
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(f"The name of a file must be a str or path-like, got {path!r}.")
     path = pathlib.Path(path).resolve()

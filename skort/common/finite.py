@@ -7,27 +7,7 @@ __all__ = ["finite_array"]
 
 
 def finite_array(values: ArrayLike, name: str, dtype: DTypeLike) -> np.ndarray:
-    """
-    Return a new array of numbers in a dtype.
-
-    Parameters
-    ----------
-    values : array-like
-    name : str
-        For the message of an error.
-    dtype : dtype
-
-    Raises
-    ------
-    ValueError
-        Where values are no numbers, or not finite in `dtype`.
-
-    Examples
-    --------
-    >>> from skort.common.finite import finite_array
-    >>> finite_array([1, 2], "weights", "float32")
-    array([1., 2.], dtype=float32)
-    """
+    """Return a new array of finite numbers in a dtype; the ValueError for anything else begins with `name`."""
     try:
         with np.errstate(over="ignore"):
             array = np.array(values)

@@ -6,11 +6,7 @@ __all__ = ["GraphBytes"]
 
 
 class GraphBytes:
-    """
-    A class whose state, as `pickle`, `copy.deepcopy` and `skops` see it, has no class of ONNX in it.
-
-    A subclass names the attributes that are graphs.
-    """
+    """A class with the attributes `_graphs`, which `pickle`, `copy.deepcopy` and `skops` see as bytes."""
 
     _graphs: ClassVar[tuple[str, ...]]
 

@@ -22,12 +22,7 @@ def marked(writer: Any, phase: Phase) -> Iterator[None]:
     """
     Mark the nodes that are added to a fragment meanwhile, and those of the functions that they call.
 
-    Parameters
-    ----------
-    writer : Fragment or Program
-        What a Program writes is not marked: the graphs of sessions need no marks.
-    phase : str
-        One of `PHASES`.
+    What a Program writes is not marked: the graphs of sessions need no marks.
     """
     nodes = getattr(writer, "nodes", [])
     n_before = len(nodes)

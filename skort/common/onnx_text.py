@@ -34,31 +34,10 @@ def onnx_dtype(dtype: DTypeLike) -> int:
 
 def function(source: str | onnx.FunctionProto, dtype: DTypeLike) -> onnx.FunctionProto:
     """
-    Return an ONNX function of the domain ``skort``.
+    Return an ONNX function of the domain ``skort``, whose constants of floats have the dtype.
 
-    Parameters
-    ----------
-    source : str or onnx.FunctionProto
-        `name (input, ...) => (output, ...) { nodes }`, with constants written as `value = float {...}`; or a function
-        of standard operators of opset 17.
-    dtype : dtype-like
-        The dtype of the constants, float32 or float64.
-
-    Returns
-    -------
-    function : onnx.FunctionProto
-
-    Raises
-    ------
-    ValueError
-        If the function is of another opset.
-
-    Examples
-    --------
-    >>> from skort.common.onnx_text import function
-    >>> half = function("half (x) => (y) { c = Constant <value = float {0.5}> ()  y = Mul (c, x) }", "float32")
-    >>> half.name, list(half.input), list(half.output)
-    ('half', ['x'], ['y'])
+    A text is `name (input, ...) => (output, ...) { nodes }`, with constants written as `value = float {...}`; a
+    FunctionProto has standard operators of `OPSET`.
     """
     if isinstance(source, str):
         if np.dtype(dtype) == np.float64:
@@ -118,14 +97,7 @@ def repeated_constants(function: onnx.FunctionProto) -> onnx.FunctionProto:
 
 
 class Fragment:
-    """
-    Nodes for a graph, among them calls to functions that are written as text.
-
-    Parameters
-    ----------
-    dtype : dtype-like
-        The dtype of the constants in the functions, float32 or float64.
-    """
+    """Nodes for a graph, among them calls to functions that are written as text, with constants of one dtype."""
 
     def __init__(self, dtype: DTypeLike):
         self.dtype = dtype
@@ -183,24 +155,7 @@ def read_names(node: onnx.NodeProto) -> list[str]:
 
 
 def leading_to(nodes: Iterable[onnx.NodeProto], outputs: Iterable[str]) -> set[str]:
-    """
-    Return the names of some results, and of all that they are computed from.
-
-    Parameters
-    ----------
-    nodes : iterable of onnx.NodeProto
-        In the order in which they are computed.
-    outputs : iterable of str
-
-    Examples
-    --------
-    >>> import onnx.parser
-    >>> from skort.common.onnx_text import leading_to
-    >>> graph = onnx.parser.parse_graph(
-    ...     "two (float[N] x) => (float[N] y, float[N] z) { a = Exp (x)  y = Neg (a)  z = Abs (x) }")
-    >>> sorted(leading_to(graph.node, ["y"]))
-    ['a', 'x', 'y']
-    """
+    """Return the names of some results of sorted nodes, and of all that they are computed from."""
     names = set(outputs)
     for node in reversed(list(nodes)):
         if not names.isdisjoint(node.output):
@@ -240,21 +195,7 @@ def _documented(graph, fragment):
 
 
 def rewritten(model: onnx.ModelProto, functions: dict[str, str], dtype: DTypeLike) -> onnx.ModelProto:
-    """
-    Return a copy of a model in which functions replace the operators of some types.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-    functions : dict of str to str
-        Type of an operator -> the function that replaces it, with the same inputs and outputs; `source` of `function`.
-    dtype : dtype-like
-        The dtype of the constants in the functions, float32 or float64.
-
-    Returns
-    -------
-    model : onnx.ModelProto
-    """
+    """Return a copy of a model in which functions of the same inputs and outputs replace operators, by type."""
     fragment = Fragment(dtype)
     for node in model.graph.node:
         if node.op_type in functions:

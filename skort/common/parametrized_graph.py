@@ -30,27 +30,7 @@ class _Node(NamedTuple):
 
 
 def with_parameters(source: str) -> tuple[str, tuple[float, ...]]:
-    """
-    Return a function with its numbers as further inputs.
-
-    Parameters
-    ----------
-    source : str
-        A function for `skort.common.onnx_text.function`.
-
-    Returns
-    -------
-    source : str
-        The function, in which every constant written as ``float {...}`` is one more input.
-    numbers : tuple of float
-        The values of these inputs.
-
-    Examples
-    --------
-    >>> from skort.common.parametrized_graph import with_parameters
-    >>> with_parameters("half (x) => (y) { c = Constant <value = float {0.5}> ()  y = Mul (c, x) }")
-    ('half (x, skort_number0) => (y) { c = Identity (skort_number0)  y = Mul (c, x) }', (0.5,))
-    """
+    """Return a text for `function` in which every constant ``float {...}`` is one more input, and their values."""
     numbers: list[float] = []
 
     def as_input(match):
@@ -82,34 +62,8 @@ class Program:
     """
     What objective, penalty and update write into a graph, as text and names; their numbers are inputs of that graph.
 
-    It has the methods of a `Fragment` that they need.
-
-    Parameters
-    ----------
-    dtype : dtype-like
-        float32 or float64.
-    batch_size : int
-        Number of rows of what `call_elementwise` works on.
-    name : str
-        What the names of its parameters begin with.
-
-    Attributes
-    ----------
-    parameters : dict of str to ndarray
-        The values of the inputs that it needs beside those that its caller names.
-
-    Examples
-    --------
-    >>> from skort.common.parametrized_graph import Program
-    >>> programs = []
-    >>> for number in (0.5, 0.25):
-    ...     program = Program("float32", 10, "example")
-    ...     program.call(f"f (x) => (y) {{ c = Constant <value = float {{{number}}}> ()  y = Mul (c, x) }}", "x", "y")
-    ...     programs.append(program)
-    >>> programs[0].structure == programs[1].structure
-    True
-    >>> [program.parameters for program in programs]
-    [{'skort_example_0': array(0.5, dtype=float32)}, {'skort_example_0': array(0.25, dtype=float32)}]
+    It has the methods of a `Fragment` that they need. `parameters` are the values of the inputs that it needs beside
+    those that its caller names; their names begin with `name`. `call_elementwise` works on `batch_size` rows.
     """
 
     def __init__(self, dtype: DTypeLike, batch_size: int, name: str):

@@ -11,29 +11,7 @@ _INSIDE = ("skort", "sklearn", "joblib")
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """
-    Warn of something that the user did, wherever in skort it is found.
-
-    Parameters
-    ----------
-    message : str
-    category : type of Warning, default=UserWarning
-
-    Warns
-    -----
-    category
-        The line of the warning is that of the innermost function outside skort, scikit-learn and joblib.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from skort.common.user_warning import warn_user
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn_user("eta0 is large")
-    >>> str(caught[0].message)
-    'eta0 is large'
-    """
+    """Warn of what the user did, at the line of the innermost function outside skort, scikit-learn and joblib."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
         frame, level = frame.f_back, level + 1

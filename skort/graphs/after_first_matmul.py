@@ -17,17 +17,8 @@ PRODUCT = "skort_product"
 
 def product_layer(score_graph: ScoreGraph) -> Layer | None:
     """
-    Return the first layer of a score graph if its product can be computed outside.
-
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-
-    Returns
-    -------
-    layer : Layer or None
-        None where `skort.graphs.standardized.first_layer` finds none, where an offset is subtracted from X, and where
-        the matrix has a row for each of several outputs of the layer.
+    Return the first layer of a score graph if its product can be computed outside, or None: it needs a matrix without a
+    row for each of several outputs, and no offset subtracted from X.
     """
     layer = first_layer(score_graph)
     if layer is None or OFFSET in score_graph.arrays:
@@ -37,32 +28,8 @@ def product_layer(score_graph: ScoreGraph) -> Layer | None:
 
 def after_first_product(score_graph: ScoreGraph, layer: Layer) -> ScoreGraph:
     """
-    Return the function (product, other weights) -> raw score.
-
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-    layer : Layer
-        Its `product_layer`.
-
-    Returns
-    -------
-    rest : ScoreGraph
-        Its input `PRODUCT`, of shape (any, n_outputs of the layer), takes the place of X and of the coefficient.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import onnx.parser
-    >>> from skort.graphs.score_graph import ScoreGraph
-    >>> from skort.graphs.after_first_matmul import after_first_product, product_layer
-    >>> graph = ScoreGraph.of(onnx.parser.parse_model('''
-    ... <ir_version: 8, opset_import: ["" : 17]>
-    ... line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}, float[1] intercept = {0}>
-    ... { product = MatMul (X, coef)  score = Add (product, intercept) }'''))
-    >>> rest = after_first_product(graph, product_layer(graph))
-    >>> rest.input_name, rest.n_features, rest.trained.names
-    ('skort_product', 1, ('intercept',))
+    Return the function (product, other weights) -> raw score: `PRODUCT`, of shape (any, n_outputs of the
+    `product_layer`), takes the place of X and of the coefficient.
     """
     name = layer.coefficient
     n_outputs = score_graph.arrays[name].shape[0 if layer.transposed else 1]

@@ -11,18 +11,7 @@ _ACTIVATIONS = frozenset({"Exp", "Identity", "Relu", "Sigmoid", "Tanh"})
 
 @dataclass(frozen=True)
 class Link:
-    """
-    One layer of a chain: a product with the result of the one before, an intercept, and elementwise operators.
-
-    Parameters
-    ----------
-    coefficient : str
-        The name of a weight of shape (n_inputs, n_outputs).
-    intercept : str or None
-        The name of a weight with `n_outputs` elements.
-    activations : tuple of str
-        Types of operators with one input.
-    """
+    """One layer of a chain: a product with the result of the one before, an intercept, and operators with one input."""
 
     coefficient: str
     intercept: str | None = None
@@ -30,25 +19,7 @@ class Link:
 
 
 def chain_of(score_graph: ScoreGraph) -> tuple[Link, ...] | None:
-    """
-    Return the layers of a model, from X to the score; None where it is no chain of layers that are all trained.
-
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.neural_network import MLPRegressor
-    >>> from skort.graphs.chain import chain_of
-    >>> from skort.graphs.initialization import initial_score_graph
-    >>> from skort.graphs.score_graph import ScoreSpec
-    >>> model = MLPRegressor(hidden_layer_sizes=(5,))
-    >>> graph = initial_score_graph(model, ScoreSpec(3, 1, "float32"), np.random.RandomState(0))
-    >>> chain_of(graph)[0]
-    Link(coefficient='coefficient', intercept='intercepts', activations=('Relu',))
-    """
+    """Return the layers of a model, from X to the score; None where it is no chain of layers that are all trained."""
     result, links, used = score_graph.input_name, list[Link](), list[str]()
     for node in score_graph.structure.graph.node:
         others = [name for name in node.input if name != result]

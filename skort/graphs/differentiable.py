@@ -46,17 +46,8 @@ _FIRST_INPUT = frozenset({"Clip", "Dropout", "Pad", "Pow"})
 
 def runtime_gradient(graph: GraphProto) -> HasGradient:
     """
-    Return what ONNX Runtime differentiates of a graph.
-
-    Parameters
-    ----------
-    graph : onnx.GraphProto
-        As for `undifferentiable`.
-
-    Returns
-    -------
-    has_gradient : callable
-        (node, names of results) -> whether a gradient goes through the node to those of its inputs that are among them.
+    Return what ONNX Runtime differentiates of a graph: (node, names of results) -> whether a gradient goes through the
+    node to those of its inputs that are among them.
     """
     float64 = graph.output[0].type.tensor_type.elem_type == TensorProto.DOUBLE
     leading, shapes = leading_to(graph.node, [graph.output[0].name]), _shapes(graph)
@@ -67,23 +58,10 @@ def undifferentiable(
     graph: GraphProto, weights: Iterable[str], gradient: Gradient = runtime_gradient
 ) -> tuple[str, str] | None:
     """
-    Return the operator that stops the gradient between a weight and the output of a graph.
+    Return type and name of the first node that stops the gradient between a weight and the only output, or None.
 
-    Parameters
-    ----------
-    graph : onnx.GraphProto
-        It has one output. If it has a `Where`, it needs the shapes of its results, as from `onnx.shape_inference`.
-    weights : iterable of str
-        Names of initializers, or of inputs.
-    gradient : callable, default=runtime_gradient
-        Graph -> what a solver differentiates of it, such as `runtime_gradient`.
-
-    Returns
-    -------
-    operator : (str, str) or None
-        Type and name of the first node that the solver does not differentiate, on the way from the first such weight.
-        Comparisons, `ArgMax`, casts to integers and the like count only where no other way leads to the output. None
-        where every weight that leads to the output has a gradient.
+    `gradient` says what a solver differentiates. Comparisons, `ArgMax`, casts to integers and the like count only where
+    no other way leads to the output. A `Where` needs the shapes of its results.
     """
     output = graph.output[0]
     leading, has_gradient = leading_to(graph.node, [output.name]), gradient(graph)

@@ -74,21 +74,9 @@ def regressor_model(
     outputs: Mapping[str, int] | None = None,
 ) -> onnx.ModelProto:
     """
-    Return the model X -> `PREDICTION`, of shape (any, n_outputs), or its columns as several outputs.
+    Return the model X -> `PREDICTION`, of shape (any, n_outputs), or its columns as several outputs (name -> columns).
 
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-    transformers : onnx.ModelProto, default=None
-        The steps before the score graph.
-    inverse_link : str or onnx.FunctionProto, default=None
-        The function `(score) => (prediction)`, as for `onnx_text.function`. None: the prediction is the score.
-    inverse_target : str, default=None
-        The function `(transformed) => (target)` of `target_inverse`, after the inverse link. None: y was trained as it
-        is.
-    outputs : dict of str to int, default=None
-        Names of the outputs, of shape (any, columns) -> their numbers of columns. None or empty: one output,
-        `PREDICTION`; otherwise that is a result inside the model.
+    After the score come `inverse_link`, (score) => (prediction), and `inverse_target`, (transformed) => (target).
     """
     model = _raw_score(score_graph, transformers)
     head = Fragment(score_graph.dtype)
@@ -119,18 +107,8 @@ def classifier_model(
     """
     Return the model X -> `LABEL`, of shape (any,), and `PROBABILITIES`, of shape (any, n_classes).
 
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-        For two classes one column, the score of the second class; otherwise one column per class.
-    classes : ndarray of shape (n_classes,)
-    transformers : onnx.ModelProto, default=None
-        The steps before the score graph.
-    inverse_link : str or onnx.FunctionProto, default=None
-        The function `(score) => (probabilities)`, as for `skort.common.onnx_text.function`. None: there is no output
-        `PROBABILITIES`.
-    multi_label : bool, default=False
-        True: a row has each of the labels, or has it not; `LABEL` has shape (any, n_classes), 1 or 0 in int64.
+    Two classes have one score. `inverse_link` is (score) => (probabilities); None: there is no such output. Where a row
+    may have several labels, `LABEL` has shape (any, n_classes), 1 or 0 in int64.
     """
     model = _raw_score(score_graph, transformers)
     labels = label_tensor(classes)
@@ -152,20 +130,7 @@ def classifier_model(
 
 
 def check_names(score_graph: ScoreGraph, transformers: onnx.ModelProto | None = None) -> None:
-    """
-    Raise an error where a name of the user's is also a name inside the models made of a score graph.
-
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-    transformers : onnx.ModelProto, default=None
-        The steps before the score graph.
-
-    Raises
-    ------
-    ValueError
-        For such a name of an input, of a column of X or of a weight. With transformers, the inputs are columns of X.
-    """
+    """Raise a ValueError where an input, a column of X or a weight has the name of something inside these models."""
     graph = score_graph.structure.graph
     inside = {name for node in graph.node for name in node.output}
     weights = {*score_graph.arrays, *(i.name for i in graph.initializer)}
@@ -180,24 +145,7 @@ def check_names(score_graph: ScoreGraph, transformers: onnx.ModelProto | None = 
 
 
 def at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
-    """
-    Return a model in another opset.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        In `skort.common.onnx_text.OPSET`. It is not changed.
-    opset : int
-
-    Returns
-    -------
-    model : onnx.ModelProto
-
-    Raises
-    ------
-    ValueError
-        Where the model cannot be written in that opset.
-    """
+    """Return a model in another opset; a ValueError says where it cannot be written in that one."""
     newest = onnx.defs.onnx_opset_version()
     if not isinstance(opset, Integral) or not _OLDEST_OPSET <= opset <= newest:
         raise ValueError(
@@ -232,18 +180,7 @@ def _raw_score(score_graph, transformers):
 
 
 def label_tensor(classes: np.ndarray) -> onnx.TensorProto:
-    """
-    Return class labels as an ONNX tensor: ints, floats, bools or strings.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-
-    Raises
-    ------
-    NotExportableError
-        For labels that ONNX cannot hold.
-    """
+    """Return class labels as an ONNX tensor: ints, floats, bools or strings."""
     # Unsigned ints keep their type: int64 is too small for the largest. Other labels get the types of Python.
     labels = classes if classes.dtype.kind == "u" else np.array(classes.tolist())
     known = classes.dtype.kind in "biufUOT" and labels.dtype.kind in "biufU"

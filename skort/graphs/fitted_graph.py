@@ -16,16 +16,7 @@ __all__ = ["fitted_score_graph", "given_model", "n_score_columns"]
 
 
 def given_model(model: Any) -> "onnx.ModelProto | BaseEstimator":
-    """
-    Return what a user gave as a model: the ONNX model of an estimator of skort, or what it is.
-
-    Raises
-    ------
-    ValueError
-        Where it is neither an `onnx.ModelProto` nor an estimator.
-    NotFittedError
-        Where it is not fitted.
-    """
+    """Return what a user gave as a model: the ONNX model of an estimator of skort, or what it is."""
     if isinstance(model, BaseEstimator):
         check_is_fitted(model)
         return getattr(model, "onnx_", model)
@@ -35,23 +26,7 @@ def given_model(model: Any) -> "onnx.ModelProto | BaseEstimator":
 
 
 def fitted_score_graph(model: BaseEstimator, dtype: DTypeLike = np.float32, *, own_link: bool = True) -> ScoreGraph:
-    """
-    Return the score graph of a fitted scikit-learn model, at its own weights.
-
-    Parameters
-    ----------
-    model : estimator
-        A predictor, or a pipeline that ends in one.
-    dtype : dtype-like, default=float32
-        float32 or float64.
-    own_link : bool, default=True
-        See `ScoreSpec`.
-
-    Raises
-    ------
-    NotTrainableError
-        Where skl2onnx does not convert the model.
-    """
+    """Return the score graph of a fitted scikit-learn predictor, or a pipeline that ends in one, at its weights."""
     spec = ScoreSpec(model.n_features_in_, n_score_columns(model), np.dtype(dtype), is_classifier(model), own_link)
     return initial_score_graph(model, spec, np.random.RandomState(0), is_fitted=True)
 

@@ -34,40 +34,9 @@ def initial_score_graph(
     model: Any, spec: ScoreSpec, random_state: np.random.RandomState, *, is_fitted: bool = False
 ) -> ScoreGraph:
     """
-    Convert a model to ONNX, up to its raw score.
+    Convert a model that `check_trainable` accepts to ONNX, up to its raw score, at its initial or its fitted weights.
 
-    Parameters
-    ----------
-    model : estimator or onnx.ModelProto
-        `check_trainable` accepts it.
-    spec : ScoreSpec
-        What the data and the loss ask for.
-    random_state : numpy.random.RandomState
-        Draws the initial weights of an unfitted model.
-    is_fitted : bool, default=False
-        Whether to start from the model's own weights.
-
-    Returns
-    -------
-    score_graph : ScoreGraph
-        All its weights are trained, but for the scales of an ONNX model.
-
-    Raises
-    ------
-    NotTrainableError
-        For a model that skl2onnx does not convert, and for an ONNX model that `onnx_score_graph` refuses.
-    ValueError
-        For a fitted model with other numbers of features or outputs than the data.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from skort.graphs.initialization import initial_score_graph
-    >>> from skort.graphs.score_graph import ScoreSpec
-    >>> graph = initial_score_graph(LinearRegression(), ScoreSpec(3, 1, "float32"), np.random.RandomState(0))
-    >>> graph.trainable, graph.n_weights()
-    (('coef', 'intercept'), (3, 1))
+    All its weights are trained, but for the scales of an ONNX model.
     """
     if isinstance(model, onnx.ModelProto):
         return onnx_score_graph(model, spec)
@@ -104,21 +73,9 @@ def stand_in_graph(
     stand_in: LinearRegression | MLPRegressor, dtype: DTypeLike, *, log_link: bool = False
 ) -> ScoreGraph:
     """
-    Convert a stand-in to ONNX.
+    Convert a stand-in of `families` to ONNX; those of the same layers and options share a structure.
 
-    Parameters
-    ----------
-    stand_in : LinearRegression or MLPRegressor
-        As from `skort.graphs.sklearn.families`.
-    dtype : dtype
-        float32 or float64.
-    log_link : bool, default=False
-        True: the score is the exponential of the stand-in's prediction.
-
-    Returns
-    -------
-    score_graph : ScoreGraph
-        Stand-ins of the same layers and options share its structure.
+    With `log_link` the score is the exponential of its prediction.
     """
     coefs, intercepts = layers(stand_in)
     sizes = (stand_in.n_features_in_, *(coef.shape[1] for coef in coefs))
@@ -150,23 +107,7 @@ def _template(
 def check_differentiable(
     score_graph: ScoreGraph, solver: Literal["graph", "agent", "session", "module"], gradient: Gradient
 ) -> None:
-    """
-    Raise an error where no gradient reaches a trained weight from the score.
-
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-    solver : {"graph", "agent", "session", "module"}
-        For the message.
-    gradient : callable
-        What the solver differentiates, as for `undifferentiable`.
-
-    Raises
-    ------
-    NotTrainableError
-        Where an operator between a trained weight and the score has no gradient: it names the operator. Where there is
-        no weight to train.
-    """
+    """Raise a NotTrainableError where there is no weight, or none that a gradient reaches, naming the operator."""
     if not score_graph.trainable:
         operators = ", ".join(dict.fromkeys(node.op_type for node in score_graph.structure.graph.node))
         branches = " The weights in the branches of If are not found: export the branch that is used." * (

@@ -24,21 +24,8 @@ class ScoreSpec:
     """
     What the data and the loss ask of a score graph.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of columns of X.
-    n_outputs : int
-        Number of columns of the raw score.
-    dtype : dtype
-        float32 or float64, of X, weights and score.
-    is_classifier : bool, default=False
-        Whether the score becomes classes. Two classes have one score.
-    own_link : bool, default=True
-        Whether the score includes the exponential with which some regressors predict. False for a loss that takes the
-        logarithm of the prediction as its score.
-    outputs : tuple of str, default=()
-        Names of the outputs of an ONNX model whose columns, side by side, are the score. Empty: of its only one.
+    `own_link`: the score includes the exponential with which some regressors predict; a loss may take the logarithm of
+    the prediction as its score. `outputs` are those of an ONNX model whose columns, side by side, are the score.
     """
 
     n_features: int
@@ -54,14 +41,8 @@ class Weights:
     """
     Names of weights, each kind in the order of the graph.
 
-    Parameters
-    ----------
-    coefficients : tuple of str
-        They multiply what comes from the input: `MatMul`, `Gemm`, `Conv`.
-    intercepts : tuple of str
-        They are added to such a product: `Add`, `Gemm`, `Conv`.
-    scales : tuple of str, default=()
-        Other numbers that are added, subtracted, multiplied or divided by, such as those of a scaler.
+    Coefficients multiply what comes from the input (`MatMul`, `Gemm`, `Conv`), intercepts are added to such a product,
+    scales are other numbers that are added, subtracted, multiplied or divided by, such as those of a scaler.
     """
 
     coefficients: tuple[str, ...]
@@ -89,34 +70,9 @@ class ScoreGraph(GraphBytes):
     """
     The function (X, weights) -> raw score, and the values of the weights.
 
-    Several score graphs may share a structure or an array. Nobody changes either in place.
-
-    Parameters
-    ----------
-    structure : onnx.ModelProto
-        The function. Its first input is X, of shape (any, n_features); its other inputs are the weights. Its output is
-        the score, of shape (any, n_outputs).
-    arrays : dict of str to ndarray
-        The values of all weights, trained or frozen, in the order of `weight_names`.
-    trained : Weights
-        The names of the weights that are trained.
-    dropout : dict of str to float, default={}
-        The names of the inputs that are masks of a training, and the ratio of zeros of each: see
-        `skort.graphs.training_mode.masked`. Their `arrays` are overwritten for every step.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import onnx.parser
-    >>> from skort.graphs.score_graph import ScoreGraph
-    >>> graph = ScoreGraph.of(onnx.parser.parse_model('''
-    ... <ir_version: 8, opset_import: ["" : 17]>
-    ... line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}> { score = MatMul (X, coef) }'''))
-    >>> graph.trained.coefficients, graph.n_weights()
-    (('coef',), (2, 0))
-    >>> moved = graph.with_weights({"coef": np.array([[3], [4]], dtype=np.float32)})
-    >>> moved.arrays["coef"].ravel(), moved.structure is graph.structure
-    (array([3., 4.], dtype=float32), True)
+    The first input of `structure` is X, of shape (any, n_features); its others are the weights, trained or frozen; its
+    output has the shape (any, n_outputs). `dropout` has the ratio of zeros of each input that is a mask of a training,
+    see `masked`. Several score graphs may share a structure or an array: nobody changes either in place.
     """
 
     _graphs = ("structure",)
@@ -128,14 +84,7 @@ class ScoreGraph(GraphBytes):
 
     @classmethod
     def of(cls, model: onnx.ModelProto) -> "ScoreGraph":
-        """
-        Return the score graph of a model; all its weights are trained.
-
-        Parameters
-        ----------
-        model : onnx.ModelProto
-            One input, one output; the weights are initializers, as `find_weights` finds them. It is not changed.
-        """
+        """Return the score graph of a model with one input and one output; all that `find_weights` finds is trained."""
         weights = find_weights(model.graph)
         values = {i.name: i for i in model.graph.initializer}
         structure = onnx.ModelProto()
@@ -230,14 +179,7 @@ class ScoreGraph(GraphBytes):
         return nodes in (["MatMul"], ["MatMul", "Add"], ["Sub", "MatMul", "Add"])
 
     def linear_weights(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """
-        Return copies of the weights of a linear model, in scikit-learn's shapes.
-
-        Returns
-        -------
-        weights : (coef, intercept) or None
-            Arrays of shapes (n_outputs, n_features) and (n_outputs,); None where the model is not linear.
-        """
+        """Return copies of a linear model's coef_, (n_outputs, n_features), and intercept_, (n_outputs,), or None."""
         from skort.graphs.standardized import uncentred_arrays
 
         if not self.is_linear:
@@ -250,19 +192,7 @@ class ScoreGraph(GraphBytes):
         return replace(self, trained=self.weight_names.only(names))
 
     def with_weights(self, weights: Mapping[str, np.ndarray]) -> "ScoreGraph":
-        """
-        Return the same graph with other values of some weights.
-
-        Parameters
-        ----------
-        weights : dict of str to ndarray
-            The arrays are kept, not copied.
-
-        Raises
-        ------
-        ValueError
-            Where the graph has no weight of such a name, shape and dtype.
-        """
+        """Return the same graph with other values of some weights, of their shapes and dtypes: kept, not copied."""
         expected = {name: (array.shape, array.dtype) for name, array in self.arrays.items()}
         for name, array in weights.items():
             if expected.get(name) != (array.shape, array.dtype):
@@ -316,18 +246,10 @@ def joined(graphs: Sequence[ScoreGraph]) -> ScoreGraph:
 
 def find_weights(graph: onnx.GraphProto) -> Weights:
     """
-    Find the weights of a graph by its structure.
+    Find the weights of a graph by its structure: initializers of the type of X, or inputs after it.
 
-    Parameters
-    ----------
-    graph : onnx.GraphProto
-        Its first input is X. Its weights are initializers of the type of X, or its other inputs.
-
-    Returns
-    -------
-    weights : Weights
-        Initializers that one of these operators combines with results computed from X. Not shapes, which have another
-        type, and not numbers without dimensions, which are constants of an activation.
+    They are what one of these operators combines with results computed from X. Not shapes, which have another type, and
+    not numbers without dimensions, which are constants of an activation.
     """
     X, *inputs = graph.input
     element_type = X.type.tensor_type.elem_type

@@ -35,16 +35,9 @@ _TARGET_MEAN, _TARGET_SCALE = "skort_y_mean", "skort_y_scale"
 @dataclass(frozen=True)
 class Layer:
     """
-    The names of the trained weights of a product and of what is added to it.
+    The names of the trained matrix of a product, and of what is added to it, if that is trained.
 
-    Parameters
-    ----------
-    coefficient : str
-        A matrix.
-    intercept : str or None
-        None: nothing is added, or something that is not trained.
-    transposed : bool
-        Whether the matrix has a row for each output of the layer; otherwise one for each input.
+    A transposed matrix has a row for each output of the layer; otherwise one for each input.
     """
 
     coefficient: str
@@ -53,30 +46,7 @@ class Layer:
 
 
 def first_layer(score_graph: ScoreGraph) -> Layer | None:
-    """
-    Return the layer that X goes straight into.
-
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-
-    Returns
-    -------
-    layer : Layer or None
-        None where X goes elsewhere, too, or where the layer's matrix is not trained.
-
-    Examples
-    --------
-    >>> import onnx.parser
-    >>> from skort.graphs.score_graph import ScoreGraph
-    >>> from skort.graphs.standardized import first_layer
-    >>> model = onnx.parser.parse_model('''
-    ... <ir_version: 8, opset_import: ["" : 17]>
-    ... line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}, float[1] intercept = {0}>
-    ... { product = MatMul (X, coef)  score = Add (product, intercept) }''')
-    >>> first_layer(ScoreGraph.of(model))
-    Layer(coefficient='coef', intercept='intercept', transposed=False)
-    """
+    """Return the layer that X goes straight into; None where X goes elsewhere, too, or the matrix is not trained."""
     name, readers = score_graph.input_name, _readers(score_graph)
     if OFFSET in score_graph.arrays:
         name = readers[name][0].output[0]
@@ -134,25 +104,9 @@ def standardized_graph(score_graph: ScoreGraph, layer: Layer, mean: np.ndarray, 
     r"""
     Return a score graph whose first layer's weights are those of standardized columns.
 
-    With the weights :math:`V, c` of :math:`(x - mean) / scale`, the layer gets
-
-    .. math:: W = V / scale, \qquad b = c - mean \cdot W
-
-    so that X itself is neither copied nor changed.
-
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-        Its trained arrays are V and c already.
-    layer : Layer
-        Its `first_layer`.
-    mean, scale : ndarray of shape (n_features,)
-        The mean is not used where it is zero, or the layer has no intercept.
-
-    Returns
-    -------
-    standardized : ScoreGraph
-        With the same names of weights, and the mean and the inverse scale as weights that are not trained.
+    With the weights :math:`V, c` of :math:`(x - mean) / scale`, the layer gets :math:`W = V / scale, b = c - mean \cdot
+    W`, so that X itself is neither copied nor changed. The mean is not used where it is zero, or the layer has no
+    intercept. Mean and inverse scale become weights that are not trained.
     """
     dtype, by_input = score_graph.dtype, (1, -1) if layer.transposed else (-1, 1)
     arrays = {INVERSE_SCALE: (1 / scale).astype(dtype).reshape(by_input)}
@@ -192,20 +146,7 @@ def _standardized_structure(serialized: bytes, layer: Layer, dtype: np.dtype) ->
 
 
 def rescaled_score(score_graph: ScoreGraph, mean: np.ndarray, scale: float) -> ScoreGraph:
-    r"""
-    Return a score graph that gives :math:`scale \cdot score + mean`.
-
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-    mean : ndarray of shape (n_outputs,)
-    scale : float
-
-    Returns
-    -------
-    rescaled : ScoreGraph
-        With the same names of weights, and the mean and the scale as weights that are not trained.
-    """
+    """Return a score graph that gives scale * score + mean, which become weights that are not trained."""
     dtype = np.dtype(score_graph.dtype)
     arrays = {_TARGET_SCALE: np.array([scale], dtype), _TARGET_MEAN: mean.astype(dtype)}
     structure = _rescaled_structure(score_graph.structure.SerializeToString(), len(mean), dtype)
@@ -228,16 +169,10 @@ def _rescaled_structure(serialized: bytes, n_outputs: int, dtype: np.dtype) -> o
 
 
 def centred(score_graph: ScoreGraph, offset: np.ndarray) -> ScoreGraph:
-    r"""
-    Return the same function as one of :math:`X - offset`.
+    """
+    Return the same function as one of X - offset, where the first layer has an intercept.
 
     Where the mean of a column is many times its standard deviation, an intercept of X itself would take all digits.
-
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-        Its `first_layer` has an intercept.
-    offset : ndarray of shape (n_features,)
     """
     layer = first_layer(score_graph)
     assert layer is not None

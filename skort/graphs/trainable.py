@@ -28,23 +28,9 @@ _BOOKKEEPING = {"ArgMax", "ArrayFeatureExtractor", "ConstantOfShape", "Equal", "
 
 def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
     """
-    Raise an error for a model that cannot be trained.
+    Raise an error for a model, without the steps before it, that cannot be trained.
 
-    Parameters
-    ----------
-    model : estimator or onnx.ModelProto
-        The model alone, without the steps before it.
-    is_fitted : bool, default=False
-        Whether training starts from the model's own weights. Then any type of model passes: its conversion shows
-        whether it has a gradient.
-
-    Raises
-    ------
-    NotTrainableError
-        For an unfitted model whose type is not in `FAMILY`: the error names the operator without a gradient. For
-        options that gradient descent does not follow.
-    ValueError
-        For something that is no model, and for parameters that scikit-learn refuses.
+    A fitted model may be of any type: its conversion shows whether it has a gradient.
     """
     if isinstance(model, onnx.ModelProto):
         return
@@ -82,29 +68,10 @@ def select_trainable(
     score_graph: ScoreGraph, steps: StepGraphs, patterns: str | Sequence[str]
 ) -> tuple[int | None, ScoreGraph]:
     """
-    Select the weights to be trained by their names.
+    Select the weights to be trained by their names, or patterns with `*`, `?` and `[...]`.
 
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-        The model.
-    steps : StepGraphs
-        The steps before the model, as from `trainable_steps`.
-    patterns : str or list of str
-        Names, or patterns with `*`, `?` and `[...]`.
-
-    Returns
-    -------
-    first_step : int or None
-        Position of the first step with a selected weight.
-    score_graph : ScoreGraph
-        The steps from that one on and the model, or the model alone; only the selected weights are trained.
-
-    Raises
-    ------
-    ValueError
-        Where a pattern is no text or matches no weight. It names the weights, and says why those of some steps are
-        missing.
+    Returned are the position of the first step with a selected weight, or None, and the graph of the steps from that
+    one on and the model. A ValueError names the weights, and says why those of some steps are missing.
     """
     names = [name for graph in (*steps.graphs.values(), score_graph) for name in graph.arrays]
     matched = set(matching(patterns, names, _missing(steps)))
@@ -116,23 +83,7 @@ def select_trainable(
 
 
 def matching(patterns: str | Sequence[str], names: Sequence[str], hint: str = "") -> list[str]:
-    """
-    Return the names of weights that a parameter `trainable` selects.
-
-    Parameters
-    ----------
-    patterns : str or list of str
-        Names, or patterns with `*`, `?` and `[...]`.
-    names : list of str
-        Those of all weights.
-    hint : str, default=""
-        What the message of an error ends with.
-
-    Raises
-    ------
-    ValueError
-        Where a pattern is no text or matches no weight. It names the weights.
-    """
+    """Return the names that patterns select; the ValueError where one selects none ends with `hint`."""
     if isinstance(patterns, str):
         patterns = [patterns]
     if not isinstance(patterns, Iterable) or not all(isinstance(pattern, str) for pattern in patterns):

@@ -24,17 +24,6 @@ def in_training_mode(model: onnx.ModelProto) -> None:
     `Dropout` in training mode stays, without that mode: then it gives its input. Otherwise it is left out. A
     `BatchNormalization` of rows of numbers with fixed statistics becomes the four operations that it is made of, so
     that its shift is trained as an intercept, and its scale where it is named.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        In skort's opset, without functions.
-
-    Raises
-    ------
-    NotTrainableError
-        For a `Dropout` whose mode or ratio is no constant, or whose mask is read, and for a `BatchNormalization` in
-        training mode.
     """
     graph = model.graph
     constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
@@ -114,44 +103,13 @@ def _four_operations(node, constants, graph, rank):
 
 def masked(score_graph: ScoreGraph, batch_size: int) -> ScoreGraph:
     r"""
-    Return a score graph whose `Dropout` nodes multiply by masks, which are inputs.
+    Return a score graph whose `Dropout` nodes multiply by masks, which are inputs; itself where it has none.
 
     .. math:: y = x \odot mask, \qquad mask_{ij} = \frac{1}{1 - ratio} \text{ with the probability } 1 - ratio,
         \text{ else } 0
 
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-    batch_size : int
-        The number of rows of the masks; those of weights have the shapes of the weights.
-
-    Returns
-    -------
-    score_graph : ScoreGraph
-        Itself where it has no `Dropout`. Otherwise its `dropout` has the ratios of its masks, by their names, and its
-        `arrays` has an array of ones for each of them, which belongs to the caller alone.
-
-    Raises
-    ------
-    NotTrainableError
-        Where the shape of a mask is not known.
-
-    Examples
-    --------
-    >>> import onnx.parser
-    >>> from skort.graphs.score_graph import ScoreGraph
-    >>> from skort.graphs.training_mode import masked
-    >>> graph = ScoreGraph.of(onnx.parser.parse_model('''
-    ... <ir_version: 8, opset_import: ["" : 17]>
-    ... m (float[N, 2] X) => (float[N, 1] score) <float[2, 1] W = {1, 2}, float ratio = {0.25}> {
-    ...     a = Dropout (X, ratio)
-    ...     score = MatMul (a, W)
-    ... }'''))
-    >>> in_training = masked(graph, 3)
-    >>> in_training.dropout, in_training.arrays["skort_mask/a"].shape
-    ({'skort_mask/a': 0.25}, (3, 2))
-    >>> [node.op_type for node in in_training.structure.graph.node]
-    ['Mul', 'MatMul']
+    Masks have `batch_size` rows, those of weights the shapes of the weights. `dropout` has their ratios, and `arrays`
+    an array of ones for each, which belongs to the caller alone.
     """
     if not any(node.op_type == "Dropout" for node in score_graph.structure.graph.node):
         return score_graph

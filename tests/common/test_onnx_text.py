@@ -6,7 +6,7 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from skort.common.onnx_text import Fragment, function, import_each_domain_once, inlined, repeated_constants
+from skort.common.onnx_text import Fragment, function, import_each_domain_once, inlined, leading_to, repeated_constants
 
 SCALE = "scale (x) => (y) { factor = Constant <value = float {%r}> ()  y = Mul (factor, x) }"
 MODEL = """<ir_version: 8, opset_import: ["" : 17]> empty (%s[N] x) => (%s[N] z) { }"""
@@ -128,3 +128,10 @@ twice_square (score, target) => (loss) {
     score, target = rng.normal(size=(2, 5, 1)).astype("float32")
     (loss,) = ReferenceEvaluator(repeated_constants(mine)).run(None, {"score": score, "target": target}, {})
     np.testing.assert_allclose(loss, 2 * (score - target) ** 2, rtol=1e-6)
+
+
+def test_what_a_result_is_computed_from():
+    graph = onnx.parser.parse_graph(
+        "two (float[N] x) => (float[N] y, float[N] z) { a = Exp (x)  y = Neg (a)  z = Abs (x) }"
+    )
+    assert leading_to(graph.node, ["y"]) == {"a", "x", "y"}

@@ -17,19 +17,7 @@ _BROADCASTING = frozenset({"Add", "Sum", "Sub", "Mul", "Div", "Pow", "Max", "Min
 
 @dataclass(frozen=True)
 class Applied:
-    """
-    One node of a graph, and what is known about its inputs and outputs.
-
-    Parameters
-    ----------
-    node : onnx.NodeProto
-    shapes : dict of str to tuple of int
-        The known shapes of results.
-    constants : dict of str to ndarray
-        The known values of results.
-    dtype : dtype or None
-        The type of the first output, where it is float32 or float64.
-    """
+    """One node of a graph, the known shapes and values of results, and the dtype of its first output, if of floats."""
 
     node: onnx.NodeProto
     shapes: dict[str, tuple[int, ...]]

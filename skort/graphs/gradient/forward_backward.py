@@ -36,23 +36,7 @@ def add_model(fragment: Fragment, score_graph: ScoreGraph, batch_size: int) -> o
 
 
 def forward_backward(score_graph: ScoreGraph, batch_size: int, *, input_gradient: bool = False) -> GradientGraphs:
-    """
-    Return a model and its gradient by its trained weights as two models.
-
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-    batch_size : int
-        Number of rows, at least 1.
-    input_gradient : bool, default=False
-        Whether the gradient by X is wanted, too.
-
-    Raises
-    ------
-    NotTrainableError
-        Where no gradient goes through an operator on the way: it names the operator. Where there is nothing to
-        differentiate by.
-    """
+    """Return a model and its gradient by its trained weights, and by X if it is asked for, as two models."""
     X, score = score_graph.input_name, score_graph.score_name
     fragment = Fragment(score_graph.dtype)
     model = add_model(fragment, score_graph, batch_size)
@@ -95,9 +79,8 @@ def check_gradient(score_graph: ScoreGraph, *, input_gradient: bool = False) -> 
 
 def _split(whole: onnx.ModelProto, score: str, results: Sequence[str]) -> GradientGraphs:
     """
-    Return the nodes that the score needs, and all others, as two models.
-
-    Slopes such as 1 - y^2 depend on no derivative, yet belong to the backward half: an evaluation needs none of them.
+    Return the nodes that the score needs, and all others, as two models: slopes such as 1 - y^2 depend on no
+    derivative, yet belong to the backward half.
     """
     graph = whole.graph
     constants = [node for node in graph.node if not node.input and not read_names(node)]

@@ -45,16 +45,7 @@ packed ({", ".join(f"gradient{i}" for i in range(len(weights)))}) => (gradient) 
 
 
 def packed_gradients(backward: onnx.ModelProto, weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
-    """
-    Return a backward model whose gradients by the weights are one output, `GRADIENT`, in place of one for each.
-
-    Parameters
-    ----------
-    backward : onnx.ModelProto
-        As from `skort.graphs.gradient.forward_backward.forward_backward`.
-    weights : dict of str to ndarray
-        The trained weights, for their names, shapes and dtype.
-    """
+    """Return a backward model whose gradients by the weights are one output, `GRADIENT`, in place of one for each."""
     names = {gradient_name(name): array for name, array in weights.items()}
     size, dtype = sum(array.size for array in weights.values()), next(iter(weights.values())).dtype
     fragment = Fragment(dtype)

@@ -29,36 +29,12 @@ def add_gradients(
     fragment: Fragment, graph: onnx.GraphProto, output_gradient: str, names: Iterable[str]
 ) -> dict[str, str]:
     r"""
-    Add nodes that compute the gradient of an objective with respect to some results of a graph.
+    Add nodes that compute the derivatives of an objective J by `names` from that by the only output of a graph.
 
-    The objective J is a function of the output of the graph. The walk visits the nodes in reverse order. At a node
-    :math:`y = f(x)` it computes the derivative with respect to x from the one with respect to y,
-
-    .. math:: \frac{\partial J}{\partial x} = \sum_{f: y = f(x, \dots)}
-        \left(\frac{\partial f}{\partial x}\right)^T \frac{\partial J}{\partial y}
-
-    a sum over all nodes that take x.
-
-    Parameters
-    ----------
-    fragment : Fragment
-        It already holds the nodes of `graph`.
-    graph : onnx.GraphProto
-        One output; all shapes are fixed.
-    output_gradient : str
-        The name of the derivative of the objective with respect to the output.
-    names : iterable of str
-        Inputs or initializers to differentiate with respect to; the output depends on each of them.
-
-    Returns
-    -------
-    gradients : dict of str to str
-        The name of the derivative of the objective with respect to each of them.
-
-    Raises
-    ------
-    NotTrainableError
-        Where an operator on the way has no rule, or a shape is unknown.
+    The walk visits the nodes in reverse order. At a node :math:`y = f(x)` it computes the derivative by x from that by
+    y, :math:`\partial J / \partial x = \sum_f (\partial f / \partial x)^T \partial J / \partial y`, over all nodes that
+    take x. All shapes are fixed, and the fragment holds the nodes of the graph already. Returned is the result for each
+    name.
     """
     known = _Known(graph)
     names = list(names)
@@ -78,19 +54,7 @@ def add_gradients(
 
 
 def rule_gradient(graph: onnx.GraphProto) -> HasGradient:
-    """
-    Return what `add_gradients` differentiates of a graph.
-
-    Parameters
-    ----------
-    graph : onnx.GraphProto
-        As for `add_gradients`.
-
-    Returns
-    -------
-    has_gradient : callable
-        (node, names of results) -> whether a gradient goes through the node to those of its inputs that are among them.
-    """
+    """Return what `add_gradients` differentiates of a graph, as `runtime_gradient` does for ONNX Runtime."""
     known = _Known(graph)
 
     def has_gradient(node, reached):

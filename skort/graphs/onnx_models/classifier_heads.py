@@ -20,15 +20,9 @@ _N_ROWS = 64
 
 class Head(NamedTuple):
     """
-    How the probabilities of a model come from a result inside it.
+    How probabilities come from a result inside a model: as the sigmoid or softmax of the function `score` of it.
 
-    Parameters
-    ----------
-    result : str
-        Name of the result.
-    score : str or None
-        A function, written as ONNX text, that makes the raw score of the result. None: the result is the score. The
-        probabilities are the sigmoid of one score, or the softmax of one score a class.
+    `score` is ONNX text; None: the result is the score.
     """
 
     result: str
@@ -37,30 +31,11 @@ class Head(NamedTuple):
 
 def find_head(model: onnx.ModelProto, output: str, n_outputs: int) -> Head:
     """
-    Find the raw score of a classifier.
+    Find the raw score of a classifier; where the output is no probability, it is the raw score itself.
 
     A sigmoid or softmax is the head where all that `output` takes from X goes through it, and where the probabilities
-    of random scores are those of one of the known heads: the sigmoid of a score or of its negative, one or both
-    columns in either order; the softmax in any order of its columns; the logarithms of these.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        With the types of all results.
-    output : str
-        Name of the output of floats.
-    n_outputs : int
-        Number of columns of the raw score: one for two classes.
-
-    Returns
-    -------
-    head : Head
-        Where the output is no probability, it is the raw score itself.
-
-    Raises
-    ------
-    NotTrainableError
-        Where the output is a probability, but not of a known head.
+    of random scores are those of one of the known heads: the sigmoid of a score or of its negative, one or both columns
+    in either order; the softmax in any order of its columns; the logarithms of these.
     """
     node = _last_probability(model.graph, output)
     head = None if node is None else _proved(model, node, output, n_outputs)
@@ -208,11 +183,7 @@ def rows_like(X: onnx.ValueInfoProto) -> np.ndarray:
 
 
 def runner(model: onnx.ModelProto, result: str) -> Callable[[np.ndarray], np.ndarray]:
-    """
-    Return the function that computes a result of a model from its only input.
-
-    It raises a NotTrainableError where ONNX Runtime does not run the model.
-    """
+    """Return the function that computes a result of a model from its only input."""
     inner = () if any(o.name == result for o in model.graph.output) else (result,)
     inference = InferenceModel(model, inner)
     name = model.graph.input[0].name

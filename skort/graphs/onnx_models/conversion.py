@@ -29,29 +29,10 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     """
-    Return the score graph of an ONNX model at its own weights.
+    Return the score graph of an ONNX model at its own weights: coefficients and intercepts are trained, scales are not.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        One input of shape (any, n_features); one output of floats, and a classifier may have labels. It is not changed.
-    spec : ScoreSpec
-        What the data and the loss ask for. The raw score of a classifier is what its probabilities are the sigmoid or
-        softmax of, see `classifier_heads`, or else the output; two columns of scores become their difference, one
-        score.
-
-    Returns
-    -------
-    score_graph : ScoreGraph
-        Coefficients and intercepts are trained, scales are not.
-
-    Raises
-    ------
-    NotTrainableError
-        Where the model has other inputs or outputs or another type of numbers, where its opset cannot be converted,
-        where its probabilities are no sigmoid and no softmax, where it does not run, and where it mixes rows.
-    ValueError
-        Where the model takes another number of features than the data have.
+    The raw score of a classifier is what its probabilities are the sigmoid or softmax of, see `classifier_heads`, or
+    else the output; two columns of scores become their difference.
     """
     model = plain_model(model)
     graph = model.graph
@@ -89,22 +70,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
 
 
 def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
-    """
-    Return what an ONNX model says of itself: its own numbers of columns and its type of numbers.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-    outputs : tuple of str, default=()
-        See `ScoreSpec`.
-
-    Raises
-    ------
-    NotTrainableError
-        Where the model does not say them, and as `onnx_score_graph` does.
-    ValueError
-        Where it has no such outputs.
-    """
+    """Return what an ONNX model says of itself: its own numbers of columns and its type of numbers."""
     plain = plain_model(model)
     with _types_that_agree():
         shaped = onnx.shape_inference.infer_shapes(plain, data_prop=True)
@@ -126,19 +92,7 @@ def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
 
 
 def output_widths(model: Any, names: tuple[str, ...]) -> dict[str, int | None]:
-    """
-    Return the numbers of columns of some outputs of an ONNX model, None where it does not say.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-    names : tuple of str
-
-    Raises
-    ------
-    ValueError
-        For another model, and where it has no such output.
-    """
+    """Return the numbers of columns of some outputs of an ONNX model, None where it does not say."""
     if not isinstance(model, onnx.ModelProto):
         raise ValueError(
             f"loss by the names of outputs needs an estimator that is an onnx.ModelProto, got {model!r}. Give one loss."
@@ -162,8 +116,7 @@ def _without_idle_nodes(graph):
     """
     Drop identities, casts to the same type, and a reshape of the score to its own shape, in place.
 
-    skl2onnx casts X and reshapes the score, Keras casts every result. Without these nodes, the layers that X goes into
-    and that give the score are seen.
+    skl2onnx and Keras write them; without them, the layers that X goes into and that give the score are seen.
     """
     infos = {info.name: info for info in (*graph.value_info, *graph.input)}
     renamed: dict[str, str] = {}

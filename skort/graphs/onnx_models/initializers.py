@@ -72,23 +72,7 @@ def check_by_name(weights: Any) -> None:
 
 
 def weight_array(name: str, values: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """
-    Return the values that a weight is to have as a new array of its dtype.
-
-    Parameters
-    ----------
-    name : str
-    values : array-like
-    shape : tuple of int
-        That of the weight.
-    dtype : dtype
-        float32 or float64.
-
-    Raises
-    ------
-    ValueError
-        For another shape, and for what is no finite number in the dtype.
-    """
+    """Return the values that a weight is to have as a new array of its shape and dtype."""
     array = finite_array(values, f"weights[{name!r}]", dtype)
     if array.shape != shape:
         raise ValueError(f"weights[{name!r}] has shape {array.shape}, but the weight has {shape}.")

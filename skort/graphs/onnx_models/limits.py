@@ -22,13 +22,7 @@ _RAISE = "Where this is meant, raise skort.graphs.onnx_models.MAX_VALUES, which 
 
 
 def check_functions(model: onnx.ModelProto) -> None:
-    """
-    Raise an error where the functions of a model call themselves, or grow without bounds where they are inlined.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Raise a ValueError where the functions of a model call themselves, or grow without bounds when inlined."""
     functions = {(function.domain, function.name): function for function in model.functions}
     sizes: dict[tuple[str, str], int] = {}
 
@@ -49,20 +43,10 @@ def check_functions(model: onnx.ModelProto) -> None:
 
 def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
     """
-    Raise an error where a model would compute for long, need much memory or end the process, whatever the rows are.
+    Raise an error for a typed graph that would compute for long, need much memory or end the process, for any rows.
 
-    Parameters
-    ----------
-    graph : onnx.GraphProto
-        With the types and shapes of its results.
-    max_values : int
-        How many values a result may have for each row.
-
-    Raises
-    ------
-    NotTrainableError
-        For loops, for results with more values, and for a division of integers by zero, or by a number that is computed
-        and may be zero: it ends the whole process. So does a convolution with a matrix.
+    That is for loops, for results of more than `max_values` a row, for a convolution with a matrix, and for a division
+    of integers by zero, or by a number that is computed and may be zero.
     """
     parts = list(_with_branches(graph))
     constants = _constants(parts)
@@ -94,14 +78,7 @@ def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
 
 
 def check_ranges(graph: onnx.GraphProto, max_values: int) -> None:
-    """
-    Raise an error where a Range of constants is long: onnx writes it out to infer shapes.
-
-    Raises
-    ------
-    NotTrainableError
-        Also where its ends are computed from other constants, and not written as such.
-    """
+    """Raise an error where a Range of constants is long, or of unknown length: onnx writes it out to infer shapes."""
     parts = list(_with_branches(graph))
     constants = _constants(parts)
     of_rows = {i.name for i in graph.input}

@@ -29,26 +29,9 @@ _DECOMPOSED = {"LinearRegressor", "LinearClassifier", "Scaler"}
 
 def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onnx.ModelProto:
     """
-    Convert a fitted scikit-learn estimator, with its weights as initializers.
+    Convert a fitted scikit-learn estimator, with its weights as initializers, and inputs of the names of `inputs`.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted. It may hold `FrozenEstimator`s.
-    inputs : tuple of RawInput
-        What the estimator takes.
-    dtype : dtype
-        float32 or float64, of the numbers in the inputs and of what texts become.
-
-    Returns
-    -------
-    model : onnx.ModelProto
-        Its inputs have the names of `inputs`. It needs no locale.
-
-    Raises
-    ------
-    NotExportableError
-        For a transformer of text that has no ONNX. skl2onnx raises errors of many kinds for other estimators.
+    `dtype` is that of the numbers in the inputs and of what texts become. skl2onnx raises errors of many kinds.
     """
     element_type = onnx_dtype(dtype)
     number = DoubleTensorType if element_type == TensorProto.DOUBLE else FloatTensorType
@@ -177,14 +160,7 @@ _CONVERTERS = {SimpleImputer: _convert_imputer, PolynomialFeatures: _convert_pol
 
 
 def rename_input(graph: onnx.GraphProto, value: onnx.ValueInfoProto, name: str) -> None:
-    """
-    Give an input of a graph another name, in place.
-
-    Raises
-    ------
-    ValueError
-        Where something else in the graph has that name.
-    """
+    """Give an input of a graph another name, in place; a ValueError where something else in the graph has it."""
     if value.name == name:
         return
     given = [i.name for i in (*graph.input, *graph.initializer)]

@@ -24,16 +24,7 @@ _BLOCK = 2**18
 
 @dataclass(frozen=True)
 class Difference:
-    """
-    How far a conversion is from scikit-learn.
-
-    Parameters
-    ----------
-    size : float
-        In standard deviations of the column.
-    column : int
-        Where it is largest.
-    """
+    """How far a conversion is from scikit-learn: the largest, in standard deviations of its column."""
 
     size: float
     column: int
@@ -47,14 +38,7 @@ def sample(X: Any) -> Any:
     """
     Return a copy of some rows of X, to check a conversion on.
 
-    Parameters
-    ----------
-    X : array-like, sparse matrix, DataFrame or texts of shape (n_samples, ...)
-
-    Returns
-    -------
-    rows : of the type of X
-        Up to 100 rows, evenly spaced, and of text up to 100 rows in which characters beyond ASCII occur first.
+    They are up to 100, evenly spaced, and of text up to 100 in which characters beyond ASCII occur first.
     """
     n_samples = _num_samples(X)
     spaced = np.arange(0, n_samples, -(-n_samples // _SAMPLE))
@@ -77,26 +61,7 @@ def _rows_of_new_characters(X):
 def largest_difference(
     expected: Any, model: onnx.ModelProto, X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike
 ) -> Difference:
-    """
-    Return how far what transformers give and what their ONNX gives are apart.
-
-    Parameters
-    ----------
-    expected : array-like or sparse matrix of shape (n_samples, n_columns)
-        What the transformers make of X.
-    model : onnx.ModelProto
-        The transformers as ONNX, with one output.
-    X : array-like, sparse matrix, DataFrame or texts of shape (n_samples, ...)
-    inputs : tuple of RawInput
-        Those of the model.
-    dtype : dtype
-        float32 or float64.
-
-    Raises
-    ------
-    UnlikeError
-        Where shapes differ, and where the model gives infinities or NaN in place of numbers.
-    """
+    """Return how far what transformers make of X (`expected`) is from what their ONNX model, of one output, gives."""
     is_sparse = scipy.sparse.issparse(expected)
     expected = expected.tocsr().astype(np.float64) if is_sparse else np.asarray(expected, dtype=np.float64)
     scale, inference, largest = _scales(expected), InferenceModel(model), Difference(0.0, 0)

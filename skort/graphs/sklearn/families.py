@@ -81,19 +81,6 @@ def initial_stand_in(model: Any, n_features: int, n_outputs: int, random_state: 
     Linear weights are zero. The layers of a neural network follow scikit-learn's Glorot rule: weights and intercepts
     are uniform on [-b, b], b = sqrt(6 / (fan_in + fan_out)), with 2 in place of 6 for logistic activations. The same
     `random_state` gives the same weights as in `sklearn.neural_network`, which draws them in the same order.
-
-    Parameters
-    ----------
-    model : estimator
-        Its `score_model` is of a type in `FAMILY`.
-    n_features : int
-    n_outputs : int
-        Number of columns of the raw score.
-    random_state : numpy.random.RandomState
-
-    Returns
-    -------
-    stand_in : LinearRegression or MLPRegressor
     """
     model = score_model(model)
     if FAMILY[type(model)] == "linear":
@@ -109,18 +96,7 @@ def initial_stand_in(model: Any, n_features: int, n_outputs: int, random_state: 
 
 
 def fitted_stand_in(model: Any) -> StandIn:
-    """
-    Return a regressor that predicts the raw score of a fitted model.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted; its `score_model` is of a type in `FAMILY`.
-
-    Returns
-    -------
-    stand_in : LinearRegression or MLPRegressor
-    """
+    """Return a regressor that predicts the raw score of a fitted model."""
     model = score_model(model)
     if FAMILY[type(model)] == "neural network":
         return _neural_network(model.coefs_, model.intercepts_, model.activation)
@@ -133,20 +109,7 @@ def fitted_stand_in(model: Any) -> StandIn:
 
 
 def any_stand_in(sizes: tuple[int, ...], activation: str | None) -> StandIn:
-    """
-    Return a stand-in with arbitrary weights, all different from each other.
-
-    Parameters
-    ----------
-    sizes : tuple of int
-        Numbers of columns of X, of each hidden layer and of the raw score.
-    activation : str or None
-        The activation of a neural network. None: a linear model.
-
-    Returns
-    -------
-    stand_in : LinearRegression or MLPRegressor
-    """
+    """Return a stand-in with weights that all differ; `sizes` are the columns of X, hidden layers and score."""
     random_state = np.random.RandomState(0)
     coefs = [random_state.uniform(size=shape) for shape in itertools.pairwise(sizes)]
     intercepts = [random_state.uniform(size=size) for size in sizes[1:]]
@@ -173,22 +136,9 @@ def trained_model(
     single_output: bool = True,
 ) -> Any:
     """
-    Return a copy of a model, fitted to the given weights.
+    Return a copy of a model fitted to weights of shapes (fan_in, fan_out) and (fan_out,), which are kept, not copied.
 
-    Parameters
-    ----------
-    model : estimator
-        Its `score_model` is of a type in `FAMILY`. It is not changed.
-    coefs, intercepts : list of ndarray
-        The weights of each layer, of shapes (fan_in, fan_out) and (fan_out,). They are kept, not copied.
-    classes : ndarray of shape (n_classes,), default=None
-        The labels of a classifier.
-    single_output : bool, default=True
-        Whether the y had one dimension. A classifier of several is multi-label.
-
-    Returns
-    -------
-    fitted : estimator
+    A classifier of a y of two dimensions is multi-label.
     """
     fitted = clone(model)
     fitted.n_features_in_ = len(coefs[0])

@@ -12,16 +12,7 @@ __all__ = ["RawInput", "feeds", "raw_inputs", "text_columns"]
 
 @dataclass(frozen=True)
 class RawInput:
-    """
-    One input of an ONNX model, of shape (any, width).
-
-    Parameters
-    ----------
-    name : str
-    is_text : bool
-        True: strings; False: numbers of the model's dtype.
-    width : int
-    """
+    """One input of an ONNX model, of shape (any, width): strings, or numbers of the model's dtype."""
 
     name: str
     is_text: bool
@@ -30,22 +21,8 @@ class RawInput:
 
 def raw_inputs(X: Any) -> tuple[RawInput, ...]:
     """
-    Return the inputs that take X.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features), or texts of shape (n_samples,)
-
-    Returns
-    -------
-    inputs : tuple of RawInput
-        A DataFrame has one input per column, under the column's name. An array of numbers and text has one per column,
-        "x0", "x1", ... Anything else has one input, "X".
-
-    Raises
-    ------
-    ValueError
-        For a DataFrame with several columns of a name.
+    Return the inputs that take X: one per column of a DataFrame, under its name, and of an array of numbers and text,
+    "x0", "x1", ...; otherwise one, "X".
     """
     parts = _parts(X)
     names = [name for name, _ in parts]
@@ -57,18 +34,9 @@ def raw_inputs(X: Any) -> tuple[RawInput, ...]:
 
 def feeds(X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike) -> dict[str, np.ndarray]:
     """
-    Return X as the arrays that an ONNX model takes.
+    Return X as the arrays that an ONNX model takes, by the names of inputs.
 
-    Parameters
-    ----------
-    X : as for `raw_inputs`
-    inputs : tuple of RawInput
-    dtype : dtype
-        The type of the numbers. Missing numbers are NaN; missing text is the empty string. Bytes are UTF-8.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
+    Missing numbers are NaN; missing text is the empty string. Bytes are UTF-8.
     """
     # A part of the rows may have a column of text in which all is missing.
     parts = dict(_parts(X, is_mixed=len(inputs) > 1))
@@ -76,17 +44,7 @@ def feeds(X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike) -> dict[str, n
 
 
 def text_columns(X: Any) -> list[np.ndarray]:
-    """
-    Return what in X is text.
-
-    Parameters
-    ----------
-    X : as for `raw_inputs`
-
-    Returns
-    -------
-    columns : list of ndarray of shape (n_samples, n_columns)
-    """
+    """Return what in X is text, as arrays of shape (n_samples, n_columns)."""
     return [part for _, part in _parts(X) if _is_text(part)]
 
 

@@ -40,14 +40,7 @@ _CHANGED = {
 
 @functools.cache
 def register(estimator_class: type) -> None:
-    """
-    Tell skl2onnx to convert the estimators of a class by the ONNX model that each fitted one has.
-
-    Parameters
-    ----------
-    estimator_class : type
-        A class of regressors or classifiers whose fitted instances have `onnx_`.
-    """
+    """Tell skl2onnx to convert the estimators of a class by the ONNX model, `onnx_`, that each fitted one has."""
     _register_transformed_target()
     skl2onnx.update_registered_converter(
         estimator_class,

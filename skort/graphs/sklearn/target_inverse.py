@@ -35,38 +35,7 @@ _SCALERS: dict[type, list[tuple[str, str, str]]] = {
 
 
 def target_inverse(transformer: Any) -> str:
-    """
-    Return the inverse of a transformer of y.
-
-    Parameters
-    ----------
-    transformer : transformer
-        Fitted. `StandardScaler`, `MinMaxScaler`, `MaxAbsScaler`, `RobustScaler`, a `FunctionTransformer` whose
-        `inverse_func` is numpy's exp, expm1, log, log1p, negative, reciprocal, sqrt or square, or a `Pipeline` of such.
-
-    Returns
-    -------
-    function : str
-        `(transformed) => (target)`, both of shape (any, n_outputs), as for `skort.common.onnx_text.function`.
-
-    Raises
-    ------
-    NotExportableError
-        For any other transformer.
-
-    Examples
-    --------
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from skort.graphs.sklearn.target_inverse import target_inverse
-    >>> print(target_inverse(StandardScaler().fit([[1.0], [5.0]])))
-    target_inverse (transformed) => (target) {
-        operand0 = Constant <value = float[1] {2.0}> ()
-        result0 = Mul (transformed, operand0)
-        operand1 = Constant <value = float[1] {3.0}> ()
-        result1 = Add (result0, operand1)
-        target = Identity (result1)
-    }
-    """
+    """Return the inverse of a fitted transformer of y as ONNX text, (transformed) => (target), both matrices."""
     lines, result = [], "transformed"
     for i, (operator, operand) in enumerate(_operations(transformer)):
         operands = [result]

@@ -36,37 +36,14 @@ _REASONS = {
 
 
 def check_convertible(estimator: Any) -> None:
-    """
-    Raise an error for a step that is never written as ONNX.
-
-    Parameters
-    ----------
-    estimator : estimator
-
-    Raises
-    ------
-    NotExportableError
-        With the reason.
-    """
+    """Raise a NotExportableError for a step that is never written as ONNX."""
     reason = _REASONS.get(type(estimator))
     if reason is not None:
         raise NotExportableError(f"{type(estimator).__name__}: {reason}")
 
 
 def text_converters(element_type: int) -> dict[type, Callable]:
-    """
-    Return the converters of text, as skl2onnx calls them.
-
-    Parameters
-    ----------
-    element_type : int
-        TensorProto.FLOAT or TensorProto.DOUBLE, of what vectorizers give.
-
-    Returns
-    -------
-    converters : dict of type to callable
-        The callables raise NotExportableError where a vectorizer has no ONNX.
-    """
+    """Return the converters of text by type, as skl2onnx calls them; vectorizers give numbers of `element_type`."""
 
     def convert_counts(scope, operator, container):
         nodes = _Nodes(scope, container)

@@ -20,32 +20,12 @@ _ATOM = re.compile(r"(\\[wd]|\w|\[\^?\]?(?:\\.|[^\]\\])*\])(?:[+*?]|\{\d*,?\d*\}
 
 def token_expression(pattern: str, *, is_alone: bool = True) -> str:
     r"""
-    Return a regular expression of Python for RE2.
+    Return a `token_pattern` of Python as a regular expression for RE2.
 
-    Parameters
-    ----------
-    pattern : str
-        `token_pattern` of a vectorizer.
-    is_alone : bool, default=True
-        Whether tokens are looked up one by one, so that other words may be among them.
-
-    Returns
-    -------
-    expression : str
-        `\w`, `\d` and `\s` match what they match in Python. `\b...\b` around characters of words becomes all words.
-
-    Raises
-    ------
-    NotExportableError
-        For what RE2 does not have, or takes for something else: groups that capture, looking ahead or back, and `\b`
-        anywhere else. Also for what the tokenizer takes for something else: quantifiers that match as little as
-        possible, such as `+?`, and patterns that match the empty text, such as `\w*`.
-
-    Examples
-    --------
-    >>> from skort.graphs.sklearn.token_expression import token_expression
-    >>> print(token_expression(r"(?u)\b\w\w+\b"))
-    [\p{L}\p{N}_]{2,}
+    `\w`, `\d` and `\s` match what they match in Python; `\b...\b` around characters of words becomes all words.
+    `is_alone`: tokens are looked up one by one, so that other words may be among them. A NotExportableError names what
+    RE2 does not have, or takes for something else (groups that capture, looking ahead or back, `\b` anywhere else), and
+    what the tokenizer does: quantifiers that match as little as possible, and patterns that match the empty text.
     """
     text = pattern.removeprefix("(?u)")
     if any(not match[0] for match in re.finditer(pattern, " a ")):

@@ -34,31 +34,10 @@ _OUTSIDE = "the step in a Pipeline before this estimator."
 
 def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.ModelProto:
     """
-    Convert fitted transformers to ONNX, and check that both transform X alike.
+    Convert fitted transformers to ONNX, of the inputs `raw_inputs(X)` and one output, and check that both transform X
+    alike.
 
-    Parameters
-    ----------
-    transformers : Pipeline
-        Fitted.
-    X : array-like, sparse matrix, DataFrame or texts of shape (n_samples, ...)
-        Some of the rows that they were fitted on.
-    dtype : dtype
-        float32 or float64.
-
-    Returns
-    -------
-    model : onnx.ModelProto
-        Its inputs are those of `raw_inputs(X)`, in their order. It has one output, of `dtype`.
-
-    Raises
-    ------
-    NotExportableError
-        Where a step cannot be converted or its conversion does not run. The error names the step.
-
-    Warns
-    -----
-    UserWarning
-        Where the conversion gives other values than scikit-learn. The warning names the step and the feature.
+    The error and the warning name the step, and the warning the feature, too.
     """
     steps = [name for name, _ in transformers.steps]
     try:
@@ -76,15 +55,7 @@ def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.
 
 @dataclass(frozen=True)
 class Obstacle:
-    """
-    Why a step has no graph.
-
-    Parameters
-    ----------
-    step : str
-        Its name.
-    reason : str
-    """
+    """Why a step, by its name, has no graph."""
 
     step: str
     reason: str
@@ -93,15 +64,9 @@ class Obstacle:
 @dataclass(frozen=True, eq=False)
 class StepGraphs:
     """
-    The last steps of a pipeline as graphs with weights of their own.
+    The last steps of a pipeline, by position, as graphs with weights such as "standardscaler/offset".
 
-    Parameters
-    ----------
-    graphs : dict of int to ScoreGraph
-        Position -> graph, in the order of the steps. The weights have names such as "standardscaler/offset" and
-        "standardscaler/scale".
-    obstacle : Obstacle or None
-        Why the step before these has no graph. None where all steps have one.
+    `obstacle` says why the step before these has none.
     """
 
     graphs: dict[int, ScoreGraph]
@@ -109,21 +74,7 @@ class StepGraphs:
 
 
 def trainable_steps(transformers: Pipeline | None, dtype: DTypeLike) -> StepGraphs:
-    """
-    Return the last steps as graphs with weights of their own.
-
-    Parameters
-    ----------
-    transformers : Pipeline or None
-        Fitted.
-    dtype : dtype
-        float32 or float64.
-
-    Returns
-    -------
-    steps : StepGraphs
-        They begin after the last step that takes anything else than numbers, or that skl2onnx does not convert.
-    """
+    """Return the steps after the last that takes no numbers, or that skl2onnx does not convert, as graphs."""
     graphs: dict[int, ScoreGraph] = {}
     steps = [] if transformers is None else list(enumerate(transformers.steps))
     for position, (name, step) in reversed(steps):
