@@ -26,7 +26,7 @@ from sklearn.neural_network import MLPClassifier
 import skort
 from skort.dask import OrtSGDClassifier
 from skort.dask.cluster import Cluster
-from skort.dask.group import Common, Leg, Means, averaged, exchanged
+from skort.dask.local_sgd import GlobalState, LocalResult, Means, averaged, exchanged
 
 N_ROWS, N_COLUMNS, N_TEST, N_PARTITIONS = 1_000_000, 50, 100_000, 20
 COMMON = {"optimizer": "adam", "learning_rate": "constant", "max_iter": 5, "tol": None, "random_state": 0}
@@ -143,22 +143,24 @@ def overhead():
 
 
 def sleeping(common, seconds):
-    """Stand for a leg: a state of a network of 5,201 weights and both moments of Adam."""
+    """Stand for the steps of a group: a state of a network of 5,201 weights and both moments of Adam."""
     time.sleep(seconds)
-    return Leg(common.begin, common.state, Means(1, 0.0, 0.0, 0.0, 0.0))
+    return LocalResult(common.start, common.state, Means(1, 0.0, 0.0, 0.0, 0.0))
 
 
 def workers():
-    """Rounds of 100 groups on 100 workers whose legs sleep; the workers are threads of one process."""
-    common = Common({name: np.zeros(5201, np.float32) for name in ("weights", "first_moment", "second_moment")}, None)
+    """Rounds of 100 groups on 100 workers whose groups sleep; the workers are threads of one process."""
+    common = GlobalState(
+        {name: np.zeros(5201, np.float32) for name in ("weights", "first_moment", "second_moment")}, None
+    )
     with cluster(100, processes=False, memory_limit=0) as many, Client(many) as client:
         tasks, seconds = Cluster(client), []
         for _ in range(6):
             begin = time.perf_counter()
-            legs = [tasks.submit(sleeping, common, 1.0) for _ in range(100)]
-            common = tasks.value(tasks.submit(exchanged, tasks.few(averaged, legs), 0.99, 0))
+            results = [tasks.submit(sleeping, common, 1.0) for _ in range(100)]
+            common = tasks.value(tasks.submit(exchanged, tasks.few(averaged, results), 0.99, 0))
             seconds.append(time.perf_counter() - begin - 1.0)
-    print(f"100 workers, legs that sleep for 1 s: {statistics.median(seconds[1:]):.2f} s more a round")
+    print(f"100 workers, groups that sleep for 1 s: {statistics.median(seconds[1:]):.2f} s more a round")
 
 
 def made(i, rows):

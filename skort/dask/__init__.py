@@ -5,7 +5,6 @@ try:
 except ImportError as error:
     raise ImportError('skort.dask needs dask and distributed: pip install "dask[distributed]".') from error
 
-from skort.dask.classifier import OrtSGDClassifier
-from skort.dask.regressor import OrtSGDRegressor
+from skort.dask.estimators import OrtSGDClassifier, OrtSGDRegressor
 
 __all__ = ["OrtSGDClassifier", "OrtSGDRegressor"]

@@ -1,27 +1,24 @@
-"""What both estimators for Dask collections share: the fit, and the way back to a local estimator."""
+"""What both estimators for Dask collections share: the fit, predictions, and the way back to a local estimator."""
 
 import copy
 import dataclasses
 import functools
-from numbers import Integral
 from typing import Any
 
+import dask
+import dask.array as da
+import numpy as np
 from distributed import Client, default_client
-from sklearn.utils._param_validation import Interval
+from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from skort.dask.cluster import Cluster
-from skort.dask.deals import Deals
-from skort.dask.facts import PartFacts
-from skort.dask.gathering import gather
-from skort.dask.group import Job
-from skort.dask.packed import Packed
-from skort.dask.parts import Part, delayed_parts, is_collection
-from skort.dask.preparation import Preparation, prepared
-from skort.dask.rounds import Rounds, without_velocity
-from skort.dask.scores import check_scoring, merged_tallies, tally
-from skort.dask.steps import with_fitted_steps
-from skort.dask.validation import PartScoring
+from skort.dask.assignment import Assignments
+from skort.dask.cluster import Broadcast, Cluster
+from skort.dask.data_source import PartFacts, Preparation, prepared
+from skort.dask.local_sgd import DistributedStep, Job, without_velocity
+from skort.dask.partitions import Part, Partitions, check_rows, delayed_parts, is_collection
+from skort.dask.preprocessing import with_fitted_steps
+from skort.dask.scores import PartScoring, check_scoring, merged_tallies, tally
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.beginning import begin
 from skort.estimators.callback_list import callback_list
@@ -35,21 +32,9 @@ from skort.estimators.settings import Settings
 from skort.estimators.stream import Stream
 from skort.optim.callbacks import check_callbacks
 
-__all__ = ["DASK_CONSTRAINTS", "DaskFit", "dask_parameters"]
+__all__ = ["DaskFit"]
 
 _N_GROUPS = 2
-# The number of rows is known, and the workers' devices are theirs.
-_NOT_HERE = ("n_total", "device")
-#: Parameters that the local estimators do not have.
-DASK_CONSTRAINTS: dict[str, list] = {
-    "client": [Client, None],
-    "n_groups": [Interval(Integral, 1, None, closed="left"), None],
-}
-
-
-def dask_parameters(constraints: dict[str, Any]) -> dict[str, Any]:
-    """Return the constraints of the parameters of a local estimator that one for Dask has, too."""
-    return {name: allowed for name, allowed in constraints.items() if name not in _NOT_HERE}
 
 
 class DaskFit(BaseOrtSGD):
@@ -75,6 +60,79 @@ class DaskFit(BaseOrtSGD):
         cloned.client = self.client
         return cloned
 
+    # False: the steps of a pipeline in `estimator` validate their own parameters.
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, sample_weight=None, X_val=None, y_val=None, *, coef_init=None, intercept_init=None):
+        """
+        Train on the partitions of collections; an earlier fit is forgotten.
+
+        Parameters
+        ----------
+        X : dask Array of shape (n_samples, n_features), or DataFrame
+            Of arrays or of sparse matrices. Partitions may have different sizes, or no rows.
+        y : dask Array of shape (n_samples,) or (n_samples, n_outputs), or Series
+            Targets, or class labels; the classes are those of all partitions. Where all sizes are known it is cut as X
+            is; otherwise it must have as many partitions.
+        sample_weight : dask Array of shape (n_samples,), or Series, default=None
+            Weights of the rows, not negative and not all zero.
+        X_val, y_val : dask Array or DataFrame, default=None
+            A validation set: it is scored after every round.
+        coef_init, intercept_init : array-like, default=None
+            Initial weights of a linear model.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        TypeError
+            For anything but Dask collections.
+        ValueError
+            For a parameter, X, y or `sample_weight` that is not as described, and where the training diverges.
+        ClusterError
+            Where the cluster cannot go on: no workers, workers that die, or no scheduler; a `RuntimeError`.
+
+        Warns
+        -----
+        ConvergenceWarning, UserWarning
+            As the `fit` of `skort.OrtSGDRegressor` and `skort.OrtSGDClassifier`.
+        """
+        return self._fit_collections((X, y, sample_weight), (X_val, y_val), (coef_init, intercept_init))
+
+    def predict(self, X):
+        """
+        Predict targets or class labels, lazily where X is a collection.
+
+        Parameters
+        ----------
+        X : dask Array of shape (n_samples, n_features), DataFrame, or array-like
+
+        Returns
+        -------
+        y : dask Array, or ndarray, of shape (n_samples,) or (n_samples, n_outputs)
+            With the partitions of X.
+        """
+        return self._predicted("predict", X, () if self._is_single() else (self._n_scores(),))
+
+    def score(self, X, y, sample_weight=None):
+        """
+        Return the coefficient of determination, or the accuracy, of predictions; no row leaves its worker.
+
+        Parameters
+        ----------
+        X : dask Array of shape (n_samples, n_features), DataFrame, or array-like
+        y : dask Array of shape (n_samples,) or (n_samples, n_outputs), Series, or array-like
+        sample_weight : dask Array of shape (n_samples,), Series, or array-like, default=None
+
+        Returns
+        -------
+        score : float
+        """
+        if not is_collection(X):
+            return self.to_local().score(X, y, sample_weight)
+        return self._score_collections(X, y, sample_weight)
+
     def to_local(self) -> Any:
         """
         Return the fitted estimator for data in memory.
@@ -90,7 +148,7 @@ class DaskFit(BaseOrtSGD):
             Before a fit.
         """
         check_is_fitted(self)
-        names = self.get_params(deep=False).keys() - DASK_CONSTRAINTS.keys()
+        names = self.get_params(deep=False).keys() - {"client", "n_groups"}
         local = self._local(**{name: getattr(self, name) for name in names})
         local._take_over(self)
         return local
@@ -121,10 +179,6 @@ class DaskFit(BaseOrtSGD):
         check_is_fitted(self)
         return self._fitted.score_graph.n_outputs
 
-    def _columns(self):
-        """Return the shape of the prediction of a row."""
-        return () if self._is_single() else (self._n_scores(),)
-
     def _is_single(self):
         check_is_fitted(self)
         return self._fitted.single_output
@@ -150,15 +204,15 @@ class DaskFit(BaseOrtSGD):
         own = self._own_objective(None if self.estimator is None else inner.model)
         self._check_callbacks()
         cluster, generator = self._cluster(), own_generator(self.random_state)
-        gathered = gather(self, cluster, data, validation, generator)
-        inner = with_fitted_steps(inner, gathered)
+        partitions = Partitions.of(self, cluster, data, validation, generator)
+        inner = with_fitted_steps(inner, partitions)
         draft = self._unfitted()
-        settings, counted = self._begin_model(draft, inner, own, gathered, generator)
+        settings, counted = self._begin_model(draft, inner, own, partitions, generator)
         draft._inside = self._what_is_inside()
         is_drawn = not self._gives_weights(draft, init) and inner.draws_weights
-        facts, validation = draft._facts(gathered, counted), gathered.validation
+        facts, validation = draft._facts(partitions, counted), partitions.validation
         # Nothing holds the partitions as they were any more: the workers have the prepared ones.
-        del gathered
+        del partitions
         rows = facts.some_rows
         loss_weights = settings.loss.initial_weights(rows.target, rows.sample_weight, inner.fitted_model)
         draft._keep_model(draft._fitted.with_loss_weights(loss_weights))
@@ -168,13 +222,15 @@ class DaskFit(BaseOrtSGD):
         draft._keep_model(draft._fitted.with_score_graph(score_graph))
         settings = settings.starting_at(score_graph)
         n_groups = _N_GROUPS if self.n_groups is None else self.n_groups
-        deals = Deals(facts.measures.sizes, n_groups, settings.batch_size, generator)
-        stream = Stream.begin(settings, draft._fitted, variables, deals.batch_size, progress, deals.n_batches)
-        patience = settings.patience(self.n_iter_no_change, deals.n_batches, is_linear=score_graph.is_linear)
+        assignments = Assignments(facts.measures.sizes, n_groups, settings.batch_size, generator)
+        stream = Stream.begin(
+            settings, draft._fitted, variables, assignments.batch_size, progress, assignments.n_batches
+        )
+        patience = settings.patience(self.n_iter_no_change, assignments.n_batches, is_linear=score_graph.is_linear)
         scoring = draft._part_scoring(cluster, validation)
         callbacks = callback_list(self, scoring, unit=variables.in_units.unit, patience=patience)
-        stream = dataclasses.replace(stream, solver=_rounds(draft._fitted, stream, facts, deals.n_groups))
-        outcome = draft._train(stream, deals, callbacks, rows, one_epoch=False)
+        stream = dataclasses.replace(stream, solver=_distributed(draft._fitted, stream, facts, assignments.n_groups))
+        outcome = draft._train(stream, assignments, callbacks, rows, one_epoch=False)
         # `partial_fit`, here and of the local estimator, makes steps of its own.
         draft._progress = without_velocity(draft._progress)
         self._take_over(draft)
@@ -184,16 +240,16 @@ class DaskFit(BaseOrtSGD):
         report(self, outcome, rows, one_epoch=False)
         return self
 
-    def _begin_model(self, draft, inner, own, gathered, generator):
+    def _begin_model(self, draft, inner, own, partitions, generator):
         """Give a draft its model at the initial weights; return the settings, and how much rows count."""
-        X, y = gathered.survey.some_rows()
+        X, y = partitions.survey.some_rows()
         rows, y = draft._validate(X, y, has_steps=inner.has_steps)
         inner.check_columns(X)
         target_transform = inner.fit_target(y)
-        encoded = target_transform.applied(draft._encode(y, inner.known_classes(gathered.survey.classes)))
+        encoded = target_transform.applied(draft._encode(y, inner.known_classes(partitions.survey.classes)))
         inner.check_labels(multi_label=encoded.multi_label)
         class_weight = chosen_class_weight(self, own, one_epoch=False)
-        counted = gathered.counted(class_weight, encoded.classes)
+        counted = partitions.counts(class_weight, encoded.classes)
         size = counted.size(self.batch_size, encoded.target.shape[1])
         encoded = encoded._replace(class_weight=counted.of_positives)
         settings = Settings.of(self, own, size).for_target(encoded)
@@ -201,13 +257,13 @@ class DaskFit(BaseOrtSGD):
         draft._keep_model(fitted)
         return settings, counted
 
-    def _facts(self, gathered, counted):
+    def _facts(self, partitions, counted):
         """Return the facts of all rows, prepared for the training."""
-        is_weighted = gathered.is_weighted or counted.by_class is not None
+        is_weighted = partitions.is_weighted or counted.by_class is not None
         preparation = Preparation(self._on_its_way(), self._fitted, counted.by_class, is_weighted)
-        cluster = gathered.cluster
-        packed = Packed.of(cluster.key("preparation"), preparation)
-        return PartFacts.of(cluster, cluster.each(prepared, gathered.parts, packed), counted.n_rows)
+        cluster = partitions.cluster
+        parts = cluster.each(prepared, partitions.parts, cluster.broadcast("preparation", preparation))
+        return PartFacts.of(cluster, parts, counted.n_rows)
 
     def _on_its_way(self):
         """Return a copy for the workers."""
@@ -220,22 +276,40 @@ class DaskFit(BaseOrtSGD):
         if validation is None:
             return None
         name = check_scoring(self, self.scoring)
-        packed = Packed.of(cluster.key("view"), self._on_its_way())
-        return PartScoring(cluster, validation, packed, name)
+        return PartScoring(cluster, validation, cluster.broadcast("view", self._on_its_way()), name)
+
+    def _predicted(self, method, X, columns):
+        """Return the predictions of a collection, lazily, or of rows in memory; `columns` is the shape of a row's."""
+        model = self.to_local()
+        if not is_collection(X):
+            return getattr(model, method)(X)
+        check_rows("X", X)
+        shared, one = dask.delayed(model), dask.delayed(_of_block, pure=False)
+        dtype = _dtype(model, method)
+        if isinstance(X, da.Array):
+            X, sizes = X.rechunk({1: -1}), X.chunks[0]
+            blocks = X.to_delayed().ravel()
+        else:
+            blocks, sizes = X.to_delayed(), (np.nan,) * X.npartitions
+        pieces = [
+            da.from_delayed(one(shared, method, block, columns, dtype), (size, *columns), dtype=dtype)
+            for block, size in zip(blocks, sizes, strict=True)
+        ]
+        return da.concatenate(pieces)
 
     def _score_collections(self, X, y, sample_weight):
         """Return the score of collections, without gathering them."""
         cluster, parts = self._cluster(), delayed_parts(X, y, sample_weight)
-        packed = Packed.of(cluster.key("model"), self.to_local())
+        model = cluster.broadcast("model", self.to_local())
         name = check_scoring(self, None)
-        tallies = cluster.each(_tally, cluster.computed(parts), packed, name)
+        tallies = cluster.each(_tally, cluster.computed(parts), model, name)
         merged = cluster.value(cluster.merged(merged_tallies, tallies))
         if merged is None:
             raise ValueError("No row of X has a positive sample weight.")
         return merged.score(name)
 
 
-def _rounds(fitted, stream, facts, n_groups):
+def _distributed(fitted, stream, facts, n_groups):
     """Return the solver whose steps groups make."""
     progress, problem = stream.progress, stream.problem
     job = Job(
@@ -247,9 +321,23 @@ def _rounds(fitted, stream, facts, n_groups):
         facts.mean_weight,
         1 - 1 / n_groups,
     )
-    return Rounds(stream, job, facts)
+    return DistributedStep(stream, job, facts)
 
 
-def _tally(part: Part, packed: Packed, name: str):
+def _tally(part: Part, model: Broadcast, name: str):
     """Return what the score of a partition is computed from."""
-    return tally(packed.value(), part.X, part.y, part.sample_weight, name)
+    return tally(model.value(), part.X, part.y, part.sample_weight, name)
+
+
+def _dtype(model, method):
+    """Return the dtype of predictions."""
+    if method == "predict_proba":
+        return np.dtype(model.dtype)
+    if method == "predict" and hasattr(model, "classes_"):
+        return model.classes_.dtype
+    return np.dtype(np.float64)
+
+
+def _of_block(model, method, X, columns, dtype):
+    """Return the prediction of a partition."""
+    return getattr(model, method)(X) if X.shape[0] else np.empty((0, *columns), dtype)

@@ -1,18 +1,23 @@
 """Tasks on the workers of a cluster: each is pure, and every wait for one has an end."""
 
+import pickle
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
+import cloudpickle
 import dask
 import dask.config
 from distributed import Client, Future, KilledWorker
 from distributed.client import FutureCancelledError
 
 from skort.dask.errors import ClusterError
+from skort.runtime.cache import LRUCache
 
-__all__ = ["Cluster", "tree"]
+__all__ = ["Broadcast", "Cluster", "tree"]
+
+Value = TypeVar("Value")
 
 # Seconds between two looks at whether there are workers.
 _TICK = 2.0
@@ -22,6 +27,18 @@ _NO_WORKER = 300.0
 _NO_RESULT = 3600.0
 # So many results are merged by one task.
 _FAN_IN = 8
+_UNPACKED: LRUCache = LRUCache(8)
+
+
+class Broadcast(NamedTuple, Generic[Value]):
+    """A value that travels with every task, pickled; the key is that of this value and no other."""
+
+    key: str
+    packed: bytes
+
+    def value(self) -> Value:
+        """Return the value; a worker unpacks it once."""
+        return _UNPACKED.get(self.key, lambda: pickle.loads(self.packed))
 
 
 class Cluster:
@@ -30,10 +47,6 @@ class Cluster:
 
     Tasks get all that they need as arguments, and no task is tied to a worker: where a worker goes, Dask computes its
     results again on another one, and they are the same.
-
-    Parameters
-    ----------
-    client : distributed.Client
     """
 
     def __init__(self, client: Client):
@@ -45,6 +58,10 @@ class Cluster:
         """Return a key that nothing else has."""
         self._n_tasks += 1
         return f"skort-{name}-{self._name}-{self._n_tasks}"
+
+    def broadcast(self, name: str, value: Value) -> Broadcast[Value]:
+        """Return a value as tasks get it."""
+        return Broadcast(self.key(name), cloudpickle.dumps(value))
 
     def submit(self, function: Callable, *arguments: Any) -> Future:
         """Return the future of a call; arguments may be futures, and lists of them."""
@@ -74,15 +91,7 @@ class Cluster:
         return list(futures) if len(futures) <= _FAN_IN else [self.merged(merge, futures)]
 
     def value(self, future: Future) -> Any:
-        """
-        Return a result.
-
-        Raises
-        ------
-        ClusterError
-            Where no worker can compute it: there is none for some time, each one that tried died, or the scheduler has
-            gone. And where no task finishes for a long time.
-        """
+        """Return a result; a `ClusterError` where no worker can compute it, or no task finishes for a long time."""
         watch = _Watch(self.client)
         while True:
             try:

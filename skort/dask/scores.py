@@ -1,4 +1,4 @@
-"""Scores that are put together from partitions, without gathering a row."""
+"""Scores that are put together from partitions, without gathering a row; those of a validation set, too."""
 
 import functools
 import operator
@@ -6,11 +6,20 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from distributed import Future
 from sklearn.base import is_classifier
 
-from skort.dask.facts import Moments
+from skort.dask.cluster import Broadcast, Cluster
+from skort.dask.data_source import Moments
+from skort.dask.partitions import Part
+from skort.estimators.preview import Preview
+from skort.estimators.validation_set import VALIDATION_SCORE
+from skort.optim.training import Training
+from skort.runtime.cache import SessionPool
 
-__all__ = ["SCORES", "Tally", "check_scoring", "merged_tallies", "tally"]
+__all__ = ["SCORES", "PartScoring", "Tally", "check_scoring", "merged_tallies", "tally"]
+
+_VIEWS: SessionPool = SessionPool(4)
 
 
 def _accuracy(model, X, y):
@@ -46,14 +55,7 @@ _OF_CLASSIFIERS = ("accuracy", "neg_log_loss")
 
 
 def check_scoring(estimator: Any, scoring: Any) -> str:
-    """
-    Return the name of a score; that of `score` for None.
-
-    Raises
-    ------
-    ValueError
-        Where it cannot be put together from partitions.
-    """
+    """Return the name of a score; that of `score` for None."""
     names = [name for name in SCORES if (name in _OF_CLASSIFIERS) == is_classifier(estimator)]
     name = ("accuracy" if is_classifier(estimator) else "r2") if scoring is None else scoring
     if name not in names:
@@ -65,35 +67,15 @@ def check_scoring(estimator: Any, scoring: Any) -> str:
 
 
 class Tally(NamedTuple):
-    """
-    What a score is computed from.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_outputs,)
-        The weighted sums of what each row has of the score.
-    total : float
-        The sum of the sample weights.
-    targets : Moments or None
-        Those of y, where the score is relative to them.
-    """
+    """What a score is computed from: the weighted sums of what each row has of it, by output, and of the weights."""
 
     values: np.ndarray
     total: float
+    #: Those of y, where the score is relative to them.
     targets: Moments | None
 
     def score(self, name: str) -> float:
-        """
-        Return the score of a name.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skort.dask.facts import Moments
-        >>> from skort.dask.scores import Tally
-        >>> Tally(np.array([-1.0]), 4.0, Moments(4.0, np.array([0.0]), np.array([4.0]))).score("r2")
-        0.75
-        """
+        """Return the score of a name."""
         if name == "r2":
             assert self.targets is not None
             squares = self.targets.squares
@@ -130,3 +112,49 @@ def merged_tallies(tallies: Sequence[Tally | None]) -> Tally | None:
         sum(each.total for each in some),
         functools.reduce(Moments.merged, targets) if targets else None,
     )
+
+
+class PartScoring:
+    """A callback that scores a validation set, of `Part`s on the workers, after every epoch, by a name in `SCORES`."""
+
+    def __init__(self, cluster: Cluster, parts: Sequence[Future], estimator: Broadcast, scoring: str):
+        self._cluster, self._estimator, self._scoring = cluster, estimator, scoring
+        self._parts = cluster.each(_prepared, parts, estimator)
+
+    def on_train_begin(self, training: Training) -> None:
+        """Score once, so that what cannot work fails before the training."""
+        self._score(training)
+
+    def on_epoch_end(self, training: Training) -> None:
+        """Add the score to the history."""
+        training.history.record(VALIDATION_SCORE, self._score(training))
+
+    def _score(self, training):
+        tallies = self._cluster.each(_tally, self._parts, training.weights(), self._estimator, self._scoring)
+        merged = self._cluster.value(self._cluster.merged(merged_tallies, tallies))
+        if merged is None:
+            raise ValueError("The validation set has no rows: increase validation_fraction, or give X_val and y_val.")
+        return merged.score(self._scoring)
+
+
+class _Borrower:
+    """Has a view for as long as it lives."""
+
+
+def _prepared(part: Part, estimator: Broadcast) -> Part:
+    """Return a partition with X after the steps before the model."""
+    if part.n_rows == 0:
+        return part
+    try:
+        return part._replace(X=estimator.value().prepared_part(part.X), y=np.asarray(part.y))
+    except ValueError as error:
+        raise ValueError(f"Partition {part.number} of the validation set: {error}") from error
+
+
+def _tally(part: Part, weights: dict[str, np.ndarray], estimator: Broadcast, name: str) -> Any:
+    """Return what the score of a prepared partition is computed from."""
+    if part.n_rows == 0:
+        return None
+    borrower = _Borrower()
+    view: Preview = _VIEWS.borrow(estimator.key, borrower, estimator.value().view)
+    return tally(view.at(weights), part.X, part.y, part.sample_weight, name)

@@ -6,9 +6,8 @@ import scipy.sparse
 
 pytest.importorskip("distributed")
 
-from skort.dask.deals import Size
-from skort.dask.facts import measured, merged_measures
-from skort.dask.rows import Rows
+from skort.dask.assignment import Size
+from skort.dask.data_source import Rows, measured, merged_measures
 from skort.optim import standardization
 from skort.optim.standardization import moments
 

@@ -1,17 +1,18 @@
-"""The facts of rows on the workers: merged from what each partition says of its own."""
+"""The rows of a training in partitions on the workers, and their facts: merged from what each partition says."""
 
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from distributed import Future
 
-from skort.dask.cluster import Cluster
-from skort.dask.deals import Size
-from skort.dask.rows import Rows
+from skort.dask.assignment import Size
+from skort.dask.cluster import Broadcast, Cluster
+from skort.dask.partitions import Part
+from skort.estimators.fitted_model import FittedModel
 from skort.optim.standardization import (
     Standardization,
     batch_smoothness,
@@ -21,23 +22,96 @@ from skort.optim.standardization import (
     robust_moments,
 )
 
-__all__ = ["Measures", "Moments", "PartFacts", "measured", "merged_measures"]
+__all__ = ["Measures", "Moments", "PartFacts", "Preparation", "Rows", "measured", "merged_measures", "prepared"]
 
 # As many as stand for all where the largest eigenvalue is computed.
 _SOME_ROWS = 2000
+
+
+class Rows(NamedTuple):
+    """Rows after the steps before the model, none of sample weight zero; the target has a column for each output."""
+
+    X: Any
+    target: np.ndarray
+    sample_weight: np.ndarray | None
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self.X.shape[0]
+
+    @property
+    def n_bytes(self) -> int:
+        """The memory of X and the target."""
+        X = self.X
+        size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if scipy.sparse.issparse(X) else X.nbytes
+        return int(size + self.target.nbytes)
+
+    def taken(self, numbers: np.ndarray | slice) -> "Rows":
+        """Return the rows of some numbers."""
+        weights = self.sample_weight
+        return Rows(self.X[numbers], self.target[numbers], None if weights is None else weights[numbers])
+
+    def every(self, start: int, stride: int) -> "Rows":
+        """Return every `stride`-th row, from number `start` on."""
+        return self if stride == 1 else self.taken(slice(start, None, stride))
+
+    @classmethod
+    def concatenated(cls, parts: "Sequence[Rows]") -> "Rows":
+        """Return all rows of some partitions, in their order."""
+        X, target, sample_weight = zip(*parts, strict=True)
+        is_sparse = any(scipy.sparse.issparse(each) for each in X)
+        return cls(
+            scipy.sparse.vstack(X, format="csr") if is_sparse else _joined(X),
+            _joined(target),
+            None if sample_weight[0] is None else _joined(sample_weight),
+        )
+
+
+def _joined(arrays):
+    """Return arrays as a C-contiguous one."""
+    return np.ascontiguousarray(arrays[0] if len(arrays) == 1 else np.concatenate(arrays))
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """What makes rows of partitions: `by_class` multiplies the sample weights of each class."""
+
+    estimator: Any
+    fitted: FittedModel
+    by_class: np.ndarray | None
+    is_weighted: bool
+
+    def rows(self, part: Part) -> Rows:
+        """Return the rows of a partition; those of sample weight zero are left out."""
+        if part.n_rows == 0:
+            return Rows(np.empty((0, 0)), np.empty((0, 0)), None)
+        X, encoded = self.estimator.validated_part(part, self.fitted)
+        self.fitted.loss.check_target(encoded.target)
+        if not self.is_weighted:
+            return Rows(X, encoded.target, None)
+        weights = np.ones(part.n_rows)
+        if part.sample_weight is not None:
+            weights = np.array(part.sample_weight, dtype=np.float64)
+        if self.by_class is not None and self.fitted.classes is not None:
+            weights *= self.by_class[np.searchsorted(self.fitted.classes, encoded.y)]
+        rows = Rows(X, encoded.target, weights)
+        return rows if weights.all() else rows.taken(np.flatnonzero(weights))
+
+
+def prepared(part: Part, preparation: Broadcast[Preparation]) -> Rows:
+    """Return the rows of a partition; an error names its number."""
+    try:
+        return preparation.value().rows(part)
+    except ValueError as error:
+        raise ValueError(f"Partition {part.number}: {error}") from error
 
 
 class Moments(NamedTuple):
     """
     Moments of columns that can be merged.
 
-    Parameters
-    ----------
-    total : float or ndarray of shape (n_columns,)
-        Sum of the weights.
-    mean : ndarray of shape (n_columns,)
-    squares : ndarray of shape (n_columns,)
-        Sum of the weighted squares of the differences from the mean.
+    They are the sum of the weights, the means, and the weighted sums of the squares of the differences from the mean.
     """
 
     total: float | np.ndarray
@@ -56,7 +130,7 @@ class Moments(NamedTuple):
         Examples
         --------
         >>> import numpy as np
-        >>> from skort.dask.facts import Moments
+        >>> from skort.dask.data_source import Moments
         >>> one, other = Moments(1, np.array([1.0]), np.zeros(1)), Moments(3, np.array([5.0]), np.zeros(1))
         >>> one.merged(other)
         Moments(total=4, mean=array([4.]), squares=array([12.]))
@@ -70,25 +144,15 @@ class Moments(NamedTuple):
 
 
 class Measures(NamedTuple):
-    """
-    What partitions of prepared rows say of themselves.
+    """What partitions of prepared rows say of themselves."""
 
-    Parameters
-    ----------
-    sizes : tuple of Size
-        Of each partition.
-    weight_sum : float
-    columns : Moments or None
-        Of X, where it is dense; None without rows, too.
-    targets : Moments or None
-    norm : float
-        The largest squared norm of a row of X, times its sample weight, where X is sparse.
-    """
-
+    #: Of each partition.
     sizes: tuple[Size, ...]
     weight_sum: float
+    #: Of X where it is dense, and of the target; None without rows.
     columns: Moments | None
     targets: Moments | None
+    #: The largest squared norm of a row of X, times its sample weight, where X is sparse.
     norm: float
 
 
@@ -136,17 +200,7 @@ def _norm(rows: Rows, mean_weight: float, used: Standardization | None) -> float
 
 @dataclass(frozen=True, eq=False)
 class PartFacts:
-    """
-    The facts of rows on the workers.
-
-    Parameters
-    ----------
-    cluster : Cluster
-    partitions : sequence of Future
-        Of `Rows`, none empty.
-    measures : Measures
-        Of them.
-    """
+    """The facts of rows on the workers: of partitions of `Rows`, none empty, and what they say of themselves."""
 
     cluster: Cluster
     partitions: Sequence[Future]
@@ -154,14 +208,7 @@ class PartFacts:
 
     @classmethod
     def of(cls, cluster: Cluster, partitions: Sequence[Future], n_rows: int) -> "PartFacts":
-        """
-        Measure partitions of `Rows`, together so many of them; those without rows are left out.
-
-        Raises
-        ------
-        ValueError
-            Where no row is left.
-        """
+        """Measure partitions of `Rows`, together so many of them; those without rows are left out."""
         measures = cluster.value(cluster.merged(merged_measures, cluster.each(measured, partitions, n_rows)))
         if not any(size.n_rows for size in measures.sizes):
             raise ValueError("No row has a positive sample weight: there is nothing to train on.")

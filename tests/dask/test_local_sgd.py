@@ -5,11 +5,13 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from skort.dask.group import Begin, Leg, Means, averaged, exchanged
+from skort.dask.local_sgd import GlobalStart, LocalResult, Means, averaged, exchanged
 
 
-def of(weights, n_rows, begin=None, **state):
-    return Leg(begin, {"weights": np.array(weights, np.float32), **state}, Means(n_rows, 1.0 * n_rows, 2.0, 3.0, 4.0))
+def of(weights, n_rows, start=None, **state):
+    return LocalResult(
+        start, {"weights": np.array(weights, np.float32), **state}, Means(n_rows, 1.0 * n_rows, 2.0, 3.0, 4.0)
+    )
 
 
 def test_means_count_rows_and_keep_counts():
@@ -24,16 +26,16 @@ def test_sums_of_weights_are_on_one_count():
     states = [
         {"average_sum": np.array([total]), "average_n_updates": np.array([n])} for total, n in ((8.0, 4), (3.0, 2))
     ]
-    legs = [of([0.0], 10, **state) for state in states]
-    assert averaged(legs, 1).state["average_sum"].tolist() == [0.5 * 8 + 0.5 * 6]
-    assert averaged(legs, 3).state["average_sum"].tolist() == [0.5 * 8 + 0.5 * 3]
+    results = [of([0.0], 10, **state) for state in states]
+    assert averaged(results, 1).state["average_sum"].tolist() == [0.5 * 8 + 0.5 * 6]
+    assert averaged(results, 3).state["average_sum"].tolist() == [0.5 * 8 + 0.5 * 3]
 
 
 def test_one_group_has_no_momentum():
-    begin = Begin(np.array([1.0], np.float32), None, None)
+    start = GlobalStart(np.array([1.0], np.float32), None, None)
     for _ in range(2):
-        common = exchanged([of([4.0], 10, begin)], 0.0, 0)
-        begin = common.begin
+        common = exchanged([of([4.0], 10, start)], 0.0, 0)
+        start = common.start
         assert common.state["weights"].tolist() == [4.0]
     assert common.so_far == Means(20, 10.0, 2.0, 3.0, 4.0)
 
@@ -44,11 +46,11 @@ def test_what_comes_later_counts_by_its_rows():
 
 
 def test_momentum_and_zeros():
-    begin = Begin(np.array([1.0, 1.0], np.float32), np.array([2.0, 2.0]), None)
-    common = exchanged([of([2.0, 0.0], 10, begin)] * 2, 0.5, 0)
+    start = GlobalStart(np.array([1.0, 1.0], np.float32), np.array([2.0, 2.0]), None)
+    common = exchanged([of([2.0, 0.0], 10, start)] * 2, 0.5, 0)
     # It began at 1 + 0.5 * 2 and moved to the mean, 2; what is zero in all groups stays so.
     assert common.state["weights"].tolist() == [2.0, 0.0]
     assert common.velocity.tolist() == [0.5 * 2.0 + (2.0 - 2.0), 0.0]
-    ahead = common.begin.ahead(0.5)
+    ahead = common.start.ahead(0.5)
     assert ahead.tolist() == [2.5, 0.0]
     assert ahead.dtype == np.float32

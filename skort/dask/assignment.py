@@ -1,14 +1,13 @@
-"""Which group gets which rows in a round: the partitions are dealt anew in every one, by the seed."""
+"""Which group gets which rows in a round: the partitions are assigned anew in every one, by the seed."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from skort.common.random_state import seeded
 
-__all__ = ["Deal", "Deals", "Size", "Task"]
+__all__ = ["Assignment", "Assignments", "Size", "Task"]
 
 # The rows of a task: at most so many bytes, or one partition.
 _MOST_BYTES = 2**27
@@ -26,18 +25,7 @@ class Size(NamedTuple):
 
 
 class Task(NamedTuple):
-    """
-    What a group does between two exchanges: one pass over every `stride`-th row of some partitions.
-
-    Parameters
-    ----------
-    partitions : list of int
-        Their numbers.
-    start, stride : int
-        Which rows of each.
-    seed : int
-        Draws their order.
-    """
+    """One pass of a group over every `stride`-th row of some partitions, from row `start` on, in an order by `seed`."""
 
     partitions: list[int]
     start: int
@@ -45,18 +33,8 @@ class Task(NamedTuple):
     seed: int
 
 
-@dataclass(frozen=True)
-class Deal:
-    """
-    The tasks of one round.
-
-    Parameters
-    ----------
-    exchanges : list of list of Task
-        Of each exchange, the task of each group.
-    n_updates : list of int
-        Of each exchange, those of the group with the most.
-    """
+class Assignment(NamedTuple):
+    """The tasks of one round: of each exchange that of each group, and the updates of the group with the most."""
 
     exchanges: list[list[Task]]
     n_updates: list[int]
@@ -65,54 +43,37 @@ class Deal:
 class _Round(Protocol):
     """What makes the steps of a round together."""
 
-    def open(self, deal: Deal) -> None:
+    def open(self, assignment: Assignment) -> None:
         """Begin to write down the steps of a round."""
 
     def close(self) -> None:
         """Make them."""
 
 
-class Deals:
+class Assignments:
     """
-    Deals the partitions to the groups: the batches of a training whose steps groups make.
+    Assigns the partitions to the groups: the batches of a training whose steps groups make.
 
-    Every round deals anew. Neighbours are often alike, as in sorted data. So each group gets a random one of as many
-    neighbours as there are groups. Where sizes differ, a partition goes to the group that has the fewest rows so far. A
-    round has up to five exchanges; before each of them a group goes through a part of the rows of its partitions. The
-    partitions of a part are drawn in the same way, from all over the data.
-
-    Parameters
-    ----------
-    sizes : sequence of Size
-        Of the partitions.
-    n_groups : int
-    batch_size : int
-    random_state : numpy.random.RandomState
-        Used once a round.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skort.dask.deals import Deals, Size
-    >>> deals = Deals([Size(100, 800)] * 4, 2, 10, np.random.RandomState(0))
-    >>> deal = deals.draw(np.random.RandomState(0))
-    >>> [[task.partitions for task in tasks] for tasks in deal.exchanges], deal.n_updates
-    ([[[1, 2], [0, 3]]], [20])
+    Neighbours are often alike, as in sorted data. So each group gets a random one of as many neighbours as there are
+    groups. Where sizes differ, a partition goes to the group that has the fewest rows so far. A round has up to five
+    exchanges; before each of them a group goes through a part of the rows of its partitions. The partitions of a part
+    are drawn in the same way, from all over the data.
     """
 
     def __init__(self, sizes: Sequence[Size], n_groups: int, batch_size: int, random_state: np.random.RandomState):
         self._sizes = list(sizes)
         self.n_groups = min(n_groups, len(sizes))
         self.batch_size = min(batch_size, sum(size.n_rows for size in sizes))
+        #: Used once a round.
         self.random_state = random_state
-        #: How often a deal was drawn.
+        #: The number of rounds so far.
         self.n_drawn = 0
         #: The rows are on the workers.
         self.data: list[Any] = []
         #: The number of batches of a group, about.
         self.n_batches = -(-sum(size.n_rows for size in sizes) // (self.n_groups * self.batch_size))
 
-    def draw(self, random_state: np.random.RandomState) -> Deal:
+    def draw(self, random_state: np.random.RandomState) -> Assignment:
         """Return all that a round takes from a generator."""
         draws = seeded(random_state.randint(2**32, dtype=np.uint32))
         groups: list[list[int]] = [[] for _ in range(self.n_groups)]
@@ -140,7 +101,7 @@ class Deals:
                 if tasks:
                     exchanges.append(tasks)
                     n_updates.append(max(self._n_updates(self._n_rows(*task[:3])) for task in tasks))
-        return Deal(exchanges, n_updates)
+        return Assignment(exchanges, n_updates)
 
     def _n_exchanges(self, n_rows):
         if self.n_groups == 1:
@@ -158,18 +119,11 @@ class Deals:
         return -(-n_rows // self.batch_size)
 
     def epoch(self, batch: _Round) -> Iterator[float]:
-        """
-        Let groups make one epoch, all steps together at its end.
-
-        Yields
-        ------
-        share : float
-            What one update of every group is of the round.
-        """
+        """Let groups make one epoch, all steps together at its end; yield what part of it each update is."""
         self.n_drawn += 1
-        deal = self.draw(self.random_state)
-        batch.open(deal)
-        n_updates = sum(deal.n_updates)
+        assignment = self.draw(self.random_state)
+        batch.open(assignment)
+        n_updates = sum(assignment.n_updates)
         for _ in range(n_updates):
             yield 1 / n_updates
         batch.close()

@@ -1,0 +1,191 @@
+"""OrtSGDRegressor and OrtSGDClassifier for Dask collections: those of data in memory, with the fit of `DaskFit`."""
+
+import inspect
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+from distributed import Client
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skort.dask.base import DaskFit
+from skort.estimators import classifier, regressor
+from skort.estimators.base import BaseOrtSGD
+from skort.estimators.predictions import gives_probabilities
+
+__all__ = ["OrtSGDClassifier", "OrtSGDRegressor"]
+
+# The number of rows is known, and the workers' devices are theirs.
+_NOT_HERE = ("n_total", "device")
+# Parameters that the local estimators do not have.
+_CONSTRAINTS: dict[str, list] = {
+    "client": [Client, None],
+    "n_groups": [Interval(Integral, 1, None, closed="left"), None],
+}
+_TYPES = {"client": Client | None, "n_groups": int | None}
+# What the docstrings of both say.
+_DESCRIPTION = """\
+In every round, the partitions are dealt to a few groups. Each group goes once through its rows, all groups at the
+same time. Up to five times in a round, the weights and the optimizer's memory are averaged over the groups, and all
+groups go on from the mean, with momentum. A round counts as an epoch. The result depends on the data, the
+partitions, the parameters and `n_groups`. It does not depend on the workers: on processors of one type, it is the
+same to the last bit with one worker or many, and after a worker dies.
+
+All other parameters and attributes are those of `skort.{name}`, without `n_total` and `device`.
+
+The steps of a pipeline in `estimator` are fitted to the rows of all partitions, as scikit-learn would fit them:
+`StandardScaler`, `MinMaxScaler`, `MaxAbsScaler`, `OneHotEncoder`, `OrdinalEncoder`, `SimpleImputer` (but for the
+median), steps that need no fit, and `ColumnTransformer` and `Pipeline` of these. Any other step is refused by name:
+fit it on rows that are typical of all rows, and put `FrozenEstimator(fitted_step)` in its place.
+
+Parameters
+----------
+estimator : estimator or onnx.ModelProto, default=None
+    As in `skort.{name}`. The same holds for all parameters but the last two.
+client : distributed.Client, default=None
+    The client of the cluster. None: the one that was made last. Copies by pickle have none.
+n_groups : int, default=None
+    The number of groups, at most one per partition. None: 2, for any number of workers. With one group, a round is
+    an epoch of `skort.{name}`, on one worker.
+
+See Also
+--------
+skort.{name} : The same for data in memory.
+
+Notes
+-----
+Local steps with averaging are described in [1]_, the momentum in [2]_; the page "Beyond one machine" says more.
+
+Callbacks are called on the client; they have no `on_batch_end`. `t_` is the number of updates of the group with the
+most rows. `scoring` and `score` are sums over rows:"""
+_REFERENCES = """\
+References
+----------
+.. [1] Stich, S. U., Local SGD converges fast and communicates little, ICLR 2019, arXiv:1805.09767.
+.. [2] Douillard, A. et al., DiLoCo: Distributed low-communication training of language models, arXiv:2311.08105."""
+
+
+def _for_dask(local: type[BaseOrtSGD]) -> Callable[[type], Any]:
+    """Return a decorator: a class has the parameters of a local estimator that hold here, and those of Dask."""
+    parameters = inspect.signature(local.__init__).parameters
+    own = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=t) for n, t in _TYPES.items()]
+    signature = inspect.Signature([*(each for name, each in parameters.items() if name not in _NOT_HERE), *own])
+    constraints = {name: each for name, each in local._parameter_constraints.items() if name not in _NOT_HERE}
+
+    def __init__(self, *args, **kwargs):
+        values = signature.bind(self, *args, **kwargs)
+        values.apply_defaults()
+        for name, value in list(values.arguments.items())[1:]:
+            setattr(self, name, value)
+
+    def decorated(cls):
+        __init__.__signature__, __init__.__qualname__ = signature, f"{cls.__qualname__}.__init__"
+        cls.__init__, cls._local, cls._parameters = __init__, local, tuple(constraints)
+        cls._parameter_constraints = {**constraints, **_CONSTRAINTS}
+        cls.__doc__ = inspect.cleandoc(cls.__doc__).format(_DESCRIPTION.format(name=cls.__name__), _REFERENCES)
+        return cls
+
+    return decorated
+
+
+@_for_dask(regressor.OrtSGDRegressor)
+class OrtSGDRegressor(DaskFit, regressor.OrtSGDRegressor):
+    """
+    Regression on the workers of a Dask cluster, for data in the partitions of Dask collections.
+
+    {} "r2", "neg_mean_squared_error",
+    "neg_root_mean_squared_error" and "neg_mean_absolute_error".
+
+    {}
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from sklearn.datasets import make_regression
+    >>> from skort.dask import OrtSGDRegressor
+    >>> X, y = make_regression(1000, 5, random_state=0)
+    >>> X, y = da.from_array(X, chunks=(250, 5)), da.from_array(y, chunks=250)
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):  # doctest: +SKIP
+    ...     model = OrtSGDRegressor(max_iter=20, tol=None, random_state=0).fit(X, y)
+    ...     score = model.score(X, y)
+    >>> round(score, 2)  # doctest: +SKIP
+    1.0
+    """
+
+
+@_for_dask(classifier.OrtSGDClassifier)
+class OrtSGDClassifier(DaskFit, classifier.OrtSGDClassifier):
+    """
+    Classification on the workers of a Dask cluster, for data in the partitions of Dask collections.
+
+    {} "accuracy" and "neg_log_loss".
+
+    {}
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from sklearn.datasets import make_classification
+    >>> from skort.dask import OrtSGDClassifier
+    >>> X, y = make_classification(1000, 5, n_informative=3, n_redundant=0, random_state=0)
+    >>> X, y = da.from_array(X, chunks=(250, 5)), da.from_array(y, chunks=250)
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):  # doctest: +SKIP
+    ...     model = OrtSGDClassifier(max_iter=20, tol=None, random_state=0).fit(X, y)
+    ...     score = model.score(X, y)
+    >>> round(score, 2)  # doctest: +SKIP
+    0.91
+    """
+
+    def decision_function(self, X):
+        """
+        Return the raw scores, lazily where X is a collection.
+
+        Parameters
+        ----------
+        X : dask Array of shape (n_samples, n_features), DataFrame, or array-like
+
+        Returns
+        -------
+        score : dask Array, or ndarray, of shape (n_samples,) or (n_samples, n_classes)
+        """
+        n_scores = self._n_scores()
+        return self._predicted("decision_function", X, () if n_scores == 1 else (n_scores,))
+
+    @available_if(gives_probabilities)
+    def predict_proba(self, X):
+        """
+        Return the probabilities of the classes, lazily where X is a collection; see `skort.OrtSGDClassifier`.
+
+        Parameters
+        ----------
+        X : dask Array of shape (n_samples, n_features), DataFrame, or array-like
+
+        Returns
+        -------
+        probabilities : dask Array, or ndarray, of shape (n_samples, n_classes)
+        """
+        return self._class_columns("predict_proba", X)
+
+    @available_if(gives_probabilities)
+    def predict_log_proba(self, X):
+        """
+        Return the logarithms of the probabilities, lazily where X is a collection; see `skort.OrtSGDClassifier`.
+
+        Parameters
+        ----------
+        X : dask Array of shape (n_samples, n_features), DataFrame, or array-like
+
+        Returns
+        -------
+        log_probabilities : dask Array, or ndarray, of shape (n_samples, n_classes)
+        """
+        return self._class_columns("predict_log_proba", X)
+
+    def _class_columns(self, method, X):
+        """Return predictions of one column a class."""
+        check_is_fitted(self)
+        return self._predicted(method, X, (len(self.classes_),))

@@ -1,0 +1,367 @@
+"""
+Local SGD: groups of partitions make steps at the same time on the workers, and exchange what they have made.
+
+Stich, S. U., Local SGD converges fast and communicates little, ICLR 2019; with momentum between the exchanges, as in
+Douillard, A. et al., DiLoCo: Distributed low-communication training of language models, arXiv:2311.08105.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skort.common.random_state import seeded
+from skort.dask.assignment import Assignment, Task
+from skort.dask.cluster import Broadcast
+from skort.dask.data_source import PartFacts, Rows
+from skort.estimators.fitted_model import FittedModel
+from skort.estimators.settings import Settings
+from skort.estimators.stream import Stream
+from skort.optim.batches import Batches
+from skort.optim.progress import Progress
+from skort.optim.standardization import Standardization
+from skort.runtime.cache import SessionPool
+
+__all__ = [
+    "DistributedStep",
+    "GlobalStart",
+    "GlobalState",
+    "Job",
+    "LocalResult",
+    "Means",
+    "averaged",
+    "exchanged",
+    "local_steps",
+    "without_velocity",
+]
+
+# What a worker keeps of a training is its compiled step alone: all else comes with each task.
+_STREAMS: SessionPool = SessionPool(8)
+_SUM, _COUNT = "average_sum", "average_n_updates"
+# So many groups exchange by themselves what they made.
+_FEW = 2
+# Its place in a state: in checkpoints, too.
+_VELOCITY = "velocity"
+
+
+class Means(NamedTuple):
+    """What the steps of a group, or of all groups, were like: means over rows, in the units of the training."""
+
+    n_rows: int
+    objective: float
+    loss: float
+    #: Of the last batch, before its update; the mean over groups.
+    last_objective: float
+    gradient_norm: float
+
+    def then(self, later: "Means") -> "Means":
+        """Return the means of both, weighted by rows; the last batch is that of `later`."""
+        n_rows = self.n_rows + later.n_rows
+        share = later.n_rows / n_rows
+        objective = (1 - share) * self.objective + share * later.objective
+        loss = (1 - share) * self.loss + share * later.loss
+        return later._replace(n_rows=n_rows, objective=objective, loss=loss)
+
+
+class GlobalStart(NamedTuple):
+    """What an exchange needs of the global state before it."""
+
+    weights: np.ndarray
+    #: Of the global weights from one exchange to the next, in float64; None before the first.
+    velocity: np.ndarray | None
+    #: Of the round so far; None at its beginning.
+    so_far: Means | None
+
+    def ahead(self, momentum: float) -> np.ndarray:
+        """Return the weights that groups start at: where the velocity takes the global ones."""
+        if self.velocity is None:
+            return self.weights
+        return (self.weights + momentum * self.velocity).astype(self.weights.dtype)
+
+
+class GlobalState(NamedTuple):
+    """The state that all groups start from, as a `TrainStep` returns it, and what `GlobalStart` has."""
+
+    state: dict[str, np.ndarray]
+    velocity: np.ndarray | None
+    so_far: Means | None = None
+
+    @property
+    def start(self) -> GlobalStart:
+        """What the next exchange needs of it."""
+        return GlobalStart(self.state["weights"], self.velocity, self.so_far)
+
+
+class LocalResult(NamedTuple):
+    """What a group, or several, have made of the global state."""
+
+    start: GlobalStart
+    state: dict[str, np.ndarray]
+    means: Means
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What the steps of a training are made from."""
+
+    settings: Settings
+    #: The model at its initial weights.
+    fitted: FittedModel
+    standardization: Standardization | None
+    rate_scale: float
+    #: Of a group's epoch.
+    n_batches: int
+    #: The mean sample weight of all rows.
+    mean_weight: float
+    #: Of the global weights.
+    momentum: float
+
+    def stream(self, batch_size: int) -> Stream:
+        """Return the solver of these steps."""
+        progress = Progress.start(
+            np.random.RandomState(0), standardization=self.standardization, rate_scale=self.rate_scale
+        )
+        variables = self.settings.variables(self.fitted.score_graph, self.standardization)
+        return Stream.begin(self.settings, self.fitted, variables, batch_size, progress, self.n_batches)
+
+    @property
+    def first(self) -> int:
+        """The first update whose weights count where a solver averages its weights."""
+        return int(self.settings.update.average)
+
+    def batches(self, rows: Rows, stream: Stream, seed: int) -> Batches:
+        """Return the rows of a task in batches, whose sample weights are relative to the mean of all rows."""
+        scale = stream.variables.sample_weight_scale(rows.target.shape[1])
+        if rows.sample_weight is not None:
+            scale *= float(np.mean(rows.sample_weight)) / self.mean_weight
+        return Batches(
+            rows.X,
+            stream.variables.target(rows.target),
+            rows.sample_weight,
+            batch_size=self.settings.batch_size,
+            shuffle=self.settings.shuffle,
+            random_state=seeded(seed),
+            sample_weight_scale=scale,
+        )
+
+
+class _Borrower:
+    """Has a solver for as long as it lives."""
+
+
+def local_steps(
+    job: Broadcast[Job], start: GlobalState | list[LocalResult], rates: np.ndarray, task: Task, parts: Sequence[Rows]
+) -> LocalResult:
+    """
+    Make one pass over some rows from the global state, one update for each of the learning rates.
+
+    In place of the state there may be what all groups made before. These a group exchanges by itself: it need not wait
+    for another task.
+    """
+    key, job = job.key, job.value()
+    common = start if isinstance(start, GlobalState) else exchanged(start, job.momentum, job.first)
+    rows = Rows.concatenated([part.every(task.start, task.stride) for part in parts])
+    batch_size, borrower = min(job.settings.batch_size, rows.n_rows), _Borrower()
+    stream = _STREAMS.borrow((key, batch_size), borrower, lambda: job.stream(batch_size))
+    solver, batches = stream.solver, job.batches(rows, stream, task.seed)
+    solver.restore(common.state | {"weights": common.start.ahead(job.momentum)})
+    solver.batch.begin(batches.data)
+    # A diverging training overflows: the client reports it.
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for eta, share in zip(rates[: batches.n_batches].tolist(), batches.epoch(solver.batch), strict=True):
+            solver.step(eta, share)
+        objective, loss = solver.means()
+    means = Means(rows.n_rows, objective, loss, solver.objective(), solver.gradient_norm())
+    return LocalResult(common.start, solver.state(), means)
+
+
+def exchanged(results: Sequence[LocalResult], momentum: float, first: int) -> GlobalState:
+    r"""
+    Return the next global state: the mean of what groups made, and Nesterov's momentum of the global weights x.
+
+    .. math:: v \leftarrow \mu v + mean - (x + \mu v), \qquad x \leftarrow mean
+
+    A mean of G groups moves about as far as one of them, a G-th of what all of them together would do one after the
+    other: with :math:`\mu = 1 - 1 / G` the moves of many exchanges add up to that. A weight that is zero in all groups,
+    as l1 penalties make it, stays zero. Wang, J. et al., SlowMo, ICLR 2020. `first` is that of `averaged`.
+    """
+    start, (mean, means) = results[0].start, _mean(results, first)
+    velocity = np.subtract(mean["weights"], start.ahead(momentum), dtype=np.float64)
+    if start.velocity is not None:
+        velocity += momentum * start.velocity
+    velocity[mean["weights"] == 0] = 0.0
+    so_far = means if start.so_far is None else start.so_far.then(means)
+    return GlobalState(_like(results[0].state, mean), velocity, so_far)
+
+
+def averaged(results: Sequence[LocalResult], first: int = 0) -> LocalResult:
+    """
+    Return the mean of what groups made from the same state, each counted by its rows.
+
+    Counts, such as the number of updates, are those of the group with the most. Where a solver averages its weights,
+    those of update number `first` are the first that count.
+    """
+    mean, means = _mean(results, first)
+    return LocalResult(results[0].start, _like(results[0].state, mean), means)
+
+
+def _mean(results, first):
+    """Return the mean of states, in float64 as far as they are no integers, and the mean of what steps were like."""
+    n_rows = np.array([each.means.n_rows for each in results])
+    shares = n_rows / n_rows.sum()
+    states, state = _on_one_count([each.state for each in results], first), {}
+    for name, array in states[0].items():
+        if array.dtype.kind in "iu":
+            state[name] = np.max([each[name] for each in states], axis=0)
+        else:
+            state[name] = sum(share * each[name].astype(np.float64) for share, each in zip(shares, states, strict=True))
+    means = (float(mean) for mean in shares @ [each.means[1:] for each in results])
+    return state, Means(int(n_rows.sum()), *means)
+
+
+def _like(state, mean):
+    """Return a mean state with the dtypes of a state."""
+    return {name: array.astype(state[name].dtype) for name, array in mean.items()}
+
+
+def _on_one_count(states, first):
+    """Return states whose sums of weights, where they have some, are of equally many weights."""
+    if _SUM not in states[0]:
+        return states
+    counts = [max(0, int(state[_COUNT][0]) - first + 1) for state in states]
+    return [
+        state | {_SUM: state[_SUM] * (max(counts) / count)} if count else state
+        for state, count in zip(states, counts, strict=True)
+    ]
+
+
+class _Mean:
+    """`averaged` with the first update whose weights count."""
+
+    __name__ = "mean"
+
+    def __init__(self, first: int):
+        self._first = first
+
+    def __call__(self, results: list[LocalResult]) -> LocalResult:
+        return averaged(results, self._first)
+
+
+class DistributedStep:
+    """
+    A solver whose steps are made elsewhere.
+
+    The loop asks for the steps of an epoch one by one, as of any solver; they are written down. At the end of the
+    epoch all groups make theirs at the same time, each from the global state, which they exchange a few times. A
+    solver of the same steps keeps the global state here.
+    """
+
+    def __init__(self, stream: Stream, job: Job, facts: PartFacts):
+        self._cluster, self._partitions = facts.cluster, facts.partitions
+        self._solver, self._some_rows = stream.solver, job.batches(facts.some_rows, stream, 0)
+        self._job = facts.cluster.broadcast("job", job)
+        self._momentum, self._first = job.momentum, job.first
+        self._mean = _Mean(job.first)
+        self._velocity: np.ndarray | None = None
+        self._rates: list[float] = []
+        self._last: Means | None = None
+        self._assignment: Assignment | None = None
+        self.batch: Any = self
+
+    def begin(self, data: list[Any]) -> None:
+        """Begin a training: the rows are on the workers."""
+
+    def open(self, assignment: Assignment) -> None:
+        """Begin to write down the steps of a round."""
+        self._assignment, self._rates = assignment, []
+
+    def step(self, eta: float, share: float) -> None:
+        """Write down the learning rate of one update of every group."""
+        self._rates.append(eta)
+
+    def close(self) -> None:
+        """Let all groups make the steps of the round."""
+        assert self._assignment is not None
+        cluster, rates, partitions = self._cluster, np.array(self._rates), self._partitions
+        futures: list[Any] = []
+        start: Any = GlobalState(self._solver.state(), self._velocity)
+        ends = np.cumsum(self._assignment.n_updates)
+        for tasks, part in zip(self._assignment.exchanges, np.split(rates, ends[:-1]), strict=True):
+            results = [
+                cluster.submit(local_steps, self._job, start, part, task, [partitions[i] for i in task.partitions])
+                for task in tasks
+            ]
+            # Few groups exchange by themselves, without another task to wait for.
+            if len(results) <= _FEW:
+                start = results
+                futures += results
+            else:
+                few = cluster.few(self._mean, results)
+                start = cluster.submit(exchanged, few, self._momentum, self._first)
+                futures.append(start)
+        try:
+            if isinstance(start, list):
+                made = exchanged(cluster.values(start), self._momentum, self._first)
+            else:
+                made = cluster.value(start)
+        except BaseException:
+            cluster.cancel(futures)
+            raise
+        self._solver.restore(made.state)
+        self._velocity, self._last = made.velocity, made.so_far
+
+    def objective(self) -> float:
+        """Return the objective on the last batches before their update; that of some rows before the first round."""
+        return self._objective_of_some_rows() if self._last is None else self._last.last_objective
+
+    def _objective_of_some_rows(self):
+        batches, solver, state = self._some_rows, self._solver, self._solver.state()
+        batch, n_filled = solver.batch, len(solver.batch)
+        numbers = np.resize(np.arange(batches.n_rows), n_filled)
+        batch.begin(batches.data)
+        for fill in batch.fillers(batches.data):
+            fill(numbers)
+        batch.sample_weight[:, 0] = batches.sample_weight[numbers] / n_filled
+        solver.step(0.0, 1.0)
+        objective = solver.objective()
+        solver.restore(state)
+        return objective
+
+    def means(self) -> tuple[float, float]:
+        """Return the objective and the loss, each the mean over the rows of the last round."""
+        return (0.0, 0.0) if self._last is None else (self._last.objective, self._last.loss)
+
+    def gradient_norm(self) -> float:
+        """Return the norm of the gradient of the last batch of a group, the mean over groups."""
+        return 0.0 if self._last is None else self._last.gradient_norm
+
+    def is_finite(self) -> bool:
+        """Return whether all weights are finite."""
+        return all(bool(np.isfinite(array).all()) for array in self.weights().values())
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return a copy of the global weights, by name."""
+        return self._solver.weights()
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return a copy of the global state, and of the velocity of its weights after the first exchange."""
+        state = self._solver.state()
+        return state if self._velocity is None else state | {_VELOCITY: self._velocity.copy()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from a state that `state` returned, or that of a solver of the same steps."""
+        self._solver.restore(_of_solver(state))
+        self._last, self._velocity = None, state.get(_VELOCITY)
+
+
+def without_velocity(progress: Progress) -> Progress:
+    """Return a progress that a solver in this process goes on from."""
+    states = {name: getattr(progress, name) for name in ("solver", "best")}
+    changed = {name: _of_solver(state) for name, state in states.items() if state is not None}
+    return dataclasses.replace(progress, **changed)
+
+
+def _of_solver(state):
+    return {name: array for name, array in state.items() if name != _VELOCITY}
