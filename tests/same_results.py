@@ -262,6 +262,8 @@ def configuration(index):
         parameters |= {"average": None, "penalty": draw.choice(["none", "l2"])}
     if "onnx" in inside:
         parameters["dtype"] = "float32"
+    if "stream" in way and parameters["callbacks"] == "EarlyStopping":
+        parameters["callbacks"] = "EpochScoring"
     if way in ("stream", "pickled stream", "step") and parameters.get("class_weight") == "balanced":
         parameters["class_weight"] = "by-label"
     if way in ("stream", "pickled stream", "step") and draw.random() < 0.8:
