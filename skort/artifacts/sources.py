@@ -20,6 +20,7 @@ from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.graphs.standardized import STANDARDIZED_SCORE, rescaled_score
 from skort.graphs.trainable import matching
 from skort.graphs.training_mode import in_training_mode
+from skort.objective.base import as_loss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import OBJECTIVE, Objective
 from skort.solvers.module.plan import Plan, Term
@@ -255,9 +256,10 @@ def _weighted(name, term):
 
 def _loss(loss):
     if not isinstance(loss, str):
-        if isinstance(loss, type) or not hasattr(loss, "value_function"):
+        given = as_loss(loss)
+        if given is None:
             raise ValueError(f"loss={loss!r} is not a loss: use an object of skort.objective, or its name.")
-        return loss
+        return given
     known = {**CLASSIFICATION_LOSSES, **REGRESSION_LOSSES}
     if loss not in known:
         raise ValueError(f"loss={loss!r} is unknown: use an object of skort.objective, or one of {sorted(known)}.")

@@ -1,12 +1,14 @@
 """What has parameters as scikit-learn's estimators have them: estimators, losses, penalties, optimizers, schedules."""
 
+import copy
+import functools
 import weakref
 from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-__all__ = ["DOCUMENTATION", "Component", "DocumentationLink"]
+__all__ = ["DOCUMENTATION", "Component", "DocumentationLink", "with_defaults"]
 
 #: The address of the pages; that of the project in pyproject.toml is the same.
 DOCUMENTATION = "https://skort.readthedocs.io/en/stable/"
@@ -49,3 +51,31 @@ class DocumentationLink:
         """Return the name by which users import the class, such as ``skort.dask.OrtSGDRegressor``."""
         package = ".".join(type(self).__module__.split(".")[:2]).removesuffix(".estimators")
         return {"name": f"{package}.{type(self).__name__}"}
+
+
+def with_defaults(value: Any, base: type, method: str) -> Any:
+    """Return a user's object as one of a base that declares the rest; None where it lacks the method that it needs."""
+    if isinstance(value, base):
+        return value
+    if isinstance(value, type) or not hasattr(value, method):
+        return None
+    completed = copy.copy(value)
+    completed.__class__ = _completed_class(type(value), base)
+    return completed
+
+
+@functools.cache
+def _completed_class(given: type, base: type) -> type:
+    """Return a class of the given name that has what the base declares, too; its objects are pickled as the user's."""
+
+    def reduced(self):
+        return _restored, (given, base, vars(self))
+
+    return type(given.__name__, (given, base), {"__reduce__": reduced, "__module__": given.__module__})
+
+
+def _restored(given, base, state):
+    kind = _completed_class(given, base)
+    value = kind.__new__(kind)
+    vars(value).update(state)
+    return value

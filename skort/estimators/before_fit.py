@@ -2,6 +2,7 @@
 
 from skort.estimators.nesting import FIT_STEP_FIRST, model_inside, steps_to_fit
 from skort.estimators.own_terms import chosen_loss
+from skort.objective.base import as_loss
 
 __all__ = ["can_partial_fit", "check_same_model", "loss_before_fit"]
 
@@ -10,7 +11,7 @@ def loss_before_fit(estimator):
     """Return the loss that a fit would have, or None where its parameters are not as they must be."""
     try:
         own = estimator._own_objective(None if estimator.estimator is None else model_inside(estimator.estimator))
-        return chosen_loss(estimator, own, estimator._losses, estimator._default_loss)
+        return as_loss(chosen_loss(estimator, own, estimator._losses, estimator._default_loss))
     except (ValueError, KeyError):  # fit raises it
         return None
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from skort.estimators.facts import Facts, RowFacts
 from skort.estimators.fitted_model import FittedModel
-from skort.estimators.loss_unit import has_units
+from skort.estimators.loss_unit import estimated_curvature, has_units
 from skort.estimators.settings import Settings
 from skort.estimators.variables import Variables, rescaled_state, standardization_of
 from skort.optim.progress import Progress
@@ -158,7 +158,7 @@ def _check_loss(loss, n_outputs, used, *, has_link):
 def _check_penalty(penalty, used, *, has_link):
     means = [mean for mean in (used.mean, used.target_mean) if mean is not None]
     is_centred = any(np.any(mean) for mean in means) or (has_link and used.target_mean is not None)
-    if is_centred and getattr(penalty, "intercepts", None) is not None:
+    if is_centred and penalty is not None and penalty.intercepts is not None:
         raise ValueError(
             f"penalty={type(penalty).__name__} covers intercepts, but earlier calls subtracted the means of X or "
             "y. Call fit, or use standardize=False from the first call on."
@@ -200,11 +200,25 @@ def _rate(settings: Settings, variables: Variables, score_graph, facts: Facts, n
     if not is_linear:
         return _NETWORK / gain
     loss, n_outputs = variables.loss, score_graph.n_outputs
-    # A loss without a bound is taken for one whose second derivative is one.
-    curvature = getattr(loss, "curvature", lambda n: None)(n_outputs) or 1.0
+    curvature = (
+        loss.curvature(n_outputs) or loss.typical_curvature or _estimated(settings, variables, score_graph, facts)
+    )
     curvature *= loss.weight_scale(n_outputs)
     curvature *= facts.smoothness(settings.batch_size, variables.standardization, norm)
     return 1.0 / (gain * (curvature + _of_penalty(variables.penalty, score_graph.coefficients, curvature)))
+
+
+def _estimated(settings: Settings, variables: Variables, score_graph, facts: Facts) -> float:
+    """Return the second derivative of a loss that says none, by the score of the training, from targets as they are."""
+    if settings.is_classifier:
+        return estimated_curvature(settings.loss, score_graph.n_outputs)
+    coef, start = score_graph.linear_weights()
+    if coef.any() and not facts.is_sparse:
+        start = start + coef @ facts.columns()[0]
+    mean, deviation = facts.targets()
+    curvature = estimated_curvature(settings.loss, score_graph.n_outputs, (start, mean, deviation))
+    scale = 1.0 if variables.score is None else variables.score.scale
+    return curvature * scale**2 / variables.in_units.unit
 
 
 def _of_penalty(penalty, names, most):

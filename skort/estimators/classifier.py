@@ -27,7 +27,7 @@ from skort.estimators.predictions import ClassifierPredictions
 from skort.estimators.sample_weight import with_class_weight
 from skort.objective.base import ScoreLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES
-from skort.objective.penalties import Penalty
+from skort.objective.penalties import WeightPenalty
 from skort.optim.callbacks import Callback
 from skort.optim.optimizers import Optimizer
 
@@ -267,7 +267,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         solver: SolverName = "auto",
         loss: ClassificationLossName | ScoreLoss = "auto",
         epsilon: float | Auto = "auto",
-        penalty: PenaltyName | Penalty | None = "auto",
+        penalty: PenaltyName | WeightPenalty | None = "auto",
         alpha: float | Auto = "auto",
         l1_ratio: float | Auto | None = "auto",
         n_total: int | None = None,

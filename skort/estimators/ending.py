@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skort.common.user_warning import warn_user
 from skort.exceptions import DivergedError
+from skort.objective.penalties import as_penalty
 from skort.optim.loop import Outcome
 from skort.optim.progress import Progress
 from skort.optim.standardization import moments
@@ -69,8 +70,8 @@ def explained(
     data : tuple
         As for `report`.
     """
-    of_penalty = ""
-    if hasattr(estimator.penalty, "custom_terms"):
+    of_penalty, penalty = "", as_penalty(estimator.penalty)
+    if penalty is not None and penalty.is_custom:
         of_penalty = " The gradient of your own penalty must be a number everywhere, where weights are zero, too."
     return DivergedError(f"{error}{of_penalty}{_cure(estimator, progress, data)}")
 

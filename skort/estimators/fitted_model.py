@@ -113,7 +113,7 @@ class FittedModel:
     @property
     def named_outputs(self) -> dict[str, int]:
         """The names of the outputs of an ONNX model that were trained, and their numbers of columns; or empty."""
-        return getattr(self.loss, "widths", None) or {}
+        return self.loss.widths or {}
 
     def _inverse_target(self):
         """Return the inverse of the transformer of y as an ONNX function, or None."""
@@ -300,7 +300,7 @@ class FittedModel:
             raise ValueError(f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}.")
         if self.classes is not None and encoded.single_output != self.single_output:
             raise ValueError("y is multi-label, and was not in earlier calls, or the other way round.")
-        outputs = getattr(loss, "widths", None) or {}
+        outputs = loss.widths or {}
         if list(outputs.items()) != list(self.named_outputs.items()):
             raise ValueError(
                 f"loss has the outputs {', '.join(outputs) or 'none'}, earlier calls had "

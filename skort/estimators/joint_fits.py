@@ -107,7 +107,7 @@ class _Begun:
             self.stream.progress,
             variables,
             max_iter=draft.max_iter,
-            is_compared=not getattr(settings.loss, "is_least_at_zero", False),
+            is_compared=not settings.loss.is_least_at_zero,
             callbacks=callback_list(draft, unit=variables.in_units.unit, patience=patience),
         )
 

@@ -7,9 +7,9 @@ from sklearn.base import BaseEstimator, clone
 
 from skort.common.user_warning import warn_user
 from skort.estimators.sample_weight import ClassWeight
-from skort.objective.base import ScoreLoss
+from skort.objective.base import ScoreLoss, as_loss
 from skort.objective.output_losses import OutputLosses
-from skort.objective.penalties import PENALTIES, ModelPenalty, Penalty, Strength, UnitFreeL2
+from skort.objective.penalties import PENALTIES, ModelPenalty, Strength, UnitFreeL2, WeightPenalty
 
 if TYPE_CHECKING:
     # It imports scikit-learn's models, which take most of the time of `import skort`.
@@ -88,7 +88,7 @@ def _chosen(estimator, own, losses, default, loss):
     return named.set_params(**{name: value for name, value in given.items() if name in named.shared_parameters})
 
 
-def chosen_penalty(estimator, own: "OwnObjective", size: TrainingSize) -> Penalty | None:
+def chosen_penalty(estimator, own: "OwnObjective", size: TrainingSize) -> WeightPenalty | None:
     """
     Return the penalty of a training, not validated.
 
@@ -148,8 +148,8 @@ def chosen_class_weight(estimator, own: "OwnObjective", *, one_epoch: bool) -> C
         )
     if class_weight is None:
         return None
-    loss = chosen_loss(estimator, own, estimator._losses, estimator._default_loss)
-    of_positives = own.weighs_positives and getattr(loss, "one_against_rest", False)
+    loss = as_loss(chosen_loss(estimator, own, estimator._losses, estimator._default_loss))
+    of_positives = own.weighs_positives and loss is not None and loss.one_against_rest
     return ClassWeight(class_weight, of_positives, own.balances_rows)
 
 

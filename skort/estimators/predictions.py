@@ -8,7 +8,6 @@ from sklearn.utils.metaestimators import available_if
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import loss_before_fit
 from skort.estimators.named_outputs import NamedOutputs
-from skort.objective.log_losses import LogLoss
 
 __all__ = ["ClassifierPredictions", "RegressorPredictions", "gives_probabilities"]
 
@@ -16,7 +15,7 @@ __all__ = ["ClassifierPredictions", "RegressorPredictions", "gives_probabilities
 def gives_probabilities(classifier):
     """Return True if the loss (after a fit, that of the fit) gives probabilities; otherwise raise AttributeError."""
     loss = classifier._fitted.loss if hasattr(classifier, "_fitted") else loss_before_fit(classifier)
-    if "classifier" not in getattr(loss, "estimator_types", ()) or loss.inverse_link_function(1) is None:
+    if loss is None or "classifier" not in loss.estimator_types or loss.inverse_link_function(1) is None:
         raise AttributeError(f"probability estimates are not available for loss={classifier.loss!r}.")
     return True
 
@@ -131,7 +130,7 @@ class ClassifierPredictions(BaseOrtSGD):
         from skort.graphs.export import PROBABILITIES
 
         fitted = self._model()
-        if not isinstance(fitted.loss, LogLoss):
+        if not fitted.loss.is_logistic:
             with np.errstate(divide="ignore"):
                 return np.log(self._run(fitted, PROBABILITIES, X), dtype=np.float64)
         score = self._score(fitted, X)

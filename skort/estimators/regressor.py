@@ -26,9 +26,8 @@ from skort.estimators.names import (
 from skort.estimators.predictions import RegressorPredictions
 from skort.estimators.rows import is_plain
 from skort.objective.base import ScoreLoss
-from skort.objective.log_link_losses import GammaLoss, PoissonLoss
 from skort.objective.losses import REGRESSION_LOSSES
-from skort.objective.penalties import Penalty
+from skort.objective.penalties import WeightPenalty
 from skort.optim.callbacks import Callback
 from skort.optim.optimizers import Optimizer
 
@@ -267,7 +266,7 @@ class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
         loss: RegressionLossName | ScoreLoss | dict[str, RegressionLossName | ScoreLoss] = "auto",
         epsilon: float | Auto = "auto",
         quantile: float | Auto = "auto",
-        penalty: PenaltyName | Penalty | None = "auto",
+        penalty: PenaltyName | WeightPenalty | None = "auto",
         alpha: float | Auto = "auto",
         l1_ratio: float | Auto | None = "auto",
         n_total: int | None = None,
@@ -412,5 +411,5 @@ class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         loss = loss_before_fit(self)
-        tags.target_tags.positive_only = isinstance(loss, (GammaLoss, PoissonLoss)) or getattr(loss, "power", 0) > 0
+        tags.target_tags.positive_only = loss is not None and loss.needs_positive_target
         return tags

@@ -17,11 +17,9 @@ from skort.estimators.hardware import training_device
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty
 from skort.estimators.variables import Variables
-from skort.objective.base import ScoreLoss
+from skort.objective.base import ScoreLoss, as_loss
 from skort.objective.class_weighted import ClassWeighted
-from skort.objective.log_losses import LogLoss, MultiLabelLogLoss
-from skort.objective.output_losses import OutputLosses
-from skort.objective.penalties import Penalty
+from skort.objective.penalties import WeightPenalty, as_penalty
 from skort.optim.batches import Batches
 from skort.optim.optimizers import OPTIMIZERS
 from skort.optim.schedules import SCHEDULES, largest_rate, rate
@@ -57,7 +55,7 @@ class Settings:
     size : TrainingSize
         Of the rows of the fit, or of the first `partial_fit`.
     loss : ScoreLoss
-    penalty : Penalty or None
+    penalty : WeightPenalty or None
     update : Update
         The optimizer, and what is put around it.
     schedule : callable
@@ -85,7 +83,7 @@ class Settings:
     own: "OwnObjective"
     size: TrainingSize
     loss: ScoreLoss
-    penalty: Penalty | None
+    penalty: WeightPenalty | None
     update: Update
     schedule: Callable[[int], float]
     is_rate_auto: bool
@@ -123,7 +121,7 @@ class Settings:
         from skort.solvers import usable
 
         penalty = chosen_penalty(estimator, own, size)
-        penalty = resolved(penalty, "penalty") if penalty is estimator.penalty else validated(penalty)
+        penalty = as_penalty(resolved(penalty, "penalty") if penalty is estimator.penalty else validated(penalty))
         schedule, is_rate_auto = _schedule(estimator, penalty)
         optimizer = estimator.optimizer
         # By name it has its own defaults: its epsilon is not that of a loss.
@@ -160,7 +158,7 @@ class Settings:
 
     def starting_at(self, score_graph: "ScoreGraph") -> "Settings":
         """Return the settings of a training that starts at a model; themselves where none of them asks for it."""
-        if self.start is not None or not getattr(self.penalty, "takes_start", False):
+        if self.start is not None or self.penalty is None or not self.penalty.takes_start:
             return self
         return dataclasses.replace(self, start=score_graph.trained_arrays)
 
@@ -173,15 +171,17 @@ class Settings:
         ValueError
             Where the loss is no loss of several labels.
         """
-        if isinstance(self.loss, OutputLosses) and self.loss.widths != encoded.outputs:
-            return dataclasses.replace(self, loss=self.loss.with_widths(encoded.outputs))
+        loss = self.loss.with_widths(encoded.outputs)
+        if loss is not self.loss:
+            return dataclasses.replace(self, loss=loss)
         if encoded.class_weight is not None and self.class_weight is None:
             return dataclasses.replace(self, class_weight=encoded.class_weight)
-        if not encoded.multi_label or isinstance(self.loss, MultiLabelLogLoss):
+        if not encoded.multi_label:
             return self
-        if not isinstance(self.loss, LogLoss):
+        of_labels = self.loss.for_labels()
+        if of_labels is None:
             raise ValueError(f'A multi-label y needs loss="log_loss", got {self.given["loss"]!r}.')
-        return dataclasses.replace(self, loss=MultiLabelLogLoss())
+        return self if of_labels is self.loss else dataclasses.replace(self, loss=of_labels)
 
     def patience(self, n_iter_no_change: int | float | str, n_batches: int, *, is_linear: bool) -> int | float:
         """
@@ -242,7 +242,7 @@ class Settings:
         from skort.graphs.after_first_matmul import product_layer
         from skort.solvers import SPARSE_SOLVERS
 
-        is_own = getattr(self.penalty, "custom_terms", None) is not None
+        is_own = self.penalty is not None and self.penalty.is_custom
         if self.device.is_remote or variables.row_factor is None or fitted.score_graph.dropout or is_own:
             return []
         layer = product_layer(fitted.score_graph)
@@ -335,7 +335,7 @@ def validated(component, name="component"):
 
 def _loss(estimator, own):
     loss = chosen_loss(estimator, own, estimator._losses, estimator._default_loss)
-    loss = resolved(loss, "loss") if loss is estimator.loss else validated(loss)
+    loss = as_loss(resolved(loss, "loss") if loss is estimator.loss else validated(loss))
     kind = get_tags(estimator).estimator_type
     if kind not in loss.estimator_types:
         names = ", ".join(repr(name) for name in estimator._losses)
@@ -352,7 +352,8 @@ def _schedule(estimator, penalty):
     is_auto = False
     if isinstance(estimator.learning_rate, str):
         component = SCHEDULES[estimator.learning_rate]
-        alpha = getattr(penalty, "alpha", 0.0) if isinstance(estimator.alpha, str) else estimator.alpha
+        of_penalty = 0.0 if penalty is None else penalty.alpha
+        alpha = of_penalty if isinstance(estimator.alpha, str) else estimator.alpha
         if "alpha" in component.shared_parameters and not (np.ndim(alpha) == 0 and alpha > 0):
             raise ValueError(
                 f'learning_rate="{estimator.learning_rate}" divides by alpha, got alpha={alpha}. Set alpha > 0 (with '

@@ -129,7 +129,7 @@ class Stream:
             self.variables,
             max_iter=max_iter,
             can_restart=settings.is_rate_auto,
-            is_compared=not getattr(settings.loss, "is_least_at_zero", False),
+            is_compared=not settings.loss.is_least_at_zero,
             penalty_start=self.problem.objective.start,
             callbacks=callbacks,
             view=view,

@@ -8,7 +8,7 @@ import numpy as np
 from skort.estimators.facts import Facts
 from skort.estimators.loss_unit import has_units, is_of_y, loss_unit
 from skort.objective.base import InUnits, ScoreLoss
-from skort.objective.penalties import Penalty
+from skort.objective.penalties import WeightPenalty
 from skort.objective.rescaled_penalty import rescaled
 from skort.optim.standardization import Standardization, usable_scale
 
@@ -160,7 +160,7 @@ class Variables:
         None: the variables are those of the model.
     in_units : InUnits
         The loss in units of the standardized y.
-    penalty : Penalty or None
+    penalty : WeightPenalty or None
         That of the weights of the training.
     inputs : _Inputs or None, default=None
         None: X is as it is.
@@ -170,7 +170,7 @@ class Variables:
 
     standardization: Standardization | None
     in_units: InUnits
-    penalty: Penalty | None
+    penalty: WeightPenalty | None
     inputs: _Inputs | None = None
     score: _Score | None = None
 
@@ -179,7 +179,7 @@ class Variables:
         cls,
         score_graph: "ScoreGraph",
         loss: ScoreLoss,
-        penalty: Penalty | None,
+        penalty: WeightPenalty | None,
         used: Standardization | None,
     ) -> "Variables":
         """
@@ -191,7 +191,7 @@ class Variables:
             The model.
         loss : ScoreLoss
             In units of y.
-        penalty : Penalty or None
+        penalty : WeightPenalty or None
             Of the weights of the model.
         used : Standardization or None
         """
@@ -203,7 +203,7 @@ class Variables:
             unit = loss_unit(loss, score.shift, score.scale)
             in_units = InUnits(loss, unit, weight=1 / unit)
         elif score is not None:
-            in_units = loss.in_units(used.target_scale)  # type: ignore[attr-defined]
+            in_units = loss.in_units(used.target_scale)
         variables = cls(used, in_units, penalty, inputs, score)
         return replace(variables, penalty=rescaled(penalty, variables.factors(), in_units.unit))
 
@@ -322,7 +322,7 @@ def rescaled_state(
 def standardization_of(
     score_graph: "ScoreGraph",
     loss: ScoreLoss,
-    penalty: Penalty | None,
+    penalty: WeightPenalty | None,
     facts: Facts,
     batch_size: int,
     *,
@@ -335,7 +335,7 @@ def standardization_of(
     ----------
     score_graph : ScoreGraph
     loss : ScoreLoss
-    penalty : Penalty or None
+    penalty : WeightPenalty or None
     facts : Facts
         Of all rows. A sparse X is divided by one number, see `common_scale`: columns of mean zero would not be sparse,
         and rare ones would get large weights.
@@ -351,7 +351,7 @@ def standardization_of(
     from skort.graphs.standardized import first_layer, last_layer
 
     # Where the intercepts have a penalty, it is that of the intercepts of X itself.
-    is_free = getattr(penalty, "intercepts", None) is None
+    is_free = penalty is None or penalty.intercepts is None
     first = first_layer(score_graph)
     mean = scale = is_flat = None
     is_offset = is_target_flat = False
@@ -387,7 +387,7 @@ def _of_target(loss, n_outputs, facts, *, centre):
         # The logarithm of the mean goes into the intercept.
         total = float(np.mean(_centred(*facts.targets(), centre=centre)[0]))
         return (np.zeros(n_outputs), total) if total > 0 else (None, 1.0)
-    if getattr(loss, "is_robust", False) and centre:
+    if loss.is_robust and centre:
         # Outliers, which such a loss is made for, would make everything else small.
         mean, deviation = facts.robust_targets()
     else:

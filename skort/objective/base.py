@@ -1,15 +1,15 @@
 """What a loss is: ONNX functions of the raw score, with their formula."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from skort.common.component import Component
+from skort.common.component import Component, with_defaults
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["FunctionSource", "InUnits", "ScoreLoss", "TextLoss"]
+__all__ = ["FunctionSource", "InUnits", "ScoreLoss", "TextLoss", "as_loss"]
 
 #: An ONNX function, as text for `skort.common.onnx_text.function` or as a proto.
 FunctionSource: TypeAlias = "str | onnx.FunctionProto"
@@ -40,9 +40,9 @@ class InUnits(NamedTuple):
     weight: float = 1.0
 
 
-class ScoreLoss(Protocol):
+class ScoreLoss:
     """
-    What estimators and solvers need of a loss of the raw score.
+    What estimators and solvers need of a loss of the raw score, and what is so of most losses.
 
     `score` and `target` have shape (n_samples, n_outputs). Functions are ONNX: text for `onnx_text.function`, or
     an `onnx.FunctionProto`.
@@ -53,43 +53,42 @@ class ScoreLoss(Protocol):
     """
 
     #: The estimators that can minimise it: "regressor", "classifier" or both.
-    estimator_types: tuple[str, ...]
+    estimator_types: tuple[str, ...] = ()
+    #: Parameters that the estimators have, too: a loss given by its name takes their values.
+    shared_parameters: tuple[str, ...] = ()
     #: Whether value and gradient take the normalised sample weights, of shape (n_samples, 1), as a third input, and
     #: multiply by them.
-    takes_weight: bool
+    takes_weight: bool = False
     #: Names of the weights of its own. They begin with "skort_", as no name in a model does.
-    weight_names: tuple[str, ...]
+    weight_names: tuple[str, ...] = ()
     #: Whether each column of a score of several classes is a binary problem of its own: that class against the rest.
-    one_against_rest: bool
+    one_against_rest: bool = False
+    #: Whether a column of the gradient depends on the same column of score and target only.
+    is_elementwise: bool = False
+    #: Whether the gradient is bounded, so that outliers of y count little.
+    is_robust: bool = False
+    #: Whether a score of zero has the least value, whatever the target: to end above it is no sign of a bad training.
+    is_least_at_zero: bool = False
+    #: Whether all targets have to be positive, or not negative.
+    needs_positive_target: bool = False
+    #: Whether the logarithms of the probabilities of classes are those of a sigmoid or softmax of the scores.
+    is_logistic: bool = False
+    #: Whether `in_units` gives the loss of targets and scores in other units.
+    has_units: bool = False
+    #: What the first learning rate takes for a second derivative that has no bound, such as that of a kink, where
+    #: scores are standardized. None: it is estimated.
+    typical_curvature: float | None = None
+    #: Of a loss for each output of a model: their names, and their numbers of columns where they are known.
+    output_names: tuple[str, ...] = ()
+    widths: dict[str, int] | None = None
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return `(score, target) => (loss)`, of shape (n_samples, n_outputs) or (n_samples, 1): differentiable."""
+        raise NotImplementedError
 
     def gradient_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return `(score, target) => (gradient)`: the derivative of the value by `score`; None to have it derived."""
-
-    def initial_weights(
-        self, target: np.ndarray, sample_weight: "np.ndarray | None" = None, model: Any = None
-    ) -> dict[str, np.ndarray]:
-        """
-        Return the initial values of its own weights.
-
-        Parameters
-        ----------
-        target : ndarray of shape (n_samples, n_outputs)
-        sample_weight : ndarray of shape (n_samples,), default=None
-            Rows of sample weight zero do not count. None: all do.
-        model : estimator, default=None
-            A fitted model whose weights the training goes on from.
-
-        Returns
-        -------
-        weights : dict of str to ndarray of shape (n_outputs,)
-            By the names in `weight_names`.
-        """
-
-    def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return what a fitted estimator shows of such weights: name -> ndarray of shape (n_outputs,)."""
+        return None
 
     def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
         """
@@ -97,28 +96,62 @@ class ScoreLoss(Protocol):
 
         None: a regressor predicts the score itself, a classifier has no probabilities.
         """
+        return None
 
     def weight_scale(self, n_outputs: int) -> float:
         """Return the sum of the sample weights of a batch: 1, or less if the columns of the value are averaged."""
+        return 1.0
 
     def check_target(self, target: np.ndarray) -> None:
         """Raise a ValueError for targets that the loss cannot take."""
 
+    def curvature(self, n_outputs: int) -> float | None:
+        """Return the largest second derivative of a row's loss by its score; None where it has no bound."""
+        return None
 
-class TextLoss(Component):
+    def in_units(self, scale: float) -> InUnits:
+        """Return the loss of targets and scores that are divided by a number, where it `has_units`."""
+        raise NotImplementedError
+
+    def for_labels(self) -> "ScoreLoss | None":
+        """Return the loss of several labels that a row may have; None where there is none."""
+        return None
+
+    def with_widths(self, widths: dict[str, int] | None) -> "ScoreLoss":
+        """Return the loss of outputs whose numbers of columns are known: itself, where it is not one for each."""
+        return self
+
+    def initial_weights(
+        self, target: np.ndarray, sample_weight: "np.ndarray | None" = None, model: Any = None
+    ) -> dict[str, np.ndarray]:
+        """
+        Return the initial values of its own weights, of shape (n_outputs,), by the names in `weight_names`.
+
+        `target` has the shape (n_samples, n_outputs); rows of a `sample_weight` of zero do not count; `model` is a
+        fitted one whose weights the training goes on from, or None.
+        """
+        return {}
+
+    def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return what a fitted estimator shows of such weights: name -> ndarray of shape (n_outputs,)."""
+        return {}
+
+
+def as_loss(value: Any) -> ScoreLoss | None:
+    """Return what a user gives as a loss, with all that a loss declares; None where it is none."""
+    return with_defaults(value, ScoreLoss, "value_function")
+
+
+class TextLoss(Component, ScoreLoss):
     """
     An elementwise loss of score and target, written as text into which its parameters are formatted.
 
     Subclasses define `estimator_types`, `weight_scale`, and the texts `_value` and `_gradient`.
     """
 
-    takes_weight = False
-    weight_names: tuple[str, ...] = ()
-    one_against_rest = False
-    #: Whether a score of zero has the least value, whatever the target: to end above it is no sign of a bad training.
-    is_least_at_zero = False
-    #: Parameters that the estimators have, too: a loss given by its name takes their values.
-    shared_parameters: tuple[str, ...] = ()
+    is_elementwise = True
+    _value: str
+    _gradient: str
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""
@@ -127,25 +160,6 @@ class TextLoss(Component):
     def gradient_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (gradient)`."""
         return self._gradient % self._constants()
-
-    def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
-        """Return nothing: the loss has no weights of its own."""
-        return {}
-
-    def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return nothing: the loss has no weights of its own."""
-        return {}
-
-    def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
-        """Return None: a regressor predicts the score, a classifier has no probabilities."""
-        return None
-
-    def check_target(self, target: np.ndarray) -> None:
-        """Accept every finite target."""
-
-    def curvature(self, n_outputs: int) -> float | None:
-        """Return the largest second derivative of a row's loss by its score; None where it has no bound."""
-        return None
 
     def _constants(self) -> dict[str, float]:
         return {name: float(value) for name, value in self.get_params().items()}

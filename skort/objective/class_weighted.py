@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["ClassWeighted"]
 
 
-class ClassWeighted:
+class ClassWeighted(ScoreLoss):
     r"""
     A loss with class weights, as `SGDClassifier` and `LinearSVC` have them for three classes and more.
 
@@ -38,13 +38,11 @@ class ClassWeighted:
     ['Constant', 'Mul', 'Sub', 'Add', 'Mul']
     """
 
-    takes_weight = False
-    weight_names: tuple[str, ...] = ()
     one_against_rest = True
 
     def __init__(self, loss: ScoreLoss, class_weight: np.ndarray):
         self.loss, self.class_weight = loss, class_weight
-        self.estimator_types = loss.estimator_types
+        self.estimator_types, self.typical_curvature = loss.estimator_types, loss.typical_curvature
 
     def value_function(self, n_outputs: int) -> "onnx.FunctionProto":
         """Return the ONNX function `(score, target) => (loss)`."""
@@ -56,11 +54,11 @@ class ClassWeighted:
         return None if gradient is None else self._weighted(gradient)
 
     def inverse_link_function(self, n_outputs: int):
-        """Return that of the loss."""
+        """Return the inverse link of the wrapped loss."""
         return self.loss.inverse_link_function(n_outputs)
 
     def weight_scale(self, n_outputs: int) -> float:
-        """Return that of the loss."""
+        """Return the weight scale of the wrapped loss."""
         return self.loss.weight_scale(n_outputs)
 
     def check_target(self, target: np.ndarray) -> None:
@@ -69,16 +67,8 @@ class ClassWeighted:
 
     def curvature(self, n_outputs: int) -> float | None:
         """Return the largest second derivative of a row's loss by its score; None where it has no bound."""
-        curvature = getattr(self.loss, "curvature", lambda n_outputs: None)(n_outputs)
+        curvature = self.loss.curvature(n_outputs)
         return None if curvature is None else curvature * max(1.0, float(np.max(self.class_weight)))
-
-    def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
-        """Return nothing: a loss of classes has no weights of its own."""
-        return {}
-
-    def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return nothing."""
-        return {}
 
     def _weighted(self, source):
         """Return a function of score and target whose result is multiplied by the weights."""

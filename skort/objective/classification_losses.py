@@ -56,6 +56,7 @@ class Hinge(ClassificationLoss):
     (array([0, 1]), False)
     """
 
+    typical_curvature = 1.0
     _value = f"""\
 hinge (score, target) => (loss) {{
 {_MARGIN}    missing = Sub (one, z)
@@ -209,6 +210,7 @@ class PerceptronLoss(ClassificationLoss):
     """
 
     is_least_at_zero = True
+    typical_curvature = 1.0
     _value = f"""\
 perceptron (score, target) => (loss) {{
 {_MARGIN}    wrong = LessOrEqual (z, zero)

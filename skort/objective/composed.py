@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from skort.common.component import Component
+from skort.objective.base import ScoreLoss
+
 if TYPE_CHECKING:
     import onnx
 
@@ -45,9 +48,9 @@ def check_part(what: str, loss) -> None:
         What takes it, for the message.
     loss : object
     """
-    if isinstance(loss, type) or not hasattr(loss, "value_function"):
+    if not isinstance(loss, ScoreLoss):
         raise ValueError(f"{what} takes instances of losses, such as Huber(), got {loss!r}.")
-    if hasattr(loss, "_parameter_constraints"):
+    if isinstance(loss, Component):
         loss._validate_params()
     if loss.takes_weight or loss.weight_names:
         kind = "weights of its own" if loss.weight_names else "sample weights as an input"

@@ -66,6 +66,7 @@ class ConcomitantHuber(RegressionLoss):
     shared_parameters = ("epsilon",)
     weight_names = (_SCALE,)
     is_robust = True
+    typical_curvature = 1.0
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
     _value = f"""\
 concomitant_huber (score, target, scale) => (loss) {{

@@ -1,12 +1,9 @@
 """A loss that the user writes."""
 
-from typing import Literal
-
-import numpy as np
 from sklearn.utils._param_validation import HasMethods
 
 from skort.common.component import Component
-from skort.objective.base import FunctionSource
+from skort.objective.base import FunctionSource, ScoreLoss
 from skort.objective.custom_functions import check_signature, parsed, result_shape
 
 __all__ = ["Loss"]
@@ -16,7 +13,7 @@ _FUNCTION = [str, HasMethods(["SerializeToString"])]
 _ROWS = 97
 
 
-class Loss(Component):
+class Loss(Component, ScoreLoss):
     r"""
     A loss of your own, written as an ONNX function of the raw score and the target.
 
@@ -77,8 +74,6 @@ class Loss(Component):
     array([2.])
     """
 
-    weight_names = ()
-    one_against_rest = False
     _parameter_constraints = {
         "value": _FUNCTION,
         "gradient": [*_FUNCTION, None],
@@ -96,12 +91,12 @@ class Loss(Component):
         self.inverse_link = inverse_link
 
     @property
-    def estimator_types(self) -> tuple[Literal["regressor", "classifier"], ...]:
+    def estimator_types(self) -> tuple[str, ...]:  # type: ignore[override]
         """Both, or only regressors if there is an inverse link."""
         return ("regressor", "classifier") if self.inverse_link is None else ("regressor",)
 
     @property
-    def takes_weight(self) -> bool:
+    def takes_weight(self) -> bool:  # type: ignore[override]
         """Whether `value` has the third input, `weight`."""
         return "weight" in _parsed("value", self.value).input
 
@@ -124,21 +119,10 @@ class Loss(Component):
             _check_columns("inverse_link", self.inverse_link, n_outputs, {n_outputs})
         return self.inverse_link
 
-    def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
-        """Return nothing: the loss has no weights of its own."""
-        return {}
-
-    def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return nothing: the loss has no weights of its own."""
-        return {}
-
     def weight_scale(self, n_outputs: int) -> float:
         """Return 1 / the number of columns of `value`."""
         _check_inputs("value", self.value, [["score", "target"], ["score", "target", "weight"]])
         return 1.0 / _check_columns("value", self.value, n_outputs, {1, n_outputs})
-
-    def check_target(self, target: np.ndarray) -> None:
-        """Accept every finite target."""
 
 
 def _parsed(name, source):

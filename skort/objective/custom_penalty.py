@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from skort.common.component import Component
 from skort.objective.base import FunctionSource
 from skort.objective.custom_functions import check_signature, parsed, result_shape
-from skort.objective.penalties import no_such_weight
+from skort.objective.penalties import WeightPenalty, no_such_weight
 
 __all__ = ["CustomTerm", "Penalty", "check_term"]
 
@@ -47,7 +47,7 @@ class CustomTerm(NamedTuple):
         return list(parsed("penalty: value", self.value).input)
 
 
-class Penalty(Component):
+class Penalty(Component, WeightPenalty):
     r"""
     A penalty of your own, written as an ONNX function of one weight array.
 
@@ -111,6 +111,7 @@ class Penalty(Component):
     array([ 2.5, -1. ], dtype=float32)
     """
 
+    is_custom = True
     _parameter_constraints = {
         "value": _FUNCTION,
         "gradient": [*_FUNCTION, None],
@@ -134,13 +135,9 @@ class Penalty(Component):
         self.alpha = alpha
 
     @property
-    def takes_start(self) -> bool:
+    def takes_start(self) -> bool:  # type: ignore[override]
         """Whether the penalty is of the weights at the start, too."""
         return "start" in parsed("penalty: value", self.value).input
-
-    def strengths(self, names):
-        """Return nothing: the penalty has no l1 and no l2 term."""
-        return {}
 
     def custom_terms(self, coefficients: tuple[str, ...], intercepts: tuple[str, ...]) -> dict[str, CustomTerm]:
         """

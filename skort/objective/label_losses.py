@@ -145,6 +145,7 @@ class LabelEpsilonInsensitive(ClassificationLoss):
 
     shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="both")]}
+    typical_curvature = 1.0
     _value = f"""\
 label_epsilon_insensitive (score, target) => (loss) {{
 {_EXCESS}    loss = Identity (excess)

@@ -34,6 +34,8 @@ class PoissonLoss(RegressionLoss):
     array([2.])
     """
 
+    needs_positive_target = True
+    typical_curvature = 1.0
     _value = """\
 poisson (score, target) => (loss) {
     prediction = Exp (score)
@@ -77,6 +79,8 @@ class GammaLoss(RegressionLoss):
     array([2.])
     """
 
+    needs_positive_target = True
+    typical_curvature = 1.0
     _value = """\
 gamma (score, target) => (loss) {
     minus_score = Neg (score)
@@ -135,6 +139,7 @@ class TweedieLoss(RegressionLoss):
     array([2.])
     """
 
+    typical_curvature = 1.0
     _parameter_constraints = {
         "power": [Interval(Real, None, 0, closed="right"), Interval(Real, 1, None, closed="left")],
     }
@@ -160,6 +165,11 @@ tweedie_gradient (score, target) => (gradient) {{
 
     def __init__(self, power=1.5):
         self.power = power
+
+    @property
+    def needs_positive_target(self) -> bool:  # type: ignore[override]
+        """Whether the distribution has no negative values."""
+        return self.power > 0
 
     def value_function(self, n_outputs):
         """Return the ONNX function `(score, target) => (loss)`."""

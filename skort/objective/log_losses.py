@@ -38,6 +38,7 @@ class LogLoss(ClassificationLoss):
     """
 
     one_against_rest = False
+    is_logistic = True
 
     def value_function(self, n_outputs: int) -> str:
         """Return the ONNX function `(score, target) => (loss)`."""
@@ -81,6 +82,10 @@ multinomial_log_loss_gradient (score, target) => (gradient) {
     probability = Softmax <axis = 1> (score)
     gradient = Sub (probability, target)
 }"""
+
+    def for_labels(self) -> "MultiLabelLogLoss":
+        """Return the log-loss of each label."""
+        return MultiLabelLogLoss()
 
     def curvature(self, n_outputs: int) -> float:
         """Return the largest second derivative by the score: 1/4 of the sigmoid, at most 1/2 of the softmax [1]_."""
@@ -181,6 +186,10 @@ class MultiLabelLogLoss(ClassificationLoss):
         probabilities = Min (rounded, one)
     }
     """
+
+    def for_labels(self) -> "MultiLabelLogLoss":
+        """Return the loss itself."""
+        return self
 
     def value_function(self, n_outputs):
         """Return the ONNX function `(score, target) => (loss)`."""

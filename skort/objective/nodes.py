@@ -12,7 +12,7 @@ from skort.common.onnx_text import onnx_dtype
 from skort.objective.base import ScoreLoss
 from skort.objective.custom_functions import source_key
 from skort.objective.custom_penalty import CustomTerm
-from skort.objective.penalties import Penalty, Strength, checked_strengths, l1_text, l2_gradient_text, l2_text
+from skort.objective.penalties import Strength, WeightPenalty, checked_strengths, l1_text, l2_gradient_text, l2_text
 
 __all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "SMOOTH", "TARGET", "Objective"]
 
@@ -55,7 +55,7 @@ class Objective:
     Parameters
     ----------
     loss : ScoreLoss
-    penalty : Penalty or None
+    penalty : WeightPenalty or None
     coefficients : tuple of str
         Names of the weights that multiply inputs.
     n_outputs : int
@@ -69,7 +69,7 @@ class Objective:
     """
 
     loss: ScoreLoss
-    penalty: Penalty | None
+    penalty: WeightPenalty | None
     coefficients: tuple[str, ...]
     n_outputs: int
     dtype: np.dtype
@@ -88,10 +88,8 @@ class Objective:
         """
         if self.penalty is None:
             return {}
-        # Only the penalties of some models of scikit-learn hold for intercepts, too.
-        of_intercepts = getattr(self.penalty, "intercept_strengths", None)
         strengths = checked_strengths(self.penalty, self.coefficients)
-        return strengths if of_intercepts is None else {**strengths, **of_intercepts(self.intercepts)}
+        return {**strengths, **self.penalty.intercept_strengths(self.intercepts)}
 
     @functools.cached_property
     def custom_terms(self) -> dict[str, CustomTerm]:
@@ -103,8 +101,7 @@ class Objective:
         ValueError
             Where its functions are none, or name no trained weight.
         """
-        terms = getattr(self.penalty, "custom_terms", None)
-        return {} if terms is None else terms(self.coefficients, self.intercepts)
+        return {} if self.penalty is None else self.penalty.custom_terms(self.coefficients, self.intercepts)
 
     @property
     def sample_weight_scale(self):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["OutputLosses"]
 
 
-class OutputLosses(Component):
+class OutputLosses(Component, ScoreLoss):
     r"""
     The sum of the losses of several outputs, whose columns are side by side in the score.
 
@@ -38,9 +38,7 @@ class OutputLosses(Component):
     (['score', 'target'], 1.0)
     """
 
-    takes_weight = False
-    weight_names: tuple[str, ...] = ()
-    one_against_rest = False
+    estimator_types = ("regressor",)
     _parameter_constraints = {"losses": [dict], "widths": [dict, None]}
 
     def __init__(self, losses: dict[str, ScoreLoss], widths: dict[str, int] | None = None):
@@ -48,13 +46,13 @@ class OutputLosses(Component):
         self.widths = widths
 
     @property
-    def estimator_types(self) -> tuple[str, ...]:
-        """Regressors."""
-        return ("regressor",)
+    def output_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names of the outputs."""
+        return tuple(self.losses)
 
     def with_widths(self, widths: dict[str, int] | None) -> "OutputLosses":
         """Return the losses of outputs whose numbers of columns are known."""
-        return OutputLosses(self.losses, widths)
+        return self if self.widths == widths else OutputLosses(self.losses, widths)
 
     def _validate_params(self):
         super()._validate_params()
@@ -130,14 +128,6 @@ class OutputLosses(Component):
                 loss.check_target(columns)
             except ValueError as error:
                 raise ValueError(f"output {name!r}: {error}") from error
-
-    def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
-        """Return nothing: the losses have no weights of their own."""
-        return {}
-
-    def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return nothing: the losses have no weights of their own."""
-        return {}
 
 
 def _add_side_by_side(fragment: "Fragment", parts: list[str], result: str) -> None:

@@ -8,12 +8,15 @@ A penalty says how strong the l1 and the l2 term of each weight are:
 
 from fnmatch import fnmatchcase
 from numbers import Real
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skort.common.component import Component
+from skort.common.component import Component, with_defaults
+
+if TYPE_CHECKING:
+    from skort.objective.custom_penalty import CustomTerm
 
 __all__ = [
     "L1",
@@ -21,9 +24,10 @@ __all__ = [
     "PENALTIES",
     "ElasticPenalty",
     "ModelPenalty",
-    "Penalty",
     "Strength",
     "UnitFreeL2",
+    "WeightPenalty",
+    "as_penalty",
     "checked_strengths",
     "l1_text",
     "l2_gradient_text",
@@ -52,15 +56,41 @@ class Strength(NamedTuple):
     l2: float | np.ndarray
 
 
-class Penalty(Protocol):
-    """What the solvers need of a penalty."""
+class WeightPenalty:
+    """What estimators and solvers need of a penalty of weights, and what is so of most penalties."""
+
+    #: Parameters that the estimators have, too: a penalty that is given by its name gets theirs.
+    shared_parameters: tuple[str, ...] = ()
+    #: Its strength, where that is one number or one for each weight.
+    alpha: Any = 0.0
+    #: Strength of the penalty on intercepts, or which of them have it; None: none.
+    intercepts: Any = None
+    #: Whether it is of the weights of a training, whatever the units of the data.
+    is_unit_free: bool = False
+    #: Whether it has `custom_terms`.
+    is_custom: bool = False
+    #: Whether it is of the weights at the start, too.
+    takes_start: bool = False
 
     def strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
         """Return the strengths of those of the weights `names`, which has no intercepts, that have a penalty."""
+        return {}
+
+    def intercept_strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
+        """Return the same for intercepts."""
+        return {}
+
+    def custom_terms(self, coefficients: tuple[str, ...], intercepts: tuple[str, ...]) -> dict[str, "CustomTerm"]:
+        """Return the terms of the weights that have a penalty of another kind, by name."""
+        return {}
 
 
-class _OneNorm(Component):
-    #: Parameters that the estimators have, too: a penalty that is given by its name gets theirs.
+def as_penalty(value: Any) -> WeightPenalty | None:
+    """Return what a user gives as a penalty, with all that a penalty declares; None where it is none."""
+    return with_defaults(value, WeightPenalty, "strengths")
+
+
+class _OneNorm(Component, WeightPenalty):
     shared_parameters = ("alpha",)
     _parameter_constraints = {"alpha": _ALPHA}
 
@@ -128,7 +158,7 @@ class L2(_OneNorm):
     _l1_ratio = 0.0
 
 
-class ElasticPenalty(Component):
+class ElasticPenalty(Component, WeightPenalty):
     r"""
     An l1 and an l2 penalty, with one strength for all weights or one for each.
 
@@ -185,7 +215,7 @@ class ElasticPenalty(Component):
         return {} if self.intercepts is None else _strengths(self.intercepts, self.l1_ratio, names, "intercepts")
 
 
-class ModelPenalty:
+class ModelPenalty(WeightPenalty):
     """
     The penalty of a model inside an estimator, where numbers for all coefficients do not say it.
 
@@ -222,14 +252,16 @@ class UnitFreeL2(L2):
     alpha : float, default=1e-4
     """
 
+    is_unit_free = True
 
-def checked_strengths(penalty: Penalty, names: tuple[str, ...]) -> dict[str, Strength]:
+
+def checked_strengths(penalty: WeightPenalty, names: tuple[str, ...]) -> dict[str, Strength]:
     """
     Return the strengths of the weights `names` that have a penalty, by name.
 
     Parameters
     ----------
-    penalty : Penalty
+    penalty : WeightPenalty
     names : tuple of str
 
     Raises

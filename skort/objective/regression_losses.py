@@ -31,11 +31,9 @@ class RegressionLoss(TextLoss):
     """A loss of each output; the loss of a row is the mean over its outputs."""
 
     estimator_types = ("regressor",)
-
+    has_units = True
     #: The power of a common factor of y and score by which the loss grows.
     _degree = 1
-    #: Whether the gradient is bounded, so that outliers of y count little.
-    is_robust = False
 
     def weight_scale(self, n_outputs: int) -> float:
         """Return 1 / `n_outputs`: the loss is the mean over the outputs."""
@@ -55,7 +53,7 @@ class RegressionLoss(TextLoss):
             Positive.
         """
         loss = clone(self)
-        if hasattr(self, "epsilon"):
+        if "epsilon" in self.get_params():
             loss.set_params(epsilon=min(self.epsilon / scale, _LARGEST))
         return InUnits(loss, scale**self._degree)
 
@@ -114,6 +112,7 @@ class AbsoluteError(RegressionLoss):
     """
 
     is_robust = True
+    typical_curvature = 1.0
     _value = """\
 absolute_error (score, target) => (loss) {
     residual = Sub (score, target)
@@ -229,6 +228,7 @@ class EpsilonInsensitive(RegressionLoss):
     is_robust = True
     shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": _NOT_NEGATIVE}
+    typical_curvature = 1.0
     _value = f"""\
 epsilon_insensitive (score, target) => (loss) {{
 {_EXCESS}    loss = Identity (excess)
@@ -307,6 +307,7 @@ class Quantile(RegressionLoss):
 
     is_robust = True
     shared_parameters = ("quantile",)
+    typical_curvature = 1.0
     _parameter_constraints = {"quantile": [Interval(Real, 0, 1, closed="neither")]}
     _weights = """\
     one = Constant <value = float {1}> ()
@@ -359,6 +360,7 @@ class ElasticLoss(RegressionLoss):
     OrtSGDRegressor(loss=ElasticLoss(l1_weight=0.1, l2_weight=0.9))
     """
 
+    typical_curvature = 1.0
     _parameter_constraints = {"l1_weight": _NOT_NEGATIVE, "l2_weight": _NOT_NEGATIVE}
     _value = """\
 elastic (score, target) => (loss) {

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from skort.objective.penalties import Penalty, Strength, UnitFreeL2, checked_strengths
+from skort.objective.penalties import Strength, WeightPenalty, checked_strengths
 
 __all__ = ["rescaled"]
 
 
-class RescaledPenalty:
+class RescaledPenalty(WeightPenalty):
     """What `rescaled` returns."""
 
-    def __init__(self, penalty: Penalty, factors: dict[str, float | np.ndarray], unit: float):
+    def __init__(self, penalty: WeightPenalty, factors: dict[str, float | np.ndarray], unit: float):
         self._penalty, self._factors, self._unit = penalty, factors, unit
 
     def __repr__(self):
@@ -22,13 +22,11 @@ class RescaledPenalty:
 
     def intercept_strengths(self, names):
         """Return the same for intercepts."""
-        of_intercepts = getattr(self._penalty, "intercept_strengths", None)
-        return {} if of_intercepts is None else self._rescaled(of_intercepts(names))
+        return self._rescaled(self._penalty.intercept_strengths(names))
 
     def custom_terms(self, coefficients, intercepts):
         """Return the terms of an own penalty, by name."""
-        terms = getattr(self._penalty, "custom_terms", None)
-        of_model = {} if terms is None else terms(coefficients, intercepts)
+        of_model = self._penalty.custom_terms(coefficients, intercepts)
         return {
             name: term._replace(strength=term.strength / self._unit, factor=self._factors.get(name, 1.0))
             for name, term in of_model.items()
@@ -42,7 +40,9 @@ class RescaledPenalty:
         }
 
 
-def rescaled(penalty: Penalty | None, factors: dict[str, float | np.ndarray], unit: float) -> Penalty | None:
+def rescaled(
+    penalty: WeightPenalty | None, factors: dict[str, float | np.ndarray], unit: float
+) -> WeightPenalty | None:
     r"""
     Return a penalty of weights :math:`w = factor \cdot v` as one of v, in an objective that is divided by a unit.
 
@@ -53,7 +53,7 @@ def rescaled(penalty: Penalty | None, factors: dict[str, float | np.ndarray], un
 
     Parameters
     ----------
-    penalty : Penalty or None
+    penalty : WeightPenalty or None
         Of w. `UnitFreeL2` is of v already.
     factors : dict of str to float or ndarray
         Positive, by the names of weights; one where there is none.
@@ -66,6 +66,6 @@ def rescaled(penalty: Penalty | None, factors: dict[str, float | np.ndarray], un
     >>> rescaled(L2(alpha=0.5), {"coef": 10.0}, 4.0).strengths(("coef",))
     {'coef': Strength(l1=0.0, l2=12.5)}
     """
-    if penalty is None or isinstance(penalty, UnitFreeL2):
+    if penalty is None or penalty.is_unit_free:
         return penalty
     return RescaledPenalty(penalty, factors, unit)

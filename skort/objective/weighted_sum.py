@@ -4,10 +4,9 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from skort.common.component import Component
-from skort.objective.base import FunctionSource, InUnits, ScoreLoss, TextLoss
+from skort.objective.base import FunctionSource, InUnits, ScoreLoss
 from skort.objective.composed import check_part, composed
 from skort.objective.custom_functions import result_shape, source_key
 
@@ -17,14 +16,7 @@ __all__ = ["WeightedSum"]
 _ROWS = 97
 
 
-def _has_units(loss):
-    """Return whether all losses are known in other units; of a link, the columns have to count the same."""
-    weights, losses = zip(*loss.losses, strict=True)
-    has_link = losses[0].inverse_link_function(1) is not None
-    return all(hasattr(each, "in_units") for each in losses) and not (has_link and any(np.ndim(w) for w in weights))
-
-
-class WeightedSum(Component):
+class WeightedSum(Component, ScoreLoss):
     r"""
     A weighted sum of losses of the same score.
 
@@ -57,8 +49,6 @@ class WeightedSum(Component):
     WeightedSum(losses=[(0.1, SquaredError()), (0.6, Huber(epsilon=2.0))])
     """
 
-    takes_weight = False
-    weight_names: tuple[str, ...] = ()
     _parameter_constraints = {"losses": [list, tuple]}
 
     def __init__(self, losses: "list[tuple[Any, ScoreLoss]]"):
@@ -73,7 +63,7 @@ class WeightedSum(Component):
             return params
         for name, (weight, loss) in zip(_names(self.losses), self.losses, strict=True):
             params |= {name: loss, f"{name}_weight": weight}
-            if hasattr(loss, "get_params") and not isinstance(loss, type):
+            if isinstance(loss, Component):
                 params |= {f"{name}__{key}": value for key, value in loss.get_params().items()}
         return params
 
@@ -127,25 +117,39 @@ class WeightedSum(Component):
     # --- what estimators and solvers need
 
     @property
-    def estimator_types(self) -> tuple[str, ...]:
+    def estimator_types(self) -> tuple[str, ...]:  # type: ignore[override]
         """The estimators that can minimise all losses."""
         kinds = [loss.estimator_types for _, loss in self.losses]
         return tuple(kind for kind in kinds[0] if all(kind in others for others in kinds))
 
     @property
-    def one_against_rest(self) -> bool:
+    def one_against_rest(self) -> bool:  # type: ignore[override]
         """Whether each column of a score of several classes is a binary problem of its own in all losses."""
         return all(loss.one_against_rest for _, loss in self.losses)
 
     @property
-    def is_robust(self) -> bool:
+    def is_robust(self) -> bool:  # type: ignore[override]
         """Whether the gradients of all losses are bounded."""
-        return all(getattr(loss, "is_robust", False) for _, loss in self.losses)
+        return all(loss.is_robust for _, loss in self.losses)
 
     @property
-    def is_least_at_zero(self) -> bool:
+    def is_least_at_zero(self) -> bool:  # type: ignore[override]
         """Whether a score of zero has the least value of all losses."""
-        return all(getattr(loss, "is_least_at_zero", False) for _, loss in self.losses)
+        return all(loss.is_least_at_zero for _, loss in self.losses)
+
+    @property
+    def has_units(self) -> bool:  # type: ignore[override]
+        """Whether all losses are known in other units; of a link, the columns have to count the same."""
+        has_link = self.losses[0][1].inverse_link_function(1) is not None
+        return all(loss.has_units for _, loss in self.losses) and not (
+            has_link and any(np.ndim(w) for w, _ in self.losses)
+        )
+
+    @property
+    def typical_curvature(self) -> float | None:  # type: ignore[override]
+        """One, where each loss has a curvature or a typical one."""
+        curvatures = (loss.curvature(1) or loss.typical_curvature for _, loss in self.losses)
+        return None if None in curvatures else 1.0
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""
@@ -169,7 +173,7 @@ class WeightedSum(Component):
         for weight, loss in self.losses:
             source = loss.gradient_function(n_outputs)
             # The columns of a loss of the user's may depend on several scores.
-            if source is None or (np.ndim(weight) and not isinstance(loss, TextLoss)):
+            if source is None or (np.ndim(weight) and not loss.is_elementwise):
                 return None
             sources.append(source)
         return _sum_of(sources, self._factors(n_outputs), "gradient")
@@ -190,14 +194,13 @@ class WeightedSum(Component):
         scale = self.weight_scale(n_outputs)
         return [np.asarray(w, float) * (loss.weight_scale(n_outputs) / scale) for w, loss in self.losses]
 
-    @available_if(_has_units)
     def in_units(self, scale: float) -> InUnits:
         """
         Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`.
 
         The weights of the losses are such that the largest ones add up to one.
         """
-        parts = [loss.in_units(scale) for _, loss in self.losses]  # type: ignore[attr-defined]
+        parts = [loss.in_units(scale) for _, loss in self.losses]
         weights = [np.asarray(weight, float) for weight, _ in self.losses]
         unit = float(sum(np.max(w) * part.unit for w, part in zip(weights, parts, strict=True)))
         scaled = [w * (part.unit * part.weight / unit) for w, part in zip(weights, parts, strict=True)]
@@ -210,7 +213,7 @@ class WeightedSum(Component):
         """Return a bound of the second derivative of a row's loss by its score; None where a loss has none."""
         total = 0.0
         for factor, (_, loss) in zip(self._factors(n_outputs), self.losses, strict=True):
-            curvature = getattr(loss, "curvature", lambda n_outputs: None)(n_outputs)
+            curvature = loss.curvature(n_outputs)
             if curvature is None:
                 return None
             total += float(np.max(factor)) * curvature
@@ -220,14 +223,6 @@ class WeightedSum(Component):
         """Raise a ValueError for targets that one of the losses cannot take."""
         for _, loss in self.losses:
             loss.check_target(target)
-
-    def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
-        """Return nothing: the loss has no weights of its own."""
-        return {}
-
-    def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return nothing: the loss has no weights of its own."""
-        return {}
 
 
 def _names(pairs):

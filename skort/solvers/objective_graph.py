@@ -6,15 +6,16 @@ import onnx
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
+from skort.common.component import Component
 from skort.common.onnx_text import Fragment, inlined
 from skort.graphs.fitted_graph import fitted_score_graph, given_model
 from skort.graphs.onnx_models.conversion import onnx_score_graph, output_widths, spec_of
-from skort.objective.base import ScoreLoss
+from skort.objective.base import ScoreLoss, as_loss
 from skort.objective.custom_penalty import check_term
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.nodes import LOSS, OBJECTIVE, Objective
 from skort.objective.output_losses import OutputLosses
-from skort.objective.penalties import PENALTIES, Penalty
+from skort.objective.penalties import PENALTIES, WeightPenalty, as_penalty
 
 __all__ = ["objective_graph"]
 
@@ -22,7 +23,7 @@ __all__ = ["objective_graph"]
 def objective_graph(
     model: onnx.ModelProto | BaseEstimator,
     loss: str | ScoreLoss = "squared_error",
-    penalty: str | Penalty | None = None,
+    penalty: str | WeightPenalty | None = None,
 ) -> onnx.ModelProto:
     r"""
     Return the model that computes the objective of a model on any number of rows.
@@ -114,7 +115,7 @@ def _loss(loss, model):
         if loss not in known:
             raise ValueError(f"loss must be one of {', '.join(known)}, or an instance, got {loss!r}.")
         return known[loss]()
-    return _validated("loss", loss, "value_function")
+    return _validated("loss", loss, as_loss(loss))
 
 
 def _penalty(penalty):
@@ -123,14 +124,14 @@ def _penalty(penalty):
         if penalty not in PENALTIES:
             raise ValueError(f"penalty must be one of {', '.join(PENALTIES)}, an instance or None, got {penalty!r}.")
         return PENALTIES[penalty]()
-    return None if penalty is None else _validated("penalty", penalty, "strengths")
+    return None if penalty is None else _validated("penalty", penalty, as_penalty(penalty))
 
 
-def _validated(what, component, method):
+def _validated(what, given, component):
     """Return a loss or a penalty that is given as an instance, validated."""
-    if isinstance(component, type) or not hasattr(component, method):
-        raise ValueError(f"{what} must be a name or an instance, got {component!r}.")
-    if hasattr(component, "_parameter_constraints"):
+    if component is None:
+        raise ValueError(f"{what} must be a name or an instance, got {given!r}.")
+    if isinstance(component, Component):
         component._validate_params()
     return component
 
@@ -147,7 +148,7 @@ def _score_graph(model, loss):
 
 def _spec(model, loss):
     """Return what a loss asks of a score graph, with the shapes that the model says."""
-    spec = spec_of(model, tuple(loss.losses) if isinstance(loss, OutputLosses) else ())
+    spec = spec_of(model, loss.output_names)
     is_classifier = "regressor" not in loss.estimator_types
     n_outputs = 1 if is_classifier and spec.n_outputs == 2 else spec.n_outputs
     return replace(spec, n_outputs=n_outputs, is_classifier=is_classifier)

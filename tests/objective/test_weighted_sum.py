@@ -98,8 +98,8 @@ def test_losses_with_a_link_keep_their_value_over_all_rows(rng, run_function):
     value = run_function(loss.value_function(1), "float64", score, target).mean()
     moved = run_function(inner.value_function(1), "float64", score - np.log(scale), target / scale).mean()
     assert unit * weight * moved + offset == pytest.approx(value)
-    assert not hasattr(WeightedSum([([1.0, 2.0], PoissonLoss())]), "in_units")
-    assert not hasattr(WeightedSum([(1.0, SquaredError()), (1.0, Loss(FOURTH))]), "in_units")
+    assert not WeightedSum([([1.0, 2.0], PoissonLoss())]).has_units
+    assert not WeightedSum([(1.0, SquaredError()), (1.0, Loss(FOURTH))]).has_units
 
 
 def test_parameters_have_the_names_of_their_parts():
