@@ -108,8 +108,11 @@ def estimated_curvature(
     # Several columns of a loss are those of several scores, of which one moves.
     below, here, above = (_losses(loss, s, target, 1.0, _ROWS).sum(axis=1) for s in (score - h, score, score + h))
     with np.errstate(all="ignore"):
-        seconds = np.abs(above - 2 * here + below) / (h**2).sum(axis=1)
-    curvature = float(np.max(seconds, initial=0.0, where=np.isfinite(seconds)))
+        differences = np.abs(above - 2 * here + below)
+        # Values are in float32: less is their rounding.
+        is_bent = differences > 1e-6 * (np.abs(above) + 2 * np.abs(here) + np.abs(below))
+        seconds = differences / (h**2).sum(axis=1)
+    curvature = float(np.max(seconds, initial=0.0, where=is_bent & np.isfinite(seconds)))
     if not _USABLE[0] <= curvature <= _USABLE[1]:
         raise ValueError(
             f'eta0="auto": the loss {type(loss).__name__} does not say its largest second derivative, and it has none '
