@@ -30,7 +30,6 @@ GROUPS = {
             "graphs/sklearn/registration",
             "graphs/sklearn/transformers",
             "graphs/sklearn/text",
-            "graphs/sklearn/token_expression",
         ),
     ),
     "Dask": (set(), (), ("dask/",)),

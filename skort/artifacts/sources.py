@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from skort.common.onnx_text import Fragment, infos
 from skort.estimators.exchange import fitted_problem
 from skort.estimators.variables import Variables
-from skort.graphs.onnx_models.conversion import plain_model
+from skort.graphs.onnx_models.onnx_score_graph import plain_model
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.graphs.standardized import STANDARDIZED_SCORE, rescaled_score
 from skort.graphs.trainable import matching

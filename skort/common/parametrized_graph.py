@@ -115,10 +115,8 @@ class Program:
     def rename(self, old: str, new: str) -> None:
         """Give a result another name, wherever it is made or read."""
         for i, line in enumerate(self._lines):
-            inputs, outputs = (
-                tuple(new if name == old else name for name in names) for names in (line.inputs, line.outputs)
-            )
-            self._lines[i] = line._replace(inputs=inputs, outputs=outputs)
+            what, *ends = line
+            self._lines[i] = type(line)(what, *(tuple(new if name == old else name for name in end) for end in ends))
 
     def write(self, fragment: Fragment) -> None:
         """Add the calls and nodes to a fragment, in which the parameters are results."""

@@ -49,7 +49,7 @@ class NamedOutputs:
         ValueError
             Where there is no ONNX model or no such output, and where y has others, or another number of columns.
         """
-        from skort.graphs.onnx_models.conversion import output_widths
+        from skort.graphs.onnx_models.onnx_score_graph import output_widths
 
         declared = output_widths(model, names)
         if isinstance(y, Mapping):

@@ -13,8 +13,8 @@ from skort.estimators.inner_model import InnerModel
 from skort.estimators.preprocessing import Preprocessing
 from skort.estimators.target_transform import TargetTransform
 from skort.exceptions import NotExportableError, NotTrainableError
-from skort.graphs.fitted_graph import fitted_score_graph
-from skort.graphs.onnx_models.conversion import onnx_score_graph, spec_of
+from skort.graphs.initialization import fitted_score_graph
+from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, spec_of
 from skort.graphs.score_graph import ScoreGraph, joined
 from skort.graphs.sklearn.families import score_model
 from skort.graphs.sklearn.transformers import StepGraphs, trainable_steps
@@ -43,7 +43,7 @@ def score_graph_of(model: Any, trainable: Any = None, dtype: str | None = None) 
     NotExportableError
         Where a step before the model has no ONNX.
     NotTrainableError
-        For a Dropout in training mode, and as `skort.graphs.onnx_models.conversion.onnx_score_graph`.
+        For a Dropout in training mode, and as `skort.graphs.onnx_models.onnx_score_graph.onnx_score_graph`.
     ValueError
         For what is no model, another dtype than the model's, and as `skort.graphs.trainable.select_trainable`.
     """

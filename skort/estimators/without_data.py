@@ -172,11 +172,11 @@ def _check_size_is_known(estimator, own):
 def _known_outputs(loss, inner):
     """Return the number of columns of what the model gives to a loss; None where it does not say."""
     if isinstance(loss, dict):
-        from skort.graphs.onnx_models.conversion import output_widths
+        from skort.graphs.onnx_models.onnx_score_graph import output_widths
 
         return sum(width or 1 for width in output_widths(inner.model, tuple(loss)).values())
     if inner.is_fitted:
-        from skort.graphs.fitted_graph import n_score_columns
+        from skort.graphs.initialization import n_score_columns
 
         return n_score_columns(inner.model)
     return _onnx_dim(inner.model, "output")

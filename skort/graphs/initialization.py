@@ -7,13 +7,14 @@ import numpy as np
 import onnx
 from numpy.typing import DTypeLike
 from onnx import helper
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
+from sklearn.utils.validation import check_is_fitted
 
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, undifferentiable
-from skort.graphs.onnx_models.conversion import onnx_score_graph
+from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec, set_batch_size
 from skort.graphs.sklearn.conversion import to_onnx
 from skort.graphs.sklearn.families import (
@@ -27,7 +28,14 @@ from skort.graphs.sklearn.families import (
 )
 from skort.graphs.sklearn.raw_inputs import RawInput
 
-__all__ = ["check_differentiable", "initial_score_graph", "stand_in_graph"]
+__all__ = [
+    "check_differentiable",
+    "fitted_score_graph",
+    "given_model",
+    "initial_score_graph",
+    "n_score_columns",
+    "stand_in_graph",
+]
 
 
 def initial_score_graph(
@@ -56,6 +64,32 @@ def initial_score_graph(
         raise ValueError(f"y asks for {spec.n_outputs} outputs, which the fitted {name} does not have.")
     log_link = spec.own_link and not is_classifier(model) and has_log_link(model)
     return stand_in_graph(stand_in, spec.dtype, log_link=log_link)
+
+
+def given_model(model: Any) -> onnx.ModelProto | BaseEstimator:
+    """Return what a user gave as a model: the ONNX model of an estimator of skort, or what it is."""
+    if isinstance(model, BaseEstimator):
+        check_is_fitted(model)
+        return getattr(model, "onnx_", model)
+    if isinstance(model, onnx.ModelProto):
+        return model
+    raise ValueError(f"model must be an onnx.ModelProto or a fitted estimator, got {model!r}.")
+
+
+def fitted_score_graph(model: BaseEstimator, dtype: DTypeLike = np.float32, *, own_link: bool = True) -> ScoreGraph:
+    """Return the score graph of a fitted scikit-learn predictor, or a pipeline that ends in one, at its weights."""
+    spec = ScoreSpec(model.n_features_in_, n_score_columns(model), np.dtype(dtype), is_classifier(model), own_link)
+    return initial_score_graph(model, spec, np.random.RandomState(0), is_fitted=True)
+
+
+def n_score_columns(model: BaseEstimator) -> int:
+    """Return the number of columns of the raw score of a fitted model of scikit-learn."""
+    if type(score_model(model)) in FAMILY:
+        return layers(fitted_stand_in(model))[0][-1].shape[1]
+    if is_classifier(model):
+        return 1 if len(model.classes_) == 2 else len(model.classes_)
+    prediction = model.predict(np.zeros((1, model.n_features_in_)))
+    return 1 if np.ndim(prediction) == 1 else np.shape(prediction)[1]
 
 
 def _converted(model: Any, spec: ScoreSpec) -> onnx.ModelProto:

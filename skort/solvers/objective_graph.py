@@ -8,8 +8,8 @@ from sklearn.utils import get_tags
 
 from skort.common.component import Component
 from skort.common.onnx_text import Fragment, inlined
-from skort.graphs.fitted_graph import fitted_score_graph, given_model
-from skort.graphs.onnx_models.conversion import onnx_score_graph, output_widths, spec_of
+from skort.graphs.initialization import fitted_score_graph, given_model
+from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, output_widths, spec_of
 from skort.objective.base import ScoreLoss, as_loss
 from skort.objective.custom_penalty import check_term
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES

@@ -5,7 +5,7 @@ import onnx.parser
 import pytest
 
 from skort.exceptions import NotTrainableError
-from skort.graphs.onnx_models.conversion import onnx_score_graph
+from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph
 from skort.graphs.score_graph import ScoreSpec, Weights
 from skort.graphs.training_mode import masked
 

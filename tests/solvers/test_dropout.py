@@ -9,7 +9,7 @@ from sklearn.base import clone
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
 from skort.callbacks import Checkpoint
 from skort.exceptions import NotTrainableError
-from skort.graphs.onnx_models.conversion import onnx_score_graph
+from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.graphs.training_mode import masked
 from skort.objective import SquaredError

@@ -8,9 +8,9 @@ from sklearn.base import BaseEstimator
 
 from skort.common.onnx_text import leading_to
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
-from skort.graphs.fitted_graph import fitted_score_graph, given_model
 from skort.graphs.gradient.reverse import rule_gradient
-from skort.graphs.onnx_models.conversion import constants_to_initializers, plain_model
+from skort.graphs.initialization import fitted_score_graph, given_model
+from skort.graphs.onnx_models.onnx_score_graph import constants_to_initializers, plain_model
 from skort.graphs.score_graph import find_weights as weights_of
 
 __all__ = ["Weight", "find_weights"]

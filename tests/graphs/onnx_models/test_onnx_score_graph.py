@@ -17,7 +17,7 @@ from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initialization import check_differentiable
-from skort.graphs.onnx_models.conversion import onnx_score_graph
+from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph
 from skort.graphs.score_graph import ScoreSpec, Weights
 from skort.graphs.standardized import Layer, first_layer, last_layer
 
