@@ -25,7 +25,7 @@ from sklearn.utils import all_estimators
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.graphs.trainable import check_trainable
-from skort.objective.own import own_objective
+from skort.objective.sklearn_objectives import sklearn_objective
 from skort.runtime.device import CPU
 from skort.runtime.installed import load
 from skort.solvers import available_solvers, solver_class
@@ -64,7 +64,7 @@ def outcome(name, model):
     result = Outcome(name)
     try:
         check_trainable(model)
-        result.trained_as = own_objective(model).trained_as
+        result.trained_as = sklearn_objective(model).trained_as
     except ValueError as error:
         # "estimator=LassoCV chooses alpha by ..." or "estimator=SVC cannot be trained by gradient descent: ..."
         result.refusal = re.sub(r"^estimator=\w+ (cannot[^:]*: )?", "", str(error))

@@ -21,7 +21,7 @@ from skort import OrtSGDRegressor
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L2, SquaredError
-from skort.objective.nodes import Objective
+from skort.objective.objective import Objective
 from skort.optim.update import Update
 from skort.optimizers import SGD, Adam
 from skort.solvers import SOLVERS, available_solvers

@@ -118,9 +118,9 @@ def _trained(model, outcome):
     """Return a row: the model, its loss, its penalty and what is trained in its place."""
     from sklearn.base import is_classifier
 
-    from skort.objective.own import own_objective
+    from skort.objective.sklearn_objectives import sklearn_objective
 
-    own = own_objective(model)
+    own = sklearn_objective(model)
     default = "LogLoss" if is_classifier(model) else "SquaredError"
     loss = default if own.loss is None else type(own.loss).__name__
     cells = (f"`{outcome.name}`", f":class:`~skort.objective.{loss}`", own.penalty or "none", _remark(outcome))

@@ -30,7 +30,7 @@ from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.common.onnx_text import OPSET
 from skort.graphs.sklearn.families import FAMILY
 from skort.graphs.sklearn.raw_inputs import feeds, raw_inputs
-from skort.objective.own import SEARCHES
+from skort.objective.sklearn_objectives import SEARCHES
 from skort.solvers import available_solvers
 
 

@@ -11,7 +11,7 @@ from sklearn import linear_model, neural_network, svm
 
 from skort import objective
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
-from skort.objective.own import OBJECTIVES, own_objective
+from skort.objective.sklearn_objectives import OBJECTIVES, sklearn_objective
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -261,15 +261,15 @@ def test_a_model_inside_has_the_loss_that_the_page_says():
     for name, losses in ((name, of_models[name]) for name in models):
         given = [names[loss] for loss in losses if loss in names]
         if given:
-            assert type(own_objective(models[name]()).loss) in given, name
-    one_against_rest = own_objective(linear_model.LogisticRegression(solver="liblinear")).loss
+            assert type(sklearn_objective(models[name]()).loss) in given, name
+    one_against_rest = sklearn_objective(linear_model.LogisticRegression(solver="liblinear")).loss
     assert isinstance(one_against_rest, objective.OneVsRestLogLoss)
-    identity = own_objective(linear_model.TweedieRegressor(power=0, link="identity"))
+    identity = sklearn_objective(linear_model.TweedieRegressor(power=0, link="identity"))
     assert isinstance(identity.loss, objective.SquaredError)
-    squared = own_objective(svm.LinearSVR(loss="squared_epsilon_insensitive")).loss
+    squared = sklearn_objective(svm.LinearSVR(loss="squared_epsilon_insensitive")).loss
     assert isinstance(squared, objective.SquaredEpsilonInsensitive)
-    assert isinstance(own_objective(svm.LinearSVC(loss="hinge")).loss, objective.Hinge)
-    assert isinstance(own_objective(neural_network.MLPClassifier()).loss, objective.LogLoss)
+    assert isinstance(sklearn_objective(svm.LinearSVC(loss="hinge")).loss, objective.Hinge)
+    assert isinstance(sklearn_objective(neural_network.MLPClassifier()).loss, objective.LogLoss)
 
 
 STRENGTHS = {
@@ -302,24 +302,24 @@ def test_the_alpha_of_a_model_inside_is_what_the_page_says(latex):
         model = model_type(**{name: 0.25})
         if model_type is linear_model.Perceptron:
             model.set_params(penalty="l2")
-        l1, l2 = own_objective(model).strengths(n, 1.0, batch_size, 1).coefficients
+        l1, l2 = sklearn_objective(model).strengths(n, 1.0, batch_size, 1).coefficients
         assert l1 + l2 == pytest.approx(formula[latex](0.25), rel=1e-12)
 
 
 def test_weights_and_outputs_change_the_alpha_as_the_page_says():
     text = page("penalties.rst")
     assert r"with `solver=\"lbfgs\"` :math:`alpha / n`".replace("\\", "") in text
-    lbfgs = own_objective(neural_network.MLPRegressor(alpha=3.0, solver="lbfgs"))
+    lbfgs = sklearn_objective(neural_network.MLPRegressor(alpha=3.0, solver="lbfgs"))
     assert lbfgs.strengths(100.0, 1.0, 50, 1).coefficients.l2 == pytest.approx(0.03)
     for model, expected in (
         (linear_model.SGDRegressor(alpha=3.0), 1.5),
         (neural_network.MLPRegressor(alpha=3.0), 0.03),
     ):
-        assert own_objective(model).strengths(200.0, 2.0, 50, 1).coefficients.l2 == pytest.approx(expected)
-    assert own_objective(linear_model.Ridge(alpha=3.0)).strengths(100.0, 1.0, 50, 3).coefficients.l2 == pytest.approx(
-        0.01
-    )
-    svr = own_objective(svm.LinearSVR(C=2.0, intercept_scaling=5.0)).strengths(100.0, 1.0, 50, 1)
+        assert sklearn_objective(model).strengths(200.0, 2.0, 50, 1).coefficients.l2 == pytest.approx(expected)
+    assert sklearn_objective(linear_model.Ridge(alpha=3.0)).strengths(
+        100.0, 1.0, 50, 3
+    ).coefficients.l2 == pytest.approx(0.01)
+    svr = sklearn_objective(svm.LinearSVR(C=2.0, intercept_scaling=5.0)).strengths(100.0, 1.0, 50, 1)
     assert (svr.coefficients.l2, svr.intercepts.l2) == pytest.approx((0.005, 0.005 / 25))
 
 

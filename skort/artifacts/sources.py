@@ -20,9 +20,9 @@ from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.graphs.standardized import STANDARDIZED_SCORE, rescaled_score
 from skort.graphs.trainable import matching
 from skort.graphs.training_mode import in_training_mode
-from skort.objective.base import as_loss
+from skort.objective.loss import as_loss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
-from skort.objective.nodes import OBJECTIVE, Objective
+from skort.objective.objective import OBJECTIVE, Objective
 from skort.solvers.module.plan import Plan, Term
 from skort.solvers.module.solver import check_dropout
 

@@ -256,9 +256,9 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, HTMLRepr,
     def _own_objective(self, model):
         """Return what a model inside minimises."""
         # It imports scikit-learn's models, which take most of the time of `import skort`.
-        from skort.objective.own import own_objective
+        from skort.objective.sklearn_objectives import sklearn_objective
 
-        return own_objective(model, is_classifier=isinstance(self, ClassifierMixin))
+        return sklearn_objective(model, is_classifier=isinstance(self, ClassifierMixin))
 
     def _what_is_inside(self):
         return {"estimator": snapshot(self.estimator), "trainable": snapshot(self.trainable)}

@@ -2,7 +2,7 @@
 
 from skort.estimators.nesting import FIT_STEP_FIRST, model_inside, steps_to_fit
 from skort.estimators.own_terms import chosen_loss
-from skort.objective.base import as_loss
+from skort.objective.loss import as_loss
 
 __all__ = ["can_partial_fit", "check_same_model", "loss_before_fit"]
 

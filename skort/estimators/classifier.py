@@ -25,7 +25,7 @@ from skort.estimators.names import (
 from skort.estimators.nesting import layers
 from skort.estimators.predictions import ClassifierPredictions
 from skort.estimators.sample_weight import with_class_weight
-from skort.objective.base import ScoreLoss
+from skort.objective.loss import ScoreLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES
 from skort.objective.penalties import WeightPenalty
 from skort.optim.callbacks import Callback

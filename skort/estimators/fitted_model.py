@@ -16,8 +16,8 @@ from skort.estimators.preprocessing import Preprocessing
 from skort.estimators.rows import blocks
 from skort.estimators.target_transform import TargetTransform
 from skort.exceptions import NotExportableError
-from skort.objective.base import ScoreLoss
-from skort.objective.custom_functions import source_key
+from skort.objective.custom import source_key
+from skort.objective.loss import ScoreLoss
 from skort.optim.batches import is_wide
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from skort.optim.training import Training, TrainStep
 
 if TYPE_CHECKING:
     from skort.graphs.chain import Link
-    from skort.objective.own import OwnObjective
+    from skort.objective.sklearn_objectives import SklearnObjective
     from skort.solvers.side_by_side.step import LaneTerms
 
 __all__ = ["OWN_PARAMETERS", "MadeFit", "made_fits"]
@@ -61,13 +61,13 @@ class MadeFit:
     draft : BaseOrtSGD
         It has learned what the fit has to take over.
     outcome : Outcome
-    own : OwnObjective
+    own : SklearnObjective
         What the model inside minimises.
     """
 
     draft: Any
     outcome: Outcome
-    own: "OwnObjective"
+    own: "SklearnObjective"
 
 
 @dataclass(frozen=True, eq=False)

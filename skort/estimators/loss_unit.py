@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skort.objective.base import ScoreLoss
+from skort.objective.loss import ScoreLoss
 
 __all__ = ["estimated_curvature", "has_units", "is_of_y", "loss_unit"]
 
@@ -50,7 +50,7 @@ def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:
     >>> loss_unit(error, np.array([5000.0]), scale=300.0)
     600.0
     """
-    from skort.objective.nodes import LOSS
+    from skort.objective.objective import LOSS
 
     score = np.tile(mean, (2, 1))
     weight = loss.weight_scale(len(mean)) / 2
@@ -123,7 +123,7 @@ def estimated_curvature(
 
 def _losses(loss, score, target, weight, output):
     """Return the sum of the losses of rows that all have a weight, or the losses of the rows, `_ROWS`."""
-    from skort.objective.nodes import SAMPLE_WEIGHT, TARGET, Objective
+    from skort.objective.objective import SAMPLE_WEIGHT, TARGET, Objective
     from skort.runtime.inference import InferenceModel
 
     objective = Objective(loss, None, (), score.shape[1], np.dtype(np.float32))
@@ -140,7 +140,7 @@ def _loss_model(objective):
 
     from skort.common.model_builder import build_model
     from skort.common.onnx_text import Fragment, onnx_dtype
-    from skort.objective.nodes import LOSS
+    from skort.objective.objective import LOSS
 
     fragment, dtype = Fragment(objective.dtype), onnx_dtype(objective.dtype)
     objective.add_loss(fragment, "score", LOSS)

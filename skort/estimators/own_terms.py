@@ -7,13 +7,13 @@ from sklearn.base import BaseEstimator, clone
 
 from skort.common.user_warning import warn_user
 from skort.estimators.sample_weight import ClassWeight
-from skort.objective.base import ScoreLoss, as_loss
-from skort.objective.output_losses import OutputLosses
+from skort.objective.combined import OutputLosses
+from skort.objective.loss import ScoreLoss, as_loss
 from skort.objective.penalties import PENALTIES, ModelPenalty, Strength, UnitFreeL2, WeightPenalty
 
 if TYPE_CHECKING:
     # It imports scikit-learn's models, which take most of the time of `import skort`.
-    from skort.objective.own import OwnObjective
+    from skort.objective.sklearn_objectives import SklearnObjective
 
 __all__ = ["TrainingSize", "chosen_class_weight", "chosen_loss", "chosen_penalty", "warn_of_other_terms"]
 
@@ -54,7 +54,7 @@ class TrainingSize(NamedTuple):
         return self if n_total is None else self._replace(weight_sum=n_total * self.mean_weight)
 
 
-def chosen_loss(estimator, own: "OwnObjective", losses: dict[str, type], default: str) -> ScoreLoss:
+def chosen_loss(estimator, own: "SklearnObjective", losses: dict[str, type], default: str) -> ScoreLoss:
     """
     Return the loss of a training, not validated.
 
@@ -62,7 +62,7 @@ def chosen_loss(estimator, own: "OwnObjective", losses: dict[str, type], default
     ----------
     estimator : BaseOrtSGD
         Its parameters `loss`, `epsilon` and `quantile`.
-    own : OwnObjective
+    own : SklearnObjective
         Of the model inside.
     losses : dict of str to type
     default : str
@@ -88,7 +88,7 @@ def _chosen(estimator, own, losses, default, loss):
     return named.set_params(**{name: value for name, value in given.items() if name in named.shared_parameters})
 
 
-def chosen_penalty(estimator, own: "OwnObjective", size: TrainingSize) -> WeightPenalty | None:
+def chosen_penalty(estimator, own: "SklearnObjective", size: TrainingSize) -> WeightPenalty | None:
     """
     Return the penalty of a training, not validated.
 
@@ -96,7 +96,7 @@ def chosen_penalty(estimator, own: "OwnObjective", size: TrainingSize) -> Weight
     ----------
     estimator : BaseOrtSGD
         Its parameters `penalty`, `alpha`, `l1_ratio` and `n_total`.
-    own : OwnObjective
+    own : SklearnObjective
         Of the model inside.
     size : TrainingSize
     """
@@ -127,7 +127,7 @@ def _elastic_ratio(l1_ratio, own):
     return own.l1_ratio if own.penalty == "elasticnet" else _L1_RATIO
 
 
-def chosen_class_weight(estimator, own: "OwnObjective", *, one_epoch: bool) -> ClassWeight | None:
+def chosen_class_weight(estimator, own: "SklearnObjective", *, one_epoch: bool) -> ClassWeight | None:
     """
     Return the class weights of a training, or None where all classes count the same.
 
@@ -153,7 +153,7 @@ def chosen_class_weight(estimator, own: "OwnObjective", *, one_epoch: bool) -> C
     return ClassWeight(class_weight, of_positives, own.balances_rows)
 
 
-def warn_of_other_terms(estimator, model, own: "OwnObjective") -> None:
+def warn_of_other_terms(estimator, model, own: "SklearnObjective") -> None:
     """Warn, once, of a model inside that is trained as another one, and of its parameters that are not used."""
     sentences = []
     # An ONNX model has no objective of its own that could be missed.

@@ -13,7 +13,7 @@ from skort.estimators.target_transform import TargetTransform
 from skort.estimators.training_rows import TrainingRows
 
 if TYPE_CHECKING:
-    from skort.objective.own import OwnObjective
+    from skort.objective.sklearn_objectives import SklearnObjective
 
 __all__ = ["Reading"]
 
@@ -27,7 +27,7 @@ class Reading:
     ----------
     given : TrainingRows
     inner : InnerModel
-    own : OwnObjective
+    own : SklearnObjective
         What the model inside minimises.
     rows : array-like of shape (n_samples, ...)
         X, validated where no steps before the model take it.
@@ -42,7 +42,7 @@ class Reading:
 
     given: TrainingRows
     inner: InnerModel
-    own: "OwnObjective"
+    own: "SklearnObjective"
     rows: Any
     encoded: EncodedTarget
     class_weight: ClassWeight | None

@@ -25,7 +25,7 @@ from skort.estimators.names import (
 )
 from skort.estimators.predictions import RegressorPredictions
 from skort.estimators.rows import is_plain
-from skort.objective.base import ScoreLoss
+from skort.objective.loss import ScoreLoss
 from skort.objective.losses import REGRESSION_LOSSES
 from skort.objective.penalties import WeightPenalty
 from skort.optim.callbacks import Callback

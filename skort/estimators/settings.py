@@ -17,8 +17,8 @@ from skort.estimators.hardware import training_device
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty
 from skort.estimators.variables import Variables
-from skort.objective.base import ScoreLoss, as_loss
-from skort.objective.class_weighted import ClassWeighted
+from skort.objective.combined import ClassWeighted
+from skort.objective.loss import ScoreLoss, as_loss
 from skort.objective.penalties import WeightPenalty, as_penalty
 from skort.optim.batches import Batches
 from skort.optim.optimizers import OPTIMIZERS
@@ -28,7 +28,7 @@ from skort.optim.update import Update
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph
-    from skort.objective.own import OwnObjective
+    from skort.objective.sklearn_objectives import SklearnObjective
     from skort.runtime.device import Device
     from skort.solvers.base import Problem
 
@@ -50,7 +50,7 @@ class Settings:
     given : dict of str to object
         The parameters that the settings were made from, with the device: while an estimator has the same ones, its
         settings hold.
-    own : OwnObjective
+    own : SklearnObjective
         What the model inside minimises.
     size : TrainingSize
         Of the rows of the fit, or of the first `partial_fit`.
@@ -80,7 +80,7 @@ class Settings:
     """
 
     given: dict[str, Any]
-    own: "OwnObjective"
+    own: "SklearnObjective"
     size: TrainingSize
     loss: ScoreLoss
     penalty: WeightPenalty | None
@@ -98,7 +98,7 @@ class Settings:
     start: dict[str, np.ndarray] | None = None
 
     @classmethod
-    def of(cls, estimator, own: "OwnObjective", size: TrainingSize) -> "Settings":
+    def of(cls, estimator, own: "SklearnObjective", size: TrainingSize) -> "Settings":
         """
         Return the settings of an estimator.
 
@@ -106,7 +106,7 @@ class Settings:
         ----------
         estimator : BaseOrtSGD
             Its parameters are validated.
-        own : OwnObjective
+        own : SklearnObjective
             What the model inside minimises.
         size : TrainingSize
             Of the rows that it is trained on.
@@ -277,7 +277,7 @@ class Settings:
             Whether the batches are sparse.
         """
         from skort.graphs.training_mode import masked
-        from skort.objective.nodes import Objective
+        from skort.objective.objective import Objective
         from skort.solvers.base import Problem
 
         names, n_outputs = fitted.score_graph.trained, fitted.score_graph.n_outputs

@@ -7,9 +7,8 @@ import numpy as np
 
 from skort.estimators.facts import Facts
 from skort.estimators.loss_unit import has_units, is_of_y, loss_unit
-from skort.objective.base import InUnits, ScoreLoss
-from skort.objective.penalties import WeightPenalty
-from skort.objective.rescaled_penalty import rescaled
+from skort.objective.loss import InUnits, ScoreLoss
+from skort.objective.penalties import WeightPenalty, rescaled
 from skort.optim.standardization import Standardization, usable_scale
 
 if TYPE_CHECKING:

@@ -1,19 +1,18 @@
 """What is minimised: losses and penalties, each one ONNX text and its formula."""
 
-from skort.objective.classification_losses import Hinge, ModifiedHuber, PerceptronLoss, SquaredHinge
+from skort.objective.classification import Hinge, ModifiedHuber, PerceptronLoss, SquaredHinge
 from skort.objective.concomitant_huber import ConcomitantHuber
-from skort.objective.custom_loss import Loss
-from skort.objective.custom_penalty import Penalty
+from skort.objective.custom import Loss, Penalty
 from skort.objective.label_losses import (
     LabelEpsilonInsensitive,
     LabelHuber,
     LabelSquaredEpsilonInsensitive,
     LabelSquaredError,
 )
-from skort.objective.log_link_losses import GammaLoss, PoissonLoss, TweedieLoss
+from skort.objective.log_link import GammaLoss, PoissonLoss, TweedieLoss
 from skort.objective.log_losses import LogLoss, OneVsRestLogLoss
 from skort.objective.penalties import L1, L2, ElasticPenalty
-from skort.objective.regression_losses import (
+from skort.objective.regression import (
     AbsoluteError,
     ElasticLoss,
     EpsilonInsensitive,

@@ -5,8 +5,8 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skort.objective.base import InUnits
-from skort.objective.regression_losses import RegressionLoss
+from skort.objective.loss import InUnits
+from skort.objective.regression import RegressionLoss
 
 __all__ = ["ConcomitantHuber"]
 

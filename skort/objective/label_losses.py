@@ -9,7 +9,7 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skort.objective.classification_losses import ClassificationLoss
+from skort.objective.classification import ClassificationLoss
 
 __all__ = ["LabelEpsilonInsensitive", "LabelHuber", "LabelSquaredEpsilonInsensitive", "LabelSquaredError"]
 

@@ -1,6 +1,6 @@
 """The log-loss, by scikit-learn's formulas: of one score, of several, and of several labels."""
 
-from skort.objective.classification_losses import ClassificationLoss
+from skort.objective.classification import ClassificationLoss
 
 __all__ = ["LogLoss", "MultiLabelLogLoss", "OneVsRestLogLoss"]
 

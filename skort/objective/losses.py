@@ -1,16 +1,16 @@
 """The losses by name: the values of the estimators' parameter `loss`."""
 
-from skort.objective.base import TextLoss
-from skort.objective.classification_losses import Hinge, ModifiedHuber, PerceptronLoss, SquaredHinge
+from skort.objective.classification import Hinge, ModifiedHuber, PerceptronLoss, SquaredHinge
 from skort.objective.label_losses import (
     LabelEpsilonInsensitive,
     LabelHuber,
     LabelSquaredEpsilonInsensitive,
     LabelSquaredError,
 )
-from skort.objective.log_link_losses import GammaLoss, PoissonLoss
+from skort.objective.log_link import GammaLoss, PoissonLoss
 from skort.objective.log_losses import LogLoss
-from skort.objective.regression_losses import (
+from skort.objective.loss import TextLoss
+from skort.objective.regression import (
     AbsoluteError,
     EpsilonInsensitive,
     Huber,

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from skort.common.component import Component
-from skort.objective.base import FunctionSource, InUnits, ScoreLoss
-from skort.objective.composed import check_part, composed
-from skort.objective.custom_functions import result_shape, source_key
+from skort.objective.combined import check_part, composed
+from skort.objective.custom import result_shape, source_key
+from skort.objective.loss import FunctionSource, InUnits, ScoreLoss
 
 __all__ = ["WeightedSum"]
 

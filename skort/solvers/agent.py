@@ -12,7 +12,7 @@ from skort.common.parametrized_graph import Program
 from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.elementwise import relu_gradient
-from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.batches import HostBatch
 from skort.optim.transforms import norm
 from skort.runtime.cache import LRUCache

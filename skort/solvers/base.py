@@ -12,7 +12,7 @@ from skort.graphs.differentiable import Gradient
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initialization import check_differentiable
 from skort.graphs.score_graph import ScoreGraph
-from skort.objective.nodes import Objective
+from skort.objective.objective import Objective
 from skort.optim.training import TrainStep
 from skort.optim.transforms import with_owed
 from skort.optim.update import MANY_ROWS, PenaltyStrengths, Update, UpdateRule

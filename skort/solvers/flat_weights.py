@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skort.objective.nodes import Objective
+from skort.objective.objective import Objective
 
 __all__ = ["flat", "strengths_vector", "views"]
 

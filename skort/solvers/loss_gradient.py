@@ -12,7 +12,7 @@ from skort.common.onnx_text import DOMAIN, Fragment, inlined, onnx_dtype
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
-from skort.objective.nodes import SAMPLE_WEIGHT, TARGET, Objective
+from skort.objective.objective import SAMPLE_WEIGHT, TARGET, Objective
 from skort.runtime.cache import LRUCache
 from skort.runtime.training_agent import gradient_graph
 

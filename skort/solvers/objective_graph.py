@@ -10,11 +10,11 @@ from skort.common.component import Component
 from skort.common.onnx_text import Fragment, inlined
 from skort.graphs.initialization import fitted_score_graph, given_model
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, output_widths, spec_of
-from skort.objective.base import ScoreLoss, as_loss
-from skort.objective.custom_penalty import check_term
+from skort.objective.combined import OutputLosses
+from skort.objective.custom import check_term
+from skort.objective.loss import ScoreLoss, as_loss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
-from skort.objective.nodes import LOSS, OBJECTIVE, Objective
-from skort.objective.output_losses import OutputLosses
+from skort.objective.objective import LOSS, OBJECTIVE, Objective
 from skort.objective.penalties import PENALTIES, WeightPenalty, as_penalty
 
 __all__ = ["objective_graph"]

@@ -10,9 +10,8 @@ from skort.common.onnx_text import DOMAIN, Fragment, inlined, onnx_dtype
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
-from skort.objective.custom_functions import source_key
-from skort.objective.custom_penalty import CustomTerm, check_term
-from skort.objective.nodes import Objective
+from skort.objective.custom import CustomTerm, check_term, source_key
+from skort.objective.objective import Objective
 from skort.runtime.cache import LRUCache
 
 __all__ = ["add_custom_gradients", "check_custom_penalty", "custom_gradient_name", "ruled_penalty_gradient"]
@@ -40,7 +39,7 @@ def check_custom_penalty(
     Raises
     ------
     ValueError
-        As `skort.objective.custom_penalty.check_term` does.
+        As `skort.objective.custom.check_term` does.
     NotTrainableError
         Names the operator on the way from the weight to the penalty that has no gradient.
     """

@@ -11,7 +11,7 @@ from skort.common.onnx_text import Fragment, infos, inlined, rewritten
 from skort.common.parametrized_graph import Program
 from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import runtime_gradient
-from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SMOOTH, TARGET
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SMOOTH, TARGET
 from skort.optim.batches import HostBatch
 from skort.optim.optimizers import Adam
 from skort.optim.update import PenaltyStrengths

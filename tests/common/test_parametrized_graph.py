@@ -7,7 +7,7 @@ from onnx import helper
 
 from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, function, infos, inlined
 from skort.common.parametrized_graph import Program, signature, with_parameters
-from skort.objective.regression_losses import Huber
+from skort.objective.regression import Huber
 
 SHIFTED = """shifted (x, y) => (z, u) {
     a = Constant <value = float {%r}> ()

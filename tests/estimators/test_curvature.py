@@ -6,7 +6,7 @@ import pytest
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.loss_unit import estimated_curvature
 from skort.objective import AbsoluteError, Hinge, Loss, SquaredError, WeightedSum
-from skort.objective.output_losses import OutputLosses
+from skort.objective.combined import OutputLosses
 
 
 def times_square(factor):

@@ -11,7 +11,7 @@ from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.graphs.sklearn.families import FAMILY, has_log_link
-from skort.objective.own import SEARCHES
+from skort.objective.sklearn_objectives import SEARCHES
 from skort.runtime.installed import load
 
 X, Y = load_diabetes(return_X_y=True)

@@ -9,8 +9,8 @@ from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dt
 from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.objective import ConcomitantHuber
-from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
-from skort.objective.own import own_objective
+from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
+from skort.objective.sklearn_objectives import sklearn_objective
 from skort.runtime.installed import training_api
 from skort.solvers.loss_gradient import check_loss, derived_score_gradient, ruled_score_gradient
 
@@ -134,7 +134,7 @@ def test_the_gradient_is_zero_at_the_weights_and_scale_of_scikit_learn(epsilon, 
     y = X @ [1.0, -0.5, 0.25, 0.0] + 3 * rng.standard_t(2, 120)
     model = HuberRegressor(epsilon=epsilon, alpha=20.0, tol=1e-10, max_iter=10_000)
     theirs = model.fit(X, y, sample_weight=weight)
-    own = own_objective(model)
+    own = sklearn_objective(model)
     strength = own.strengths(weight.sum(), weight.mean(), 120, 1).coefficients
     assert strength.l1 == 0 and strength.l2 == pytest.approx(40 / weight.sum())
     z = (theirs.predict(X) - y) / theirs.scale_

@@ -21,7 +21,7 @@ from sklearn.linear_model import SGDRegressor, _sgd_fast
 from skort import objective
 from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
-from skort.objective.nodes import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
+from skort.objective.objective import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
 
 # Loss; value and gradient in numpy, of the score s and the target y (of classifiers: -1 or 1).
 FORMULAS = {

@@ -1,4 +1,4 @@
-"""The penalties against their formulas."""
+"""The penalties against their formulas, and in the units of a training."""
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from skort.objective.penalties import (
     l1_text,
     l2_gradient_text,
     l2_text,
+    rescaled,
     soft_threshold,
 )
 
@@ -107,3 +108,22 @@ def test_strengths_by_element(penalty_class):
     for bad in ([1.0, -1.0], [np.nan], [np.inf], ["1"]):
         with pytest.raises(ValueError, match="penalty: alpha must be a number >= 0, got"):
             penalty_class(bad).strengths(("x",))
+
+
+NAMES = ("coefficient", "coefficient1")
+
+
+def value(strength, weight):
+    return np.sum(strength.l1 * np.abs(weight)) + np.sum(strength.l2 * weight**2) / 2
+
+
+@pytest.mark.parametrize("factor", [10.0, np.array([[0.1], [4.0], [30.0]])])
+def test_it_is_the_penalty_of_the_model_in_other_units(factor, rng):
+    penalty, unit = ElasticPenalty(0.5, l1_ratio=0.3, intercepts=0.25), 7.0
+    of_training = rescaled(penalty, {"coefficient": factor, "intercept": 3.0}, unit)
+    found = of_training.strengths(NAMES) | of_training.intercept_strengths(("intercept",))
+    given = penalty.strengths(NAMES) | penalty.intercept_strengths(("intercept",))
+    for name, scale in (("coefficient", factor), ("coefficient1", 1.0), ("intercept", 3.0)):
+        v = rng.normal(size=(3, 2))
+        assert value(found[name], v) == pytest.approx(value(given[name], scale * v) / unit, rel=1e-12)
+    assert repr(of_training) == repr(penalty)

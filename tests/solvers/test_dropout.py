@@ -13,7 +13,7 @@ from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.graphs.training_mode import masked
 from skort.objective import SquaredError
-from skort.objective.nodes import Objective
+from skort.objective.objective import Objective
 from skort.optim.optimizers import SGD
 from skort.optim.update import Update
 from skort.runtime.device import device_named

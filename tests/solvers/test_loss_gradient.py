@@ -13,7 +13,7 @@ from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.objective import Loss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
-from skort.objective.nodes import Objective
+from skort.objective.objective import Objective
 from skort.runtime.installed import load, training_api
 from skort.solvers.loss_gradient import check_loss, derived_score_gradient, ruled_score_gradient
 

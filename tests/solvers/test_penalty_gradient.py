@@ -11,8 +11,8 @@ from skort import OrtSGDRegressor
 from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.exceptions import NotTrainableError
 from skort.objective import L2, Penalty
-from skort.objective.custom_penalty import CustomTerm
-from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
+from skort.objective.custom import CustomTerm
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.runtime.sessions import inference_session
 from skort.solvers.graph.step import ETA, GRADIENT, WEIGHTS
 from skort.solvers.penalty_gradient import ruled_penalty_gradient

@@ -11,7 +11,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, ElasticPenalty, LogLoss, SquaredError
-from skort.objective.nodes import Objective
+from skort.objective.objective import Objective
 from skort.objective.penalties import ModelPenalty, Strength
 from skort.optim.optimizers import OPTIMIZERS, SGD, Adam
 from skort.optim.update import Update

@@ -13,7 +13,7 @@ from skort.graphs.differentiable import undifferentiable
 from skort.graphs.gradient.gradient_graphs import GradientGraphs, gradient_name
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.graphs.score_graph import ScoreGraph, set_batch_size
-from skort.objective.nodes import SCORE_GRADIENT
+from skort.objective.objective import SCORE_GRADIENT
 
 __all__ = ["add_model", "check_gradient", "forward_backward", "needed"]
 

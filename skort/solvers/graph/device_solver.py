@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.transforms import norm
 from skort.runtime.sessions import compiled
 from skort.runtime.step_session import StepSession

@@ -4,7 +4,7 @@ import onnx
 from onnx import helper
 
 from skort.common.onnx_text import Fragment, inlined, onnx_dtype
-from skort.objective.nodes import LOSS, OBJECTIVE, TARGET
+from skort.objective.objective import LOSS, OBJECTIVE, TARGET
 from skort.solvers.graph.step import ETA, next_name
 
 __all__ = ["CONTROLS", "SUMS", "device_step_graph", "indices_name", "rows_name"]

@@ -7,7 +7,7 @@ import numpy as np
 from skort.graphs.gradient.forward_backward import forward_backward
 from skort.graphs.gradient.packing import packed_gradients
 from skort.graphs.score_graph import ScoreGraph
-from skort.objective.nodes import SCORE_GRADIENT
+from skort.objective.objective import SCORE_GRADIENT
 from skort.runtime.cache import LRUCache
 from skort.runtime.device import CPU, Device
 from skort.runtime.sessions import ArraySession

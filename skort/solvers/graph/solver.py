@@ -3,7 +3,7 @@
 import numpy as np
 
 from skort.graphs.gradient.reverse import rule_gradient
-from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
 from skort.optim.transforms import norm
 from skort.runtime.installed import load

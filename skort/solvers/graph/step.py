@@ -11,7 +11,7 @@ from skort.graphs.gradient.forward_backward import add_model, needed
 from skort.graphs.gradient.packing import GRADIENT, packed_text, unpacked_text
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.standardized import INVERSE_SCALE, MEAN
-from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.objective.penalties import l1_text, l2_vector_text
 from skort.solvers.flat_weights import flat
 from skort.solvers.loss_gradient import ruled_score_gradient, score_gradient

@@ -14,7 +14,7 @@ from skort.common.onnx_text import OPSET, Fragment, infos
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
-from skort.objective.nodes import LOSS, OBJECTIVE
+from skort.objective.objective import LOSS, OBJECTIVE
 from skort.runtime.module import gradient_model
 from skort.solvers.module.plan import Plan
 from skort.solvers.penalty_gradient import add_custom_gradients

@@ -9,7 +9,7 @@ from onnx import helper
 
 from skort.common.model_builder import build_model
 from skort.common.onnx_text import DOMAIN, Fragment
-from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
+from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
 
 __all__ = ["Plan", "Term", "nothing"]
 

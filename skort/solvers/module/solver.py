@@ -9,7 +9,7 @@ import numpy as np
 from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.score_graph import ScoreGraph
-from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
 from skort.optim.transforms import norm
 from skort.runtime.checkpoint_file import CheckpointFile, read_checkpoint, version_here, write_checkpoint

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
 from skort.optim.transforms import norm
 from skort.runtime.step_session import StepSession

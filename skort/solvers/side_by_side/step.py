@@ -16,7 +16,7 @@ from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.forward_backward import needed
 from skort.graphs.gradient.packing import GRADIENT
 from skort.graphs.gradient.reverse import add_gradients
-from skort.objective.nodes import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.runtime.cache import LRUCache
 from skort.runtime.sessions import compiled
 from skort.solvers.base import Problem, is_small

@@ -13,7 +13,7 @@ from skort.common.parametrized_graph import Program
 from skort.graphs.after_first_matmul import PRODUCT
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.score_graph import set_batch_size
-from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.runtime.cache import LRUCache
 from skort.runtime.sessions import compiled
 from skort.runtime.step_session import StepSession

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skort.graphs.after_first_matmul import PRODUCT, after_first_product, product_layer
-from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, TARGET
+from skort.objective.objective import LOSS, SAMPLE_WEIGHT, TARGET
 from skort.optim.sparse import SparseBatch
 from skort.runtime.training_agent import BoundTrainingAgent
 from skort.solvers.agent import RETURNED_LOSS, AgentSolver, gradient_of, shared_session, training_graph

@@ -7,7 +7,7 @@ from sklearn.neural_network import MLPRegressor
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, SquaredError
-from skort.objective.nodes import Objective
+from skort.objective.objective import Objective
 from skort.optim.optimizers import SGD, Adam
 from skort.optim.update import Update
 from skort.solvers.base import Problem

@@ -8,7 +8,7 @@ from onnx import helper
 
 from skort.exceptions import NotTrainableError
 from skort.objective import Hinge, Loss, SquaredError
-from skort.objective.nodes import LOSS, SAMPLE_WEIGHT, TARGET, Objective
+from skort.objective.objective import LOSS, SAMPLE_WEIGHT, TARGET, Objective
 from skort.runtime.installed import training_api
 from skort.solvers.module.models import eval_model, optimizer_model, training_model
 from skort.solvers.module.plan import Plan, Term

@@ -7,7 +7,7 @@ from skort.graphs.after_first_matmul import after_first_product, product_layer
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import SquaredError
-from skort.objective.nodes import Objective
+from skort.objective.objective import Objective
 from skort.optim.optimizers import SGD
 from skort.optim.update import Update
 from skort.solvers.base import Problem

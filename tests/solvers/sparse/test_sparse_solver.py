@@ -9,7 +9,7 @@ from sklearn.neural_network import MLPRegressor
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, SquaredError
-from skort.objective.nodes import Objective
+from skort.objective.objective import Objective
 from skort.optim.optimizers import SGD, Adam, Momentum
 from skort.optim.update import Update
 from skort.solvers import SOLVERS, SPARSE_SOLVERS, available_solvers

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
-from skort.objective.base import InUnits, TextLoss
+from skort.objective.loss import InUnits, TextLoss
 
 __all__ = [
     "AbsoluteError",

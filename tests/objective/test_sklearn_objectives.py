@@ -41,8 +41,8 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import LinearSVC, LinearSVR
 
 from skort.graphs.sklearn.families import FAMILY
-from skort.objective.own import SEARCHES, OwnObjective, own_objective
 from skort.objective.penalties import Strength
+from skort.objective.sklearn_objectives import SEARCHES, SklearnObjective, sklearn_objective
 
 WEIGHTS = {0: 1.0, 1: 2.5}
 # The penalty of a LogisticRegression is said by l1_ratio and C from scikit-learn 1.8 on.
@@ -76,7 +76,7 @@ def ignored_deprecation():
 @pytest.mark.parametrize("model_type", sorted(set(FAMILY) - set(SEARCHES), key=name_of), ids=name_of)
 def test_every_model_that_is_trained_has_an_objective_or_a_sentence(model_type):
     with ignored_deprecation():
-        own = own_objective(model_type())
+        own = sklearn_objective(model_type())
     assert own.unused == {}
     if own.loss is None:
         assert own.penalty is None
@@ -87,7 +87,7 @@ def test_every_model_that_is_trained_has_an_objective_or_a_sentence(model_type):
 
 @pytest.mark.parametrize("is_classifier", [False, True])
 def test_none_has_the_penalty_of_stochastic_gradient_descent(is_classifier):
-    own = own_objective(None, is_classifier=is_classifier)
+    own = sklearn_objective(None, is_classifier=is_classifier)
     assert (own.loss, own.penalty, own.alpha, own.alpha_per, own.sums_outputs) == (None, "l2", 1e-4, "mean", False)
 
 
@@ -130,7 +130,7 @@ def test_none_has_the_penalty_of_stochastic_gradient_descent(is_classifier):
     ],
 )
 def test_what_is_trained_in_the_place_of_others(model, is_classifier, sentence):
-    assert own_objective(model, is_classifier=is_classifier).trained_as == sentence
+    assert sklearn_objective(model, is_classifier=is_classifier).trained_as == sentence
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_what_is_trained_in_the_place_of_others(model, is_classifier, sentence):
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
 def test_the_numbers_of_an_objective(model, penalty, alpha, l1_ratio, alpha_per, flags):
-    own = own_objective(model)
+    own = sklearn_objective(model)
     assert (own.penalty, own.alpha, own.l1_ratio, own.alpha_per) == (penalty, alpha, l1_ratio, alpha_per)
     names = {"penalizes_intercept", "sums_outputs", "balances_rows"}
     found = {name for name in names if getattr(own, name)}
@@ -162,23 +162,23 @@ def test_the_numbers_of_an_objective(model, penalty, alpha, l1_ratio, alpha_per,
 
 @pytest.mark.parametrize("penalty, l1_ratio", [("l1", 1.0), ("l2", 0.0)])
 def test_the_numbers_of_liblinear(penalty, l1_ratio):
-    own = own_objective(LogisticRegression(C=0.5, penalty=penalty, solver="liblinear", intercept_scaling=3.0))
+    own = sklearn_objective(LogisticRegression(C=0.5, penalty=penalty, solver="liblinear", intercept_scaling=3.0))
     assert (own.penalty, own.alpha, own.l1_ratio, own.intercept_scaling) == (penalty, 2.0, l1_ratio, 3.0)
     assert own.penalizes_intercept
 
 
 def test_objectives_without_an_optimum_to_compare_with():
-    perceptron = own_objective(Perceptron(penalty="elasticnet", alpha=0.2, l1_ratio=0.4, class_weight=WEIGHTS))
+    perceptron = sklearn_objective(Perceptron(penalty="elasticnet", alpha=0.2, l1_ratio=0.4, class_weight=WEIGHTS))
     assert repr(perceptron.loss) == "PerceptronLoss()"
     assert (perceptron.penalty, perceptron.alpha, perceptron.l1_ratio) == ("elasticnet", 0.2, 0.4)
     assert perceptron.alpha_per == "sample_weight" and perceptron.class_weight == WEIGHTS
-    assert own_objective(Perceptron()).penalty is None
-    huber = own_objective(HuberRegressor(epsilon=1.2, alpha=3.0))
+    assert sklearn_objective(Perceptron()).penalty is None
+    huber = sklearn_objective(HuberRegressor(epsilon=1.2, alpha=3.0))
     assert repr(huber.loss) == "ConcomitantHuber(epsilon=1.2)" and huber.trained_as is None
     assert huber.strengths(10, 1, 5, 1).coefficients == Strength(0.0, 0.6)
-    multi = own_objective(MultiTaskElasticNet(alpha=0.3, l1_ratio=0.25))
+    multi = sklearn_objective(MultiTaskElasticNet(alpha=0.3, l1_ratio=0.25))
     assert (multi.penalty, multi.alpha, multi.l1_ratio, multi.sums_outputs) == ("elasticnet", 0.3, 0.25, True)
-    inside = own_objective(RANSACRegressor(Ridge(alpha=3, tol=1)))
+    inside = sklearn_objective(RANSACRegressor(Ridge(alpha=3, tol=1)))
     assert (inside.penalty, inside.alpha, inside.unused) == ("l2", 3.0, {"tol": "tol"})
 
 
@@ -188,7 +188,7 @@ def test_passive_aggressive_models_have_their_loss_and_no_penalty(model_type, sq
     is_classifier = model_type.__name__.endswith("Classifier")
     with ignored_deprecation():
         loss = "squared_" * squared + ("hinge" if is_classifier else "epsilon_insensitive")
-        own = own_objective(model_type(loss=loss, C=0.5, **({} if is_classifier else {"epsilon": 0.3})))
+        own = sklearn_objective(model_type(loss=loss, C=0.5, **({} if is_classifier else {"epsilon": 0.3})))
     names = (
         ["Hinge()", "SquaredHinge()"]
         if is_classifier
@@ -210,7 +210,7 @@ def test_a_search_that_is_not_fitted_is_refused_in_words(model_type):
     plain = model_type.__name__.removesuffix("CV").removesuffix("IC")
     message = f"{model_type.__name__} chooses {parameter} in its own fit.* Give {plain}, .* estimator__{parameter} "
     with pytest.raises(ValueError, match=message):
-        own_objective(model_type())
+        sklearn_objective(model_type())
 
 
 @pytest.mark.parametrize(
@@ -225,18 +225,18 @@ def test_a_search_that_is_not_fitted_is_refused_in_words(model_type):
 )
 def test_a_fitted_search_has_the_objective_that_it_chose(search, plain):
     X, y = data("two classes")
-    assert repr(own_objective(search.fit(X, y))) == repr(own_objective(plain))
+    assert repr(sklearn_objective(search.fit(X, y))) == repr(sklearn_objective(plain))
 
 
 def test_fitted_searches_of_several_outputs():
     X, y = data("two outputs")
-    own = own_objective(RidgeCV(alphas=[1.0, 100.0], alpha_per_target=True).fit(X, y))
+    own = sklearn_objective(RidgeCV(alphas=[1.0, 100.0], alpha_per_target=True).fit(X, y))
     assert own.alpha.shape == (2,) and set(own.alpha) <= {1.0, 100.0}
-    multi = own_objective(MultiTaskLassoCV(alphas=[0.2]).fit(X, y))
+    multi = sklearn_objective(MultiTaskLassoCV(alphas=[0.2]).fit(X, y))
     assert (multi.penalty, multi.alpha) == ("l1", 0.2)
     assert multi.trained_as.startswith("MultiTaskLasso is trained as Lasso")
     lars = LassoLarsIC().fit(X, y[:, 0])
-    assert (own_objective(lars).penalty, own_objective(lars).alpha) == ("l1", lars.alpha_)
+    assert (sklearn_objective(lars).penalty, sklearn_objective(lars).alpha) == ("l1", lars.alpha_)
 
 
 @pytest.mark.parametrize("kind", ["two classes", "three classes"])
@@ -248,13 +248,13 @@ def test_a_fitted_logistic_search_has_the_penalty_that_it_chose(kind, l1_ratio, 
         ratios = {"penalty": penalty, "l1_ratios": (l1_ratio,) if penalty == "elasticnet" else None}
     with ignored_deprecation():
         search = LogisticRegressionCV(Cs=[0.1], solver="saga", scoring="accuracy", cv=2, tol=0.1, **ratios).fit(X, y)
-    own = own_objective(search)
+    own = sklearn_objective(search)
     assert (own.penalty, own.alpha, own.l1_ratio, own.alpha_per) == (penalty, 10.0, l1_ratio, "sum")
     assert own.trained_as is None
 
 
 def test_each_class_may_have_a_C_of_its_own():
-    own = own_objective(LogisticRegression(C=np.array([0.1, 0.1, 0.5])))
+    own = sklearn_objective(LogisticRegression(C=np.array([0.1, 0.1, 0.5])))
     np.testing.assert_allclose(own.strengths(10, 1, 5, 3).coefficients.l2, [1, 1, 0.2])
 
 
@@ -267,7 +267,7 @@ def test_each_class_may_have_a_C_of_its_own():
 )
 def test_positive_weights_are_refused_in_words(model):
     with pytest.raises(ValueError, match=rf"{type(model).__name__}\(positive=True\): gradient descent does not keep"):
-        own_objective(model)
+        sklearn_objective(model)
 
 
 @pytest.mark.parametrize(
@@ -293,13 +293,13 @@ def test_positive_weights_are_refused_in_words(model):
     ids=lambda value: type(value).__name__,
 )
 def test_training_parameters_without_effect_are_named(model, unused):
-    assert own_objective(model).unused == unused
+    assert sklearn_objective(model).unused == unused
 
 
 def test_a_model_is_not_changed():
     model = LogisticRegression(class_weight=WEIGHTS)
     before = repr(model)
-    assert own_objective(model).class_weight == WEIGHTS
+    assert sklearn_objective(model).class_weight == WEIGHTS
     assert repr(model) == before
 
 
@@ -308,7 +308,7 @@ def test_a_model_is_not_changed():
 )
 @pytest.mark.parametrize("sums_outputs", [False, True])
 def test_strengths(per, expected, sums_outputs):
-    own = OwnObjective(None, "elasticnet", 0.5, 0.25, per, True, 2.0, sums_outputs)
+    own = SklearnObjective(None, "elasticnet", 0.5, 0.25, per, True, 2.0, sums_outputs)
     alpha = expected / 3 if sums_outputs else expected
     coefficients, intercepts = own.strengths(weight_sum=300, mean_weight=2, batch_size=10, n_outputs=3)
     assert coefficients == pytest.approx((alpha / 4, alpha * 3 / 4))
@@ -320,5 +320,5 @@ def test_strengths(per, expected, sums_outputs):
 @pytest.mark.parametrize(("solver", "per"), [("lbfgs", "sum"), ("sgd", "batch"), ("adam", "batch")])
 @pytest.mark.parametrize("model_type", [MLPRegressor, MLPClassifier])
 def test_alpha_of_a_network_counts_as_its_solver_does(model_type, solver, per):
-    own = own_objective(model_type(solver=solver, alpha=0.25))
+    own = sklearn_objective(model_type(solver=solver, alpha=0.25))
     assert (own.penalty, own.alpha, own.alpha_per) == ("l2", 0.25, per)

@@ -9,9 +9,8 @@ from onnx.helper import make_tensor_value_info
 
 from skort.common.node_phases import marked
 from skort.common.onnx_text import onnx_dtype
-from skort.objective.base import ScoreLoss
-from skort.objective.custom_functions import source_key
-from skort.objective.custom_penalty import CustomTerm
+from skort.objective.custom import CustomTerm, source_key
+from skort.objective.loss import ScoreLoss
 from skort.objective.penalties import Strength, WeightPenalty, checked_strengths, l1_text, l2_gradient_text, l2_text
 
 __all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "SMOOTH", "TARGET", "Objective"]

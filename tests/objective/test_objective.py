@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skort.objective import L2, Hinge, LogLoss, SquaredError
-from skort.objective.nodes import Objective
+from skort.objective.objective import Objective
 from skort.objective.penalties import ModelPenalty, Strength
 
 

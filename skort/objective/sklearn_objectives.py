@@ -10,6 +10,8 @@ and scikit-learn's models other multiples of the same thing: a `LogisticRegressi
 `OBJECTIVES` has one function a family of models.
 """
 
+import functools
+import inspect
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -18,21 +20,20 @@ from sklearn import linear_model, neural_network, svm
 from sklearn.base import BaseEstimator
 from sklearn.base import is_classifier as is_sklearn_classifier
 
-from skort.objective.base import ScoreLoss
-from skort.objective.classification_losses import Hinge
+from skort.objective.classification import Hinge
 from skort.objective.concomitant_huber import ConcomitantHuber
 from skort.objective.label_losses import LabelSquaredError
-from skort.objective.log_link_losses import GammaLoss, PoissonLoss, TweedieLoss
+from skort.objective.log_link import GammaLoss, PoissonLoss, TweedieLoss
 from skort.objective.log_losses import LogLoss, OneVsRestLogLoss
+from skort.objective.loss import ScoreLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.penalties import Strength
-from skort.objective.regression_losses import Quantile, SquaredError
-from skort.objective.unused import unused_parameters
+from skort.objective.regression import Quantile, SquaredError
 
-__all__ = ["OBJECTIVES", "OwnObjective", "OwnStrengths", "own_objective"]
+__all__ = ["OBJECTIVES", "SklearnObjective", "SklearnStrengths", "sklearn_objective", "unused_parameters"]
 
 
-class OwnStrengths(NamedTuple):
+class SklearnStrengths(NamedTuple):
     """How strong the penalty is: numbers, or arrays of shape (n_outputs,) where outputs have their own."""
 
     coefficients: Strength
@@ -40,7 +41,7 @@ class OwnStrengths(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OwnObjective:
+class SklearnObjective:
     """
     What a scikit-learn model minimises.
 
@@ -107,13 +108,13 @@ class OwnObjective:
 
         Returns
         -------
-        strengths : OwnStrengths
+        strengths : SklearnStrengths
         """
         alpha = self.skort_alpha(weight_sum, mean_weight, batch_size, n_outputs)
         l1, l2 = alpha * self.l1_ratio, alpha * (1 - self.l1_ratio)
         if not self.penalizes_intercept:
-            return OwnStrengths(Strength(l1, l2), Strength(0.0, 0.0))
-        return OwnStrengths(Strength(l1, l2), self.of_intercepts(Strength(l1, l2)))
+            return SklearnStrengths(Strength(l1, l2), Strength(0.0, 0.0))
+        return SklearnStrengths(Strength(l1, l2), self.of_intercepts(Strength(l1, l2)))
 
     def of_intercepts(self, coefficients):
         """Return the `Strength` of intercepts that have a penalty, from that of the coefficients."""
@@ -130,7 +131,7 @@ class OwnObjective:
         return self.alpha / (divisors[self.alpha_per] * (n_outputs if self.sums_outputs else 1))
 
 
-def own_objective(model, *, is_classifier=False):
+def sklearn_objective(model, *, is_classifier=False):
     """
     Return what a scikit-learn model minimises.
 
@@ -144,7 +145,7 @@ def own_objective(model, *, is_classifier=False):
 
     Returns
     -------
-    objective : OwnObjective
+    objective : SklearnObjective
 
     Raises
     ------
@@ -154,21 +155,21 @@ def own_objective(model, *, is_classifier=False):
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from skort.objective.own import own_objective
-    >>> own = own_objective(LogisticRegression(C=0.5, max_iter=500))
+    >>> from skort.objective.sklearn_objectives import sklearn_objective
+    >>> own = sklearn_objective(LogisticRegression(C=0.5, max_iter=500))
     >>> own.loss, own.penalty, own.alpha, own.alpha_per, own.unused
     (LogLoss(), 'l2', 2.0, 'sum', {'max_iter': 'max_iter'})
     >>> own.strengths(weight_sum=100, mean_weight=1, batch_size=10, n_outputs=1).coefficients
     Strength(l1=0.0, l2=0.02)
     """
     if model is None:
-        return OwnObjective(penalty="l2", alpha=1e-4, is_unit_free=True)
+        return SklearnObjective(penalty="l2", alpha=1e-4, is_unit_free=True)
     if isinstance(model, linear_model.RANSACRegressor):
         return _of_ransac(model)
     plain = _as_chosen(model) if type(model) in SEARCHES else model
     family = OBJECTIVES.get(type(plain))
     if family is None:
-        return OwnObjective(trained_as=_default_sentence(model, is_classifier))
+        return SklearnObjective(trained_as=_default_sentence(model, is_classifier))
     if getattr(plain, "positive", False):
         raise ValueError(
             f"estimator={type(model).__name__}(positive=True): gradient descent does not keep weights positive. "
@@ -179,7 +180,7 @@ def own_objective(model, *, is_classifier=False):
 
 def _of_ransac(model):
     inner = getattr(model, "estimator_", None) or model.estimator or linear_model.LinearRegression()
-    own = own_objective(inner)
+    own = sklearn_objective(inner)
     sentence = f"RANSACRegressor is trained as the {type(inner).__name__} inside it, on all rows."
     return replace(own, trained_as=" ".join([sentence, *([own.trained_as] if own.trained_as else [])]))
 
@@ -195,7 +196,7 @@ def _default_sentence(model, is_classifier):
 
 
 def _linear_regression(model):
-    return OwnObjective(SquaredError(), sums_outputs=True)
+    return SklearnObjective(SquaredError(), sums_outputs=True)
 
 
 def _ridge(model):
@@ -257,7 +258,7 @@ def _per_C(loss, model, l1_ratio, is_liblinear):
     C = np.unique(model.C)  # of each class, where a LogisticRegressionCV chose it
     C = float(C[0]) if len(C) == 1 else np.asarray(model.C)
     if l1_ratio is None or np.all(np.isinf(C)):
-        return OwnObjective(loss)
+        return SklearnObjective(loss)
     own = _elastic(loss, 1 / C, l1_ratio, alpha_per="sum")
     if not (is_liblinear and model.fit_intercept):
         return own
@@ -272,7 +273,7 @@ def _sgd(model):
     losses = CLASSIFICATION_LOSSES if is_classifier else REGRESSION_LOSSES
     # Several classes are trained one against the rest.
     loss = OneVsRestLogLoss() if model.loss == "log_loss" else _loss(losses, model.loss, epsilon=model.epsilon)
-    own = OwnObjective(loss)
+    own = SklearnObjective(loss)
     if model.penalty is not None:
         l1_ratio = {"l1": 1.0, "l2": 0.0}.get(model.penalty, model.l1_ratio)
         own = _elastic(loss, model.alpha, l1_ratio, alpha_per="sample_weight")
@@ -334,7 +335,7 @@ def _elastic(loss, alpha, l1_ratio, **others):
     l1_ratio = float(ratios[0]) if len(ratios) == 1 else np.asarray(l1_ratio)
     penalty = {0.0: "l2", 1.0: "l1"}.get(l1_ratio, "elasticnet") if len(ratios) == 1 else "elasticnet"
     alpha = float(alpha) if np.ndim(alpha) == 0 else alpha
-    return OwnObjective(loss, penalty, alpha, l1_ratio, **others)
+    return SklearnObjective(loss, penalty, alpha, l1_ratio, **others)
 
 
 def _loss(losses, name, **parameters):
@@ -398,3 +399,74 @@ def _as_chosen(model):
         )
     shared = {key: value for key, value in model.get_params(deep=False).items() if key in plain().get_params()}
     return plain(**shared | {key: getattr(model, attribute) for key, attribute in attributes.items()})
+
+
+#: Parameters that say how a model is trained -> the parameter of skort's estimators that says the same.
+_TRAINING = {
+    "average": "average",
+    "batch_size": "batch_size",
+    "beta_1": "optimizer",
+    "beta_2": "optimizer",
+    "early_stopping": "early_stopping",
+    "eta0": "eta0",
+    "learning_rate": "learning_rate",
+    "learning_rate_init": "eta0",
+    "max_fun": "max_iter",
+    "max_iter": "max_iter",
+    "momentum": "optimizer",
+    "n_iter_no_change": "n_iter_no_change",
+    "n_jobs": "n_jobs",
+    "nesterovs_momentum": "optimizer",
+    "power_t": "power_t",
+    "selection": "shuffle",
+    "shuffle": "shuffle",
+    "solver": "optimizer",
+    "solver_options": "optimizer",
+    "tol": "tol",
+    "validation_fraction": "validation_fraction",
+    "verbose": "verbose",
+    "warm_start": "warm_start",
+}
+
+
+def unused_parameters(model):
+    """
+    Return the training parameters of a model that are not at their defaults.
+
+    Parameters
+    ----------
+    model : estimator
+        One of scikit-learn's linear models or neural networks.
+
+    Returns
+    -------
+    unused : dict of str to str
+        Name of the parameter -> the parameter of skort's estimators that says the same.
+
+    Examples
+    --------
+    >>> from sklearn.neural_network import MLPClassifier
+    >>>     >>> unused_parameters(MLPClassifier((10,), alpha=0.1, learning_rate_init=0.01, max_iter=50))
+    {'learning_rate_init': 'eta0', 'max_iter': 'max_iter'}
+    """
+    training = _TRAINING | _of_this_model(model)
+    of_type = _defaults(type(model))  # type: ignore[arg-type]  # classes are hashable
+    defaults = {name: default for name, default in of_type.items() if name in training}
+    changed = {name: getattr(model, name) for name, default in defaults.items() if getattr(model, name) != default}
+    if changed.get("solver") == "liblinear":
+        del changed["solver"]  # it has an effect: intercepts have the penalty
+    return {name: training[name] for name in changed}
+
+
+@functools.cache
+def _defaults(model_type):
+    """Return the defaults of the parameters of a type of models, by name."""
+    return {name: parameter.default for name, parameter in inspect.signature(model_type).parameters.items()}
+
+
+def _of_this_model(model):
+    """Return the training parameters whose names are of the objective in other models."""
+    if isinstance(model, (neural_network.MLPRegressor, neural_network.MLPClassifier)):
+        return {"epsilon": "optimizer"}  # Adam's
+    # The longest step of PassiveAggressive*.
+    return {"C": "eta0"} if type(model).__name__.startswith("PassiveAggressive") else {}

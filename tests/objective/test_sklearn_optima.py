@@ -37,7 +37,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skort import objective
 from skort.common.model_builder import function_model
-from skort.objective.own import OBJECTIVES, SEARCHES, own_objective
+from skort.objective.sklearn_objectives import OBJECTIVES, SEARCHES, sklearn_objective
 from skort.runtime.installed import load
 
 # tests/estimators/test_own_terms.py samples the same objectives by long fits.
@@ -129,7 +129,7 @@ def case_of(model, kind, batch_size=1):
     """Fit the model; return its objective, its weights, and the data as skort has them."""
     X, y, weight = data(kind)
     weight = weight if has_fit_parameter(model, "sample_weight") else np.ones(N)
-    own = own_objective(model)
+    own = sklearn_objective(model)
     fitted = clone(model).fit(X, y, **({"sample_weight": weight} if has_fit_parameter(model, "sample_weight") else {}))
     classes = getattr(fitted, "classes_", None)
     weight, total = row_weights(own, y, weight, classes)
@@ -236,9 +236,9 @@ def relative_subgradient(model, kind, factor=1.0):
 @pytest.mark.parametrize("name", EXACT)
 def test_weights_of_scikit_learn_minimise_the_objective(name):
     model, kind = EXACT[name]
-    assert own_objective(model).trained_as is None
+    assert sklearn_objective(model).trained_as is None
     assert relative_subgradient(model, kind) < 1e-4
-    if own_objective(model).penalty is not None:
+    if sklearn_objective(model).penalty is not None:
         assert relative_subgradient(model, kind, factor=1.1) > 1e-3  # the test can tell
 
 
@@ -325,7 +325,7 @@ def network_case(name, training):
 def test_gradient_of_the_objective_is_the_step_of_scikit_learns_networks(name):
     model, X, y, target, weight, options = network_case(name, SGD_STEP)
     classes = {"classes": np.unique(y)} if isinstance(model, MLPClassifier) else {}
-    own = own_objective(model)
+    own = sklearn_objective(model)
     model.partial_fit(X, y, **classes, **options)
     before, gradient = weights_of(model), network_gradient(model, own, X, target, weight)
     model.partial_fit(X, y, **options)
@@ -339,7 +339,7 @@ def test_gradient_of_the_objective_is_the_step_of_scikit_learns_networks(name):
 @pytest.mark.parametrize("name", [name for name in NETWORKS if "two outputs" not in name])
 def test_networks_that_scikit_learn_trains_by_lbfgs_are_stationary(name):
     model, X, y, target, weight, options = network_case(name, LBFGS)
-    own = own_objective(model)
+    own = sklearn_objective(model)
     assert own.alpha_per == "sum"
     model.fit(X, y, **options)
     first = (

@@ -4,7 +4,7 @@ Losses of classification, by scikit-learn's names and formulas.
 Two classes have one score and the target 0 or 1. More classes have one score each and a one-hot target.
 """
 
-from skort.objective.base import TextLoss
+from skort.objective.loss import TextLoss
 
 __all__ = [
     "ClassificationLoss",

@@ -1,0 +1,434 @@
+"""A loss and a penalty that the user writes as ONNX functions: read, and their shapes checked, before a training."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from numbers import Real
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import HasMethods, Interval
+
+from skort.common.component import Component
+from skort.objective.loss import FunctionSource, ScoreLoss
+from skort.objective.penalties import WeightPenalty, no_such_weight
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = [
+    "CustomTerm",
+    "Loss",
+    "Penalty",
+    "check_signature",
+    "check_term",
+    "parsed",
+    "result_shape",
+    "source_key",
+]
+
+_FUNCTION = [str, HasMethods(["SerializeToString"])]
+_NAMES = [str, list, tuple, None]
+_SIGNATURES = ["weight"], ["weight", "start"]
+# The number of rows with which shapes are checked: no other dimension has this size.
+_ROWS = 97
+
+
+def parsed(what: str, source: FunctionSource) -> "onnx.FunctionProto":
+    """
+    Return a function of the user's.
+
+    Parameters
+    ----------
+    what : str
+        The parameter that it is, such as "loss: value".
+    source : str or onnx.FunctionProto
+
+    Raises
+    ------
+    ValueError
+        Where it is no function.
+    """
+    from skort.common.onnx_text import function
+
+    try:
+        return function(source, "float32")
+    except Exception as error:  # of onnx.parser, which is no ValueError
+        raise _no_function(what, error) from error
+
+
+def check_signature(what: str, source: FunctionSource, signatures: Sequence[Sequence[str]]) -> None:
+    """Raise a ValueError where a function has other inputs than one of the signatures, or not one output."""
+    proto = parsed(what, source)
+    if list(proto.input) not in [list(inputs) for inputs in signatures] or len(proto.output) != 1:
+        wanted = " or ".join(f"({', '.join(inputs)})" for inputs in signatures)
+        raise ValueError(
+            f"{what} must be a function of {wanted} with one output, got ({', '.join(proto.input)}) => "
+            f"({', '.join(proto.output)})."
+        )
+
+
+def result_shape(what: str, source: FunctionSource, inputs: Mapping[str, tuple[int, ...]]) -> list[int]:
+    """
+    Return the shape of the result of a function, with 0 for what is not known.
+
+    Parameters
+    ----------
+    what : str
+    source : str or onnx.FunctionProto
+    inputs : dict of str to tuple of int
+        The inputs of the function, in order: name -> shape.
+
+    Raises
+    ------
+    ValueError
+        Where the function cannot run on such inputs.
+    """
+    try:
+        return list(_inferred_shape(source_key(source), tuple(inputs.items())))
+    except Exception as error:  # of onnx.checker and onnx.shape_inference, which are no ValueErrors
+        raise _no_function(what, error) from error
+
+
+@functools.lru_cache(64)
+def _inferred_shape(key, inputs):
+    """Return the shape of the result of a function: a fit asks several times, and a search in every fit."""
+    import onnx.checker
+    import onnx.shape_inference
+
+    from skort.common.model_builder import function_model
+
+    source = key if isinstance(key, str) else onnx.FunctionProto.FromString(key)
+    model = function_model(source, "float32", dict(inputs))
+    onnx.checker.check_model(model)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    model = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    return tuple(dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim)
+
+
+def source_key(source: "FunctionSource | None") -> str | bytes | None:
+    """Return a function, or None, as a hashable value."""
+    return source if source is None or isinstance(source, str) else source.SerializeToString()
+
+
+def _no_function(what: str, error: Exception) -> ValueError:
+    """Return the error of a function that cannot run."""
+    reason = error.args[0] if error.args else ""
+    reason = reason.decode() if isinstance(reason, bytes) else str(reason)
+    return ValueError(f"{what} is not an ONNX function that can run: {' '.join(reason.split())}")
+
+
+class Loss(Component, ScoreLoss):
+    r"""
+    A loss of your own, written as an ONNX function of the raw score and the target.
+
+    Parameters
+    ----------
+    value : str or onnx.FunctionProto
+        The function ``(score, target) => (loss)``. `score` and `target` have shape (n_samples, n_outputs); for a
+        classifier with two classes there is one column, and the target is 0 or 1; with more classes the target is
+        one-hot. The result has the same shape, and skort takes the mean of its columns; or it has the shape (n_samples,
+        1). Training multiplies it by the sample weights and sums it. A function ``(score, target, weight) => (loss)``
+        has to multiply by `weight` itself. `weight` has shape (n_samples, 1): the sample weights divided by their mean,
+        by the number of columns, and by the unit below. It is zero for rows that only fill up a short batch. Operators
+        are those of opset 17. Write constants as ``Constant <value = float {0.5}> ()``, whatever the dtype of the
+        training.
+    gradient : str or onnx.FunctionProto, default=None
+        The derivative of `value` with respect to the score: a function of the same inputs, with a result of the shape
+        of `score`. None: the solver derives it, and every operator between the score and the loss needs a gradient.
+        Solver "session" always derives it.
+    inverse_link : str or onnx.FunctionProto, default=None
+        What a regressor predicts: ``(score) => (prediction)``, of the same shape. None: the score. A classifier with a
+        custom loss predicts labels, and no probabilities.
+
+    Notes
+    -----
+    `value` gets score and target in units of y, also if a regressor standardises y for the training, with mean m and
+    standard deviation s. Without an inverse link, the training then works with the score :math:`score' = (score - m) /
+    s`, and divides the loss by a unit, so that steps are as long as for other losses:
+
+    .. math:: unit = loss(m + s, m) + loss(m - s, m)
+
+    with the target first, or 1 where this is not positive and finite: :math:`s^2` for half the squared error. With an
+    inverse link, y and score stay as they are.
+
+    Examples
+    --------
+    The logarithm of the hyperbolic cosine, a smooth absolute error, fits the mean of symmetric data. Its value is
+    written as :math:`|r| + \log(1 + e^{-2 |r|}) - \log 2`, since :math:`\cosh r` overflows in float32 above r = 89:
+
+    >>> import numpy as np
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.objective import Loss
+    >>> log_cosh = Loss('''
+    ... log_cosh (score, target) => (loss) {
+    ...     one = Constant <value = float {1.0}> ()
+    ...     minus_two = Constant <value = float {-2.0}> ()
+    ...     log_two = Constant <value = float {0.6931471805599453}> ()
+    ...     residual = Sub (score, target)
+    ...     distance = Abs (residual)
+    ...     exponent = Mul (minus_two, distance)
+    ...     small = Exp (exponent)
+    ...     ratio = Add (one, small)
+    ...     log_ratio = Log (ratio)
+    ...     sum = Add (distance, log_ratio)
+    ...     loss = Sub (sum, log_two)
+    ... }''')
+    >>> X, y = np.zeros((3, 1)), [1.0, 2.0, 3.0]
+    >>> OrtSGDRegressor(loss=log_cosh, eta0=0.5).fit(X, y).predict(X[:1]).round(2)
+    array([2.])
+    """
+
+    _parameter_constraints = {
+        "value": _FUNCTION,
+        "gradient": [*_FUNCTION, None],
+        "inverse_link": [*_FUNCTION, None],
+    }
+
+    def __init__(
+        self,
+        value: FunctionSource,
+        gradient: "FunctionSource | None" = None,
+        inverse_link: "FunctionSource | None" = None,
+    ):
+        self.value = value
+        self.gradient = gradient
+        self.inverse_link = inverse_link
+
+    @property
+    def estimator_types(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Both, or only regressors if there is an inverse link."""
+        return ("regressor", "classifier") if self.inverse_link is None else ("regressor",)
+
+    @property
+    def takes_weight(self) -> bool:  # type: ignore[override]
+        """Whether `value` has the third input, `weight`."""
+        return "weight" in _parsed("value", self.value).input
+
+    def value_function(self, n_outputs: int) -> FunctionSource:
+        """Return `value`, checked."""
+        self.weight_scale(n_outputs)
+        return self.value
+
+    def gradient_function(self, n_outputs: int) -> "FunctionSource | None":
+        """Return `gradient`, checked, or None."""
+        if self.gradient is not None:
+            _check_inputs("gradient", self.gradient, [list(_parsed("value", self.value).input)])
+            _check_columns("gradient", self.gradient, n_outputs, {n_outputs})
+        return self.gradient
+
+    def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
+        """Return `inverse_link`, checked, or None."""
+        if self.inverse_link is not None:
+            _check_inputs("inverse_link", self.inverse_link, [["score"]])
+            _check_columns("inverse_link", self.inverse_link, n_outputs, {n_outputs})
+        return self.inverse_link
+
+    def weight_scale(self, n_outputs: int) -> float:
+        """Return 1 / the number of columns of `value`."""
+        _check_inputs("value", self.value, [["score", "target"], ["score", "target", "weight"]])
+        return 1.0 / _check_columns("value", self.value, n_outputs, {1, n_outputs})
+
+
+def _parsed(name, source):
+    return parsed(f"loss: {name}", source)
+
+
+def _check_inputs(name, source, signatures):
+    check_signature(f"loss: {name}", source, signatures)
+
+
+def _check_columns(name, source, n_outputs, allowed):
+    """Return the number of columns of the result for `n_outputs` scores, one of `allowed`."""
+    shapes = {"score": (_ROWS, n_outputs), "target": (_ROWS, n_outputs), "weight": (_ROWS, 1)}
+    inputs = {key: shapes[key] for key in _parsed(name, source).input}
+    shape = result_shape(f"loss: {name}", source, inputs)
+    if len(shape) != 2 or shape[0] != _ROWS or shape[1] not in allowed:
+        wanted = " or ".join(f"(n_samples, {columns})" for columns in sorted(allowed))
+        got = ", ".join("n_samples" if size == _ROWS else str(size or "?") for size in shape)
+        raise ValueError(f"loss: {name} must return an array of shape {wanted} here, got ({got}).")
+    return shape[1]
+
+
+class CustomTerm(NamedTuple):
+    r"""
+    What an own penalty is of one weight of a training.
+
+    .. math:: term(v) = strength \cdot value(factor \odot v)
+
+    Parameters
+    ----------
+    value : str or onnx.FunctionProto
+    gradient : str or onnx.FunctionProto, or None
+        None: it is to be derived.
+    strength : float
+    factor : float or ndarray, default=1.0
+        What the weight of the training is multiplied by in the model.
+    """
+
+    value: FunctionSource
+    gradient: "FunctionSource | None"
+    strength: float
+    factor: float | np.ndarray = 1.0
+
+    @property
+    def inputs(self) -> list[str]:
+        """The inputs of the functions: "weight" and, where the penalty asks for it, "start"."""
+        return list(parsed("penalty: value", self.value).input)
+
+
+class Penalty(Component, WeightPenalty):
+    r"""
+    A penalty of your own, written as an ONNX function of one weight array.
+
+    .. math:: penalty(w) = \alpha \sum_{w} value(w)
+
+    The sum is over the weights that have this penalty. Each of them is a matrix or vector of the model, in units of the
+    data, also if the training standardises X and y.
+
+    Parameters
+    ----------
+    value : str or onnx.FunctionProto
+        The function ``(weight) => (penalty)`` or ``(weight, start) => (penalty)``. `weight` has the shape that
+        `weights_` of a fitted estimator shows, (n_features, n_outputs) in a linear model; `start` holds the values with
+        which the training began: those of a fitted model, of an ONNX model or of `coef_init`; in a stream, those before
+        the first `partial_fit`. A training that is resumed from a checkpoint has to begin with the same values: give
+        `random_state` if they are random. The result is one number, without dimensions. Operators are those of opset
+        17. Write constants as ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
+    gradient : str or onnx.FunctionProto, default=None
+        The derivative of `value` by `weight`, a function of the same inputs with a result of the shape of `weight`.
+        None: it is derived, and every operator between the weight and the value needs a gradient. Solver "session"
+        always derives it.
+    weights : str or list of str, default=None
+        Names of weights that multiply inputs, or patterns with `*`, `?` and `[...]`. None: all that are trained. An
+        empty list: none.
+    intercepts : str or list of str, default=None
+        Names or patterns of intercepts. None: none of them has the penalty. If one has it, a training does not subtract
+        the means of X and y, see `standardize`.
+    alpha : float, default=1.0
+        Strength, not negative.
+
+    Notes
+    -----
+    The derivative of the penalty is part of the gradient, so it must be a number everywhere. A group lasso has a kink
+    where a whole group is zero: write :math:`\sqrt{\lVert w_g \rVert^2 + \epsilon}`. Weights become small, but not
+    exactly zero. The learning rate of `eta0="auto"` does not depend on the penalty. If the training diverges, it begins
+    again at a tenth of the rate.
+
+    Examples
+    --------
+    A pull towards the weights of a fitted model, :math:`\frac{\alpha}{2} \lVert w - w_0 \rVert^2`, keeps what few new
+    rows say nothing about. The new rows vary in the first column only, and say that its coefficient is 3:
+
+    >>> import numpy as np
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.objective import Penalty
+    >>> pull = '''
+    ... pull (weight, start) => (penalty) {
+    ...     half = Constant <value = float {0.5}> ()
+    ...     distance = Sub (weight, start)
+    ...     square = Mul (distance, distance)
+    ...     sum = ReduceSum <keepdims = 0> (square)
+    ...     penalty = Mul (half, sum)
+    ... }'''
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> fitted = LinearRegression().fit(X, X @ [2.0, -1.0])
+    >>> X_new = np.array([[-1.0, 0.0], [1.0, 0.0]])
+    >>> model = OrtSGDRegressor(FrozenEstimator(fitted), penalty=Penalty(pull, alpha=1.0), eta0=0.2, tol=1e-8)
+    >>> model.fit(X_new, X_new @ [3.0, 0.0]).coef_.round(2)
+    array([ 2.5, -1. ], dtype=float32)
+    """
+
+    is_custom = True
+    _parameter_constraints = {
+        "value": _FUNCTION,
+        "gradient": [*_FUNCTION, None],
+        "weights": _NAMES,
+        "intercepts": _NAMES,
+        "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
+    }
+
+    def __init__(
+        self,
+        value: FunctionSource,
+        gradient: "FunctionSource | None" = None,
+        weights: str | Sequence[str] | None = None,
+        intercepts: str | Sequence[str] | None = None,
+        alpha: float = 1.0,
+    ):
+        self.value = value
+        self.gradient = gradient
+        self.weights = weights
+        self.intercepts = intercepts
+        self.alpha = alpha
+
+    @property
+    def takes_start(self) -> bool:  # type: ignore[override]
+        """Whether the penalty is of the weights at the start, too."""
+        return "start" in parsed("penalty: value", self.value).input
+
+    def custom_terms(self, coefficients: tuple[str, ...], intercepts: tuple[str, ...]) -> dict[str, CustomTerm]:
+        """
+        Return the terms of the weights that have the penalty, by name.
+
+        Parameters
+        ----------
+        coefficients, intercepts : tuple of str
+            The names of the trained weights.
+
+        Raises
+        ------
+        ValueError
+            Where `value` or `gradient` are no such functions, and where a name or pattern matches no weight.
+        """
+        check_signature("penalty: value", self.value, _SIGNATURES)
+        if self.gradient is not None:
+            check_signature("penalty: gradient", self.gradient, [list(parsed("penalty: value", self.value).input)])
+        names = list(coefficients) if self.weights is None else _matching("weights", self.weights, coefficients)
+        if self.intercepts is not None:
+            names += _matching("intercepts", self.intercepts, intercepts)
+        term = CustomTerm(self.value, self.gradient, float(self.alpha))
+        return dict.fromkeys(names, term) if term.strength else {}
+
+
+def check_term(term: CustomTerm, name: str, shape: tuple[int, ...]) -> None:
+    """
+    Raise an error where the functions of a penalty do not fit a weight.
+
+    Parameters
+    ----------
+    term : CustomTerm
+    name : str
+        That of the weight.
+    shape : tuple of int
+
+    Raises
+    ------
+    ValueError
+        Where they cannot run on a weight of this shape, and where their results have other shapes than they must have.
+    """
+    inputs = dict.fromkeys(term.inputs, shape)
+    of_value = result_shape("penalty: value", term.value, inputs)
+    if of_value:
+        raise ValueError(
+            f"penalty: value must return one number without dimensions, got shape {tuple(of_value)} for the weight "
+            f"{name!r}. End it with ReduceSum <keepdims = 0>."
+        )
+    if term.gradient is not None:
+        of_gradient = result_shape("penalty: gradient", term.gradient, inputs)
+        if tuple(of_gradient) != tuple(shape):
+            raise ValueError(
+                f"penalty: gradient must return an array of the shape {tuple(shape)} of the weight {name!r}, got "
+                f"{tuple(of_gradient)}."
+            )
+
+
+def _matching(parameter, patterns, names):
+    """Return those of the weights `names` that a pattern matches."""
+    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    for pattern in patterns:
+        if not any(fnmatchcase(name, str(pattern)) for name in names):
+            raise no_such_weight(parameter, pattern, names)
+    return [name for name in names if any(fnmatchcase(name, str(pattern)) for pattern in patterns)]
