@@ -1,7 +1,9 @@
 """Lanes: each in a fresh virtual environment. `nox -l` lists them, `nox -s NAME` runs one."""
 
+import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import nox
@@ -127,6 +129,97 @@ def tests_numpy_2(session):
     session.run("python", "-c", "import numpy; assert numpy.__version__ >= '2', numpy.__version__")
     session.run("pytest", "-n", "auto")
     session.run("python", "examples/quickstart.py")
+
+
+# What the extras choose among
+RUNTIMES = {"onnxruntime", "onnxruntime-gpu", "onnxruntime-training", "onnxruntime-training-cpu"}
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+SYSTEMS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "aarch64-apple-darwin", "x86_64-pc-windows-msvc")
+
+
+def runtime_of(extra, python, system):
+    """Return the runtime that an extra brings on a system; None where there is no such wheel."""
+    if extra == "gpu":
+        return "onnxruntime-gpu" if system.startswith("x86_64") else None
+    has_training = python in PYTHONS[:3] and system != "aarch64-unknown-linux-gnu"
+    if extra == "cpu" or not has_training:
+        return "onnxruntime"
+    return "onnxruntime-training" + "-cpu" * (python == "3.12" or "linux" not in system)
+
+
+def interpreter(python):
+    """Return the path of a Python of this machine; None if there is none."""
+    if shutil.which(f"python{python}") is None:
+        return None
+    run = subprocess.run([f"python{python}", "-c", "import sys; print(sys.executable)"], capture_output=True, text=True)
+    return run.stdout.strip() or None
+
+
+def check_resolved(session, wheel):
+    """Resolve skort without and with each extra, for each Python and system, by the metadata of the index."""
+    for python in PYTHONS:
+        for system in SYSTEMS:
+            for extra in (None, "cpu", "gpu", "training"):
+                runtime = extra and runtime_of(extra, python, system)
+                if extra and not runtime:
+                    continue
+                wanted = session.create_tmp() + "/wanted.in"
+                Path(wanted).write_text(f"skort[{extra or ''}] @ {wheel.as_uri()}\n")
+                options = ("--no-annotate", "--no-header", "--python-version", python, "--python-platform", system)
+                # Named, as uv else looks for a Python of this version.
+                here = ("--python", Path(session.bin, "python"))
+                found = session.run("uv", "pip", "compile", "-q", *here, *options, wanted, silent=True)
+                pinned = dict(re.findall(r"^([\w-]+)==(.*)$", found, re.MULTILINE))
+                runtimes = sorted(RUNTIMES & pinned.keys())
+                assert runtimes == [runtime] * bool(extra), (python, system, extra, found)
+                is_new = int(pinned["numpy"].split(".")[0]) >= 2
+                assert is_new == (runtime != "onnxruntime-training"), (python, system, extra, found)
+
+
+FIT = """
+import skort
+try:
+    skort.OrtSGDRegressor(max_iter=2, tol=None).fit([[0], [1]], [0, 1])
+except skort.exceptions.RuntimeNotAvailableError as error:
+    assert "skort[cpu]" in str(error), error
+    print("no runtime")
+"""
+
+
+def check_installed(session, wheel, python, extra, before=()):
+    """Install skort beside what is there before, which has to stay; `pip check`; fit."""
+    folder = Path(session.create_tmp(), "installed")
+    shutil.rmtree(folder, ignore_errors=True)
+    session.run("uv", "venv", "-q", "--python", python, folder)
+
+    def install(*packages):
+        session.run("uv", "pip", "install", "-q", "--python", folder, *packages)
+        listed = session.run("uv", "pip", "list", "-q", "--python", folder, "--format", "json", silent=True)
+        return {row["name"]: row["version"] for row in json.loads(listed)}
+
+    kept = install(*before) if before else {}
+    found = install(f"skort[{extra or ''}] @ {wheel.as_uri()}")
+    assert kept.items() <= found.items(), (kept, found)
+    session.run("pip", "--python", folder, "check")
+    printed = session.run(folder / "bin" / "python", "-W", "ignore", "-c", FIT, silent=True, external=True)
+    assert ("no runtime" in printed) == (not RUNTIMES & found.keys()), printed
+    shutil.rmtree(folder)
+
+
+@nox.session(python="3.11")
+def runtimes(session):
+    """Resolve what pip would install, on each system, with no extra and with each; install it here; `pip check`."""
+    # The index is asked once; Macs have macOS 14, for which the newest wheels are made.
+    session.env.update({"UV_CACHE_DIR": f"{session.create_tmp()}/cache", "MACOSX_DEPLOYMENT_TARGET": "14.0"})
+    session.install("uv>=0.5", "hatchling")
+    session.run("uv", "build", "-q", "--wheel", "--no-build-isolation", "--out-dir", f"{session.create_tmp()}/wheel")
+    (wheel,) = Path(session.create_tmp(), "wheel").resolve().glob("*.whl")
+    check_resolved(session, wheel)
+    for python in filter(None, map(interpreter, PYTHONS)):
+        for extra in (None, "cpu", "training"):
+            check_installed(session, wheel, python, extra)
+        check_installed(session, wheel, python, None, before=("onnxruntime<1.22", "numpy<2.2"))
+    shutil.rmtree(session.create_tmp())
 
 
 # Nightly lanes: by name only.

@@ -139,9 +139,10 @@ def test_the_examples_give_these_messages(tmp_path, monkeypatch):
     [
         ({"onnxruntime": "1.26.0", "onnxruntime-training": "1.16.3"}, "1.26.4", installed.mix_advice),
         ({"onnxruntime-training": "1.16.3"}, "2.4.6", installed._needs_numpy_1),
+        ({}, "2.4.6", lambda: installed.NO_RUNTIME),
         ({"onnxruntime": "1.26.0"}, "2.4.6", lambda: installed.why_missing("TrainingAgent")),
     ],
-    ids=["mixed", "numpy", "agent"],
+    ids=["mixed", "numpy", "none", "agent"],
 )
 def test_messages_of_installs_are_those_of_the_code(distributions, numpy_version, message, monkeypatch):
     monkeypatch.setattr(installed, "installed_distributions", lambda: distributions)

@@ -157,9 +157,8 @@ def _load_provider(device):
     onnxruntime = load()
     if _PROVIDERS[device.kind] not in onnxruntime.get_available_providers():
         raise RuntimeNotAvailableError(
-            f'device="{device.name}" needs the {_PROVIDERS[device.kind]}, which {_installed()} does not have. In its '
-            "place, install onnxruntime-gpu, or onnxruntime-training 1.16.3 (Linux x86-64, Python 3.10 and 3.11). Or "
-            'use device="cpu".'
+            f'device="{device.name}" needs the {_PROVIDERS[device.kind]}, which {_installed()} does not have. '
+            f'Replace it: {_replacement()}. Or use device="cpu".'
         )
     # The runtime writes the loader's message to stderr; the error that it raises says less.
     onnxruntime.set_default_logger_severity(_SILENT)
@@ -205,9 +204,16 @@ def _unavailable(device, reason):
     version = getattr(build_and_package_info, f"{kind}_version", "")
     return (
         f'device="{device.name}": the {_PROVIDERS[kind]} of {_installed()} does not load. {reason} It needs NVIDIA\'s '
-        f"driver, and the libraries of {kind.upper()} {version} and cuDNN: for onnxruntime-gpu the libraries come with "
-        'pip install "onnxruntime-gpu[cuda,cudnn]". Or use device="cpu".'
+        f"driver, and the libraries of {kind.upper()} {version} and cuDNN; onnxruntime-gpu brings its own: "
+        f'{_replacement()}. Or use device="cpu".'
     )
+
+
+def _replacement():
+    """Return the command that puts onnxruntime-gpu and NVIDIA's libraries in the place of the runtime that is there."""
+    others = [name for name in installed_distributions() if name != "onnxruntime-gpu"]
+    uninstall = f"pip uninstall -y {' '.join(others)} && " if others else ""
+    return f'{uninstall}pip install "onnxruntime-gpu[cuda,cudnn]"'
 
 
 def _installed():

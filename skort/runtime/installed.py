@@ -4,10 +4,12 @@ import contextlib
 import functools
 import importlib
 import importlib.metadata
+import importlib.util
 import logging
 import re
 import sys
 import warnings
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +28,22 @@ DISTRIBUTIONS = (
     "onnxruntime-qnn",
     "onnxruntime-training",
     "onnxruntime-training-cpu",
+)
+
+# Of several, the cure of a mix keeps the first of these.
+_ACCELERATED = (
+    "onnxruntime-gpu",
+    "onnxruntime-directml",
+    "onnxruntime-openvino",
+    "onnxruntime-training",
+    "onnxruntime-training-cpu",
+)
+NO_RUNTIME = (
+    "No ONNX Runtime is installed: install exactly one of skort's extras, "
+    'pip install "skort[cpu]" (onnxruntime: every system, all but the solvers "session", "agent" and "module"), '
+    'pip install "skort[gpu]" (onnxruntime-gpu with CUDA: device="cuda" as well) or '
+    'pip install "skort[training]" (the package for training of this system and Python, if there is one: '
+    "these solvers as well)."
 )
 
 # The packages that have each class of the training API.
@@ -73,7 +91,9 @@ def load() -> Any:
         with _logging_as_it_was():
             onnxruntime = importlib.import_module("onnxruntime")
     except ImportError as error:
-        advice = mixed or "Install it: pip install onnxruntime."
+        if isinstance(error, ModuleNotFoundError) and error.name == "onnxruntime" and not installed_distributions():
+            raise RuntimeNotAvailableError(NO_RUNTIME) from error
+        advice = mixed or f"Mend it with: {_reinstall()}"
         raise RuntimeNotAvailableError(f"onnxruntime cannot be imported ({error}). {advice}") from error
     if not hasattr(onnxruntime, "InferenceSession"):
         raise RuntimeNotAvailableError(f"onnxruntime has lost files of its own. {mixed or _cure_of_loss()}")
@@ -132,21 +152,35 @@ def mix_advice() -> str | None:
     found = installed_distributions()
     if len(found) < 2:
         return None
-    training = [name for name in found if "training" in name]
-    keep = training[0] if training else next(iter(found))
+    accelerated = [name for name in _ACCELERATED if name in found]
+    loaded = _owner_of_the_files()
+    keep = loaded if loaded in accelerated else next(iter(accelerated or found))
     return (
         f"{' and '.join(found)} are installed over each other and share the import name onnxruntime. "
         f"Mend it with: pip uninstall -y {' '.join(found)} && pip install {keep}=={found[keep]}"
     )
 
 
+def _owner_of_the_files() -> str | None:
+    """Return the distribution whose libraries an import loads, the last one installed, as its own files say."""
+    # An onnxruntime that is imported may be without a spec, and its folder without this file.
+    with contextlib.suppress(OSError, ValueError):
+        spec = importlib.util.find_spec("onnxruntime")
+        for folder in (spec and spec.submodule_search_locations) or ():
+            text = Path(folder, "capi", "build_and_package_info.py").read_text()
+            if name := re.search(r"^package_name = '([\w-]+)'", text, re.MULTILINE):
+                return name[1]
+    return None
+
+
 def _cure_of_loss():
     """Return the advice where the folder of onnxruntime is there without its files."""
+    return f"Another distribution of it was installed over it and uninstalled. Mend it with: {_reinstall()}"
+
+
+def _reinstall():
     wanted = " ".join(f"{name}=={version}" for name, version in installed_distributions().items()) or "onnxruntime"
-    return (
-        "Another distribution of it was installed over it and uninstalled. Mend it with: pip install --force-reinstall "
-        f"--no-deps {wanted}"
-    )
+    return f"pip install --force-reinstall --no-deps {wanted}"
 
 
 def _needs_numpy_1():

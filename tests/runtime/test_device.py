@@ -56,11 +56,29 @@ def test_the_rows_of_an_array_that_is_not_contiguous():
     np.testing.assert_array_equal(device.get(array), values.T[::-1])
 
 
-def test_a_runtime_without_the_provider_says_which_packages_have_it(monkeypatch):
+GPU = 'pip install "onnxruntime-gpu[cuda,cudnn]"'
+
+
+@pytest.mark.parametrize(
+    "installed, name, command",
+    [
+        ({"onnxruntime": "1.31.1"}, "onnxruntime 1.31.1", f"pip uninstall -y onnxruntime && {GPU}"),
+        ({"onnxruntime-gpu": "1.31.1"}, "onnxruntime-gpu 1.31.1", GPU),
+        (
+            {"onnxruntime": "1.31.1", "onnxruntime-training-cpu": "1.19.2"},
+            "onnxruntime 1.31.1, onnxruntime-training-cpu 1.19.2",
+            f"pip uninstall -y onnxruntime onnxruntime-training-cpu && {GPU}",
+        ),
+    ],
+)
+def test_a_runtime_without_the_provider_says_how_to_replace_it(installed, name, command, monkeypatch):
     monkeypatch.setattr(load(), "get_available_providers", lambda: ["CPUExecutionProvider"])
-    message = f'device="cuda:7" needs the {CUDA}, which onnxruntime.* does not have. .*install onnxruntime-gpu'
-    with pytest.raises(RuntimeNotAvailableError, match=message):
+    monkeypatch.setattr(device_module, "installed_distributions", lambda: installed)
+    with pytest.raises(RuntimeNotAvailableError) as error:
         device_named("cuda:7").check()
+    assert str(error.value) == (
+        f'device="cuda:7" needs the {CUDA}, which {name} does not have. Replace it: {command}. Or use device="cpu".'
+    )
 
 
 @pytest.mark.skipif(CUDA not in load().get_available_providers(), reason="this runtime has no CUDA provider")
@@ -70,6 +88,7 @@ def test_a_provider_that_does_not_load_says_which_library_it_wants(capfd):
         device_named("cuda:99").check()
     assert f'device="cuda:99": the {CUDA} of onnxruntime' in str(error.value)
     assert "NVIDIA's driver, and the libraries of CUDA 1" in str(error.value)
+    assert f'&& {GPU}. Or use device="cpu".' in str(error.value)
     loads = device_module._loader_message("cuda") is None
     assert loads or "cannot open shared object file" in str(error.value)
     assert capfd.readouterr() == ("", "")

@@ -1,10 +1,15 @@
 """The messages about missing and mixed runtimes."""
 
 import logging
+import pickle
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
+from sklearn.neural_network import MLPClassifier
 
+from skort import OrtSGDClassifier
 from skort.exceptions import RuntimeNotAvailableError
 from skort.runtime import installed
 
@@ -32,13 +37,21 @@ def test_a_missing_class_names_what_is_installed_and_which_packages_have_it(pret
 
 
 MEND = "Mend it with: pip uninstall -y onnxruntime onnxruntime-training && pip install onnxruntime-training==1.16.3"
+MIX = (
+    f"onnxruntime and onnxruntime-training are installed over each other and share the import name onnxruntime. {MEND}"
+)
 
 
 def test_a_mix_that_broke_the_training_api_is_named_with_its_cure(pretend):
     pretend({"onnxruntime": "1.31.1", "onnxruntime-training": "1.16.3"})
-    with pytest.raises(RuntimeNotAvailableError, match="and onnxruntime-training are installed over") as error:
+    with pytest.raises(RuntimeNotAvailableError) as error:
         installed.require("TrainingAgent")
-    assert str(error.value).endswith(MEND)
+    assert str(error.value).startswith(
+        "The installed runtime (onnxruntime 1.31.1, onnxruntime-training 1.16.3, Python "
+    )
+    assert str(error.value).endswith(
+        f" has no TrainingAgent, which is in {installed._PACKAGES['TrainingAgent']}. {MIX}"
+    )
 
 
 def test_a_mix_that_still_works_is_one_warning(pretend):
@@ -47,25 +60,127 @@ def test_a_mix_that_still_works_is_one_warning(pretend):
     with pytest.warns(RuntimeWarning, match="installed over each other") as record:
         installed.load()
         installed.load()
-    assert [str(warning.message).endswith(MEND) for warning in record] == [True]
+    assert [str(warning.message) for warning in record] == [MIX]
+
+
+# The installed ones, the one whose files are there, the one that the cure keeps
+MIXES = [
+    (["onnxruntime", "onnxruntime-gpu"], "onnxruntime", "onnxruntime-gpu"),
+    (["onnxruntime", "onnxruntime-gpu"], "onnxruntime-gpu", "onnxruntime-gpu"),
+    (["onnxruntime", "onnxruntime-directml"], "onnxruntime", "onnxruntime-directml"),
+    (["onnxruntime", "onnxruntime-openvino"], "onnxruntime", "onnxruntime-openvino"),
+    (["onnxruntime", "onnxruntime-training"], "onnxruntime", "onnxruntime-training"),
+    (["onnxruntime", "onnxruntime-training-cpu"], None, "onnxruntime-training-cpu"),
+    (["onnxruntime-gpu", "onnxruntime-training"], None, "onnxruntime-gpu"),
+    (["onnxruntime-gpu", "onnxruntime-training"], "onnxruntime-training", "onnxruntime-training"),
+    (["onnxruntime", "onnxruntime-directml", "onnxruntime-openvino"], "onnxruntime", "onnxruntime-directml"),
+    (["onnxruntime", "onnxruntime-directml", "onnxruntime-openvino"], "onnxruntime-openvino", "onnxruntime-openvino"),
+    (["onnxruntime", "onnxruntime-qnn"], "onnxruntime-qnn", "onnxruntime"),
+]
+
+
+@pytest.mark.parametrize("names, owner, kept", MIXES)
+def test_the_cure_of_a_mix_keeps_the_accelerated_build(names, owner, kept, pretend, monkeypatch):
+    pretend({name: f"1.{number}" for number, name in enumerate(names)})
+    monkeypatch.setattr(installed, "_owner_of_the_files", lambda: owner)
+    assert installed.mix_advice() == (
+        f"{' and '.join(names)} are installed over each other and share the import name onnxruntime. Mend it with: "
+        f"pip uninstall -y {' '.join(names)} && pip install {kept}==1.{names.index(kept)}"
+    )
+
+
+def test_the_files_say_which_distribution_they_are_of(tmp_path, monkeypatch):
+    (here,) = installed.installed_distributions()
+    assert installed._owner_of_the_files() == here
+    monkeypatch.setattr(installed.importlib.util, "find_spec", lambda name: None)
+    assert installed._owner_of_the_files() is None
+    spec = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(installed.importlib.util, "find_spec", lambda name: spec)
+    assert installed._owner_of_the_files() is None
+    (tmp_path / "capi").mkdir()
+    (tmp_path / "capi" / "build_and_package_info.py").write_text(
+        "package_name = 'onnxruntime-gpu'\n__version__ = '1'\n"
+    )
+    assert installed._owner_of_the_files() == "onnxruntime-gpu"
+
+
+NO_RUNTIME = (
+    "No ONNX Runtime is installed: install exactly one of skort's extras, "
+    'pip install "skort[cpu]" (onnxruntime: every system, all but the solvers "session", "agent" and "module"), '
+    'pip install "skort[gpu]" (onnxruntime-gpu with CUDA: device="cuda" as well) or '
+    'pip install "skort[training]" (the package for training of this system and Python, if there is one: '
+    "these solvers as well)."
+)
+BROKEN = "onnxruntime cannot be imported (no DLL). "
 
 
 @pytest.mark.parametrize(
-    "distributions, advice",
-    [({}, "pip install onnxruntime"), ({"onnxruntime": "1", "onnxruntime-gpu": "2"}, "pip uninstall -y onnxruntime ")],
+    "distributions, error, message",
+    [
+        ({}, ModuleNotFoundError("No module named 'onnxruntime'", name="onnxruntime"), NO_RUNTIME),
+        ({}, ImportError("no DLL"), f"{BROKEN}Mend it with: pip install --force-reinstall --no-deps onnxruntime"),
+        (
+            {"onnxruntime-gpu": "1.31.1"},
+            ImportError("no DLL"),
+            f"{BROKEN}Mend it with: pip install --force-reinstall --no-deps onnxruntime-gpu==1.31.1",
+        ),
+        (
+            {"onnxruntime": "1.31.1", "onnxruntime-training": "1.16.3"},
+            ImportError("no DLL"),
+            f"{BROKEN}{MIX}",
+        ),
+    ],
 )
-def test_a_runtime_that_cannot_be_imported(distributions, advice, pretend, monkeypatch):
+def test_a_runtime_that_cannot_be_imported(distributions, error, message, pretend, monkeypatch):
     def broken(name):
-        raise ImportError(f"no {name}")
+        raise error
 
     pretend(distributions)
     monkeypatch.setattr(installed.importlib, "import_module", broken)
     installed.load.cache_clear()
     try:
-        with pytest.raises(RuntimeNotAvailableError, match=advice):
+        with pytest.raises(RuntimeNotAvailableError) as raised:
             installed.load()
     finally:
         installed.load.cache_clear()
+    assert str(raised.value) == message
+    assert isinstance(raised.value, ImportError)
+
+
+# In a process of its own: nothing is imported yet.
+WITHOUT = """
+import pickle, sys
+sys.modules["onnxruntime"] = None
+from sklearn.base import clone
+from sklearn.neural_network import MLPClassifier
+import skort
+from skort.runtime import installed
+installed.installed_distributions = dict
+plain = clone(skort.OrtSGDClassifier(MLPClassifier((4,)), random_state=0))
+assert plain.get_params()["random_state"] == 0
+fitted = pickle.loads(sys.stdin.buffer.read())
+before = pickle.dumps(fitted)
+X, y = [[0.0, 1.0], [1.0, 0.0]] * 4, [0, 1] * 4
+calls = [lambda: plain.fit(X, y), lambda: fitted.fit(X, y), lambda: fitted.partial_fit(X, y)]
+calls += [lambda: fitted.fit_batches([(X, y)]), lambda: fitted.predict(X)]
+for call in calls:
+    try:
+        call()
+    except ImportError as error:
+        print(str(error)[:29])
+assert vars(plain).keys() == vars(clone(plain)).keys()
+assert pickle.dumps(fitted) == before
+assert fitted.to_sklearn().n_outputs_ == 1 and len(fitted.weights_) == 4
+print(fitted.to_onnx().graph.output[0].name)
+"""
+
+
+def test_without_a_runtime_only_fits_and_predictions_fail_and_nothing_is_lost():
+    X, y = [[0.0, 1.0], [1.0, 0.0]] * 4, [0, 1] * 4
+    fitted = OrtSGDClassifier(MLPClassifier((4,)), max_iter=2, tol=None, random_state=0).fit(X, y)
+    run = subprocess.run([sys.executable, "-c", WITHOUT], input=pickle.dumps(fitted), capture_output=True)
+    assert run.stderr.decode() == ""
+    assert run.stdout.decode().split("\n") == [*["No ONNX Runtime is installed:"] * 5, "label", ""]
 
 
 def test_a_numpy_too_new_for_the_runtime_is_named_with_its_cure(pretend, monkeypatch):
