@@ -33,7 +33,12 @@ def names_of(module):
     path = next((p for p in (path / "__init__.py", path.with_suffix(".py")) if p.exists()), None)
     if path is None:
         return []
-    found = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Assign)]
+    nodes = ast.parse(path.read_text()).body
+    for node in nodes:
+        # All that another module has.
+        if isinstance(node, ast.ImportFrom) and any(alias.name == "__all__" for alias in node.names):
+            return names_of(node.module)
+    found = [node for node in nodes if isinstance(node, ast.Assign)]
     (names,) = (ast.literal_eval(n.value) for n in found if getattr(n.targets[0], "id", "") == "__all__")
     return [n for n in names if f"{module}.{n}" not in MODULES and not n.startswith("__")]
 

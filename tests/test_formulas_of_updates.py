@@ -1,5 +1,6 @@
 """The formulas of docs/optimizers_and_schedules.rst, and its table of solvers, against the objects."""
 
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ from skort.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.schedules import Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
 from skort.solvers import ON_REQUEST, SOLVERS, usable
 
-PAGE = (Path(__file__).parent.parent / "docs" / "optimizers_and_schedules.rst").read_text()
+DOCS = Path(__file__).parent.parent / "docs"
+TABLE = runpy.run_path(str(DOCS / "optimizers_table.py"))["table"]()
+PAGE = (DOCS / "optimizers_and_schedules.rst").read_text().replace(".. include:: optimizers_table.txt", TABLE)
 TEXT = " ".join(PAGE.split())
 
 

@@ -29,27 +29,7 @@ _FAR, _MANY_STEPS = 1e3, 1000
 
 
 class SparseRows:
-    """
-    Some rows of a CSR matrix, and their products with dense matrices.
-
-    Parameters
-    ----------
-    n_rows, n_columns : int
-    dtype : dtype
-        float32 or float64, of the values and of all matrices that they are multiplied by.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import scipy.sparse
-    >>> from skort.optim.sparse import SparseRows
-    >>> rows = SparseRows(2, 3, "float64")
-    >>> rows.take(scipy.sparse.csr_matrix([[1.0, 0, 0], [0, 2, 0], [0, 0, 3]]), np.array([2, 0]))
-    >>> rows.product(np.array([[1.0], [10.0], [100.0]])).ravel()
-    array([300.,   1.])
-    >>> rows.columns()
-    array([0, 2])
-    """
+    """Some rows of a CSR matrix, and their products with dense C-contiguous matrices of the same dtype."""
 
     def __init__(self, n_rows: int, n_columns: int, dtype: DTypeLike):
         self.shape = n_rows, n_columns
@@ -58,16 +38,7 @@ class SparseRows:
         self._indices, self._values = np.empty(0, np.int32), np.empty(0, self._dtype)
 
     def take(self, X: Any, numbers: np.ndarray) -> None:
-        """
-        Hold other rows.
-
-        Parameters
-        ----------
-        X : CSR matrix of shape (n, n_columns)
-            Of `dtype`. Its indices may be unsorted, and repeated.
-        numbers : ndarray of int of shape (n_rows,)
-            Those of the rows.
-        """
+        """Hold the rows of X, a CSR matrix of this dtype, of these numbers; its indices may be unsorted, and repeated."""
         if csr_row_index is None:
             rows = X[numbers]
             self._indptr, self._indices, self._values = rows.indptr, rows.indices, rows.data
@@ -86,18 +57,7 @@ class SparseRows:
         return np.unique(self._indices[: self._indptr[-1]]).astype(np.intp)
 
     def product(self, matrix: np.ndarray) -> np.ndarray:
-        """
-        Return the product of the rows and a matrix.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_columns, n_outputs)
-            C-contiguous.
-
-        Returns
-        -------
-        product : ndarray of shape (n_rows, n_outputs)
-        """
+        """Return the product of the rows and a matrix of shape (n_columns, n_outputs)."""
         n_outputs = matrix.shape[1]
         if csr_row_index is None:
             return self._matrix() @ matrix
@@ -110,16 +70,7 @@ class SparseRows:
         return product
 
     def add_transposed_product(self, matrix: np.ndarray, out: np.ndarray) -> None:
-        """
-        Add the product of the transposed rows and a matrix to `out`, in place.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_outputs)
-            C-contiguous.
-        out : ndarray of shape (n_columns, n_outputs)
-            C-contiguous. Only its rows that are columns of a value change.
-        """
+        """Add the product of the transposed rows and a matrix to `out`, in place: to the rows of columns with values."""
         (n_rows, n_columns), n_outputs = self.shape, matrix.shape[1]
         if csr_row_index is None:
             out += self._matrix().T @ matrix
@@ -136,17 +87,7 @@ class SparseRows:
 
 
 class SparseBatch:
-    """
-    What a solver's next step reads, of which X is sparse.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Numbers of rows and of columns of X.
-    n_outputs : int
-        Number of columns of the target.
-    dtype : dtype
-    """
+    """What a solver's next step reads, of which X, of the given shape, is sparse."""
 
     in_place = True
 
@@ -173,36 +114,20 @@ class SparseBatch:
 @dataclass(frozen=True)
 class Recurrence:
     r"""
-    An update as a linear recurrence, the same for each weight.
+    An update as a linear recurrence, the same for each weight, whose l2 term has the strength b.
 
     With a weight w, its velocity v and the sum S of the weights so far, an update by the gradient :math:`g + b w` is
 
     .. math:: (w, v, S)^T \leftarrow A (w, v, S)^T + B g
 
-    The coordinates are :math:`p = w + \kappa v`, v and :math:`q = S + \lambda v` in place of w, v and S. With
-    :math:`b = 0`, p does not depend on v, nor does q: A is as well conditioned as it can be.
-
-    Parameters
-    ----------
-    momentum : float
-        :math:`\mu`; zero: there is no velocity.
-    is_ahead : bool
-        Whether the momentum is Nesterov's.
-    l2 : float
-        b, the strength of the l2 term of every weight.
-    is_averaged : bool
-        Whether there is a sum.
-
-    Examples
-    --------
-    >>> from skort.optim.optimizers import SGD
-    >>> from skort.optim.sparse import Recurrence
-    >>> A, B = Recurrence.of(SGD(), l2=0.5, is_averaged=False).step(0.1, counts=True)
-    >>> A, B
-    (array([[0.95]]), array([-0.1]))
+    in the coordinates :math:`p = w + \kappa v`, v and :math:`q = S + \lambda v`.
     """
 
+    # With b = 0, p does not depend on v, nor does q: A is as well conditioned as it can be.
+
+    #: Zero: there is no velocity.
     momentum: float
+    #: Whether the momentum is Nesterov's.
     is_ahead: bool
     l2: float
     is_averaged: bool
@@ -237,22 +162,7 @@ class Recurrence:
         return [0, *([1] if self.momentum else []), *([2] if self.is_averaged else [])]
 
     def step(self, eta: float, *, counts: bool) -> tuple[np.ndarray, np.ndarray]:
-        """
-        Return A and B of an update.
-
-        Parameters
-        ----------
-        eta : float
-            Learning rate.
-        counts : bool
-            Whether the weights after the update count in the sum.
-
-        Returns
-        -------
-        A : ndarray of shape (n_arrays, n_arrays)
-        B : ndarray of shape (n_arrays,)
-            Both in the coordinates of `basis`.
-        """
+        """Return A and B, in the coordinates of `basis`; `counts`: whether the weights after it count in the sum."""
         (A_0, B_0), (A_1, B_1) = self._ends[counts]
         return A_0 + eta * (A_1 - A_0), B_0 + eta * (B_1 - B_0)
 
@@ -275,16 +185,9 @@ class Recurrence:
 
 class _Scales:
     """
-    The matrix P between two passes over all weights, after some steps; and those after one step more.
+    The matrix P after `n_steps` steps since the last pass over all weights, and those after one step more.
 
     A pass starts the same steps anew, at the same learning rate more often than not: each remembers the one after it.
-
-    Parameters
-    ----------
-    recurrence : Recurrence
-    P, inverse : ndarray of shape (n_arrays, n_arrays)
-    n_steps : int, default=0
-        Since the last pass.
     """
 
     def __init__(self, recurrence: Recurrence, P: np.ndarray, inverse: np.ndarray, n_steps: int = 0):
@@ -311,33 +214,16 @@ class _Scales:
 
 class LazyWeights:
     r"""
-    The weights of a layer with sparse rows, and what a recurrence keeps of each.
+    The weights of a layer with sparse rows, and what else a recurrence names of each, by shape (n_columns, n_outputs).
 
     A step without a gradient multiplies the coordinates x of every weight by the same small matrix. So the arrays hold
     u of :math:`x = P u`, with one matrix P for all weights: such a step changes P alone, and a gradient g changes the
     rows of u whose gradient is not zero, by :math:`P^{-1} B g`. This is the scale of the weights of
-    `sklearn.linear_model.SGDClassifier` for more than one array. After many steps, `settle` makes a pass over all
-    weights.
-
-    Parameters
-    ----------
-    recurrence : Recurrence
-    arrays : dict of str to ndarray of shape (n_columns, n_outputs)
-        The weights, and what else the recurrence names. They are changed in place, and hold these values only after
-        `settle`.
-    factor : float
-        What the rows are multiplied by.
-
-    Attributes
-    ----------
-    square : float
-        The squared norm of the weights before the last update; zero where there is no l2 term.
-    along : float
-        The product of the weights before the last update and its gradient, without the l2 term; zero where there is
-        no l2 term.
+    `sklearn.linear_model.SGDClassifier` for more than one array. `settle` makes a pass over all weights.
     """
 
     def __init__(self, recurrence: Recurrence, arrays: dict[str, np.ndarray], factor: float):
+        # `factor` multiplies the rows. The arrays are changed in place, and hold these values only after `settle`.
         self._factor, self._basis = factor, recurrence.basis
         arrays = {name: arrays[name] for name in recurrence.names}
         # A sum is in float64: what was added since the last pass is in an array of its own.
@@ -350,6 +236,8 @@ class LazyWeights:
         #: None after `settle`.
         self._scales: _Scales | None = None
         self._products = _Products(len(self._moving)) if recurrence.l2 else None
+        #: Of the weights before the last update: their squared norm, and their product with its gradient but for the l2
+        #: term; zero where there is no l2 term.
         self.square = self.along = 0.0
 
     def settle(self) -> None:
@@ -367,13 +255,7 @@ class LazyWeights:
             self._held[-1].fill(0)
 
     def products(self, rows: SparseRows) -> tuple[np.ndarray, list[np.ndarray]]:
-        """
-        Return the product of the rows, times the factor, and the weights; and those with the arrays of its sum.
-
-        Parameters
-        ----------
-        rows : SparseRows
-        """
+        """Return the product of the rows, times the factor, and the weights; and those with the arrays of its sum."""
         if self._scales is None:
             self._scales = self._opened()
         parts, shares = [rows.product(held) for held in self._moving], self._scales.shares
@@ -385,18 +267,7 @@ class LazyWeights:
     def update(
         self, rows: SparseRows, parts: list[np.ndarray], gradient: np.ndarray, eta: float, *, counts: bool
     ) -> None:
-        """
-        Make one update.
-
-        Parameters
-        ----------
-        rows, parts
-            Of the batch, as from `products`.
-        gradient : ndarray of shape (n_rows, n_outputs)
-            Of the loss by the products.
-        eta, counts
-            As for `Recurrence.step`.
-        """
+        """Make one update by the gradient by the products, of shape (n_rows, n_outputs); `parts` are from `products`."""
         factor, scales = self._factor, self._scales
         assert scales is not None  # Since `products`.
         lengths, self._scales = scales.after(eta, counts=counts)
@@ -456,13 +327,7 @@ class LazyWeights:
 
 
 class _Products:
-    """
-    The products of large arrays with each other, where they move along the same array.
-
-    Parameters
-    ----------
-    n_arrays : int
-    """
+    """The products of large arrays with each other, where they move along the same array."""
 
     def __init__(self, n_arrays: int):
         self._pairs = [(i, j) for i in range(n_arrays) for j in range(n_arrays)]

@@ -36,7 +36,7 @@ def logistic():
 
 
 #: Of each optimizer, a learning rate that suits it.
-RATES = {"sgd": 0.2, "momentum": 0.05, "nesterov": 0.05, "adam": 0.05}
+RATES = {name: 0.2 if name == "sgd" else 0.05 for name in OPTIMIZERS}
 LEARNING_RATES = {
     **{name: lambda eta0, name=name: name for name in SCHEDULES},
     "cosine": lambda eta0: Cosine(N_UPDATES, eta0),
