@@ -38,7 +38,7 @@ class SparseRows:
         self._indices, self._values = np.empty(0, np.int32), np.empty(0, self._dtype)
 
     def take(self, X: Any, numbers: np.ndarray) -> None:
-        """Hold the rows of X, a CSR matrix of this dtype, of these numbers; its indices may be unsorted, and repeated."""
+        """Hold some rows of X, a CSR matrix of this dtype; its indices may be unsorted, and repeated."""
         if csr_row_index is None:
             rows = X[numbers]
             self._indptr, self._indices, self._values = rows.indptr, rows.indices, rows.data
@@ -70,7 +70,7 @@ class SparseRows:
         return product
 
     def add_transposed_product(self, matrix: np.ndarray, out: np.ndarray) -> None:
-        """Add the product of the transposed rows and a matrix to `out`, in place: to the rows of columns with values."""
+        """Add the product of the transposed rows and a matrix to the rows of `out` whose columns have values."""
         (n_rows, n_columns), n_outputs = self.shape, matrix.shape[1]
         if csr_row_index is None:
             out += self._matrix().T @ matrix
@@ -267,7 +267,7 @@ class LazyWeights:
     def update(
         self, rows: SparseRows, parts: list[np.ndarray], gradient: np.ndarray, eta: float, *, counts: bool
     ) -> None:
-        """Make one update by the gradient by the products, of shape (n_rows, n_outputs); `parts` are from `products`."""
+        """Make one update by the gradient by the products, (n_rows, n_outputs); `parts` are from `products`."""
         factor, scales = self._factor, self._scales
         assert scales is not None  # Since `products`.
         lengths, self._scales = scales.after(eta, counts=counts)
