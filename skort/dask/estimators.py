@@ -74,15 +74,17 @@ def _for_dask(local: type[BaseOrtSGD]) -> Callable[[type], Any]:
     signature = inspect.Signature([*(each for name, each in parameters.items() if name not in _NOT_HERE), *own])
     constraints = {name: each for name, each in local._parameter_constraints.items() if name not in _NOT_HERE}
 
-    def __init__(self, *args, **kwargs):
+    def init(self, *args, **kwargs):
         values = signature.bind(self, *args, **kwargs)
         values.apply_defaults()
         for name, value in list(values.arguments.items())[1:]:
             setattr(self, name, value)
 
+    init.__name__, init.__signature__ = "__init__", signature  # type: ignore[attr-defined]
+
     def decorated(cls):
-        __init__.__signature__, __init__.__qualname__ = signature, f"{cls.__qualname__}.__init__"
-        cls.__init__, cls._local, cls._parameters = __init__, local, tuple(constraints)
+        init.__qualname__ = f"{cls.__qualname__}.__init__"
+        cls.__init__, cls._local, cls._parameters = init, local, tuple(constraints)
         cls._parameter_constraints = {**constraints, **_CONSTRAINTS}
         cls.__doc__ = inspect.cleandoc(cls.__doc__).format(_DESCRIPTION.format(name=cls.__name__), _REFERENCES)
         return cls

@@ -42,8 +42,8 @@ _STREAMS: SessionPool = SessionPool(8)
 _SUM, _COUNT = "average_sum", "average_n_updates"
 # So many groups exchange by themselves what they made.
 _FEW = 2
-# Its place in a state: in checkpoints, too.
-_VELOCITY = "velocity"
+# Its place in a state, in checkpoints too, beside an optimizer's own velocity.
+_VELOCITY = "global_velocity"
 
 
 class Means(NamedTuple):
@@ -152,7 +152,7 @@ class _Borrower:
 
 
 def local_steps(
-    job: Broadcast[Job], start: GlobalState | list[LocalResult], rates: np.ndarray, task: Task, parts: Sequence[Rows]
+    spec: Broadcast[Job], start: GlobalState | list[LocalResult], rates: np.ndarray, task: Task, parts: Sequence[Rows]
 ) -> LocalResult:
     """
     Make one pass over some rows from the global state, one update for each of the learning rates.
@@ -160,11 +160,11 @@ def local_steps(
     In place of the state there may be what all groups made before. These a group exchanges by itself: it need not wait
     for another task.
     """
-    key, job = job.key, job.value()
+    job = spec.value()
     common = start if isinstance(start, GlobalState) else exchanged(start, job.momentum, job.first)
     rows = Rows.concatenated([part.every(task.start, task.stride) for part in parts])
     batch_size, borrower = min(job.settings.batch_size, rows.n_rows), _Borrower()
-    stream = _STREAMS.borrow((key, batch_size), borrower, lambda: job.stream(batch_size))
+    stream = _STREAMS.borrow((spec.key, batch_size), borrower, lambda: job.stream(batch_size))
     solver, batches = stream.solver, job.batches(rows, stream, task.seed)
     solver.restore(common.state | {"weights": common.start.ahead(job.momentum)})
     solver.batch.begin(batches.data)

@@ -479,10 +479,15 @@ def test_the_workers_do_not_keep_the_partitions_as_they_were(client, data):
     OrtSGDClassifier(**SAME | {"max_iter": 1}, callbacks=[Looks()]).fit(*chunked(*data))
 
 
-def test_a_resumed_fit_ends_with_the_same_bits(client, data, tmp_path):
-    """The velocity of the exchanges is in the checkpoint; the state that `partial_fit` goes on from has none."""
+@pytest.mark.parametrize("optimizer", ["adam", "momentum"])
+def test_a_resumed_fit_ends_with_the_same_bits(client, data, tmp_path, optimizer):
+    """
+    The velocity of the exchanges is in the checkpoint; the state that `partial_fit` goes on from has none.
+
+    That of the optimizer is another one.
+    """
     X, y = data
-    model = OrtSGDClassifier(MLPClassifier((5,)), **SAME | {"eta0": 0.01, "optimizer": "adam"})
+    model = OrtSGDClassifier(MLPClassifier((5,)), **SAME | {"eta0": 0.01, "optimizer": optimizer})
     path = str(tmp_path / "training.npz")
     clone(model).set_params(max_iter=2, callbacks=[Checkpoint(path)]).fit(*chunked(X, y))
     expected = clone(model).fit(*chunked(X, y))
