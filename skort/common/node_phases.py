@@ -24,10 +24,9 @@ def marked(writer: Any, phase: Phase) -> Iterator[None]:
 
     What a Program writes is not marked: the graphs of sessions need no marks.
     """
-    nodes = getattr(writer, "nodes", [])
-    n_before = len(nodes)
+    n_before = len(writer.nodes)
     yield
-    for node in nodes[n_before:]:
+    for node in writer.nodes[n_before:]:
         node.doc_string = phase
 
 

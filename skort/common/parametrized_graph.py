@@ -66,6 +66,9 @@ class Program:
     those that its caller names; their names begin with `name`. `call_elementwise` works on `batch_size` rows.
     """
 
+    #: None to mark: see `skort.common.node_phases.marked`.
+    nodes: tuple[onnx.NodeProto, ...] = ()
+
     def __init__(self, dtype: DTypeLike, batch_size: int, name: str):
         self.dtype = np.dtype(dtype)
         self.parameters: dict[str, np.ndarray] = {}

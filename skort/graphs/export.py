@@ -60,10 +60,7 @@ labels (score) => (label) {
     has_label = Greater (score, zero)
     label = Cast <to = 7> (has_label)
 }"""
-_IDENTITY = """
-identity (score) => (prediction) {
-    prediction = Identity (score)
-}"""
+_IDENTITY = "identity (score) => (prediction) { prediction = Identity (score) }"
 
 
 def regressor_model(

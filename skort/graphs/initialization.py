@@ -1,5 +1,6 @@
 """The score graph that training starts from: a model at its initial weights, or at those it was fitted to."""
 
+import copy
 import functools
 from typing import Any, Literal
 
@@ -151,8 +152,7 @@ def check_differentiable(
             "estimator: the model has no weight to train: no initializer of its ONNX graph is an operand of MatMul, "
             f"Gemm, Conv or Add between its input and its output. Its operators are {operators}.{branches}"
         )
-    structure = onnx.ModelProto()
-    structure.CopyFrom(score_graph.structure)
+    structure = copy.deepcopy(score_graph.structure)
     # Some rules depend on shapes, but none on the number of rows.
     set_batch_size(structure, 2)
     obstacle = undifferentiable(structure.graph, score_graph.trainable, gradient)

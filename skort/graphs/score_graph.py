@@ -1,5 +1,6 @@
 """A model as ONNX up to its raw score, with its named weights."""
 
+import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -87,8 +88,7 @@ class ScoreGraph(GraphBytes):
         """Return the score graph of a model with one input and one output; all that `find_weights` finds is trained."""
         weights = find_weights(model.graph)
         values = {i.name: i for i in model.graph.initializer}
-        structure = onnx.ModelProto()
-        structure.CopyFrom(model)
+        structure = copy.deepcopy(model)
         del structure.graph.initializer[:]
         structure.graph.initializer.extend(i for i in model.graph.initializer if i.name not in weights.names)
         structure.graph.input.extend(
@@ -99,8 +99,7 @@ class ScoreGraph(GraphBytes):
     @property
     def model(self) -> onnx.ModelProto:
         """A new model X -> raw score, with the weights as initializers; masks, if there are any, are inputs."""
-        model = onnx.ModelProto()
-        model.CopyFrom(self.structure)
+        model = copy.deepcopy(self.structure)
         del model.graph.input[1:], model.graph.initializer[:]
         model.graph.input.extend(i for i in self.structure.graph.input if i.name in self.dropout)
         weights = {name: array for name, array in self.arrays.items() if name not in self.dropout}
@@ -201,8 +200,7 @@ class ScoreGraph(GraphBytes):
 
     def with_input_name(self, name: str) -> "ScoreGraph":
         """Return the same graph whose input X has another name."""
-        structure = onnx.ModelProto()
-        structure.CopyFrom(self.structure)
+        structure = copy.deepcopy(self.structure)
         rename_input(structure.graph, structure.graph.input[0], name)
         return replace(self, structure=structure)
 
@@ -214,8 +212,7 @@ class ScoreGraph(GraphBytes):
 
     def with_frozen_inputs(self, batch_size: int) -> onnx.ModelProto:
         """Return a new model for exactly `batch_size` rows, whose frozen weights are inputs, too."""
-        model = onnx.ModelProto()
-        model.CopyFrom(self.structure)
+        model = copy.deepcopy(self.structure)
         del model.graph.input[:]
         model.graph.input.extend(i for i in self.structure.graph.input if i.name not in self.trainable)
         model.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in self.trained_arrays.items())

@@ -1,5 +1,6 @@
 """Operators that do something else in a training than in a prediction: Dropout and BatchNormalization."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -113,8 +114,7 @@ def masked(score_graph: ScoreGraph, batch_size: int) -> ScoreGraph:
     """
     if not any(node.op_type == "Dropout" for node in score_graph.structure.graph.node):
         return score_graph
-    structure = onnx.ModelProto()
-    structure.CopyFrom(score_graph.structure)
+    structure = copy.deepcopy(score_graph.structure)
     of_weights = _shapes(structure).keys()
     set_batch_size(structure, batch_size)
     shapes = _shapes(structure)

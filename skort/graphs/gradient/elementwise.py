@@ -25,10 +25,7 @@ def _cast(applied, i):
     # dx = dy, in the type of x; between floats
     if applied.attribute("to") not in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
         return None
-    return """
-cast_gradient (x, dy) => (dx) {
-    dx = CastLike (dy, x)
-}"""
+    return "cast_gradient (x, dy) => (dx) { dx = CastLike (dy, x) }"
 
 
 def _softmax(text):
@@ -74,15 +71,9 @@ extreme_gradient ({", ".join(f"x{k}" for k in inputs)}, y, dy) => (dx) {{
 
 
 # dx = dy
-_PASSED = """
-passed_gradient (dy) => (dx) {
-    dx = Identity (dy)
-}"""
+_PASSED = "passed_gradient (dy) => (dx) { dx = Identity (dy) }"
 # y = -x: dx = -dy
-_NEGATED = """
-negated_gradient (dy) => (dx) {
-    dx = Neg (dy)
-}"""
+_NEGATED = "negated_gradient (dy) => (dx) { dx = Neg (dy) }"
 #: The rules by operator.
 ELEMENTWISE: dict[str, Rule] = {
     # y = a + b: da = dy, db = dy
@@ -92,21 +83,12 @@ ELEMENTWISE: dict[str, Rule] = {
     "Sub": texts(_PASSED, _NEGATED),
     # y = a b: da = dy b, db = dy a
     "Mul": texts(
-        """
-mul_gradient (b, dy) => (da) {
-    da = Mul (dy, b)
-}""",
-        """
-mul_gradient (a, dy) => (db) {
-    db = Mul (dy, a)
-}""",
+        "mul_gradient (b, dy) => (da) { da = Mul (dy, b) }",
+        "mul_gradient (a, dy) => (db) { db = Mul (dy, a) }",
     ),
     # y = a / b: da = dy / b, db = -dy y / b
     "Div": texts(
-        """
-div_gradient (b, dy) => (da) {
-    da = Div (dy, b)
-}""",
+        "div_gradient (b, dy) => (da) { da = Div (dy, b) }",
         """
 div_gradient (b, y, dy) => (db) {
     ratio = Div (y, b)
@@ -129,15 +111,9 @@ abs_gradient (x, dy) => (dx) {
     dx = Mul (dy, slope)
 }"""),
     # y = e^x: dx = dy y
-    "Exp": each("""
-exp_gradient (y, dy) => (dx) {
-    dx = Mul (dy, y)
-}"""),
+    "Exp": each("exp_gradient (y, dy) => (dx) { dx = Mul (dy, y) }"),
     # y = log x: dx = dy / x
-    "Log": each("""
-log_gradient (x, dy) => (dx) {
-    dx = Div (dy, x)
-}"""),
+    "Log": each("log_gradient (x, dy) => (dx) { dx = Div (dy, x) }"),
     # y = sqrt x: dx = dy / (2 y)
     "Sqrt": each("""
 sqrt_gradient (y, dy) => (dx) {

@@ -1,5 +1,6 @@
 """Forward and backward of a score graph as two graphs, for a loss that is computed elsewhere."""
 
+import copy
 from collections.abc import Sequence
 
 import onnx
@@ -28,8 +29,7 @@ are inputs and outputs of the forward half. Each output has the name of what it 
 
 def add_model(fragment: Fragment, score_graph: ScoreGraph, batch_size: int) -> onnx.ModelProto:
     """Add the nodes of a score graph; return its structure for exactly `batch_size` rows."""
-    model = onnx.ModelProto()
-    model.CopyFrom(score_graph.structure)
+    model = copy.deepcopy(score_graph.structure)
     set_batch_size(model, batch_size)
     fragment.nodes.extend(model.graph.node)
     return model
@@ -61,8 +61,7 @@ def check_gradient(score_graph: ScoreGraph, *, input_gradient: bool = False) -> 
     """Raise the errors of `forward_backward`."""
     if not score_graph.trainable:
         raise NotTrainableError("model: it has no weight to train.")
-    structure = onnx.ModelProto()
-    structure.CopyFrom(score_graph.structure)
+    structure = copy.deepcopy(score_graph.structure)
     # Some rules depend on shapes, but none on the number of rows.
     set_batch_size(structure, 2)
     wanted = [*([score_graph.input_name] if input_gradient else []), *score_graph.trainable]
@@ -113,8 +112,7 @@ def _part(whole, nodes, inputs, outputs, documentation):
 def needed(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy with only those nodes and initializers that the outputs are computed from."""
     names = leading_to(model.graph.node, [output.name for output in model.graph.output])
-    copied = onnx.ModelProto()
-    copied.CopyFrom(model)
+    copied = copy.deepcopy(model)
     del copied.graph.node[:], copied.graph.initializer[:]
     copied.graph.node.extend(node for node in model.graph.node if not names.isdisjoint(node.output))
     copied.graph.initializer.extend(i for i in model.graph.initializer if i.name in names)

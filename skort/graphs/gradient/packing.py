@@ -1,5 +1,6 @@
 """All weights as one vector, and the parts of it, in a graph."""
 
+import copy
 from collections.abc import Mapping
 
 import numpy as np
@@ -51,8 +52,7 @@ def packed_gradients(backward: onnx.ModelProto, weights: Mapping[str, np.ndarray
     fragment = Fragment(dtype)
     fragment.nodes.extend(backward.graph.node)
     fragment.call(packed_text(weights), list(names), [GRADIENT])
-    packed = onnx.ModelProto()
-    packed.CopyFrom(backward)
+    packed = copy.deepcopy(backward)
     del packed.graph.node[:], packed.graph.output[:]
     packed.graph.node.extend(fragment.nodes)
     packed.graph.output.append(onnx.helper.make_tensor_value_info(GRADIENT, onnx_dtype(dtype), [size]))

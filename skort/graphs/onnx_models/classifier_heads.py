@@ -1,5 +1,6 @@
 """What an ONNX classifier computes from its raw score: it is proved, not guessed."""
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -161,8 +162,7 @@ def _part(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProto:
     graph = model.graph
     nodes = [node for node in graph.node if begin not in node.output]
     needed = leading_to(nodes, [end])
-    cut = onnx.ModelProto()
-    cut.CopyFrom(model)
+    cut = copy.deepcopy(model)
     for items in (cut.graph.node, cut.graph.initializer, cut.graph.input, cut.graph.output, cut.graph.value_info):
         del items[:]
     cut.graph.node.extend(node for node in nodes if not needed.isdisjoint(node.output))

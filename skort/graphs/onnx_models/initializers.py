@@ -1,5 +1,6 @@
 """Other weights in an ONNX model that stays as it is."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,8 +55,7 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> on
     if not isinstance(model, onnx.ModelProto):
         raise ValueError(f"model must be an onnx.ModelProto, got {model!r}. An estimator has set_weights.")
     check_by_name(weights)
-    copied = onnx.ModelProto()
-    copied.CopyFrom(model)
+    copied = copy.deepcopy(model)
     tensors = _tensors(copied.graph)
     for name, values in weights.items():
         if name not in tensors:
