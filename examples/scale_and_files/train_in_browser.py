@@ -32,17 +32,19 @@ for name, graph in graphs.items():
     print(f"{name}.onnx: {len(graph.SerializeToString()):,} bytes, {len(graph.graph.node)} nodes")
 
 # %%
-# "start" gives the weights and the memory of Adam. "step" takes them with a batch, and gives the
-# next ones. In JavaScript these are the same ten lines.
+# "start" gives the weights, the memory of Adam, and numbers that do not change. "step" takes them
+# with a batch, and gives the next weights and memory. "split" gives the weights by their names,
+# which "step" reads, too. In JavaScript these are the same lines.
 
-start, step = (
+start, step, split = (
     onnxruntime.InferenceSession(
         graphs[name].SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    for name in ("start", "step")
+    for name in ("start", "step", "split")
 )
-state_names = [output.name for output in start.get_outputs()]
-state = dict(zip(state_names, start.run(None, {}), strict=True))
+state = dict(zip([output.name for output in start.get_outputs()], start.run(None, {}), strict=True))
+part_names = [output.name for output in split.get_outputs()]
+state_names = [name for name in state if f"{name}_next" in {o.name for o in step.get_outputs()}]
 outputs = ["skort_objective", *(f"{name}_next" for name in state_names)]
 losses = []
 for _ in range(N_EPOCHS):
@@ -56,7 +58,9 @@ for _ in range(N_EPOCHS):
             "skort_learning_rate": np.array(LEARNING_RATE, np.float32),
         }
         objective, *values = step.run(outputs, {**feeds, **state})
-        state = dict(zip(state_names, values, strict=True))
+        state |= dict(zip(state_names, values, strict=True))
+        parts = split.run(part_names, {"skort_weights": state["skort_weights"]})
+        state |= dict(zip(part_names, parts, strict=True))
         loss += float(objective) * BATCH_SIZE / len(X)
     losses.append(loss)
 

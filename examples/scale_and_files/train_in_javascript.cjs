@@ -1,5 +1,5 @@
-// Train with onnxruntime-web: `node train_in_javascript.cjs FOLDER`, with start.onnx, step.onnx and batches.json of
-// train_in_javascript.py in FOLDER; writes weights.json.
+// Train with onnxruntime-web: `node train_in_javascript.cjs FOLDER`, with start.onnx, step.onnx, split.onnx and batches.json
+// of train_in_javascript.py in FOLDER; writes weights.json.
 const fs = require("fs");
 const path = require("path");
 const ort = require("onnxruntime-web");
@@ -9,9 +9,10 @@ async function main(folder) {
   const session = (name) => ort.InferenceSession.create(fs.readFileSync(path.join(folder, name)));
   const step = await session("step.onnx");
   const start = await session("start.onnx");
+  const split = await session("split.onnx");
   const tensor = (rows) => new ort.Tensor("float32", Float32Array.from(rows.flat()), [rows.length, rows[0].length]);
   const losses = [];
-  // What a step goes on from: the weights, and what the optimizer remembers.
+  // What a step reads beside a batch: the weights, what the optimizer remembers, and numbers that do not change.
   let state = await start.run({});
   for (let epoch = 0; epoch < batches.n_epochs; epoch++) {
     let loss = 0;
@@ -23,7 +24,10 @@ async function main(folder) {
         skort_learning_rate: new ort.Tensor("float32", [batches.learning_rate], []),
         ...state,
       });
-      state = Object.fromEntries(Object.keys(state).map((name) => [name, results[name + "_next"]]));
+      const next = Object.keys(state).filter((name) => name + "_next" in results);
+      state = { ...state, ...Object.fromEntries(next.map((name) => [name, results[name + "_next"]])) };
+      // A step reads the weights by their names, too.
+      state = { ...state, ...(await split.run({ skort_weights: state.skort_weights })) };
       loss += results.skort_objective.data[0] / batches.batches.length;
     }
     losses.push(loss);

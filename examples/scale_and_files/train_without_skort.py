@@ -42,9 +42,9 @@ def run(session, inputs):
 
 def train(folder, X, target):
     """Return the weights after some epochs, as one vector, and the objective of each epoch."""
-    start, step = (
+    start, step, split = (
         onnxruntime.InferenceSession(Path(folder, name), providers=["CPUExecutionProvider"])
-        for name in ("start.onnx", "step.onnx")
+        for name in ("start.onnx", "step.onnx", "split.onnx")
     )
     state, losses = run(start, {}), []
     for _ in range(N_EPOCHS):
@@ -58,7 +58,13 @@ def train(folder, X, target):
                 "skort_learning_rate": np.array(LEARNING_RATE, np.float32),
             }
             results = run(step, {**inputs, **state})
-            state = {name: results[f"{name}_next"] for name in state}
+            state |= {
+                name.removesuffix("_next"): array
+                for name, array in results.items()
+                if name.endswith("_next")
+            }
+            # A step reads the weights by their names, too.
+            state |= run(split, {"skort_weights": state["skort_weights"]})
             loss += float(results["skort_objective"]) * BATCH_SIZE / len(X)
         losses.append(loss)
     return state["skort_weights"], losses

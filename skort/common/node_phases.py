@@ -19,15 +19,10 @@ _UPDATES = ("SGDOptimizer", "SGDOptimizerV2", "AdamOptimizer", "AdamWOptimizer")
 
 @contextlib.contextmanager
 def marked(writer: Any, phase: Phase) -> Iterator[None]:
-    """
-    Mark the nodes that are added to a fragment meanwhile, and those of the functions that they call.
-
-    What a Program writes is not marked: the graphs of sessions need no marks.
-    """
-    n_before = len(writer.nodes)
+    """Mark the nodes that are added to a Fragment or Program meanwhile, and those of the functions that they call."""
+    first = writer.n_nodes
     yield
-    for node in writer.nodes[n_before:]:
-        node.doc_string = phase
+    writer.document(first, phase)
 
 
 def mark_rest(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -123,6 +123,16 @@ class Fragment:
             self.functions[key].name = f"{called.name}_{len(self.functions)}"
         self.nodes.append(onnx.helper.make_node(self.functions[key].name, inputs, outputs, domain=DOMAIN))
 
+    @property
+    def n_nodes(self) -> int:
+        """The number of nodes so far."""
+        return len(self.nodes)
+
+    def document(self, first: int, doc_string: str) -> None:
+        """Give the nodes from number `first` on a doc_string."""
+        for node in self.nodes[first:]:
+            node.doc_string = doc_string
+
     def constant(self, name: str, array: ArrayLike) -> None:
         """Add a constant with the values and the dtype of an array."""
         value = numpy_helper.from_array(np.asarray(array))

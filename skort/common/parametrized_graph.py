@@ -21,12 +21,14 @@ class _Call(NamedTuple):
     source: str | bytes
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    doc_string: str = ""
 
 
 class _Node(NamedTuple):
     op_type: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    doc_string: str = ""
 
 
 def with_parameters(source: str) -> tuple[str, tuple[float, ...]]:
@@ -65,9 +67,6 @@ class Program:
     It has the methods of a `Fragment` that they need. `parameters` are the values of the inputs that it needs beside
     those that its caller names; their names begin with `name`. `call_elementwise` works on `batch_size` rows.
     """
-
-    #: None to mark: see `skort.common.node_phases.marked`.
-    nodes: tuple[onnx.NodeProto, ...] = ()
 
     def __init__(self, dtype: DTypeLike, batch_size: int, name: str):
         self.dtype = np.dtype(dtype)
@@ -118,15 +117,27 @@ class Program:
     def rename(self, old: str, new: str) -> None:
         """Give a result another name, wherever it is made or read."""
         for i, line in enumerate(self._lines):
-            what, *ends = line
-            self._lines[i] = type(line)(what, *(tuple(new if name == old else name for name in end) for end in ends))
+            inputs, outputs = (
+                tuple(new if name == old else name for name in end) for end in (line.inputs, line.outputs)
+            )
+            self._lines[i] = line._replace(inputs=inputs, outputs=outputs)
+
+    @property
+    def n_nodes(self) -> int:
+        """The number of calls and nodes so far."""
+        return len(self._lines)
+
+    def document(self, first: int, doc_string: str) -> None:
+        """Give the calls and nodes from number `first` on a doc_string."""
+        self._lines[first:] = [line._replace(doc_string=doc_string) for line in self._lines[first:]]
 
     def write(self, fragment: Fragment) -> None:
         """Add the calls and nodes to a fragment, in which the parameters are results."""
         for line in self._lines:
             if isinstance(line, _Node):
-                fragment.node(*line)
+                fragment.node(line.op_type, line.inputs, line.outputs)
             elif isinstance(line.source, str):
                 fragment.call(line.source, line.inputs, line.outputs)
             else:
                 fragment.call_as_is(onnx.FunctionProto.FromString(line.source), line.inputs, line.outputs)
+            fragment.nodes[-1].doc_string = line.doc_string

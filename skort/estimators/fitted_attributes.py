@@ -341,18 +341,21 @@ class FittedAttributes:
         Returns
         -------
         graphs : dict of str to onnx.ModelProto
-            Solver "graph" has two. "step" is a whole step of standard operators, which any onnxruntime runs. Its inputs
-            are a batch, the learning rate, the weights as one vector, and the optimizer's memory. Its outputs are the
-            loss, the objective and its gradient, and the weights and the memory for the next step, under the same names
-            with "_next" behind them. "start" returns the fitted weights, and an empty memory for the first step. Solver
-            "agent" has "gradient": forward and backward of one batch, with the trained weights as inputs and their
-            gradients as outputs. After a fit of sparse rows, both solvers have "gradient" alone; it begins behind the
-            product of the rows and the first coefficients. Solver "session" has "objective", as given to
-            TrainingSession, and "training", as it was run, with the trained weights as initializers. Solver "module"
-            has "training" and "optimizer". The weights, targets and objectives in these graphs are those of the
-            training, on standardised data: with `standardization_` s, multiply the coefficients of a linear model by
-            s.target_scale / s.scale to get `coef_`. With `standardize=False` they are those of X and y. The doc_string
-            of every node of a step is its phase: "forward", "loss", "backward", "penalty" or "update".
+            Solver "graph" has "step", the whole step as it ran, of standard operators, which any onnxruntime runs. Its
+            inputs are a batch, the learning rate, the weights as one vector and by their names, the optimizer's memory,
+            and numbers that no step changes. Its outputs are the loss, the objective and its gradient, and the vector
+            and the memory for the next step, under the same names with "_next" behind them. "start" returns its inputs
+            but for batch and rate, with the fitted weights and an empty memory; "split" the weights by their names, of
+            the vector. Solver "agent" has "gradient", as it ran: forward and backward of one batch, with the trained
+            weights as inputs and their gradients as outputs, and "start". After a fit of sparse rows, both solvers have
+            "gradient" and "start"; the first begins behind the product of the rows and the first coefficients. Solver
+            "session" has "objective", as given to TrainingSession, "training", as it was run, with the trained weights
+            as initializers, and "start" with the numbers that both read. Solver "module" has "training" and
+            "optimizer". What ran on another device is shown as it runs on the CPU. The weights, targets and objectives
+            in these graphs are those of the training, on standardised data: with `standardization_` s, multiply the
+            coefficients of a linear model by s.target_scale / s.scale to get `coef_`. With `standardize=False` they are
+            those of X and y. The doc_string of every node of a step is its phase: "forward", "loss", "backward",
+            "penalty" or "update".
 
         Raises
         ------

@@ -1,6 +1,7 @@
 """TrainingAgent: forward with the raw-score gradient, backward, update."""
 
 import functools
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,11 @@ from skort.runtime.installed import training_api, why_missing
 from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
 from skort.solvers.base import BaseSolver, Problem, is_small
 from skort.solvers.flat_weights import flat, views
+from skort.solvers.graph.step_graph import constants_graph
 from skort.solvers.loss_gradient import derived_score_gradient, score_gradient
 from skort.solvers.penalty_gradient import add_custom_gradients
 
-__all__ = ["RETURNED_LOSS", "AgentSolver", "gradient_of", "shared_session", "training_graph"]
+__all__ = ["RETURNED_LOSS", "AgentSolver", "GradientGraph", "gradient_of"]
 
 # A search has few structures. A session of a small step keeps about a MB.
 _SESSIONS: LRUCache = LRUCache(16)
@@ -71,18 +73,18 @@ class AgentSolver(BaseSolver):
         self._flat = flat(self._initial)
         self._gradient, self._scratch = np.zeros_like(self._flat), np.zeros_like(self._flat)
         self._memory = self._rule.start(*problem.n_weights(), dtype)
-        session, parameters = shared_session(problem)
+        self._graph = GradientGraph(problem)
         inputs = {
             graph.input_name: self.batch.X,
             TARGET: self.batch.target,
             SAMPLE_WEIGHT: self.batch.sample_weight,
             **views(self._flat, self._initial),
-            **parameters,
+            **self._graph.parameters,
         }
         outputs = {gradient_of(name): part for name, part in views(self._gradient, self._initial).items()}
         outputs[RETURNED_LOSS] = loss = np.zeros((), dtype)
         self._loss = loss.item
-        self._agent = BoundTrainingAgent(session, inputs, outputs, [self.batch.sample_weight])
+        self._agent = BoundTrainingAgent(self._graph.session(), inputs, outputs, [self.batch.sample_weight])
 
     def step(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
@@ -123,8 +125,9 @@ class AgentSolver(BaseSolver):
             array[...] = state[name]
 
     def training_graphs(self):
-        """Return the graph of forward and backward; the update follows it in numpy."""
-        return {"gradient": training_graph(self._problem)}
+        """Return the graph of forward and backward, and what it reads beside a batch; the update follows in numpy."""
+        gradient, arrays = self._graph.model(), {**views(self._flat, self._initial), **self._graph.parameters}
+        return {"gradient": gradient, "start": constants_graph(gradient, arrays)}
 
 
 def gradient_of(name: str) -> str:
@@ -136,37 +139,45 @@ def _data_gradient_of(name):
     return f"{name}_data_grad"
 
 
-def shared_session(problem: Problem, *, by_rows: bool = False) -> tuple[Any, dict[str, np.ndarray]]:
-    """
-    Return the session of all problems of a structure, and the numbers that this one gives to it.
+@dataclass(frozen=True, eq=False)
+class GradientGraph:
+    """Forward and backward of a problem, whose numbers are inputs; `by_rows`: with the gradient by X, too."""
 
-    Parameters
-    ----------
-    problem : Problem
-    by_rows : bool, default=False
-        Whether it gives the gradient by the input of the score graph, too.
-    """
-    programs = [Program(problem.objective.dtype, problem.batch_size, part.__name__.strip("_")) for part in _PARTS]
-    for part, program in zip(_PARTS, programs, strict=True):
-        part(program, problem=problem)
-    parameters = {name: array for program in programs for name, array in program.parameters.items()}
+    problem: Problem
+    by_rows: bool = False
 
-    def make():
+    @functools.cached_property
+    def _programs(self):
+        problem = self.problem
+        programs = [Program(problem.objective.dtype, problem.batch_size, part.__name__.strip("_")) for part in _PARTS]
+        for part, program in zip(_PARTS, programs, strict=True):
+            part(program, problem=problem)
+        return programs
+
+    @functools.cached_property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The numbers, by the names of the inputs."""
+        of_parts = {name: array for program in self._programs for name, array in program.parameters.items()}
+        return {**of_parts, **self.problem.score_graph.frozen_arrays}
+
+    def model(self) -> onnx.ModelProto:
+        """Return the graph as it runs, each node marked with its phase."""
+        problem = self.problem
         model = problem.score_graph.with_frozen_inputs(problem.batch_size)
-        model = _gradient_model(problem, model, by_rows=by_rows)
-        graph = _gradient_graph(problem, model, [program.write for program in programs], infos(parameters))
-        return agent_session(graph.SerializeToString(), problem.objective.dtype, problem.device)
+        model = _gradient_model(problem, model, by_rows=self.by_rows)
+        frozen = problem.score_graph.frozen_arrays
+        numbers = infos({name: array for name, array in self.parameters.items() if name not in frozen})
+        return mark_rest(_gradient_graph(problem, model, [program.write for program in self._programs], numbers))
 
-    key = problem.structure, by_rows, tuple(program.structure for program in programs)
-    session = _SESSIONS.get(key, make) if is_small(problem) else make()
-    return session, {**parameters, **problem.score_graph.frozen_arrays}
+    def session(self) -> Any:
+        """Return the session of all problems of a structure."""
+        problem = self.problem
 
+        def compile_graph():
+            return agent_session(self.model().SerializeToString(), problem.objective.dtype, problem.device)
 
-def training_graph(problem: Problem, *, by_rows: bool = False) -> onnx.ModelProto:
-    """Return the graph of a problem that `shared_session` runs, with its numbers as constants."""
-    model = problem.score_graph.with_batch_size(problem.batch_size)
-    parts = [functools.partial(part, problem=problem) for part in _PARTS]
-    return mark_rest(_gradient_graph(problem, _gradient_model(problem, model, by_rows=by_rows), parts))
+        key = problem.structure, self.by_rows, tuple(program.structure for program in self._programs)
+        return _SESSIONS.get(key, compile_graph) if is_small(problem) else compile_graph()
 
 
 def _gradient_model(problem, model, *, by_rows):

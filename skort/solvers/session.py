@@ -1,6 +1,5 @@
 """TrainingSession: objective, gradient and update in one graph."""
 
-import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -26,6 +25,7 @@ from skort.runtime.training_session import (
 )
 from skort.solvers.base import BaseSolver, Problem, is_small
 from skort.solvers.flat_weights import flat, views
+from skort.solvers.graph.step_graph import constants_graph
 from skort.solvers.loss_gradient import check_loss
 from skort.solvers.penalty_gradient import check_custom_penalty
 
@@ -155,19 +155,26 @@ class SessionSolver(BaseSolver):
     def _bound_session(self, inputs):
         """Return a session of the structure of the problem, bound to its numbers."""
         problem, trainable = self._problem, tuple(self._problem.weights)
-        program = Program(problem.objective.dtype, problem.batch_size, "value")
-        problem.objective.add_value(program, problem.score_graph.score_name)
+        self._program = Program(problem.objective.dtype, problem.batch_size, "value")
+        problem.objective.add_value(self._program, problem.score_graph.score_name)
 
         def make():
-            model = problem.score_graph.with_frozen_inputs(problem.batch_size)
-            model = _objective_graph(problem, model, program.write)
-            model.graph.input.extend(infos(program.parameters))
-            return training_session(model, trainable, self._optimizer, problem.device)
+            return training_session(self._model(), trainable, self._optimizer, problem.device)
 
-        key = problem.structure, program.structure, repr(self._optimizer)
+        key = problem.structure, self._program.structure, repr(self._optimizer)
         session = _SESSIONS.borrow(key, self, make) if is_small(problem) else make()
-        inputs = {**inputs, **program.parameters, **problem.score_graph.frozen_arrays}
-        return BoundTrainingSession(session, _OUTPUTS, trainable, inputs, self._optimizer)
+        return BoundTrainingSession(session, _OUTPUTS, trainable, {**inputs, **self._numbers()}, self._optimizer)
+
+    def _numbers(self):
+        return {**self._program.parameters, **self._problem.score_graph.frozen_arrays}
+
+    def _model(self):
+        """Return the graph of the objective as the session gets it, with numbers as inputs."""
+        problem = self._problem
+        model = problem.score_graph.with_frozen_inputs(problem.batch_size)
+        model = _objective_graph(problem, model, self._program.write)
+        model.graph.input.extend(infos(self._program.parameters))
+        return mark_rest(model)
 
     def step(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
@@ -201,13 +208,10 @@ class SessionSolver(BaseSolver):
         self._session.load({what: views(vector, self._initial) for what, vector in held.items()})
 
     def training_graphs(self):
-        """Return the objective's graph, and what TrainingSession makes of it."""
-        problem = self._problem
-        model = problem.score_graph.with_batch_size(problem.batch_size)
-        add_value = functools.partial(problem.objective.add_value, score=problem.score_graph.score_name)
-        model = _objective_graph(problem, model, add_value)
-        training = training_graph(model, tuple(problem.weights), self._optimizer)
-        return {"objective": mark_rest(model), "training": mark_rest(training)}
+        """Return the objective's graph, what TrainingSession makes of it, and the numbers that both read."""
+        model = self._model()
+        training = training_graph(model, tuple(self._problem.weights), self._optimizer)
+        return {"objective": model, "training": mark_rest(training), "start": constants_graph(model, self._numbers())}
 
 
 class _SessionUpdate:

@@ -585,12 +585,12 @@ def test_training_graphs(solver):
     X, y = data()
     graphs = short(OrtSGDRegressor, solver=solver, batch_size=16).fit(X, y).training_graphs()
     if solver == "graph":
-        assert list(graphs) == ["step", "start"]
+        assert list(graphs) == ["step", "start", "split"]
         for graph in graphs.values():
             onnx.checker.check_model(graph, full_check=True)
             assert {node.domain for node in graph.graph.node} == {""}
     elif solver == "agent":
-        assert list(graphs) == ["gradient"]
+        assert list(graphs) == ["gradient", "start"]
         assert {o.name for o in graphs["gradient"].graph.output} == {
             "coef_grad",
             "intercept_grad",
@@ -598,7 +598,7 @@ def test_training_graphs(solver):
         }
         assert "YieldOp" in {node.op_type for node in graphs["gradient"].graph.node}
     else:
-        assert list(graphs) == ["objective", "training"]
+        assert list(graphs) == ["objective", "training", "start"]
         onnx.checker.check_model(graphs["objective"], full_check=True)
         assert "SGDOptimizer" in {node.op_type for node in graphs["training"].graph.node}
     X_input = next(i for i in next(iter(graphs.values())).graph.input if i.name == "X")

@@ -339,7 +339,7 @@ def test_instances_are_parameters_and_stay_as_they_are():
     assert model.loss is loss and model.penalty is penalty
     assert not np.allclose(other.fit(X, y).coef_, model.coef_)
     loss.set_params(quantile=0.9)
-    graph = onnx.printer.to_text(model.training_graphs()["step"])
+    graph = onnx.printer.to_text(model.training_graphs()["start"])
     assert "0.25" in graph and "0.9" not in graph
     copied = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copied.predict(X), model.predict(X))

@@ -436,10 +436,10 @@ def test_the_step_says_how_its_weights_are_folded(data):
     X = (X - SHIFTS) / SCALES + 2
     model = OrtSGDRegressor(Ridge(), solver="graph", max_iter=20, tol=None, random_state=0).fit(X, y)
     step, start = (model.training_graphs()[name] for name in ("step", "start"))
-    constants = {i.name: numpy_helper.to_array(i) for i in step.graph.initializer}
+    constants = {i.name.removesuffix("_value"): numpy_helper.to_array(i) for i in start.graph.initializer}
     assert MEAN in step.doc_string
     assert INVERSE_SCALE in step.doc_string
-    (weights,) = (numpy_helper.to_array(i) for i in start.graph.initializer if "weights" in i.name)
+    weights = constants["skort_weights"]
     V, c, used = weights[:P, None], weights[P:], model.standardization_
     W = V * constants[INVERSE_SCALE]
     np.testing.assert_allclose(W.ravel() * used.target_scale, model.coef_, rtol=1e-5)

@@ -14,7 +14,7 @@ from skort.objective import L2, Penalty
 from skort.objective.custom import CustomTerm
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.runtime.sessions import inference_session
-from skort.solvers.graph.step import ETA, GRADIENT, WEIGHTS
+from skort.solvers.graph.step_graph import ETA, GRADIENT, WEIGHTS
 from skort.solvers.penalty_gradient import ruled_penalty_gradient
 
 HALF_SQUARES = """\
@@ -119,19 +119,21 @@ def test_the_step_has_the_gradient_of_the_objective_in_the_variables_of_the_trai
     options = {"dtype": "float64", "batch_size": 40, "max_iter": 3, "tol": None, "eta0": 0.01, "solver": "graph"}
     model = OrtSGDRegressor(network, penalty=penalty, random_state=0, **options).fit(X, Y)
     graphs = {n: g.SerializeToString() for n, g in model.training_graphs().items()}
-    step, start = (inference_session(graphs[n], float64=True) for n in ("step", "start"))
-    (weights,) = start.run([WEIGHTS], {})
+    step, start, split = (inference_session(graphs[n], float64=True) for n in ("step", "start", "split"))
+    given = dict(zip([o.name for o in start.get_outputs()], start.run(None, {}), strict=True))
+    names, weights = [o.name for o in split.get_outputs()], given[WEIGHTS]
     used = model.standardization_
     batch = {TARGET: (Y - used.target_mean) / used.target_scale, SAMPLE_WEIGHT: np.full((40, 1), 1 / 120)}
-    inputs = {"X": X, ETA: np.array(0.0), **batch}
+    inputs = {"X": X, ETA: np.array(0.0), **batch, **given}
 
     def objective(vector):
-        return step.run([OBJECTIVE], {**inputs, WEIGHTS: vector})[0].item()
+        parts = dict(zip(names, split.run(names, {WEIGHTS: vector}), strict=True))
+        return step.run([OBJECTIVE], {**inputs, WEIGHTS: vector, **parts})[0].item()
 
-    (gradient,) = step.run([GRADIENT], {**inputs, WEIGHTS: weights})
+    (gradient,) = step.run([GRADIENT], inputs)
     np.testing.assert_allclose(gradient, differences(objective, weights), rtol=1e-5, atol=1e-7)
     # The penalty is that of the weights of the model, divided by the unit of the objective.
-    total, loss = step.run([OBJECTIVE, LOSS], {**inputs, WEIGHTS: weights})
+    total, loss = step.run([OBJECTIVE, LOSS], inputs)
     initial = model._settings.start or dict.fromkeys(model.weights_)
     values = [FORMULAS[name][1](model.weights_[n], initial[n]) for n in ("coefficient", "coefficient1")]
     assert (total - loss) * used.target_scale**2 == pytest.approx(0.7 * sum(values), rel=1e-6)

@@ -21,12 +21,12 @@
   }
 
   async function train() {
-    const [start, step] = await Promise.all(
-      [training.start, training.step].map((graph) => ort.InferenceSession.create(bytes(graph))),
+    const [start, step, split] = await Promise.all(
+      [training.start, training.step, training.split].map((graph) => ort.InferenceSession.create(bytes(graph))),
     );
     const eta = new ort.Tensor("float32", [training.learning_rate], []);
     const losses = [];
-    // What a step goes on from: the weights, and what the optimizer remembers.
+    // What a step reads beside a batch: the weights, what the optimizer remembers, and numbers that do not change.
     let state = await start.run({});
     for (let epoch = 0; epoch < training.n_epochs; epoch++) {
       let loss = 0;
@@ -38,7 +38,10 @@
           skort_learning_rate: eta,
           ...state,
         });
-        state = Object.fromEntries(Object.keys(state).map((name) => [name, results[`${name}_next`]]));
+        const next = Object.keys(state).filter((name) => `${name}_next` in results);
+        state = { ...state, ...Object.fromEntries(next.map((name) => [name, results[`${name}_next`]])) };
+        // A step reads the weights by their names, too.
+        state = { ...state, ...(await split.run({ skort_weights: state.skort_weights })) };
         loss += results.skort_objective.data[0] / training.batches.length;
       }
       losses.push(loss);

@@ -8,9 +8,17 @@ from skort.runtime.sessions import compiled
 from skort.runtime.step_session import StepSession
 from skort.solvers.base import BaseSolver, Problem
 from skort.solvers.graph.device_batch import DeviceBatch
-from skort.solvers.graph.device_step import CONTROLS, SUMS, device_step_graph, indices_name, rows_name
 from skort.solvers.graph.solver import GraphSolver
-from skort.solvers.graph.step import GRADIENT, WEIGHTS, next_name, state_name, states_of, step_graph
+from skort.solvers.graph.step_graph import (
+    CONTROLS,
+    GRADIENT,
+    SUMS,
+    WEIGHTS,
+    StepGraph,
+    indices_name,
+    next_name,
+    rows_name,
+)
 
 __all__ = ["DeviceGraphSolver"]
 
@@ -39,17 +47,15 @@ class DeviceGraphSolver(GraphSolver):
         graph, dtype, device = problem.score_graph, problem.objective.dtype, problem.device
         self._problem, self._device = problem, device
         self._memory = self._rule.start(*problem.n_weights(), dtype)
-        step = step_graph(problem, self._memory)
-        model = device_step_graph(step, graph.input_name, dtype)
+        self._step = StepGraph.of(problem, self._rule, self._memory)
+        model = self._step.device_model()
         self._inputs = graph.input_name, TARGET
         self.batch = DeviceBatch(device, problem.batch_size, (graph.n_features, graph.n_outputs), dtype)
         self._controls = np.zeros(2)
         # What the device has a copy of.
         self._given = {SAMPLE_WEIGHT: self.batch.sample_weight.copy(), CONTROLS: self._controls.copy()}
         self._copies = {name: device.put(array) for name, array in self._given.items()}
-        given = {i.name for i in step.graph.input}
-        changed = [name for name in self._memory if state_name(name) in given]
-        states = states_of(problem, self._memory, changed) | {SUMS: np.zeros(2)}
+        states = self._step.states | {SUMS: np.zeros(2)}
         outputs = {LOSS: (), OBJECTIVE: (), GRADIENT: states[WEIGHTS].shape}
         self._outputs = {name: device.put(np.zeros(shape, dtype)) for name, shape in outputs.items()}
         next_names = {name: next_name(name) for name in states}

@@ -6,14 +6,27 @@ from skort.graphs.gradient.reverse import rule_gradient
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
 from skort.optim.transforms import norm
+from skort.runtime.cache import LRUCache
 from skort.runtime.installed import load
+from skort.runtime.sessions import compiled
 from skort.runtime.step_session import StepSession
-from skort.solvers.base import BaseSolver, Problem
+from skort.solvers.base import BaseSolver, Problem, is_small
 from skort.solvers.flat_weights import views
-from skort.solvers.graph.shared_step import shared_step
-from skort.solvers.graph.step import ETA, GRADIENT, WEIGHTS, next_name, start_graph, state_name, step_graph
+from skort.solvers.graph.step_graph import (
+    ETA,
+    GRADIENT,
+    WEIGHTS,
+    StepGraph,
+    constants_graph,
+    next_name,
+    split_graph,
+    state_name,
+)
 
 __all__ = ["GraphSolver"]
+
+# A search has few structures. A session of a small step keeps about a MB.
+_SESSIONS: LRUCache = LRUCache(16)
 
 
 class GraphSolver(BaseSolver):
@@ -59,19 +72,25 @@ class GraphSolver(BaseSolver):
         self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype)
         self._eta, self._last_objective, loss = (np.zeros((), dtype) for _ in range(3))
         self._loss = loss.item
-        step = shared_step(problem, self._rule, self._memory)
+
+        def compile_step():
+            graph = step.model()
+            return compiled(graph.SerializeToString(), problem.device), frozenset(i.name for i in graph.graph.input)
+
+        self._step = step = StepGraph.of(problem, self._rule, self._memory)
+        session, names = _SESSIONS.get(step.key, compile_step) if is_small(problem) else compile_step()
         self._gradient = np.zeros_like(step.states[WEIGHTS])
         inputs = {
             graph.input_name: self.batch.X,
             TARGET: self.batch.target,
             SAMPLE_WEIGHT: self.batch.sample_weight,
             ETA: self._eta,
-            **step.parameters,
+            **{name: array for name, array in step.parameters.items() if name in names},
         }
         outputs = {LOSS: loss, OBJECTIVE: self._last_objective, GRADIENT: self._gradient}
-        names = {name: next_name(name) for name in step.states}
+        next_names = {name: next_name(name) for name in step.states}
         # The session reads every weight where it is in the vector.
-        self._session = StepSession(step.session, inputs, outputs, step.states, names, self._parts, problem.device)
+        self._session = StepSession(session, inputs, outputs, step.states, next_names, self._parts, problem.device)
 
     def _parts(self, states):
         return views(states[WEIGHTS], self._initial)
@@ -104,10 +123,12 @@ class GraphSolver(BaseSolver):
                 device.fill(current[input_name], array)
 
     def training_graphs(self):
-        """Return the graph of the whole step, and one that gives what the next step goes on from."""
-        arrays = {WEIGHTS if n == "weights" else state_name(n): a for n, a in self._read().items()}
-        start = {name: array for name, array in arrays.items() if name in self._session.state}
-        return {"step": step_graph(self._problem, self._memory), "start": start_graph(start)}
+        """Return the graph of the whole step, what the next step reads beside a batch, and how weights are split."""
+        step, arrays = self._step.model(), self._read()
+        states = {WEIGHTS if name == "weights" else state_name(name): array for name, array in arrays.items()}
+        weights = views(arrays["weights"], self._initial)
+        start = constants_graph(step, {**states, **weights, **self._step.parameters})
+        return {"step": step, "start": start, "split": split_graph(weights)}
 
 
 def _is_onnx(optimizer):

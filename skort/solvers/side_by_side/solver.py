@@ -10,7 +10,7 @@ from skort.optim.batches import HostBatch
 from skort.optim.transforms import norm
 from skort.runtime.step_session import StepSession
 from skort.solvers.flat_weights import views
-from skort.solvers.graph.step import ETA, GRADIENT, WEIGHTS, next_name, state_name
+from skort.solvers.graph.step_graph import ETA, GRADIENT, WEIGHTS, next_name, state_name
 from skort.solvers.side_by_side.step import LaneTerms, lane_step
 
 __all__ = ["Lane", "SideBySide"]

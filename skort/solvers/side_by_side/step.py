@@ -20,7 +20,7 @@ from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRAD
 from skort.runtime.cache import LRUCache
 from skort.runtime.sessions import compiled
 from skort.solvers.base import Problem, is_small
-from skort.solvers.graph.step import (
+from skort.solvers.graph.step_graph import (
     ETA,
     WEIGHTS,
     add_rule,

@@ -1,5 +1,7 @@
 """The graph behind the first product: score, loss, and the gradient by the product and by the other weights."""
 
+import functools
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,9 @@ from skort.runtime.cache import LRUCache
 from skort.runtime.sessions import compiled
 from skort.runtime.step_session import StepSession
 from skort.solvers.base import Problem, is_small
-from skort.solvers.graph.step import add_loss, read_inputs_only
+from skort.solvers.graph.step_graph import add_loss, read_inputs_only
 
-__all__ = ["bound_gradient", "gradient_name", "product_gradient_graph"]
+__all__ = ["ProductGradientGraph", "gradient_name"]
 
 # A search has few structures. A session of a small step keeps about a MB.
 _SESSIONS: LRUCache = LRUCache(16)
@@ -31,41 +33,43 @@ def gradient_name(name: str) -> str:
     return f"skort_gradient_of/{name}"
 
 
-def product_gradient_graph(problem: Problem) -> onnx.ModelProto:
+@dataclass(frozen=True, eq=False)
+class ProductGradientGraph:
     """
-    Return the graph (product, target, sample weight, weights) -> (loss, its gradients) of a problem.
+    The graph (product, target, sample weight, weights) -> (loss, its gradients) of a problem, whose numbers are inputs.
 
-    Parameters
-    ----------
-    problem : Problem
-        Of a score graph as from `skort.graphs.after_first_matmul.after_first_product`.
+    The score graph is one as from `skort.graphs.after_first_matmul.after_first_product`.
     """
-    return mark_rest(_graph(problem, lambda fragment: add_loss(fragment, problem), problem.score_graph.frozen_arrays))
 
+    problem: Problem
 
-def bound_gradient(problem: Problem, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> StepSession:
-    """
-    Return the session of `product_gradient_graph`; problems of one structure share it.
+    @functools.cached_property
+    def _loss(self):
+        loss = Program(self.problem.objective.dtype, self.problem.batch_size, "loss")
+        add_loss(loss, self.problem)
+        return loss
 
-    Parameters
-    ----------
-    problem : Problem
-    inputs : dict of str to ndarray
-        The product, the target, the sample weights, and the weights that are trained: read in every run.
-    outputs : dict of str to ndarray
-        The loss, and the gradient by each of `PRODUCT` and the weights: every run overwrites them.
-    """
-    loss, frozen = Program(problem.objective.dtype, problem.batch_size, "loss"), problem.score_graph.frozen_arrays
-    add_loss(loss, problem)
+    @functools.cached_property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The numbers, by the names of the inputs."""
+        return {**self._loss.parameters, **self.problem.score_graph.frozen_arrays}
 
-    def make():
-        graph = _graph(problem, loss.write, {**loss.parameters, **frozen})
-        return compiled(graph.SerializeToString(), problem.device), frozenset(i.name for i in graph.graph.input)
+    def model(self) -> onnx.ModelProto:
+        """Return the graph as it runs, each node marked with its phase."""
+        return mark_rest(_graph(self.problem, self._loss.write, self.parameters))
 
-    key = problem.structure, loss.structure
-    session, names = _SESSIONS.get(key, make) if is_small(problem) else make()
-    given = {**inputs, **loss.parameters, **frozen}
-    return StepSession(session, {name: given[name] for name in names}, outputs, {}, {}, device=problem.device)
+    def bound(self, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> StepSession:
+        """Return the session, which problems of one structure share: every run reads `inputs`, overwrites `outputs`."""
+        problem = self.problem
+
+        def compile_graph():
+            graph = self.model()
+            return compiled(graph.SerializeToString(), problem.device), frozenset(i.name for i in graph.graph.input)
+
+        key = problem.structure, self._loss.structure
+        session, names = _SESSIONS.get(key, compile_graph) if is_small(problem) else compile_graph()
+        given = {**inputs, **self.parameters}
+        return StepSession(session, {name: given[name] for name in names}, outputs, {}, {}, device=problem.device)
 
 
 def _graph(problem: Problem, write_loss: Any, parameters: dict[str, np.ndarray]) -> onnx.ModelProto:

@@ -10,11 +10,12 @@ from skort.graphs.after_first_matmul import PRODUCT, after_first_product, produc
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, TARGET
 from skort.optim.sparse import SparseBatch
 from skort.runtime.training_agent import BoundTrainingAgent
-from skort.solvers.agent import RETURNED_LOSS, AgentSolver, gradient_of, shared_session, training_graph
+from skort.solvers.agent import RETURNED_LOSS, AgentSolver, GradientGraph, gradient_of
 from skort.solvers.base import BaseSolver, Problem
 from skort.solvers.flat_weights import views
 from skort.solvers.graph.solver import GraphSolver
-from skort.solvers.sparse.gradient_graph import bound_gradient, gradient_name, product_gradient_graph
+from skort.solvers.graph.step_graph import constants_graph
+from skort.solvers.sparse.gradient_graph import ProductGradientGraph, gradient_name
 from skort.solvers.sparse.updates import make_update
 
 __all__ = ["SparseAgentSolver", "SparseGraphSolver"]
@@ -52,11 +53,18 @@ class _SparseSolver(BaseSolver):
         self._loss = loss.item
         batch = {PRODUCT: self._product, TARGET: self.batch.target, SAMPLE_WEIGHT: self.batch.sample_weight}
         gradients = {PRODUCT: self._by_product, **views(self._update.gradient, weights)}
-        self._run = self._bound({**batch, **views(self._update.weights[n_first:], weights)}, gradients, loss).run
+        self._later_weights = views(self._update.weights[n_first:], weights)
+        self._run = self._bound({**batch, **self._later_weights}, gradients, loss).run
 
     @abc.abstractmethod
     def _bound(self, inputs: dict[str, np.ndarray], gradients: dict[str, np.ndarray], loss: np.ndarray) -> Any:
         """Return what runs the graph of the rest of the problem: it reads `inputs`, and writes the others."""
+
+    def training_graphs(self):
+        """Return the graph from the first product to the gradients, and what it reads; scipy and numpy do the rest."""
+        self._update.settle()
+        gradient, weights = self._graph.model(), self._later_weights
+        return {"gradient": gradient, "start": constants_graph(gradient, {**weights, **self._graph.parameters})}
 
     def step(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
@@ -98,12 +106,9 @@ class SparseGraphSolver(_SparseSolver):
     gradient = staticmethod(GraphSolver.gradient)
 
     def _bound(self, inputs, gradients, loss):
+        self._graph = ProductGradientGraph(self._rest)
         outputs = {gradient_name(name): array for name, array in gradients.items()}
-        return bound_gradient(self._rest, inputs, {LOSS: loss, **outputs})
-
-    def training_graphs(self):
-        """Return the graph from the first product to the gradients; scipy and numpy compute what is around it."""
-        return {"gradient": product_gradient_graph(self._rest)}
+        return self._graph.bound(inputs, {LOSS: loss, **outputs})
 
 
 class SparseAgentSolver(_SparseSolver):
@@ -120,11 +125,8 @@ class SparseAgentSolver(_SparseSolver):
     gradient = staticmethod(AgentSolver.gradient)
 
     def _bound(self, inputs, gradients, loss):
-        session, parameters = shared_session(self._rest, by_rows=True)
+        self._graph = GradientGraph(self._rest, by_rows=True)
         outputs = {gradient_of(name): array for name, array in gradients.items()}
         outputs[RETURNED_LOSS] = loss
-        return BoundTrainingAgent(session, {**inputs, **parameters}, outputs, [self.batch.sample_weight])
-
-    def training_graphs(self):
-        """Return the graph from the first product to the gradients; scipy and numpy compute what is around it."""
-        return {"gradient": training_graph(self._rest, by_rows=True)}
+        inputs = {**inputs, **self._graph.parameters}
+        return BoundTrainingAgent(self._graph.session(), inputs, outputs, [self.batch.sample_weight])

@@ -11,7 +11,7 @@ from skort.objective.objective import Objective
 from skort.optim.optimizers import SGD
 from skort.optim.update import Update
 from skort.solvers.base import Problem
-from skort.solvers.sparse.gradient_graph import product_gradient_graph
+from skort.solvers.sparse.gradient_graph import ProductGradientGraph
 
 N_ROWS = 8
 
@@ -20,13 +20,12 @@ def test_the_graph_gives_the_gradients(run_onnx, rng):
     graph = initial_score_graph(LinearRegression(), ScoreSpec(4, 2, "float64"), np.random.RandomState(0))
     objective = Objective(SquaredError(), None, graph.coefficients, 2, np.dtype("float64"))
     rest = after_first_product(graph, product_layer(graph))
-    made = product_gradient_graph(Problem(rest, objective, Update(SGD()), N_ROWS))
+    made = ProductGradientGraph(Problem(rest, objective, Update(SGD()), N_ROWS))
     product, target = rng.normal(size=(2, N_ROWS, 2))
     weight = np.full((N_ROWS, 1), 1 / N_ROWS)
     intercept = np.array([1.0, -1.0])
-    results = run_onnx(
-        made, skort_product=product, skort_target=target, skort_sample_weight=weight, intercept=intercept
-    )
+    batch = {"skort_product": product, "skort_target": target, "skort_sample_weight": weight}
+    results = run_onnx(made.model(), **batch, intercept=intercept, **made.parameters)
     residual = product + intercept - target
     # The mean over two outputs is in the sample weights.
     np.testing.assert_allclose(results["skort_loss"], 0.5 * (residual**2).mean(axis=0).sum())

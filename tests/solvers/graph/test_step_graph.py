@@ -24,15 +24,16 @@ def test_steps_outside_skort_end_at_the_same_bytes_the_mean_included(optimizer, 
     objective = Objective(SquaredError(), L1(0.01), graph.coefficients, 2, np.dtype(dtype))
     solver = GraphSolver(Problem(graph, objective, Update(optimizer, max_grad_norm=0.5, average=FIRST), 10))
     graphs = solver.training_graphs()
-    state, after = run_onnx(graphs["start"]), []
+    given, after = run_onnx(graphs["start"]), []
     solver.batch.sample_weight[...] = 0.05
     for _ in range(N_STEPS):
         solver.batch.X[...], solver.batch.target[...] = rng.normal(size=(10, 6)), rng.normal(size=(10, 2))
         solver.step(0.05, 1.0)
         batch = {"X": solver.batch.X, "skort_target": solver.batch.target}
         batch |= {"skort_sample_weight": solver.batch.sample_weight, "skort_learning_rate": np.array(0.05, dtype)}
-        results = run_onnx(graphs["step"], **batch, **state)
-        state = {name: results[f"{name}_next"] for name in state}
+        results = run_onnx(graphs["step"], **batch, **given)
+        state = {name.removesuffix("_next"): a for name, a in results.items() if name.endswith("_next")}
+        given |= state | run_onnx(graphs["split"], skort_weights=state["skort_weights"])
         after.append(state["skort_weights"].astype(np.float64))
     inside = solver.state()
     assert {"skort_weights", "skort_average_sum", "skort_average_n_updates"} <= state.keys()

@@ -1,0 +1,287 @@
+"""The whole step as one ONNX graph of standard operators: forward, loss, backward, penalty, clipping, update."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from skort.common.model_builder import build_model, domains_of
+from skort.common.node_phases import mark_rest, marked
+from skort.common.onnx_text import Fragment, infos, onnx_dtype, read_names
+from skort.common.parametrized_graph import Program
+from skort.graphs.gradient.forward_backward import add_model, needed
+from skort.graphs.gradient.packing import GRADIENT, packed_text, unpacked_text
+from skort.graphs.gradient.reverse import add_gradients
+from skort.graphs.standardized import INVERSE_SCALE, MEAN
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.objective.penalties import l1_text, l2_vector_text
+from skort.optim.update import UpdateRule
+from skort.solvers.base import Problem
+from skort.solvers.flat_weights import flat
+from skort.solvers.loss_gradient import ruled_score_gradient, score_gradient
+from skort.solvers.penalty_gradient import add_custom_gradients, custom_gradient_name
+
+__all__ = [
+    "CONTROLS",
+    "ETA",
+    "GRADIENT",
+    "SUMS",
+    "WEIGHTS",
+    "StepGraph",
+    "add_loss",
+    "add_rule",
+    "add_score_gradient",
+    "constants_graph",
+    "indices_name",
+    "next_name",
+    "read_inputs_only",
+    "rows_name",
+    "split_graph",
+    "state_name",
+]
+
+ETA = "skort_learning_rate"
+WEIGHTS = "skort_weights"
+#: Of a device: the learning rate, and the batch's share of the epoch.
+CONTROLS = "skort_controls"
+#: Of a device: the objective and the loss, added up.
+SUMS = "skort_sums"
+
+_LOSS_GRADIENT = "skort_loss_gradient"
+_DOCUMENTATION = f"""\
+One step of a training by skort. Inputs of the next step are the outputs with "_next" behind their names; weights by
+their names are the parts of {WEIGHTS}. The graph "start" gives all that the first step reads beside a batch and a rate.
+
+A graph that reads {INVERSE_SCALE} trains the weights V and c of standardized columns of X: the first layer has
+the weights W = V * {INVERSE_SCALE} and, where it reads {MEAN}, c - {MEAN} W. A regressor's target is then
+(y - target_mean) / target_scale, with the numbers of `standardization_`, and its score is that of the model minus
+target_mean, divided by target_scale.
+"""
+
+_CONTROLLED = """
+controlled (controls) => (eta, share) {
+    eta_of_one, share = Split <axis = 0> (controls)
+    flat = Constant <value = int64[1] {0}> ()
+    scalar = Squeeze (eta_of_one, flat)
+    eta = Cast <to = %d> (scalar)
+}"""
+_ADDED = """
+added (sums, share, objective, loss) => (next_sums) {
+    flat = Constant <value = int64[1] {1}> ()
+    objective_of_one = Reshape (objective, flat)
+    loss_of_one = Reshape (loss, flat)
+    values = Concat <axis = 0> (objective_of_one, loss_of_one)
+    precise = Cast <to = 11> (values)
+    parts = Mul (share, precise)
+    next_sums = Add (sums, parts)
+}"""
+
+
+def state_name(name: str) -> str:
+    """Return the name of the input that is an array of the optimizer's state."""
+    return f"skort_{name}"
+
+
+def next_name(name: str) -> str:
+    """Return the name of the output that the next step takes as its input `name`."""
+    return f"{name}_next"
+
+
+def rows_name(name: str) -> str:
+    """Return the name of the input that holds all rows of the step's input `name`, on a device."""
+    return f"skort_all/{name}"
+
+
+def indices_name(name: str) -> str:
+    """Return the name of the input that says which of them are the batch."""
+    return f"skort_rows/{name}"
+
+
+@dataclass(frozen=True, eq=False)
+class StepGraph:
+    r"""
+    A step of a problem, whose numbers are inputs of its graph: problems of the same `key` have the same graph.
+
+    With the weights as one vector :math:`w`, and the strengths b of the l2 term of each of them
+
+    .. math:: g = \frac{\partial loss}{\partial w} + b \odot w, \quad w \leftarrow rule(w, g, \eta)
+
+    `states` are what the next step takes from this one, `parameters` what no step changes, by the names of the inputs.
+    """
+
+    problem: Problem
+    loss: Program
+    update: Program
+    states: dict[str, np.ndarray]
+    parameters: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, problem: Problem, rule: UpdateRule, memory: Mapping[str, np.ndarray]) -> "StepGraph":
+        """Return the step of a problem whose rule has some state."""
+        loss, update = (Program(problem.objective.dtype, problem.batch_size, name) for name in ("loss", "update"))
+        add_loss(loss, problem)
+        changed = _add_update(update, problem, rule, memory)
+        states = {WEIGHTS: flat(problem.weights)} | {state_name(name): memory[name] for name in changed}
+        fixed = {state_name(name): array for name, array in memory.items() if name not in changed}
+        parameters = {**loss.parameters, **update.parameters, **fixed, **problem.score_graph.frozen_arrays}
+        return cls(problem, loss, update, states, parameters)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """All that the graph depends on, as a hashable value."""
+        shapes = {**self.states, **self.parameters}
+        described = tuple((name, a.dtype.str, a.shape) for name, a in shapes.items())
+        return self.problem.structure, self.loss.structure, self.update.structure, described
+
+    def model(self) -> onnx.ModelProto:
+        """
+        Return the step: it has only the inputs that it needs, and every node is marked with its phase.
+
+        Its inputs are a batch, the learning rate, the states, the weights by their names, which are parts of the vector
+        among the states, and parameters; its outputs loss, objective, gradient, and the states of the next step.
+        """
+        problem, scalar = self.problem, np.zeros((), self.problem.objective.dtype)
+        fragment = Fragment(scalar.dtype)
+        model = add_model(fragment, problem.score_graph, problem.batch_size)
+        self.loss.write(fragment)
+        with marked(fragment, "backward"):
+            _add_gradient(fragment, problem, model.graph)
+        self.update.write(fragment)
+        X, *weights = model.graph.input
+        batch = [X, *problem.objective.inputs(problem.batch_size), *infos({ETA: scalar})]
+        given = {i.name for i in weights}
+        others = {**problem.loss_weights, **self.parameters}
+        inputs = [*batch, *infos(self.states), *weights, *infos({n: a for n, a in others.items() if n not in given})]
+        outputs = {LOSS: scalar, OBJECTIVE: scalar, GRADIENT: self.states[WEIGHTS]}
+        outputs |= {next_name(name): array for name, array in self.states.items()}
+        graph = helper.make_graph(fragment.nodes, "step", inputs, infos(outputs), model.graph.initializer)
+        step = read_inputs_only(build_model(graph, fragment, domains=domains_of(model)))
+        step.doc_string = _DOCUMENTATION
+        return mark_rest(step)
+
+    def device_model(self) -> onnx.ModelProto:
+        r"""
+        Return the step as a device runs it: it takes its rows out of all data, and splits the vector of weights.
+
+        In place of a batch and of the learning rate it takes all rows, the numbers of the batch's rows, and `CONTROLS`
+        :math:`(\eta, share)`. It goes on with the sum :math:`\sum share \cdot (objective, loss)`, in float64.
+        """
+        step, dtype, double = self.model(), self.problem.objective.dtype, onnx.TensorProto.DOUBLE
+        fragment, tables = Fragment(dtype), []
+        inputs = {i.name: i for i in step.graph.input}
+        for name in (self.problem.score_graph.input_name, TARGET):
+            batch_size, n_columns = (d.dim_value for d in inputs.pop(name).type.tensor_type.shape.dim)
+            tables.append(helper.make_tensor_value_info(rows_name(name), onnx_dtype(dtype), [None, n_columns]))
+            tables.append(helper.make_tensor_value_info(indices_name(name), onnx.TensorProto.INT64, [batch_size]))
+            fragment.nodes.append(helper.make_node("Gather", [rows_name(name), indices_name(name)], [name], axis=0))
+        del inputs[ETA]
+        fragment.call(_CONTROLLED % onnx_dtype(dtype), [CONTROLS], [ETA, "skort_share"])
+        fragment.call(unpacked_text(self.problem.weights), [WEIGHTS], list(self.problem.weights))
+        fragment.nodes.extend(step.graph.node)
+        fragment.call(_ADDED, [SUMS, "skort_share", OBJECTIVE, LOSS], [next_name(SUMS)])
+        constants = {name: array for name, array in self.parameters.items() if name in inputs}
+        given = [i for name, i in inputs.items() if name not in {*constants, *self.problem.weights}]
+        pairs = [helper.make_tensor_value_info(name, double, [2]) for name in (CONTROLS, SUMS)]
+        outputs = [*step.graph.output, helper.make_tensor_value_info(next_name(SUMS), double, [2])]
+        values = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+        initializers = [*step.graph.initializer, *values]
+        graph = helper.make_graph(fragment.nodes, "step", [*tables, *given, *pairs], outputs, initializers)
+        return build_model(graph, fragment, domains=domains_of(step))
+
+
+def read_inputs_only(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy with only those nodes that the outputs are computed from, and only the inputs that they read."""
+    model = needed(model)
+    read = {name for node in model.graph.node for name in read_names(node)}
+    given = [i for i in model.graph.input if i.name in read]
+    del model.graph.input[:]
+    model.graph.input.extend(given)
+    return model
+
+
+def constants_graph(model: onnx.ModelProto, arrays: Mapping[str, np.ndarray]) -> onnx.ModelProto:
+    """Return the model without inputs that gives those of some arrays that another model reads, by their names."""
+    given = {i.name: arrays[i.name] for i in model.graph.input if i.name in arrays}
+    values = [numpy_helper.from_array(array, f"{name}_value") for name, array in given.items()]
+    nodes = [helper.make_node("Identity", [f"{name}_value"], [name]) for name in given]
+    return build_model(helper.make_graph(nodes, "start", [], infos(given), values))
+
+
+def split_graph(weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
+    """Return the model that gives the weights by their names, from the vector of them: a step reads both."""
+    fragment = Fragment(next(iter(weights.values())).dtype)
+    fragment.call(unpacked_text(weights), [WEIGHTS], list(weights))
+    return build_model(
+        helper.make_graph(fragment.nodes, "split", infos({WEIGHTS: flat(dict(weights))}), infos(weights)), fragment
+    )
+
+
+def add_loss(writer: Any, problem: Problem) -> None:
+    """Add the loss, its gradient by the score, and those of an own penalty by the weights."""
+    with marked(writer, "loss"):
+        problem.objective.add_loss(writer, problem.score_graph.score_name, LOSS)
+    with marked(writer, "backward"):
+        add_score_gradient(writer, problem)
+    with marked(writer, "penalty"):
+        add_custom_gradients(writer, problem.objective, problem.weights)
+
+
+def add_score_gradient(writer: Any, problem: Problem) -> None:
+    """Add the gradient of the loss by the score."""
+    objective, score = problem.objective, problem.score_graph.score_name
+    if objective.loss.gradient_function(objective.n_outputs) is None:
+        gradient = score_gradient(ruled_score_gradient, objective, problem.batch_size)
+        by_weights = objective.weight_gradients
+        inputs = [score, TARGET, SAMPLE_WEIGHT, *by_weights]
+        writer.call_as_is(gradient, inputs, [SCORE_GRADIENT, *by_weights.values()])
+    else:
+        objective.add_score_gradient(writer, score)
+
+
+def add_rule(writer: Any, rule: UpdateRule, memory: Mapping[str, np.ndarray]) -> list[str]:
+    """Add the update alone; return the names of what it changes of the memory."""
+    names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
+    results = rule.add_nodes(writer, names)
+    for name in results.keys() & names.keys():
+        writer.rename(results[name], next_name(names[name]))
+    return [name for name in memory if name in results]
+
+
+def _add_update(writer, problem, rule, memory):
+    """Add penalty and update; return the names of what the update changes of the memory."""
+    with marked(writer, "penalty"):
+        _add_penalty(writer, problem.objective.add_custom_value(writer, LOSS), problem.terms)
+    with marked(writer, "update"):
+        return add_rule(writer, rule, memory)
+
+
+def _add_gradient(fragment, problem, graph):
+    """Add the gradient of the loss, and of an own penalty, by all weights, as one vector, from that by the score."""
+    gradients = add_gradients(fragment, graph, SCORE_GRADIENT, problem.score_graph.trainable)
+    gradients |= problem.objective.weight_gradients
+    for name in problem.objective.custom_terms:
+        total = f"skort_{name}_gradient"
+        fragment.node("Add", [gradients[name], custom_gradient_name(name)], [total])
+        gradients[name] = total
+    result = GRADIENT if problem.terms.l2 is None else _LOSS_GRADIENT
+    fragment.call(packed_text(problem.weights), [gradients[name] for name in problem.weights], [result])
+
+
+def _add_penalty(writer, value, terms):
+    """Add the objective to the scalar `value`, and its gradient from that of `value`, but for that of the l1 term."""
+    l1, l2 = terms.l1, terms.l2
+    if l1 is not None:
+        writer.constant("skort_l1", l1)
+        writer.call(l1_text(by_element=True), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])
+        writer.node("Add", [value, "skort_l1_penalty"], ["skort_l1_objective"])
+        value = "skort_l1_objective"
+    if l2 is not None:
+        writer.constant("skort_l2", l2)
+        writer.call(l2_vector_text(), [WEIGHTS, "skort_l2"], ["skort_l2_penalty", "skort_l2_gradient"])
+        writer.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
+        writer.node("Add", [_LOSS_GRADIENT, "skort_l2_gradient"], [GRADIENT])
+        value = "skort_l2_objective"
+    writer.node("Identity", [value], [OBJECTIVE])
