@@ -369,24 +369,7 @@ class ForwardBackward:
 
 
 def _as_array(array: Any, name: str, dtype: np.dtype, shape: tuple[int | None, ...]) -> np.ndarray:
-    """
-    Return an array that speaks DLPack as a C-contiguous ndarray, without a copy where it is one.
-
-    Parameters
-    ----------
-    array : array-like
-    name : str
-        For the message of an error.
-    dtype : dtype
-        The one that it must have.
-    shape : tuple of int or None
-        The one that it must have. None: any number of rows, but not 0.
-
-    Raises
-    ------
-    ValueError
-        For another dtype, shape or device.
-    """
+    """Return an array that speaks DLPack as a C-contiguous ndarray, without a copy where it is one."""
     from skort.estimators.dlpack import as_array
 
     given = np.asarray(as_array(array, name))

@@ -5,9 +5,9 @@ Training on devices: the files of ONNX Runtime's on-device training API.
 files where a build of ONNX Runtime for training is installed. `load_checkpoint` brings the weights back.
 """
 
-from skort.artifacts.blocks import TrainingBuilder
 from skort.artifacts.on_device import OnDeviceTraining
 from skort.artifacts.returned import load_checkpoint
 from skort.artifacts.saved import save_training_artifacts
+from skort.artifacts.training_builder import TrainingBuilder
 
 __all__ = ["OnDeviceTraining", "TrainingBuilder", "load_checkpoint", "save_training_artifacts"]

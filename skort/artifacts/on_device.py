@@ -9,7 +9,7 @@ from numbers import Real
 import numpy as np
 from onnx import helper
 
-from skort.artifacts.files import (
+from skort.artifacts.artifact_files import (
     CHECKPOINT,
     EVAL,
     OPTIMIZER,

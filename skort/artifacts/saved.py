@@ -9,7 +9,7 @@ import onnx
 import onnx.compose
 from onnx import helper
 
-from skort.artifacts.files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING, check_folder
+from skort.artifacts.artifact_files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING, check_folder
 from skort.artifacts.sources import Source, check_batch_size, estimator_source, model_source
 from skort.common.files import write_files
 from skort.common.model_builder import build_model

@@ -45,63 +45,27 @@ row_weights (target) => (weight) {
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """
-    What is trained, and what the same graph predicts.
+    """What is trained, and what the same graph predicts."""
 
-    Parameters
-    ----------
-    plan : Plan
-        Of the training model.
-    eval : Plan
-        Of the eval model: the same parameters, and predictions after the scores.
-    predictions : tuple of str
-        The names of the predictions in the eval model.
-    steps : onnx.ModelProto or None, default=None
-        What comes before the first input of the plan; the eval model has it already.
-    """
-
+    #: Of the training model.
     plan: Plan
+    #: Of the eval model: the same parameters, and predictions after the scores.
     eval: Plan
+    #: The names of the predictions in the eval model.
     predictions: tuple[str, ...]
+    #: What comes before the first input of the plan; the eval model has it already.
     steps: onnx.ModelProto | None = None
 
 
 def check_batch_size(batch_size: Any) -> None:
-    """
-    Raise an error where it is no number of rows.
-
-    Parameters
-    ----------
-    batch_size : int or None
-        None: any.
-    """
+    """Raise an error where it is no number of rows, nor None."""
     is_int = isinstance(batch_size, Integral) and not isinstance(batch_size, bool)
     if batch_size is not None and not (is_int and batch_size > 0):
         raise ValueError(f"batch_size must be an int > 0, or None, got {batch_size!r}.")
 
 
 def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], *, sample_weight: bool) -> Source:
-    """
-    Return what a fitted estimator gives to a device: the training that it would go on with itself.
-
-    Parameters
-    ----------
-    estimator : OrtSGDRegressor or OrtSGDClassifier
-        Fitted.
-    trainable : None, str or list of str
-        Names or patterns of weights. None: those that the estimator trained.
-    additional : sequence of str
-        Names of further results to return.
-    sample_weight : bool
-        Whether sample weights are an input.
-
-    Raises
-    ------
-    NotTrainableError
-        For a Dropout in training mode.
-    ValueError
-        For an estimator in float64, a penalty with an l1 term, class weights without sample weights, and unknown names.
-    """
+    """Return what a fitted estimator gives to a device: the training that it would go on with itself."""
     fitted, variables, problem, weighs_rows = fitted_problem(estimator)
     objective, graph = problem.objective, problem.score_graph
     _check_problem(estimator, problem)
@@ -117,18 +81,11 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
     n_outputs = graph.n_outputs
     inputs = [_rows_info(TARGET, n_outputs), *([_rows_info(SAMPLE_WEIGHT, 1)] if sample_weight else [])]
     term = Term(score, "skort_target", "skort_sample_weight", objective)
+    row_scale = variables.sample_weight_scale(n_outputs)
 
     def before(fragment):
         _add_target(fragment, variables, n_outputs)
-        _add_row_weights(
-            fragment, TARGET, term.sample_weight, variables.sample_weight_scale(n_outputs), given=sample_weight
-        )
-
-    def after(fragment):
-        fragment.constant("skort_unit", np.float32(variables.in_units.unit))
-        fragment.constant("skort_offset", np.float32(variables.in_units.offset))
-        fragment.node("Mul", [OBJECTIVE, "skort_unit"], ["skort_in_units"])
-        fragment.node("Add", ["skort_in_units", "skort_offset"], [LOSS])
+        _add_row_weights(fragment, TARGET, term.sample_weight, row_scale, given=sample_weight)
 
     plan = Plan(
         structure=score_graph.structure,
@@ -139,7 +96,7 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
         inputs=tuple(inputs),
         penalized=objective,
         before=before,
-        after=after,
+        after=lambda fragment: _add_loss_in_units(fragment, variables.in_units),
     )
     _check_results(additional, plan.structure.graph)
     exported = fitted.with_score_graph(score_graph).onnx
@@ -160,24 +117,7 @@ def predicting_graph(graph: ScoreGraph, variables: Variables) -> tuple[ScoreGrap
 def model_source(
     model: onnx.ModelProto, loss: Any, trainable: Any, additional: Sequence[str], *, sample_weight: bool
 ) -> Source:
-    """
-    Return what an ONNX model gives to a device.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-    loss : loss, name, dict or None
-        See `save_training_artifacts`.
-    trainable, additional, sample_weight
-        As for `estimator_source`. None: coefficients and intercepts of products.
-
-    Raises
-    ------
-    ValueError
-        For unknown names, and for a model that is not in float32.
-    NotTrainableError
-        Where its opset cannot be converted.
-    """
+    """Return what an ONNX model gives to a device."""
     plain = plain_model(model)
     in_training_mode(plain)
     plain = onnx.shape_inference.infer_shapes(plain, data_prop=True)
@@ -365,6 +305,14 @@ def _add_target(fragment: Fragment, variables: Variables, n_outputs: int) -> Non
     fragment.constant("skort_target_inverse_scale", scale.astype(np.float32))
     fragment.node("Sub", [TARGET, "skort_target_mean"], ["skort_target_centred"])
     fragment.node("Mul", ["skort_target_centred", "skort_target_inverse_scale"], ["skort_target"])
+
+
+def _add_loss_in_units(fragment, in_units):
+    """Add the nodes that make the loss, in the user's units, of the objective of the training."""
+    fragment.constant("skort_unit", np.float32(in_units.unit))
+    fragment.constant("skort_offset", np.float32(in_units.offset))
+    fragment.node("Mul", [OBJECTIVE, "skort_unit"], ["skort_in_units"])
+    fragment.node("Add", ["skort_in_units", "skort_offset"], [LOSS])
 
 
 def _add_row_weights(fragment, target, result, scale, *, given):

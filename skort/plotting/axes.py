@@ -7,21 +7,7 @@ __all__ = ["axes_for", "line_style", "named_lines", "whole_numbers"]
 
 
 def axes_for(display: Any, ax: Any = None) -> Any:
-    """
-    Return the axes that a display draws on.
-
-    Parameters
-    ----------
-    display : object
-        Its class is named in the error.
-    ax : matplotlib Axes or None, default=None
-        None: the axes of a new figure.
-
-    Raises
-    ------
-    ImportError
-        Where matplotlib is not installed.
-    """
+    """Return the axes that a display draws on."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:

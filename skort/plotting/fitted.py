@@ -23,59 +23,12 @@ class _Found(NamedTuple):
 
 
 def fitted_estimators(estimator: Any) -> dict[str, Any]:
-    """
-    Return the fitted estimators of skort in something, by name.
-
-    Parameters
-    ----------
-    estimator : estimator, list of estimators, or dict of str to estimator
-        Fitted: an estimator of skort, a pipeline that ends in one, a search, or another estimator around some.
-
-    Returns
-    -------
-    estimators : dict of str to estimator
-        The name of a single one is that of its class, that of a search's the best parameters.
-
-    Raises
-    ------
-    NotFittedError
-        Where one is not fitted.
-    ValueError
-        Where there is none of skort.
-
-    Examples
-    --------
-    >>> from skort import OrtSGDRegressor
-    >>> from skort.plotting.fitted import fitted_estimators
-    >>> model = OrtSGDRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
-    >>> list(fitted_estimators(model)), list(fitted_estimators({"a": model, "b": model}))
-    (['OrtSGDRegressor'], ['a', 'b'])
-    """
+    """Return the fitted estimators of skort in one, in a list or a dict of some, by name."""
     return {found.name: found.estimator for found in _all_found(estimator)}
 
 
 def the_fitted_estimator(estimator: Any) -> tuple[Any, Sequence[str] | None]:
-    """
-    Return the only fitted estimator of skort in something, and the names of the columns that it gets.
-
-    Parameters
-    ----------
-    estimator : estimator, list of estimators, or dict of str to estimator
-        As for `fitted_estimators`.
-
-    Returns
-    -------
-    estimator : OrtSGDRegressor or OrtSGDClassifier
-    columns : sequence of str or None
-        What the pipelines around it call its columns; None where there is none, or it does not say.
-
-    Raises
-    ------
-    NotFittedError
-        Where it is not fitted.
-    ValueError
-        Where there is none of skort, or more than one.
-    """
+    """Return the only fitted estimator of skort in something, and the names of the columns that it gets."""
     one, *others = _all_found(estimator)
     if others:
         names = [found.name for found in (one, *others)]

@@ -13,7 +13,7 @@ from sklearn.neural_network import MLPClassifier
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.common.node_phases import PHASES
 from skort.plotting import GraphDisplay, graph
-from skort.plotting.graph_parts import operators_of
+from skort.plotting.graph_text import operators_of
 
 X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
 SHORT = {"max_iter": 2, "tol": None, "random_state": 0, "standardize": False, "eta0": 0.01}

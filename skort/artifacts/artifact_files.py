@@ -14,14 +14,7 @@ CHECKPOINT = "checkpoint"
 
 
 def check_folder(folder: str | os.PathLike, prefix: str) -> None:
-    """
-    Raise an error where there cannot be such files.
-
-    Raises
-    ------
-    ValueError
-        Where the folder is no path, or the prefix no str.
-    """
+    """Raise an error where there cannot be such files."""
     if not isinstance(folder, (str, os.PathLike)):
         raise ValueError(f"folder must be a str or path-like, got {folder!r}.")
     if not isinstance(prefix, str):
@@ -29,14 +22,7 @@ def check_folder(folder: str | os.PathLike, prefix: str) -> None:
 
 
 def artifact(folder: str | os.PathLike, prefix: str, name: str) -> pathlib.Path:
-    """
-    Return the path of one of the files.
-
-    Raises
-    ------
-    FileNotFoundError
-        Where there is no such file.
-    """
+    """Return the path of one of the files."""
     check_folder(folder, prefix)
     path = pathlib.Path(folder, f"{prefix}{name}")
     if not path.is_file():
@@ -48,14 +34,7 @@ def artifact(folder: str | os.PathLike, prefix: str, name: str) -> pathlib.Path:
 
 
 def checkpoint_at(path: pathlib.Path) -> CheckpointFile:
-    """
-    Read a checkpoint.
-
-    Raises
-    ------
-    ValueError
-        As `read_checkpoint` does, with the name of the file.
-    """
+    """Read a checkpoint."""
     try:
         return read_checkpoint(path.read_bytes())
     except ValueError as error:
@@ -63,14 +42,7 @@ def checkpoint_at(path: pathlib.Path) -> CheckpointFile:
 
 
 def model_at(path: pathlib.Path) -> onnx.ModelProto:
-    """
-    Read an ONNX model.
-
-    Raises
-    ------
-    ValueError
-        Where the file is none.
-    """
+    """Read an ONNX model."""
     try:
         return onnx.load(path)
     except Exception as error:  # of protobuf, which is no ValueError
