@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from skort import OrtSGDRegressor
 from skort.common.model_builder import function_model
 from skort.objective import L1, L2, ElasticPenalty
-from skort.objective.penalties import l1_text, l2_text
+from skort.objective.objective import l1_text, l2_text
 from skort.optim.optimizers import SGD
 from skort.optim.update import PenaltyStrengths, Update
 

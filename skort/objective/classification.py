@@ -88,6 +88,7 @@ class SquaredHinge(ClassificationLoss):
     array([0, 1])
     """
 
+    _curvature = 2.0
     _value = f"""\
 squared_hinge (score, target) => (loss) {{
 {_MARGIN}    missing = Sub (one, z)
@@ -102,10 +103,6 @@ squared_hinge_gradient (score, target) => (gradient) {{
     minus_two = Neg (two)
     gradient = Mul (minus_two, signed)
 }}"""
-
-    def curvature(self, n_outputs: int) -> float:
-        """Return the largest second derivative of a row's loss by its score."""
-        return 2.0
 
 
 class ModifiedHuber(ClassificationLoss):
@@ -134,6 +131,7 @@ class ModifiedHuber(ClassificationLoss):
            [0.5, 0.5]], dtype=float32)
     """
 
+    _curvature = 2.0
     # With m = max(0, 1 - z) and c = min(2, m), c (2 m - c) is m^2 up to m = 2, and 4 m - 4 beyond. Differentiated
     # operator by operator it gives 2 c for every m.
     _clipped = f"""\
@@ -184,10 +182,6 @@ clipped_scores (score) => (probabilities) {
     part_sum = ReduceSum <keepdims = 1> (part, columns)
     probabilities = Div (part, part_sum)
 }"""
-
-    def curvature(self, n_outputs: int) -> float:
-        """Return the largest second derivative of a row's loss by its score."""
-        return 2.0
 
 
 class PerceptronLoss(ClassificationLoss):

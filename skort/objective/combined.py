@@ -17,26 +17,11 @@ __all__ = ["ClassWeighted", "OutputLosses", "check_part", "composed"]
 
 class OutputLosses(Component, ScoreLoss):
     r"""
-    The sum of the losses of several outputs, whose columns are side by side in the score.
+    The sum of the losses of several outputs, by name, whose columns are side by side in the score.
 
     .. math:: loss(y, s) = \sum_o loss_o(y_o, s_o)
 
-    where the loss of an output of several columns is the mean over them, as everywhere.
-
-    Parameters
-    ----------
-    losses : dict of str to loss instance
-        By the names of the outputs, in the order of their columns.
-    widths : dict of str to int, default=None
-        The number of columns of each output. None: they are not known yet.
-
-    Examples
-    --------
-    >>> from skort.objective import AbsoluteError, SquaredError
-    >>> from skort.objective.combined import OutputLosses
-    >>> losses = OutputLosses({"price": SquaredError(), "parts": AbsoluteError()}, {"price": 1, "parts": 2})
-    >>> list(losses.value_function(3).input), losses.weight_scale(3)
-    (['score', 'target'], 1.0)
+    The loss of an output of several columns is the mean over them. `widths` are None as long as they are not known.
     """
 
     estimator_types = ("regressor",)
@@ -153,24 +138,7 @@ class ClassWeighted(ScoreLoss):
 
     .. math:: loss(y, s) = \sum_k (y_k c_k + 1 - y_k) \, loss_k(y_k, s_k)
 
-    with one score :math:`s_k` a class and a one-hot target: in the binary problem of class k, its own rows have its
-    weight :math:`c_k`, and all other rows the weight 1.
-
-    Parameters
-    ----------
-    loss : ScoreLoss
-        One with `one_against_rest`.
-    class_weight : ndarray of shape (n_classes,)
-        Not negative.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skort.objective import Hinge
-    >>> from skort.objective.combined import ClassWeighted
-    >>> weighted = ClassWeighted(Hinge(), np.array([1.0, 2.0, 0.5]))
-    >>> [node.op_type for node in weighted.gradient_function(3).node[-5:]]
-    ['Constant', 'Mul', 'Sub', 'Add', 'Mul']
+    In the binary problem of class k, its own rows have its weight :math:`c_k`, and all other rows the weight 1.
     """
 
     one_against_rest = True
@@ -230,19 +198,7 @@ class ClassWeighted(ScoreLoss):
 
 
 def composed(name: str, inputs: list[str], output: str, fragment: "Fragment") -> "onnx.FunctionProto":
-    """
-    Return the nodes of a fragment as one function, in which every call is replaced by its nodes.
-
-    Parameters
-    ----------
-    name : str
-    inputs : list of str
-        The results that the nodes take.
-    output : str
-        The result that they make.
-    fragment : Fragment
-        Of float64: constants get the dtype of the training later.
-    """
+    """Return the nodes of a float64 fragment as one function, in which every call is replaced by its nodes."""
     import onnx
     from onnx import helper
 
@@ -255,15 +211,7 @@ def composed(name: str, inputs: list[str], output: str, fragment: "Fragment") ->
 
 
 def check_part(what: str, loss) -> None:
-    """
-    Raise a ValueError where a loss cannot be a part of another one.
-
-    Parameters
-    ----------
-    what : str
-        What takes it, for the message.
-    loss : object
-    """
+    """Raise a ValueError where a loss cannot be a part of another one; `what` names that one."""
     if not isinstance(loss, ScoreLoss):
         raise ValueError(f"{what} takes instances of losses, such as Huber(), got {loss!r}.")
     if isinstance(loss, Component):

@@ -90,11 +90,9 @@ concomitant_huber_gradient (score, target, scale) => (gradient, scale_gradient) 
 
     def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
         """
-        Return the scales that a training begins with.
+        Return the scales of a fitted HuberRegressor, or the median distance of y from its median, or 1.
 
-        They are those of a fitted HuberRegressor. Otherwise each is the median distance of y from its median, or 1
-        where that is zero: it has the unit of y, and outliers hardly change it. From 1, where scikit-learn begins, a
-        scale of 1000 is many steps away.
+        It has the unit of y, and outliers hardly change it. From 1, where scikit-learn begins, 1000 is many steps away.
         """
         scale = getattr(model, "scale_", None)
         if scale is not None:

@@ -35,20 +35,7 @@ _ROWS = 97
 
 
 def parsed(what: str, source: FunctionSource) -> "onnx.FunctionProto":
-    """
-    Return a function of the user's.
-
-    Parameters
-    ----------
-    what : str
-        The parameter that it is, such as "loss: value".
-    source : str or onnx.FunctionProto
-
-    Raises
-    ------
-    ValueError
-        Where it is no function.
-    """
+    """Return a function of the user's; a ValueError names the parameter, `what`, where it is no function."""
     from skort.common.onnx_text import function
 
     try:
@@ -69,21 +56,7 @@ def check_signature(what: str, source: FunctionSource, signatures: Sequence[Sequ
 
 
 def result_shape(what: str, source: FunctionSource, inputs: Mapping[str, tuple[int, ...]]) -> list[int]:
-    """
-    Return the shape of the result of a function, with 0 for what is not known.
-
-    Parameters
-    ----------
-    what : str
-    source : str or onnx.FunctionProto
-    inputs : dict of str to tuple of int
-        The inputs of the function, in order: name -> shape.
-
-    Raises
-    ------
-    ValueError
-        Where the function cannot run on such inputs.
-    """
+    """Return the shape of the result of a function of inputs of these shapes, with 0 for what is not known."""
     try:
         return list(_inferred_shape(source_key(source), tuple(inputs.items())))
     except Exception as error:  # of onnx.checker and onnx.shape_inference, which are no ValueErrors
@@ -251,20 +224,7 @@ def _check_columns(name, source, n_outputs, allowed):
 
 
 class CustomTerm(NamedTuple):
-    r"""
-    What an own penalty is of one weight of a training.
-
-    .. math:: term(v) = strength \cdot value(factor \odot v)
-
-    Parameters
-    ----------
-    value : str or onnx.FunctionProto
-    gradient : str or onnx.FunctionProto, or None
-        None: it is to be derived.
-    strength : float
-    factor : float or ndarray, default=1.0
-        What the weight of the training is multiplied by in the model.
-    """
+    r"""What an own penalty is of one weight v of a training: :math:`strength \cdot value(factor \odot v)`."""
 
     value: FunctionSource
     gradient: "FunctionSource | None"
@@ -370,19 +330,7 @@ class Penalty(Component, WeightPenalty):
         return "start" in parsed("penalty: value", self.value).input
 
     def custom_terms(self, coefficients: tuple[str, ...], intercepts: tuple[str, ...]) -> dict[str, CustomTerm]:
-        """
-        Return the terms of the weights that have the penalty, by name.
-
-        Parameters
-        ----------
-        coefficients, intercepts : tuple of str
-            The names of the trained weights.
-
-        Raises
-        ------
-        ValueError
-            Where `value` or `gradient` are no such functions, and where a name or pattern matches no weight.
-        """
+        """Return the terms of the weights that have the penalty, by name; check functions, names and patterns."""
         check_signature("penalty: value", self.value, _SIGNATURES)
         if self.gradient is not None:
             check_signature("penalty: gradient", self.gradient, [list(parsed("penalty: value", self.value).input)])
@@ -394,21 +342,7 @@ class Penalty(Component, WeightPenalty):
 
 
 def check_term(term: CustomTerm, name: str, shape: tuple[int, ...]) -> None:
-    """
-    Raise an error where the functions of a penalty do not fit a weight.
-
-    Parameters
-    ----------
-    term : CustomTerm
-    name : str
-        That of the weight.
-    shape : tuple of int
-
-    Raises
-    ------
-    ValueError
-        Where they cannot run on a weight of this shape, and where their results have other shapes than they must have.
-    """
+    """Raise a ValueError where the functions of a penalty do not run on a weight, or do not fit its shape."""
     inputs = dict.fromkeys(term.inputs, shape)
     of_value = result_shape("penalty: value", term.value, inputs)
     if of_value:

@@ -43,6 +43,7 @@ class LabelSquaredError(ClassificationLoss):
     array([0, 1])
     """
 
+    _curvature = 1.0
     _value = f"""\
 label_squared_error (score, target) => (loss) {{
     half = Constant <value = float {{0.5}}> ()
@@ -53,10 +54,6 @@ label_squared_error (score, target) => (loss) {{
 label_squared_error_gradient (score, target) => (gradient) {{
 {_RESIDUAL}    gradient = Identity (residual)
 }}"""
-
-    def curvature(self, n_outputs: int) -> float:
-        """Return the largest second derivative of a row's loss by its score."""
-        return 1.0
 
 
 class LabelHuber(ClassificationLoss):
@@ -85,6 +82,7 @@ class LabelHuber(ClassificationLoss):
 
     shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
+    _curvature = 1.0
     # c (r - c / 2) with r clipped to c: differentiated as it stands it gives c for every r.
     _clipped = f"""\
     epsilon = Constant <value = float {{%(epsilon)r}}> ()
@@ -106,10 +104,6 @@ label_huber_gradient (score, target) => (gradient) {{
 
     def __init__(self, epsilon=0.1):
         self.epsilon = epsilon
-
-    def curvature(self, n_outputs: int) -> float:
-        """Return the largest second derivative of a row's loss by its score."""
-        return 1.0
 
 
 _EXCESS = f"""\
@@ -184,6 +178,7 @@ class LabelSquaredEpsilonInsensitive(LabelEpsilonInsensitive):
     LabelSquaredEpsilonInsensitive(epsilon=0.5)
     """
 
+    _curvature = 2.0
     _value = f"""\
 label_squared_epsilon_insensitive (score, target) => (loss) {{
 {_EXCESS}    loss = Mul (excess, excess)
@@ -194,7 +189,3 @@ label_squared_epsilon_insensitive_gradient (score, target) => (gradient) {{
     signed = Mul (direction, excess)
     gradient = Mul (two, signed)
 }}"""
-
-    def curvature(self, n_outputs: int) -> float:
-        """Return the largest second derivative of a row's loss by its score."""
-        return 2.0

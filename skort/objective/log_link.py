@@ -36,6 +36,7 @@ class PoissonLoss(RegressionLoss):
 
     needs_positive_target = True
     typical_curvature = 1.0
+    _inverse_link = _EXP
     _value = """\
 poisson (score, target) => (loss) {
     prediction = Exp (score)
@@ -47,10 +48,6 @@ poisson_gradient (score, target) => (gradient) {
     prediction = Exp (score)
     gradient = Sub (prediction, target)
 }"""
-
-    def inverse_link_function(self, n_outputs: int) -> str:
-        """Return the exponential, `(score) => (prediction)`."""
-        return _EXP
 
     def check_target(self, target: np.ndarray) -> None:
         """Raise a ValueError for a negative target."""
@@ -81,6 +78,7 @@ class GammaLoss(RegressionLoss):
 
     needs_positive_target = True
     typical_curvature = 1.0
+    _inverse_link = _EXP
     _value = """\
 gamma (score, target) => (loss) {
     minus_score = Neg (score)
@@ -96,10 +94,6 @@ gamma_gradient (score, target) => (gradient) {
     ratio = Mul (target, inverse)
     gradient = Sub (one, ratio)
 }"""
-
-    def inverse_link_function(self, n_outputs: int) -> str:
-        """Return the exponential, `(score) => (prediction)`."""
-        return _EXP
 
     def check_target(self, target: np.ndarray) -> None:
         """Raise a ValueError for a target that is not positive."""
@@ -140,6 +134,7 @@ class TweedieLoss(RegressionLoss):
     """
 
     typical_curvature = 1.0
+    _inverse_link = _EXP
     _parameter_constraints = {
         "power": [Interval(Real, None, 0, closed="right"), Interval(Real, 1, None, closed="left")],
     }
@@ -175,10 +170,6 @@ tweedie_gradient (score, target) => (gradient) {{
         """Return the ONNX function `(score, target) => (loss)`."""
         limit = {1: PoissonLoss, 2: GammaLoss}.get(self.power)
         return super().value_function(n_outputs) if limit is None else limit().value_function(n_outputs)
-
-    def inverse_link_function(self, n_outputs):
-        """Return the exponential, `(score) => (prediction)`."""
-        return _EXP
 
     def check_target(self, target):
         """Raise a ValueError for a target that the distribution does not have."""

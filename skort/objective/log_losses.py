@@ -143,7 +143,7 @@ class OneVsRestLogLoss(LogLoss):
 
     def curvature(self, n_outputs: int) -> float:
         """Return the largest second derivative of a row's loss by its score."""
-        return 0.25
+        return super().curvature(1)
 
     def inverse_link_function(self, n_outputs: int) -> str:
         """Return the sigmoids divided by their sum, `(score) => (probabilities)`."""
@@ -167,25 +167,15 @@ normalized_sigmoids (score) => (probabilities) {
 
 class MultiLabelLogLoss(ClassificationLoss):
     r"""
-    The log-loss of several labels, each of which a row may have: of one sigmoid a label.
+    The log-loss of several labels, each of which a row may have, as in `sklearn.neural_network.MLPClassifier`.
 
     With one score :math:`s_k` and one target :math:`y_k \in \{0, 1\}` a label, summed over the labels,
 
     .. math:: loss(y, s) = \sum_k \log(1 + e^{s_k}) - y_k s_k, \qquad
         \frac{\partial loss}{\partial s_k} = p_k - y_k, \quad p_k = \frac{1}{1 + e^{-s_k}}
-
-    as in `sklearn.neural_network.MLPClassifier`. `LogLoss` becomes this one where y has several columns.
-
-    Examples
-    --------
-    >>> from skort.objective.log_losses import MultiLabelLogLoss
-    >>> print(MultiLabelLogLoss().inverse_link_function(3))
-    sigmoid_of_each (score) => (probabilities) {
-        rounded = Sigmoid (score)
-        one = Constant <value = float {1}> ()
-        probabilities = Min (rounded, one)
-    }
     """
+
+    _curvature = 0.25
 
     def for_labels(self) -> "MultiLabelLogLoss":
         """Return the loss itself."""
@@ -198,10 +188,6 @@ class MultiLabelLogLoss(ClassificationLoss):
     def gradient_function(self, n_outputs):
         """Return the ONNX function `(score, target) => (gradient)`."""
         return LogLoss().gradient_function(1)
-
-    def curvature(self, n_outputs: int) -> float:
-        """Return the largest second derivative of a row's loss by its score."""
-        return 0.25
 
     def inverse_link_function(self, n_outputs):
         """Return the sigmoid of each score, `(score) => (probabilities)`."""

@@ -17,21 +17,10 @@ FunctionSource: TypeAlias = "str | onnx.FunctionProto"
 
 class InUnits(NamedTuple):
     r"""
-    A loss of scores and targets in another unit.
+    A loss of scores and targets in another unit: :math:`loss(y, s) = unit \cdot weight \cdot loss'(y', s') + offset`.
 
-    .. math:: loss(y, s) = unit \cdot weight \cdot loss'(y', s') + offset
-
-    with :math:`y'` and :math:`s'` as `RegressionLoss.in_units` says.
-
-    Parameters
-    ----------
-    loss : ScoreLoss
-        :math:`loss'`.
-    unit : float
-    offset : float, default=0.0
-        The mean over rows whose :math:`y'` has the mean one.
-    weight : float, default=1.0
-        What the sample weights of the training are multiplied by: the unit is divided by it.
+    :math:`y', s'` are as `RegressionLoss.in_units` says, `offset` is the mean over rows whose :math:`y'` has the mean
+    one, and `weight` is what the sample weights of the training are multiplied by.
     """
 
     loss: "ScoreLoss"
@@ -91,11 +80,7 @@ class ScoreLoss:
         return None
 
     def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
-        """
-        Return `(score) => (prediction)`: the predictions of a regressor, the probabilities of a classifier.
-
-        None: a regressor predicts the score itself, a classifier has no probabilities.
-        """
+        """Return `(score) => (prediction)`, of classifiers the probabilities; None: the score itself, or none."""
         return None
 
     def weight_scale(self, n_outputs: int) -> float:
@@ -127,8 +112,7 @@ class ScoreLoss:
         """
         Return the initial values of its own weights, of shape (n_outputs,), by the names in `weight_names`.
 
-        `target` has the shape (n_samples, n_outputs); rows of a `sample_weight` of zero do not count; `model` is a
-        fitted one whose weights the training goes on from, or None.
+        `model` is a fitted one whose weights the training goes on from; rows of sample weight zero do not count.
         """
         return {}
 
@@ -143,15 +127,13 @@ def as_loss(value: Any) -> ScoreLoss | None:
 
 
 class TextLoss(Component, ScoreLoss):
-    """
-    An elementwise loss of score and target, written as text into which its parameters are formatted.
-
-    Subclasses define `estimator_types`, `weight_scale`, and the texts `_value` and `_gradient`.
-    """
+    """An elementwise loss written as texts, `_value` and `_gradient`, into which its parameters are formatted."""
 
     is_elementwise = True
     _value: str
     _gradient: str
+    _inverse_link: str | None = None
+    _curvature: float | None = None
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""
@@ -160,6 +142,14 @@ class TextLoss(Component, ScoreLoss):
     def gradient_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (gradient)`."""
         return self._gradient % self._constants()
+
+    def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
+        """Return the ONNX function `(score) => (prediction)`, or None."""
+        return self._inverse_link
+
+    def curvature(self, n_outputs: int) -> float | None:
+        """Return the largest second derivative of a row's loss by its score; None where it has no bound."""
+        return self._curvature
 
     def _constants(self) -> dict[str, float]:
         return {name: float(value) for name, value in self.get_params().items()}

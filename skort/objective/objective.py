@@ -11,9 +11,21 @@ from skort.common.node_phases import marked
 from skort.common.onnx_text import onnx_dtype
 from skort.objective.custom import CustomTerm, source_key
 from skort.objective.loss import ScoreLoss
-from skort.objective.penalties import Strength, WeightPenalty, checked_strengths, l1_text, l2_gradient_text, l2_text
+from skort.objective.penalties import Strength, WeightPenalty, checked_strengths
 
-__all__ = ["LOSS", "OBJECTIVE", "SAMPLE_WEIGHT", "SCORE_GRADIENT", "SMOOTH", "TARGET", "Objective"]
+__all__ = [
+    "LOSS",
+    "OBJECTIVE",
+    "SAMPLE_WEIGHT",
+    "SCORE_GRADIENT",
+    "SMOOTH",
+    "TARGET",
+    "Objective",
+    "l1_text",
+    "l2_gradient_text",
+    "l2_text",
+    "l2_vector_text",
+]
 
 # The names of the inputs and results that the nodes add to a graph.
 TARGET = "skort_target"
@@ -50,41 +62,22 @@ class Objective:
 
     over a batch of m rows, with the mean weight :math:`\bar s` of all rows, see `Batches`. The batch brings
     :math:`v_i` times `sample_weight_scale`, so that the graph holds no division.
-
-    Parameters
-    ----------
-    loss : ScoreLoss
-    penalty : WeightPenalty or None
-    coefficients : tuple of str
-        Names of the weights that multiply inputs.
-    n_outputs : int
-        Number of columns of the raw score.
-    dtype : dtype
-        float32 or float64.
-    intercepts : tuple of str, default=()
-        Names of the weights that are added to a product.
-    start : dict of str to ndarray, default={}
-        What an own penalty may take beside the weights: their values in the model before the training.
     """
 
     loss: ScoreLoss
     penalty: WeightPenalty | None
+    #: Names of the weights that multiply inputs.
     coefficients: tuple[str, ...]
     n_outputs: int
     dtype: np.dtype
+    #: Names of the weights that are added to a product.
     intercepts: tuple[str, ...] = ()
+    #: The weights of the model before the training, which an own penalty may take.
     start: dict[str, np.ndarray] = field(default_factory=dict)
 
     @functools.cached_property
     def strengths(self) -> dict[str, Strength]:
-        """
-        The strengths of the weights that have a penalty, by name.
-
-        Raises
-        ------
-        ValueError
-            Where the penalty names an intercept, or no trained weight.
-        """
+        """The strengths of the weights that have a penalty, by name; a ValueError where it names no such weight."""
         if self.penalty is None:
             return {}
         strengths = checked_strengths(self.penalty, self.coefficients)
@@ -92,14 +85,7 @@ class Objective:
 
     @functools.cached_property
     def custom_terms(self) -> dict[str, CustomTerm]:
-        """
-        What an own penalty is of the weights that have it, by name.
-
-        Raises
-        ------
-        ValueError
-            Where its functions are none, or name no trained weight.
-        """
+        """What an own penalty is of the weights that have it, by name; a ValueError where it cannot be."""
         return {} if self.penalty is None else self.penalty.custom_terms(self.coefficients, self.intercepts)
 
     @property
@@ -209,11 +195,7 @@ class Objective:
         return {name: strength for name, strength in strengths.items() if np.any(strength)}
 
     def add_score_gradient(self, fragment, score, sample_weight=SAMPLE_WEIGHT):
-        """
-        Add the nodes that compute the derivatives of the weighted sum of the loss.
-
-        They are `SCORE_GRADIENT` by the score, and the `weight_gradients` by the weights of the loss.
-        """
+        """Add the nodes for `SCORE_GRADIENT` and `weight_gradients`, derivatives of the weighted sum of the loss."""
         gradient = self.loss.gradient_function(self.n_outputs)
         by_row = [f"{name}_by_row" for name in self.weight_gradients.values()]
         weighted = [SCORE_GRADIENT, *by_row]
@@ -243,3 +225,51 @@ class Objective:
             results[name] = f"{term}_penalty_gradient"
             fragment.call(l2_gradient_text(), [name, f"{term}_strength"], [results[name]])
         return results
+
+
+# Times one number after the sum, which is faster, or times a number for each element before.
+_WEIGHTED = {
+    False: "sum = ReduceSum <keepdims = 0> (terms)  penalty = Mul (factor, sum)",
+    True: "products = Mul (factor, terms)  penalty = ReduceSum <keepdims = 0> (products)",
+}
+
+
+def l1_text(*, by_element):
+    """Return `(weight, strength) => (penalty)`: the sum of strengths, one or `by_element`, times absolute weights."""
+    return """\
+l1 (weight, strength) => (penalty) {
+    factor = Identity (strength)
+    terms = Abs (weight)
+    %s
+}""" % _WEIGHTED[by_element]
+
+
+def l2_text(*, by_element):
+    """Return `(weight, strength) => (penalty)`: the sum of strengths, one or `by_element`, times half the squares."""
+    return """\
+l2 (weight, strength) => (penalty) {
+    half = Constant <value = float {0.5}> ()
+    factor = Mul (half, strength)
+    terms = Mul (weight, weight)
+    %s
+}""" % _WEIGHTED[by_element]
+
+
+def l2_vector_text():
+    """Return `(weights, strengths) => (penalty, gradient)` of vectors, each weight with its own strength."""
+    return """\
+l2_vector (weights, strengths) => (penalty, gradient) {
+    half = Constant <value = float {0.5}> ()
+    gradient = Mul (strengths, weights)
+    products = Mul (gradient, weights)
+    sum = ReduceSum <keepdims = 0> (products)
+    penalty = Mul (half, sum)
+}"""
+
+
+def l2_gradient_text():
+    """Return the ONNX function `(weight, strength) => (gradient)`: the derivative of `l2_text` by `weight`."""
+    return """\
+l2_gradient (weight, strength) => (gradient) {
+    gradient = Mul (strength, weight)
+}"""

@@ -29,10 +29,6 @@ __all__ = [
     "WeightPenalty",
     "as_penalty",
     "checked_strengths",
-    "l1_text",
-    "l2_gradient_text",
-    "l2_text",
-    "l2_vector_text",
     "no_such_weight",
     "rescaled",
     "soft_threshold",
@@ -44,14 +40,7 @@ _ALPHA = [_STRENGTHS, dict, "array-like"]
 
 
 class Strength(NamedTuple):
-    """
-    How strong the two terms of one weight's penalty are.
-
-    Parameters
-    ----------
-    l1, l2 : float or ndarray
-        Not negative; an array broadcasts to the shape of the weight.
-    """
+    """How strong the two terms of one weight's penalty are; an array broadcasts to the shape of the weight."""
 
     l1: float | np.ndarray
     l2: float | np.ndarray
@@ -217,16 +206,7 @@ class ElasticPenalty(Component, WeightPenalty):
 
 
 class ModelPenalty(WeightPenalty):
-    """
-    The penalty of a model inside an estimator, where numbers for all coefficients do not say it.
-
-    Parameters
-    ----------
-    coefficients : Strength
-        Of each weight that multiplies inputs.
-    intercepts : Strength or None
-        Of each intercept, as in liblinear's models. None: they have no penalty.
-    """
+    """The penalty of a model inside an estimator, where numbers for all coefficients do not say it."""
 
     def __init__(self, coefficients: Strength, intercepts: Strength | None = None):
         self.coefficients, self.intercepts = coefficients, intercepts
@@ -242,22 +222,16 @@ class ModelPenalty(WeightPenalty):
 
 class UnitFreeL2(L2):
     r"""
-    `L2` of the weights of the training's own variables, standardized columns of X and y.
+    `L2` of standardized columns of X and y, :math:`\frac{\alpha}{2} \sum_j Var(x_j) w_j^2` in units of y.
 
-    .. math:: penalty(w) = \frac{\alpha}{2} \sum_j Var(x_j) w_j^2
-
-    in units of y. It is the penalty where an estimator has no model inside, and so no units of its own.
-
-    Parameters
-    ----------
-    alpha : float, default=1e-4
+    It is the penalty where an estimator has no model inside, and so no units of its own.
     """
 
     is_unit_free = True
 
 
 class RescaledPenalty(WeightPenalty):
-    """What `rescaled` returns."""
+    """A penalty as one of other multiples of the weights: what `rescaled` returns."""
 
     def __init__(self, penalty: WeightPenalty, factors: dict[str, float | np.ndarray], unit: float):
         self._penalty, self._factors, self._unit = penalty, factors, unit
@@ -298,22 +272,7 @@ def rescaled(
     .. math:: \frac{a |w|}{unit} = \frac{a \, factor}{unit} |v|, \qquad
         \frac{b}{2} \frac{w^2}{unit} = \frac{b \, factor^2}{unit} \frac{v^2}{2}
 
-    An own penalty is computed of w itself, and divided by the unit.
-
-    Parameters
-    ----------
-    penalty : WeightPenalty or None
-        Of w. `UnitFreeL2` is of v already.
-    factors : dict of str to float or ndarray
-        Positive, by the names of weights; one where there is none.
-    unit : float
-
-    Examples
-    --------
-    >>> from skort.objective import L2
-    >>> from skort.objective.penalties import rescaled
-    >>> rescaled(L2(alpha=0.5), {"coef": 10.0}, 4.0).strengths(("coef",))
-    {'coef': Strength(l1=0.0, l2=12.5)}
+    An own penalty is computed of w itself. Weights without a factor have one.
     """
     if penalty is None or penalty.is_unit_free:
         return penalty
@@ -321,19 +280,7 @@ def rescaled(
 
 
 def checked_strengths(penalty: WeightPenalty, names: tuple[str, ...]) -> dict[str, Strength]:
-    """
-    Return the strengths of the weights `names` that have a penalty, by name.
-
-    Parameters
-    ----------
-    penalty : WeightPenalty
-    names : tuple of str
-
-    Raises
-    ------
-    ValueError
-        Where the penalty names another weight.
-    """
+    """Return the strengths of the weights `names` that have a penalty; a ValueError where it names another."""
     strengths = penalty.strengths(names)
     for name in strengths:
         if name not in names:
@@ -387,54 +334,6 @@ def _checked(value, name):
     if array.dtype.kind not in "biuf" or not np.all((array >= 0) & (array <= _STRENGTHS.right)):
         raise ValueError(f"penalty: {name} must be a number >= 0, got {value!r}.")
     return array.astype(np.float64) if array.ndim else float(array)
-
-
-# Times one number after the sum, which is faster, or times a number for each element before.
-_WEIGHTED = {
-    False: "sum = ReduceSum <keepdims = 0> (terms)  penalty = Mul (factor, sum)",
-    True: "products = Mul (factor, terms)  penalty = ReduceSum <keepdims = 0> (products)",
-}
-
-
-def l1_text(*, by_element):
-    """Return `(weight, strength) => (penalty)`: the sum of strengths, one or `by_element`, times absolute weights."""
-    return """\
-l1 (weight, strength) => (penalty) {
-    factor = Identity (strength)
-    terms = Abs (weight)
-    %s
-}""" % _WEIGHTED[by_element]
-
-
-def l2_text(*, by_element):
-    """Return `(weight, strength) => (penalty)`: the sum of strengths, one or `by_element`, times half the squares."""
-    return """\
-l2 (weight, strength) => (penalty) {
-    half = Constant <value = float {0.5}> ()
-    factor = Mul (half, strength)
-    terms = Mul (weight, weight)
-    %s
-}""" % _WEIGHTED[by_element]
-
-
-def l2_vector_text():
-    """Return `(weights, strengths) => (penalty, gradient)` of vectors, each weight with its own strength."""
-    return """\
-l2_vector (weights, strengths) => (penalty, gradient) {
-    half = Constant <value = float {0.5}> ()
-    gradient = Mul (strengths, weights)
-    products = Mul (gradient, weights)
-    sum = ReduceSum <keepdims = 0> (products)
-    penalty = Mul (half, sum)
-}"""
-
-
-def l2_gradient_text():
-    """Return the ONNX function `(weight, strength) => (gradient)`: the derivative of `l2_text` by `weight`."""
-    return """\
-l2_gradient (weight, strength) => (gradient) {
-    gradient = Mul (strength, weight)
-}"""
 
 
 def soft_threshold_text():

@@ -75,6 +75,7 @@ class SquaredError(RegressionLoss):
     }
     """
 
+    _curvature = 1.0
     _degree = 2
     _value = """\
 squared_error (score, target) => (loss) {
@@ -87,10 +88,6 @@ squared_error (score, target) => (loss) {
 squared_error_gradient (score, target) => (gradient) {
     gradient = Sub (score, target)
 }"""
-
-    def curvature(self, n_outputs: int) -> float:
-        """Return the largest second derivative by the score."""
-        return 1.0
 
 
 class AbsoluteError(RegressionLoss):
@@ -153,6 +150,7 @@ class Huber(RegressionLoss):
     is_robust = True
     shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
+    _curvature = 1.0
     _degree = 2
     # c (r - c / 2), where c is r clipped to [-epsilon, epsilon]. Differentiated operator by operator it gives c for
     # every r.
@@ -189,10 +187,6 @@ huber_gradient (score, target) => (gradient) {
         epsilon = min(self.epsilon / scale, _LARGEST)
         slope = max(min(1.0, epsilon), 1e-30)
         return InUnits(Huber(epsilon), scale**2 * slope, weight=1 / slope)
-
-    def curvature(self, n_outputs: int) -> float:
-        """Return the largest second derivative by the score."""
-        return 1.0
 
 
 _EXCESS = """\
@@ -266,6 +260,7 @@ class SquaredEpsilonInsensitive(EpsilonInsensitive):
     """
 
     is_robust = False
+    _curvature = 2.0
     _degree = 2
     _value = f"""\
 squared_epsilon_insensitive (score, target) => (loss) {{
@@ -278,10 +273,6 @@ squared_epsilon_insensitive_gradient (score, target) => (gradient) {{
     signed = Mul (direction, excess)
     gradient = Mul (two, signed)
 }}"""
-
-    def curvature(self, n_outputs: int) -> float:
-        """Return the largest second derivative by the score."""
-        return 2.0
 
 
 class Quantile(RegressionLoss):

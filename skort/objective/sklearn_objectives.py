@@ -42,74 +42,39 @@ class SklearnStrengths(NamedTuple):
 
 @dataclass(frozen=True)
 class SklearnObjective:
-    """
-    What a scikit-learn model minimises.
+    """What a scikit-learn model minimises."""
 
-    Parameters
-    ----------
-    loss : ScoreLoss or None
-        None: skort's default, "squared_error" or "log_loss".
-    penalty : {"l1", "l2", "elasticnet"} or None
-    alpha : float or ndarray of shape (n_outputs,)
-        Strength of the penalty in the model's own units, which `alpha_per` names.
-    l1_ratio : float or ndarray of shape (n_outputs,)
-        Part of the l1 term in the penalty: 1 for "l1", 0 for "l2".
-    alpha_per : {"mean", "sum", "sample_weight", "batch"}
-        What `alpha` is divided by in J: by nothing, by the sum of the sample weights, by their mean, or by their mean
-        times the number of rows of a batch.
-    penalizes_intercept : bool
-        Whether intercepts have the penalty too, as in liblinear's models; then it is that of the intercept divided by
-        `intercept_scaling`.
-    intercept_scaling : float
-    sums_outputs : bool
-        Whether the model sums the losses of several outputs, of which J has the mean.
-    class_weight : dict, "balanced" or None
-    weighs_positives : bool
-        Whether the class weights of three classes and more, trained one against the rest, are in the binary problem of
-        each class those of its own rows only, and all other rows keep their sample weights. False: a row has the weight
-        of its class in all scores, as always where the scores are trained together.
-    balances_rows : bool
-        Whether "balanced" class weights count rows; False: they sum sample weights.
-    is_unit_free : bool
-        Whether the penalty is that of the weights of standardized columns, as where there is no model.
-    trained_as : str or None
-        For a model that minimises nothing of this form: one sentence that says what is trained in its place.
-    unused : dict of str to str
-        Parameters of the model that say how it is trained and are not at their defaults -> the parameter of skort's
-        estimators that says the same.
-    """
-
+    #: None: skort's default, "squared_error" or "log_loss".
     loss: ScoreLoss | None = None
+    #: "l1", "l2", "elasticnet" or None.
     penalty: str | None = None
+    #: Strength of the penalty in the model's own units, which `alpha_per` names; a number, or one for each output.
     alpha: Any = 0.0
+    #: Part of the l1 term in the penalty: 1 for "l1", 0 for "l2".
     l1_ratio: Any = 0.0
+    #: What `alpha` is divided by in J: nothing ("mean"), the "sum" of the sample weights, their mean ("sample_weight"),
+    #: or their mean times the number of rows of a "batch".
     alpha_per: str = "mean"
+    #: Whether intercepts, divided by `intercept_scaling`, have the penalty, too, as in liblinear's models.
     penalizes_intercept: bool = False
     intercept_scaling: float = 1.0
+    #: Whether the model sums the losses of several outputs, of which J has the mean.
     sums_outputs: bool = False
     class_weight: dict | str | None = None
+    #: Whether class weights of three classes and more, trained one against the rest, count in the binary problem of
+    #: each class for its own rows only. False: a row has the weight of its class in all scores.
     weighs_positives: bool = True
+    #: Whether "balanced" class weights count rows; False: they sum sample weights.
     balances_rows: bool = False
+    #: Whether the penalty is that of the weights of standardized columns, as where there is no model.
     is_unit_free: bool = False
+    #: For a model that minimises nothing of this form: one sentence that says what is trained in its place.
     trained_as: str | None = None
+    #: Training parameters of the model that are not at their defaults -> the parameter of skort that says the same.
     unused: dict[str, str] = field(default_factory=dict)
 
     def strengths(self, weight_sum, mean_weight, batch_size, n_outputs):
-        """
-        Return the strengths of the penalty in skort's J.
-
-        Parameters
-        ----------
-        weight_sum, mean_weight : float
-            Sum and mean of the sample weights of the rows trained on, class weights included.
-        batch_size : int
-        n_outputs : int
-            Number of columns of the raw score.
-
-        Returns
-        -------
-        strengths : SklearnStrengths
-        """
+        """Return the strengths in J, for sum and mean of the sample weights of all rows, with class weights."""
         alpha = self.skort_alpha(weight_sum, mean_weight, batch_size, n_outputs)
         l1, l2 = alpha * self.l1_ratio, alpha * (1 - self.l1_ratio)
         if not self.penalizes_intercept:
@@ -121,7 +86,7 @@ class SklearnObjective:
         return Strength(coefficients.l1 / self.intercept_scaling, coefficients.l2 / self.intercept_scaling**2)
 
     def skort_alpha(self, weight_sum, mean_weight, batch_size, n_outputs):
-        """Return `alpha` as skort's J has it; parameters as for `strengths`."""
+        """Return `alpha` as J has it; parameters as for `strengths`."""
         divisors = {
             "mean": 1.0,
             "sum": weight_sum,
@@ -133,34 +98,10 @@ class SklearnObjective:
 
 def sklearn_objective(model, *, is_classifier=False):
     """
-    Return what a scikit-learn model minimises.
+    Return what a scikit-learn model, or None, minimises; a ValueError where it cannot be trained.
 
-    Parameters
-    ----------
-    model : estimator, onnx.ModelProto or None
-        Fitted or not; it is not changed. None: the loss and penalty of `SGDRegressor()` or
-        `SGDClassifier(loss="log_loss")`, whatever the scale of the sample weights.
-    is_classifier : bool, default=False
-        Whether classes are to be predicted by a model that does not say so itself: None, or an ONNX model.
-
-    Returns
-    -------
-    objective : SklearnObjective
-
-    Raises
-    ------
-    ValueError
-        For an unfitted model that chooses its own penalty, such as `LassoCV`, and for `positive=True`.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from skort.objective.sklearn_objectives import sklearn_objective
-    >>> own = sklearn_objective(LogisticRegression(C=0.5, max_iter=500))
-    >>> own.loss, own.penalty, own.alpha, own.alpha_per, own.unused
-    (LogLoss(), 'l2', 2.0, 'sum', {'max_iter': 'max_iter'})
-    >>> own.strengths(weight_sum=100, mean_weight=1, batch_size=10, n_outputs=1).coefficients
-    Strength(l1=0.0, l2=0.02)
+    None is the loss and penalty of `SGDRegressor()` or `SGDClassifier(loss="log_loss")`, whatever the sum of sample
+    weights. `is_classifier` says whether classes are to be predicted where the model, None or ONNX, does not say so.
     """
     if model is None:
         return SklearnObjective(penalty="l2", alpha=1e-4, is_unit_free=True)
@@ -430,25 +371,7 @@ _TRAINING = {
 
 
 def unused_parameters(model):
-    """
-    Return the training parameters of a model that are not at their defaults.
-
-    Parameters
-    ----------
-    model : estimator
-        One of scikit-learn's linear models or neural networks.
-
-    Returns
-    -------
-    unused : dict of str to str
-        Name of the parameter -> the parameter of skort's estimators that says the same.
-
-    Examples
-    --------
-    >>> from sklearn.neural_network import MLPClassifier
-    >>>     >>> unused_parameters(MLPClassifier((10,), alpha=0.1, learning_rate_init=0.01, max_iter=50))
-    {'learning_rate_init': 'eta0', 'max_iter': 'max_iter'}
-    """
+    """Return the training parameters of a model that are not at their defaults -> those of skort that say the same."""
     training = _TRAINING | _of_this_model(model)
     of_type = _defaults(type(model))  # type: ignore[arg-type]  # classes are hashable
     defaults = {name: default for name, default in of_type.items() if name in training}

@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from skort.objective.objective import l1_text, l2_gradient_text, l2_text
 from skort.objective.penalties import (
     L1,
     L2,
     PENALTIES,
     ElasticPenalty,
     Strength,
-    l1_text,
-    l2_gradient_text,
-    l2_text,
     rescaled,
     soft_threshold,
 )

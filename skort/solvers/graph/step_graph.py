@@ -16,8 +16,7 @@ from skort.graphs.gradient.forward_backward import add_model, needed
 from skort.graphs.gradient.packing import GRADIENT, packed_text, unpacked_text
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.standardized import INVERSE_SCALE, MEAN
-from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
-from skort.objective.penalties import l1_text, l2_vector_text
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, l1_text, l2_vector_text
 from skort.optim.update import UpdateRule
 from skort.solvers.base import Problem
 from skort.solvers.flat_weights import flat
