@@ -83,6 +83,15 @@ ONNX_MODEL = """
     h = Tanh (c)
     y = MatMul (h, V)
 }"""
+DROPOUT = """
+<ir_version: 8, opset_import: ["" : 17]> dropout (float[N, 5] X) => (float[N, 1] y)
+<float[5, 3] W = {0.5, -0.2, 0.1, 0.3, 0.4, -0.5, 0.1, 0.2, 0.6, -0.3, 0.2, 0.1, 0.7, -0.1, -0.4},
+ float[3, 1] V = {0.5, -0.3, 0.2}, float ratio = {0.25}, bool training = {1}> {
+    a = MatMul (X, W)
+    h = Tanh (a)
+    d = Dropout (h, ratio, training)
+    y = MatMul (d, V)
+}"""
 TWO_OUTPUTS = """
 <ir_version: 8, opset_import: ["" : 17]> two (float[N, 5] X) => (float[N, 1] price, float[N, 1] size)
 <float[5, 1] W = {0.5, -0.2, 0.1, 0.3, 0.4}, float[5, 1] V = {0.1, 0.2, -0.3, 0.4, 0.5}, float[1] b = {0.2}> {
@@ -123,6 +132,7 @@ REGRESSORS = {
     "frozen-mlp": lambda: "frozen",
     "onnx": lambda: onnx.parser.parse_model(ONNX_MODEL % (1, 1, "0.5, -0.3, 0.2")),
     "onnx-two": lambda: onnx.parser.parse_model(TWO_OUTPUTS),
+    "onnx-dropout": lambda: onnx.parser.parse_model(DROPOUT),
 }
 CLASSIFIERS = {
     "default": lambda: None,
@@ -291,10 +301,12 @@ def _drawn_data(draw, kind, inside):
         y = "two"
     elif y == "labels" and "mlp" not in inside:
         y = "three"
-    is_sparse = inside in SPARSE and draw.random() < 0.3
+    is_sparse = inside in SPARSE and draw.random() < 0.45
     return {
         "y": y,
-        "X": "sparse" if is_sparse else draw.choices(["plain", "units", "float32"], [3, 2, 1])[0],
+        "X": draw.choice(["sparse", "wide"])
+        if is_sparse
+        else draw.choices(["plain", "units", "float32"], [3, 2, 1])[0],
         "n": draw.randrange(40, 200),
         "weights": draw.choices(["", "weighted", "with zeros"], [4, 2, 1])[0],
         "validation": draw.choices(["", "X_val", "early", "early X_val"], [6, 1, 1, 1])[0],
@@ -333,6 +345,7 @@ def _drawn_training(draw, chosen):
         "callbacks": draw.choice([None] * 9 + list(VALUES["callbacks"])),
         "random_state": draw.choice(["instance", 3, 4, 5]),
         "max_iter": draw.choice([2, 3, 4, 6]),
+        "n_iter_no_change": draw.choice([None, None, None, 1]),
         "tol": draw.choice([None, "none", 0.05]),
     }
     if chosen["way"] in ("search", "resumed"):
@@ -362,6 +375,10 @@ class Data:
             X = X * [3.0, 0.2, 1.0, 2.0, 0.5] + [1.0, 0.0, -2.0, 0.5, 0.1]
         if chosen["X"] == "sparse":
             X = scipy.sparse.csr_matrix(np.where(numbers.uniform(size=X.shape) < 0.6, 0, X))
+        if chosen["X"] == "wide":
+            # So many columns that products of sparse rows make the steps
+            others = scipy.sparse.random(n, 1200, density=0.01, format="csr", random_state=numbers)
+            X = scipy.sparse.hstack([np.where(numbers.uniform(size=X.shape) < 0.5, 0, X), others], format="csr")
         self.X = X.astype(np.float32) if chosen["X"] == "float32" else X
         weight = numbers.uniform(0.5, 2.0, size=n)
         if chosen["weights"] == "with zeros":
@@ -485,8 +502,12 @@ def _resumed(chosen, data, folder):
 
 def _coef_init(chosen, data, folder):
     n_scores = {"one": 1, "two": 1, "several": 2, "three": 3, "labels": 3}[chosen["y"]]
-    shape = (5,) if chosen["y"] == "one" else (n_scores, 5)
-    init = {"coef_init": np.linspace(-1, 1, n_scores * 5).reshape(shape), "intercept_init": np.full(n_scores, 0.25)}
+    n_features = data.X.shape[1]
+    shape = (n_features,) if chosen["y"] == "one" else (n_scores, n_features)
+    init = {
+        "coef_init": np.linspace(-1, 1, n_scores * n_features).reshape(shape),
+        "intercept_init": np.full(n_scores, 0.25),
+    }
     return [_model(chosen, data).fit(**data.rows(), **init)]
 
 
@@ -513,12 +534,17 @@ def _step(chosen, data, folder):
     options = {"n_outputs": data.y[:1].size} if data.classes is None else {"classes": data.classes}
 
     def begin():
-        return Step(_model(chosen, data), n_features=5, batch_size=32, **options)
+        return Step(_model(chosen, data), n_features=data.X.shape[1], batch_size=32, **options)
 
     step, losses, n = begin(), [], len(data.y)
     for start in range(0, 2 * n, 25):
         rows = data.rows(start % n, start % n + 25)
-        losses.append(step.step(**rows, eta=0.01))
+        if step.solver == "agent":
+            losses.append(step.forward(**rows, training=True))
+            step.backward()
+            step.update(0.01)
+        else:
+            losses.append(step.step(**rows, eta=0.01))
         if start == 75:
             state, step = step.state(), begin()
             step.restore(state)
