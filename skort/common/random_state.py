@@ -21,16 +21,7 @@ _UNSEEDED: Any = _Unseeded()
 
 
 def seeded(seed: int) -> np.random.RandomState:
-    """
-    Return what `numpy.random.RandomState(seed)` does, in a thirtieth of its time.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skort.common.random_state import seeded
-    >>> seeded(0).randint(100), np.random.RandomState(0).randint(100)
-    (44, 44)
-    """
+    """Return what `numpy.random.RandomState(seed)` does, in a thirtieth of its time."""
     generator = np.random.RandomState(np.random.MT19937(_UNSEEDED))
     generator.seed(seed)
     return generator

@@ -96,11 +96,11 @@ class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
     n_total : int or None, default=None
         Number of rows of a whole stream, if a call gets only a part of them. S is then this number times the mean
         sample weight of the call.
-    optimizer : {"sgd", "momentum", "nesterov", "adam"} or Optimizer, default="sgd"
-        How a gradient changes the weights. "sgd": :math:`w \leftarrow w - \eta g`. "momentum", "nesterov" and "adam":
-        `Momentum()`, `Nesterov()` and `Adam()` of `skort.optimizers`; give an instance to set their parameters. Solver
-        "session" has "sgd" and "adam" only. At the same learning rate, momentum moves the weights about ten times as
-        far as "sgd". For "adam", rates of 0.001 to 0.01 are good.
+    optimizer : str or Optimizer, default="sgd"
+        How a gradient changes the weights: "sgd" (:math:`w \leftarrow w - \eta g`), "momentum", "nesterov", "adam", or
+        the name of another class of `skort.optimizers`; give an instance to set its parameters. Solver "session" has
+        "sgd" and "adam" only. At the same learning rate, momentum moves the weights about ten times as far as "sgd".
+        For "adam", rates of 0.001 to 0.01 are good.
     max_grad_norm : float or None, default=None
         The largest Euclidean norm of a gradient, over all weights. A longer gradient is shortened to this norm. Not for
         solver "session".

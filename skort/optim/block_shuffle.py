@@ -13,27 +13,14 @@ MANY_ROWS = 2**17
 
 @dataclass(frozen=True)
 class WindowShape:
-    """
-    The sizes of blocks and windows.
-
-    Parameters
-    ----------
-    n_blocks : int
-        The largest number of blocks in a window.
-    length : int
-        Rows per block.
-    """
+    """The largest number of blocks in a window, and the number of rows (`length`) of a block."""
 
     n_blocks: int
     length: int
 
     @classmethod
     def of(cls, n_features: int, batch_size: int) -> "WindowShape":
-        """
-        Return the shape of windows of about 2^20 values.
-
-        A window has at least as many blocks as a batch has rows, so that few rows of a batch share a block.
-        """
+        """Return windows of about 2^20 values, of as many blocks as a batch has rows: few of them share a block."""
         n_blocks = max(256, batch_size)
         return cls(n_blocks, max(1, 2**20 // (n_blocks * n_features)))
 
@@ -42,20 +29,7 @@ class WindowShape:
         return (blocks[:, None] * self.length + np.arange(self.length)).ravel()
 
     def divide(self, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """
-        Divide rows among blocks.
-
-        Parameters
-        ----------
-        sample_weight : ndarray of shape (n_samples,)
-
-        Returns
-        -------
-        blocks : ndarray of int
-            The numbers of the blocks that have a row of positive sample weight.
-        rest : ndarray of int
-            The numbers of such rows at the end that are too few for a block.
-        """
+        """Return the numbers of blocks with rows of positive weight, and of such rows at the end that fill no block."""
         n_blocks = len(sample_weight) // self.length
         in_blocks = n_blocks * self.length
         blocks = sample_weight[:in_blocks].reshape(n_blocks, self.length)
@@ -63,22 +37,10 @@ class WindowShape:
 
     def draw(self, blocks: np.ndarray, random_state: np.random.RandomState) -> Iterator[np.ndarray]:
         """
-        Divide blocks at random among windows of about the same size.
+        Yield the blocks of each window, ascending: all windows together have each block once.
 
         Consecutive blocks form strata, each with as many blocks as there are windows. Each window gets one random block
-        of every stratum. So it has its part of every region of the data, such as of every class if the rows are sorted
-        by class.
-
-        Parameters
-        ----------
-        blocks : ndarray of shape (n_blocks,)
-            The numbers of the blocks, ascending.
-        random_state : numpy.random.RandomState
-
-        Yields
-        ------
-        window : ndarray of int
-            The blocks of one window, ascending. All windows together have each block once.
+        of every stratum. So it has its part of every region, such as of every class if the rows are sorted by class.
         """
         n_windows = -(-len(blocks) // self.n_blocks)
         n_strata = -(-len(blocks) // n_windows)
@@ -93,18 +55,6 @@ class WindowShape:
 
         The blocks are dealt out like cards: one row of each, in random order, then another one of each. The single rows
         go to random places.
-
-        Parameters
-        ----------
-        n_more : int
-            Number of single rows.
-        n_blocks : int
-        random_state : numpy.random.RandomState
-
-        Returns
-        -------
-        order : ndarray of shape (n_more + n_blocks * length,)
-            Numbers of rows in the copy.
         """
         turns = np.tile(random_state.permutation(self.length), 2)
         first_turns = random_state.randint(self.length, size=n_blocks)
@@ -114,21 +64,7 @@ class WindowShape:
         return np.insert(order.ravel(), places, np.arange(n_more))
 
     def copier(self, rows: np.ndarray, n_more: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """
-        Return the function that copies single rows and, after them, the blocks of a window.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n_samples, n_columns)
-            C-contiguous.
-        n_more : int
-            The largest number of single rows.
-
-        Returns
-        -------
-        copy : callable
-            (numbers of rows, numbers of blocks) -> ndarray, which the next call overwrites.
-        """
+        """Return the function (at most `n_more` numbers of rows, numbers of blocks) -> their copy, which it reuses."""
         copies = np.empty((n_more + self.n_blocks * self.length, rows.shape[1]), rows.dtype)
         rows, out = aligned(rows, copies)
         n_whole = len(rows) // self.length
@@ -148,22 +84,6 @@ def aligned(rows: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Return both arrays as bytes where `take` would copy the whole of `rows` first, as it does for each call.
 
     It does so where the memory of an array begins at an odd byte, as that from a network or a file may.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_columns)
-        As it is where it is not C-contiguous, or of another dtype than `out`.
-    out : ndarray of shape (n_taken, n_columns)
-        C-contiguous.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skort.optim.block_shuffle import aligned
-    >>> rows = np.arange(13, dtype=np.uint8)[1:].view(np.int16).reshape(3, 2)
-    >>> rows, out = aligned(rows, np.empty((1, 2), np.int16))
-    >>> rows.take([1], axis=0, out=out, mode="clip")
-    array([[5, 6, 7, 8]], dtype=uint8)
     """
     if rows.flags.aligned or not rows.flags.c_contiguous or rows.dtype != out.dtype:
         return rows, out

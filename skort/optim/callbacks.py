@@ -62,18 +62,7 @@ class Callback(Protocol):
 
 
 def check_callbacks(callbacks: Sequence[Any] | None) -> None:
-    """
-    Raise an error if an item of a list is no callback.
-
-    Parameters
-    ----------
-    callbacks : list or None
-
-    Raises
-    ------
-    ValueError
-        If an item is a class, has none of a callback's methods, or has an invalid parameter.
-    """
+    """Raise a ValueError if an item is a class, has none of a callback's methods, or has an invalid parameter."""
     for callback in callbacks or ():
         if isinstance(callback, type):
             raise ValueError(f"callbacks: {callback.__name__} is a class: pass an instance, {callback.__name__}().")
@@ -91,13 +80,7 @@ class CallbackError(Exception):
 
 
 class Hooks:
-    """
-    Calls the methods of a training's callbacks, in their order.
-
-    Parameters
-    ----------
-    training : Training
-    """
+    """Calls the methods of a training's callbacks, in their order."""
 
     def __init__(self, training: Training):
         self._training = training

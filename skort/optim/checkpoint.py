@@ -97,17 +97,7 @@ def _shapes(training):
 
 
 def save_progress(progress: Progress, path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None) -> None:
-    """
-    Write a progress to a file; an existing file is replaced.
-
-    Parameters
-    ----------
-    progress : Progress
-        Of a training that has begun.
-    path : str or path-like
-    shapes : dict of str to list of int or None, default=None
-        The shapes of the trained weights, by name. None: they are not checked when the file is read.
-    """
+    """Write the progress of a training to a file; `shapes` of the trained weights are checked when it is read."""
     arrays = {f"{_SOLVER}{name}": array for name, array in (progress.solver or {}).items()}
     arrays |= {f"{_BEST}{name}": array for name, array in (progress.best or {}).items()}
     arrays |= {f"{_START}{name}": array for name, array in (progress.penalty_start or {}).items()}
@@ -140,25 +130,7 @@ def _checksum(arrays):
 
 
 def load_progress(path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None) -> Progress:
-    """
-    Read a progress from a file that `save_progress` wrote.
-
-    Parameters
-    ----------
-    path : str or path-like
-    shapes : dict of str to list of int or None, default=None
-        The shapes of the trained weights, by name. None: whatever there is.
-
-    Returns
-    -------
-    progress : Progress
-
-    Raises
-    ------
-    FileNotFoundError
-    ValueError
-        If the file is no checkpoint, if it is damaged, if a value of it cannot be, or if it is of another model.
-    """
+    """Read what `save_progress` wrote; raise a ValueError where it is no checkpoint, damaged, or of another model."""
     content = pathlib.Path(path).read_bytes()
     # zipfile, numpy and json raise errors of all kinds on damaged bytes.
     try:
@@ -209,7 +181,7 @@ def _progress(others, arrays):
 
 
 def _damage(others: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None:
-    """Return what of a checkpoint cannot be, in words; None where all can."""
+    """Return why a checkpoint is invalid; None where it is not."""
     for name in ("n_updates", "n_falls"):
         if type(others[name]) is not int or others[name] < 0:
             return f"{name}={others[name]!r}, expected an integer that is not negative"

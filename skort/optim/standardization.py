@@ -69,16 +69,7 @@ class Standardization:
     is_target_flat: bool = False
 
     def with_new_scales(self, X: Any, target: np.ndarray | None, sample_weight: np.ndarray | None) -> "Standardization":
-        """
-        Return the standardization after more rows: a column that had no spread gets a scale; itself without any.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix of shape (n_samples, n_features)
-        target : ndarray of shape (n_samples, n_outputs) or None
-            None: its scale stays, as that of a loss with a log link, which is a mean.
-        sample_weight : ndarray of shape (n_samples,) or None
-        """
+        """Return it after more rows, where columns that had no spread get a scale; no target: its scale stays."""
         changed: dict[str, Any] = {}
         if self.is_flat is not None and self.mean is not None and self.scale is not None:
             distance = np.where(self.is_flat, _distance(X, self.mean, sample_weight), self.scale)
@@ -95,12 +86,12 @@ class Standardization:
         return replace(self, **changed) if changed else self
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return what there is of it as arrays, by name; `of_arrays` is the inverse."""
+        """Return the fields that are not None, as arrays by name; `of_arrays` is the inverse."""
         return {name: np.asarray(value) for name, value in vars(self).items() if value is not None}
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, np.ndarray]) -> "Standardization | None":
-        """Return that of some arrays; None for no arrays."""
+        """Return the standardization of some arrays; None for no arrays."""
         if not arrays:
             return None
         mean, scale, target_mean = (arrays.get(name) for name in ("mean", "scale", "target_mean"))
@@ -119,28 +110,9 @@ class Standardization:
 
 def moments(X: Any, sample_weight: np.ndarray | None, n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return the weighted means and standard deviations of columns.
+    Return the weighted means and standard deviations of columns in float64; that of a constant column is zero.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_columns)
-        Of more than 2^22 values, 256 evenly spaced blocks of rows stand for all.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Rows of sample weight zero do not count. None: all rows count the same.
-    n_rows : int or None, default=None
-        X has a part of so many rows, and the same part of the 2^22 values. None: X has all rows.
-
-    Returns
-    -------
-    mean, deviation : ndarray of shape (n_columns,)
-        In float64. The deviation of a constant column is zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skort.optim.standardization import moments
-    >>> moments(np.array([[1.0, 7.0], [3.0, 7.0], [100.0, 8.0]]), np.array([1.0, 1.0, 0.0]))
-    (array([2., 7.]), array([1., 0.]))
+    Of more than 2^22 values, 256 evenly spaced blocks of rows stand for all. `n_rows`: X is a part of so many rows.
     """
     total, sums, squares = 0.0, 0.0, 0.0
     # Sums of differences from a row keep their digits where the mean is large.
@@ -169,23 +141,7 @@ def robust_moments(columns: np.ndarray, sample_weight: np.ndarray | None) -> tup
     """
     Return the weighted medians and interquartile ranges of columns, these divided by 1.349, that of the normal one.
 
-    Parameters
-    ----------
-    columns : ndarray of shape (n_samples, n_columns)
-    sample_weight : ndarray of shape (n_samples,) or None
-        None: all rows count the same.
-
-    Returns
-    -------
-    median, scale : ndarray of shape (n_columns,)
-        In float64. The scale is the standard deviation where the quartiles are equal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skort.optim.standardization import robust_moments
-    >>> robust_moments(np.array([[0.0], [1.0], [2.0], [3.0], [1e9]]), None)[0]
-    array([2.])
+    Both in float64. The scale is the standard deviation where the quartiles are equal.
     """
     weights = np.ones(len(columns)) if sample_weight is None else sample_weight
     # The share of the weight up to the middle of each row, in the order of the values.
@@ -238,32 +194,15 @@ def smoothness(
     ones: float = 1.0,
 ) -> float:
     r"""
-    Return how fast the gradient of a linear model's mean loss changes along a step on one batch.
+    Return how fast the gradient of a linear model's mean loss changes along a step on one batch, b of n rows.
 
-    For a loss whose second derivative by the score is one, and a batch of b of n rows,
+    For a loss whose second derivative by the score is one: the expected smoothness of sampling without replacement
 
     .. math:: L = \frac{n (b - 1)}{b (n - 1)} \lambda_{max}\left(\tfrac{1}{n} X'^T X'\right)
         + \frac{n - b}{b (n - 1)} \max_i \lVert x'_i \rVert^2
 
-    the expected smoothness of sampling without replacement [1]_, where X' has a column of ones, too, and
-    each row counts :math:`s_i / \bar s` times. The largest eigenvalue is that of at most 2,000 rows.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-    sample_weight : ndarray of shape (n_samples,) or None
-    batch_size : int
-        b.
-    used : Standardization or None
-        Makes :math:`X'` of X.
-    norm : float or None, default=None
-        The largest squared norm, where it is known: that of `largest_norm` with `relative_weights`.
-    ones : float, default=1.0
-        What the column of ones is multiplied by.
-
-    References
-    ----------
-    .. [1] Gower, R. M. et al., SGD: general analysis and improved rates, ICML 2019, arXiv:1901.09401, proposition 3.8.
+    (Gower et al., arXiv:1901.09401, proposition 3.8) of X' with a column of `ones`, each row counting
+    :math:`s_i / \bar s` times. `norm`: the maximum, where it is known.
     """
     shares = relative_weights(sample_weight)
     n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
@@ -282,17 +221,7 @@ def batch_smoothness(largest: float, norm: float, n: int, b: int) -> float:
 def largest_eigenvalue(
     X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0
 ) -> float:
-    """
-    Return the largest eigenvalue of the mean of the outer products of rows of X', that of at most 2,000 of them.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-    sample_weight : ndarray of shape (n_samples,) or None
-        Relative ones, see `relative_weights`.
-    used, ones
-        As for `smoothness`.
-    """
+    """Return the largest eigenvalue of X'^T S X' / n of at most 2,000 rows, with relative sample weights in S."""
     return _largest_eigenvalue(_some_rows(X, sample_weight, used, ones))
 
 
@@ -302,19 +231,6 @@ def common_scale(X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None, b
 
     Where the values of X are small, as those of text, the column of ones would be nearly all of the smoothness, and the
     learning rate too small for all others.
-
-    Parameters
-    ----------
-    X : CSR matrix of shape (n_samples, n_features)
-    sample_weight : ndarray of shape (n_samples,) or None
-    batch_size : int
-
-    Examples
-    --------
-    >>> import scipy.sparse
-    >>> from skort.optim.standardization import common_scale
-    >>> common_scale(scipy.sparse.csr_matrix([[3.0, 0.0], [0.0, 4.0]]), None, batch_size=1)
-    4.0
     """
     return float(np.sqrt(smoothness(X, sample_weight, batch_size, None, ones=0.0)))
 
@@ -325,17 +241,7 @@ def relative_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
 
 
 def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0) -> float:
-    """
-    Return the largest squared norm of a row of X' with a column of ones.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-    sample_weight : ndarray of shape (n_samples,) or None
-        What the squared norms are multiplied by. None: nothing.
-    used, ones
-        As for `smoothness`.
-    """
+    """Return the largest squared norm of a row of X' with a column of ones, times its relative sample weight."""
     norm = 0.0
     n_values = -(-X.nnz // X.shape[0]) + 1 if scipy.sparse.issparse(X) else X.shape[1]
     for rows in _row_blocks(X.shape[0], n_values, _MANY_VALUES):
