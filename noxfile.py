@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import urllib.request
 from pathlib import Path
 
 import nox
@@ -159,7 +160,8 @@ def check_resolved(session, wheel):
     """Resolve skort without and with each extra, for each Python and system, by the metadata of the index."""
     for python in PYTHONS:
         for system in SYSTEMS:
-            for extra in (None, "cpu", "gpu", "training"):
+            # Without an extra all systems are alike.
+            for extra in (None, "cpu", "gpu", "training") if system == SYSTEMS[0] else ("cpu", "gpu", "training"):
                 runtime = extra and runtime_of(extra, python, system)
                 if extra and not runtime:
                     continue
@@ -201,7 +203,7 @@ def check_installed(session, wheel, python, extra, before=()):
     found = install(f"skort[{extra or ''}] @ {wheel.as_uri()}")
     assert kept.items() <= found.items(), (kept, found)
     session.run("pip", "--python", folder, "check")
-    printed = session.run(folder / "bin" / "python", "-W", "ignore", "-c", FIT, silent=True, external=True)
+    printed = session.run(folder / "bin" / "python", "-I", "-W", "ignore", "-c", FIT, silent=True, external=True)
     assert ("no runtime" in printed) == (not RUNTIMES & found.keys()), printed
     shutil.rmtree(folder)
 
@@ -304,6 +306,19 @@ def tests_system(session):
     session.run("python", "examples/quickstart.py")
 
 
+# Wheels of the next numpy, scipy and scikit-learn
+NEXT = "https://pypi.anaconda.org/scientific-python-nightly-wheels/simple"
+
+
+@nox.session(python="3.13", default=False)
+def tests_prereleases(session):
+    """The next versions of what skort uses private names of: docs/private_names.rst."""
+    session.install(".[testing,cpu]")
+    packages = ("numpy", "onnx", "scikit-learn", "scipy", "skl2onnx")
+    session.install("--upgrade", "--pre", "--extra-index-url", NEXT, *packages)
+    session.run("pytest", "-n", "auto")
+
+
 @nox.session(python="3.11", default=False)
 def properties(session):
     """What holds for any data, with ten times as many draws as in the other lanes."""
@@ -320,6 +335,16 @@ SCHEMAS = {
     "readthedocs": ".readthedocs.yaml",
     "citation-file-format": "CITATION.cff",
 }
+
+
+@nox.session(python="3.11", default=False)
+def addresses(session):
+    """Before publishing: the addresses of pyproject.toml are no placeholders, and answer."""
+    for name, address in nox.project.load_toml("pyproject.toml")["project"]["urls"].items():
+        if "OWNER" in address:
+            session.error(f"{name} = {address} is a placeholder: write the real address into pyproject.toml.")
+        with urllib.request.urlopen(address, timeout=60) as answer:
+            session.log(f"{address}: {answer.status}")
 
 
 @nox.session(python="3.11", default=False)

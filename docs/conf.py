@@ -7,6 +7,7 @@ import zlib
 from pathlib import Path
 
 from skort import __version__
+from skort.common.component import project_address
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -50,7 +51,13 @@ html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "skort"},
     "header_links_before_dropdown": 5,
-    "navbar_end": ["theme-switcher"],
+    "navbar_end": ["theme-switcher", "navbar-icon-links"],
+    # Not before there is one: see pyproject.toml.
+    "icon_links": [
+        {"name": name, "url": address, "icon": "fa-brands fa-github"}
+        for name, address in [("Repository", project_address("Repository"))]
+        if address and "OWNER" not in address
+    ],
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "show_toc_level": 2,
     "footer_start": ["copyright"],

@@ -1,12 +1,24 @@
 """scikit-learn models trained by mini-batch gradient descent on ONNX Runtime."""
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING
 
 from skort.version import __version__
 
 if TYPE_CHECKING:
-    from skort import callbacks, exceptions, gradients, objective, onnx_models, optimizers, plotting, schedules
+    from skort import (
+        artifacts,
+        callbacks,
+        exceptions,
+        gradients,
+        model_selection,
+        objective,
+        onnx_models,
+        optimizers,
+        plotting,
+        schedules,
+    )
     from skort.estimators.classifier import OrtSGDClassifier
     from skort.estimators.regressor import OrtSGDRegressor
     from skort.step import Step
@@ -17,9 +29,11 @@ __all__ = [
     "OrtSGDRegressor",
     "Step",
     "__version__",
+    "artifacts",
     "callbacks",
     "exceptions",
     "gradients",
+    "model_selection",
     "objective",
     "onnx_models",
     "optimizers",
@@ -28,6 +42,8 @@ __all__ = [
     "show_versions",
 ]
 
+# Modules that need another package, by its name. `from skort import *` leaves them out: they have the names of others.
+_OPTIONAL = {"dask": "distributed", "torch": "torch"}
 _HOMES = {
     "OrtSGDClassifier": "skort.estimators.classifier",
     "OrtSGDRegressor": "skort.estimators.regressor",
@@ -40,10 +56,10 @@ def __getattr__(name):
     """Import a name when it is first asked for: `import skort` alone imports no other package."""
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    if name in __all__:
+    if name in __all__ or name in _OPTIONAL:
         return importlib.import_module(f"skort.{name}")
     raise AttributeError(f"module 'skort' has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted(__all__)
+    return sorted([*__all__, *(name for name, needed in _OPTIONAL.items() if importlib.util.find_spec(needed))])

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.metadata
+import importlib.util
 import re
 import subprocess
 import sys
@@ -93,7 +94,9 @@ def test_the_faces_load_neither_onnx_nor_onnxruntime_nor_scikit_learns_models():
     heavy |= {"sklearn.linear_model", "sklearn.neural_network", "sklearn.metrics", "sklearn.model_selection"}
     loaded = run(f"""
 import sys, skort
-names = [getattr(skort, name).__name__ for name in skort.__all__ if name != "__version__"]
+# A search is one of scikit-learn's searches, and artifacts are ONNX files.
+heavy = ("__version__", "artifacts", "model_selection")
+names = [getattr(skort, name).__name__ for name in skort.__all__ if name not in heavy]
 assert names[-2:] == ["skort.schedules", "show_versions"], names
 print(sorted({heavy} & set(sys.modules)))
 """)
@@ -101,9 +104,11 @@ print(sorted({heavy} & set(sys.modules)))
 
 
 FACES = {
+    "artifacts": ["OnDeviceTraining", "load_checkpoint", "save_training_artifacts"],
     "callbacks": ["Callback", "Checkpoint", "EarlyStopping", "EpochScoring", "ProgressBar", "Training"],
     "exceptions": ["NotExportableError", "NotTrainableError", "RuntimeNotAvailableError"],
     "gradients": ["ForwardBackward", "GradientGraphs", "Gradients", "gradient_graphs", "initial_model"],
+    "model_selection": ["OrtGridSearchCV"],
     "objective": ["ElasticLoss", "ElasticPenalty", "Huber", "Loss", "SquaredError"],
     "onnx_models": ["Weight", "find_weights", "objective_graph", "with_weights"],
     "optimizers": ["SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"],
@@ -126,8 +131,32 @@ def test_every_optimizer_and_schedule_by_name_is_in_its_face():
     assert {type.__name__ for type in SCHEDULES.values()} <= {*skort.schedules.__all__}
 
 
+# Modules that need another package: which, and its absence in words
+NEEDED = {"dask": "distributed", "torch": "torch"}
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_module_without_its_package_says_which_one(name):
+    code = f"""
+import sys
+sys.modules[{NEEDED[name]!r}] = None
+import skort
+try:
+    skort.{name}
+except ImportError as error:
+    print(error)
+"""
+    halted = "import of torch halted; None in sys.modules"
+    expected = {
+        "dask": 'skort.dask needs dask and distributed: pip install "dask[distributed]".',
+        "torch": f"skort.torch needs torch ({halted}). Install it: pip install torch.",
+    }
+    assert run(code).stdout.strip() == expected[name]
+
+
 def test_the_package_lists_its_names_and_no_others():
-    assert dir(skort) == sorted(skort.__all__)
+    optional = [name for name, needed in NEEDED.items() if importlib.util.find_spec(needed)]
+    assert dir(skort) == sorted([*skort.__all__, *optional])
     assert {*FACES, "OrtSGDClassifier", "OrtSGDRegressor", "Step", "__version__", "show_versions"} == {*skort.__all__}
     with pytest.raises(AttributeError, match="module 'skort' has no attribute 'Regressor'"):
         skort.Regressor  # noqa: B018

@@ -1,6 +1,7 @@
 """What surrounds the package: workflows, templates, citation, metadata. `nox -s package` checks their schemas."""
 
 import ast
+import importlib.metadata
 import re
 import subprocess
 import sys
@@ -56,7 +57,7 @@ def test_workflows_run_every_lane_with_its_python():
     found = set()
     for path in WORKFLOWS:
         for job in workflow(path.stem)["jobs"].values():
-            if "nox" not in repr(job["steps"]):
+            if "nox" not in repr(job.get("steps")):
                 continue
             for pythons, names in runs(job):
                 assert sorted({lanes()[name] for name in names}) == pythons
@@ -85,16 +86,57 @@ def test_only_the_job_that_publishes_may_ask_for_a_token():
         assert workflow(path.stem)["permissions"] == {"contents": "read"}
         assert "secrets." not in path.read_text()
     jobs = workflow("release")["jobs"]
-    assert [job.get("permissions") for job in jobs.values()] == [None, {"id-token": "write"}]
+    assert [job.get("permissions") for job in jobs.values()] == [None, None, {"id-token": "write"}]
     build, publish = jobs["build"], jobs["publish"]
-    assert publish["needs"] == "build"
+    assert publish["needs"] == ["tests", "build"]
+    assert jobs["tests"] == {"uses": "./.github/workflows/tests.yml"}
+    assert "workflow_call:" in ROOT.joinpath(".github", "workflows", "tests.yml").read_text()
+    # It refuses placeholders.
+    assert [names for _, names in runs(build)] == [["addresses", "package"]]
     assert publish["environment"]["name"] == "pypi"
-    assert [step.get("uses") for step in publish["steps"]] == [
-        "actions/download-artifact@v5",
-        "pypa/gh-action-pypi-publish@release/v1",
+    assert [step.get("uses").partition("@")[0] for step in publish["steps"]] == [
+        "actions/download-artifact",
+        "pypa/gh-action-pypi-publish",
     ]
     # What is checked is what is uploaded.
     assert build["steps"][-1]["with"]["path"] == publish["steps"][0]["with"]["path"] == "dist"
+
+
+def test_actions_are_pinned_by_hash_and_keep_no_credentials():
+    pinned = {}
+    for path in WORKFLOWS:
+        for action, version in re.findall(r"uses: ([^.\s]\S*)(.*)", path.read_text()):
+            name, _, commit = action.partition("@")
+            assert re.fullmatch(r"[0-9a-f]{40}", commit) and re.fullmatch(r" # v\d+\.\d+\.\d+", version), action
+            assert pinned.setdefault(name, (commit, version)) == (commit, version)
+        for job in workflow(path.stem)["jobs"].values():
+            for step in job.get("steps", ()):
+                if step.get("uses", "").startswith("actions/checkout@"):
+                    assert step["with"] == {"persist-credentials": False}
+
+
+def test_the_addresses_are_those_of_the_project():
+    tables = ROOT.joinpath("pyproject.toml").read_text().partition("[project.urls]\n")[2].partition("\n[")[0]
+    urls = dict(re.findall(r'^(\w+) = "(.*)"$', tables, re.MULTILINE))
+    assert {*urls} == {"Repository", "Issues", "Documentation", "Changelog"}
+    assert urls["Issues"] == f"{urls['Repository']}/issues"
+    assert urls["Changelog"] == f"{urls['Documentation']}changes.html"
+    # Files that cannot read them
+    config = ROOT.joinpath(".github", "ISSUE_TEMPLATE", "config.yml").read_text()
+    assert f"url: {urls['Documentation']}troubleshooting.html" in config
+    own = re.compile(r"https?://(?:skort\.|[\w.]+/[\w-]+/skort\b)[^\s\"')]*")
+    for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"):
+        assert own.findall(ROOT.joinpath(name).read_text()) == []
+
+
+def test_the_readme_of_pypi_has_no_relative_links():
+    metadata = importlib.metadata.metadata("skort")
+    repository = dict(url.split(", ") for url in metadata.get_all("Project-URL"))["Repository"]
+    text = metadata.get_payload() or metadata["Description"]
+    links = re.findall(r'(?:\]\(|src="|srcset=")([^)"]*)', text)
+    files = [link.removeprefix(f"{repository}/").split("/", 2)[2] for link in links if link.startswith(repository)]
+    assert len(files) == len(links) >= 6
+    assert [name for name in files if not ROOT.joinpath(name).exists()] == []
 
 
 TEMPLATES = ["ISSUE_TEMPLATE/bug_report.yml", "ISSUE_TEMPLATE/feature_request.yml", "PULL_REQUEST_TEMPLATE.md"]

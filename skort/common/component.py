@@ -2,16 +2,27 @@
 
 import copy
 import functools
+import importlib.metadata
 import weakref
 from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-__all__ = ["DOCUMENTATION", "Component", "DocumentationLink", "with_defaults"]
+__all__ = ["DOCUMENTATION", "Component", "DocumentationLink", "project_address", "with_defaults"]
 
-#: The address of the pages; that of the project in pyproject.toml is the same.
-DOCUMENTATION = "https://skort.readthedocs.io/en/stable/"
+
+def project_address(name: str) -> str:
+    """Return an address of `project.urls` in pyproject.toml; an empty one where skort runs without being installed."""
+    try:
+        urls = importlib.metadata.metadata("skort").get_all("Project-URL") or []
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+    return dict(url.split(", ", 1) for url in urls).get(name, "")
+
+
+#: The address of the pages
+DOCUMENTATION = project_address("Documentation")
 
 _NAMES: weakref.WeakKeyDictionary[type, list[str]] = weakref.WeakKeyDictionary()
 _PLAIN = (str, int, float, bool, type(None))
@@ -44,7 +55,8 @@ class Component(BaseEstimator):
 class DocumentationLink:
     """Links the diagram that scikit-learn draws of an estimator to the page of its class."""
 
-    _doc_link_module = "skort"
+    # Without an address no link
+    _doc_link_module = "skort" if DOCUMENTATION else ""
     _doc_link_template = DOCUMENTATION + "api/{name}.html"
 
     def _doc_link_url_param_generator(self) -> dict[str, str]:

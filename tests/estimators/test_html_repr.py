@@ -2,6 +2,7 @@
 
 import copy
 import html
+import importlib.metadata
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -14,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.common.component import DOCUMENTATION
+from skort.common.component import DOCUMENTATION, DocumentationLink, project_address
 from skort.estimators import html_repr
 from skort.model_selection import OrtGridSearchCV
 
@@ -149,6 +150,18 @@ def test_a_class_of_the_user_has_no_page():
         pass
 
     assert Mine()._get_doc_link() == ""
+
+
+def test_without_an_address_there_is_no_link(monkeypatch):
+    assert OrtSGDRegressor()._get_doc_link() == PAGE.format("OrtSGDRegressor")
+
+    def nothing(name):
+        raise importlib.metadata.PackageNotFoundError
+
+    monkeypatch.setattr(importlib.metadata, "metadata", nothing)
+    assert project_address("Documentation") == ""
+    monkeypatch.setattr(DocumentationLink, "_doc_link_module", "")
+    assert OrtSGDRegressor()._get_doc_link() == ""
 
 
 def test_the_address_is_that_of_the_project():
