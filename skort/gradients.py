@@ -189,6 +189,40 @@ class Saved:
         return state
 
 
+class DifferentiableModel:
+    """A model with the sessions of its score and gradient: what `ForwardBackward` and `OnnxModule` compute with."""
+
+    def __init__(self, model: Any, trainable: Any, dtype: str | None, n_jobs: int | None, *, input_gradient=False):
+        from skort.estimators.hardware import n_threads
+        from skort.estimators.score_graph_of import score_graph_of
+        from skort.graphs.gradient.forward_backward import check_gradient
+        from skort.runtime.device import Device
+        from skort.solvers.graph.gradient_sessions import GradientSessions
+
+        self.model, self.graph = model, score_graph_of(model, trainable, dtype)
+        check_gradient(self.graph, input_gradient=input_gradient)
+        self.sessions = GradientSessions(self.graph, Device(n_threads=n_threads(n_jobs)))
+        self.frozen = self.graph.frozen_arrays
+
+    def weights(self) -> np.ndarray:
+        """Return the trained weights of the model as one new vector."""
+        from skort.solvers.flat_weights import flat
+
+        return flat(self.graph.trained_arrays)
+
+    def views(self, vector: Any) -> dict[str, Any]:
+        """Return the parts of a vector of all trained weights, by name, without a copy."""
+        from skort.solvers.flat_weights import views
+
+        return views(vector, self.graph.trained_arrays)
+
+    def to_estimator(self, score_graph: Any) -> Any:
+        """Return a fitted copy of the estimator, with the weights of a score graph."""
+        from skort.estimators.score_graph_of import estimator_with
+
+        return estimator_with(self.model, score_graph)
+
+
 class ForwardBackward:
     """
     A model whose score and gradient are computed on arrays, for a loss and an update of your own.
@@ -236,21 +270,11 @@ class ForwardBackward:
         dtype: str | None = None,
         n_jobs: int | None = None,
     ):
-        from skort.estimators.hardware import n_threads
-        from skort.estimators.score_graph_of import score_graph_of
-        from skort.graphs.gradient.forward_backward import check_gradient
-        from skort.runtime.device import Device
-        from skort.solvers.flat_weights import flat
-        from skort.solvers.graph.gradient_sessions import GradientSessions
-
-        self._graph = score_graph_of(model, trainable, dtype)
-        check_gradient(self._graph, input_gradient=input_gradient)
-        self._model, self._input_gradient = model, input_gradient
-        self._sessions = GradientSessions(self._graph, Device(n_threads=n_threads(n_jobs)))
-        self._dtype, self._frozen = self._graph.dtype, self._graph.frozen_arrays
-        self._n_features, self._n_outputs = self._graph.n_features, self._graph.n_outputs
-        self._n_weights = sum(array.size for array in self._graph.trained_arrays.values())
-        self.weights = flat(self._graph.trained_arrays)
+        self._model = DifferentiableModel(model, trainable, dtype, n_jobs, input_gradient=input_gradient)
+        self._sessions, graph, self._input_gradient = self._model.sessions, self._model.graph, input_gradient
+        self._dtype, self._n_features, self._n_outputs = graph.dtype, graph.n_features, graph.n_outputs
+        self.weights = self._model.weights()
+        self._n_weights = self.weights.size
 
     def views(self, vector: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """
@@ -266,13 +290,11 @@ class ForwardBackward:
         ValueError
             For another shape.
         """
-        from skort.solvers.flat_weights import views
-
         if vector is None:
-            return views(self.weights, self._graph.trained_arrays)
+            return self._model.views(self.weights)
         if np.shape(vector) != self.weights.shape:
             raise ValueError(f"vector must have the shape {self.weights.shape} of the weights, got {np.shape(vector)}.")
-        return views(vector, self._graph.trained_arrays)
+        return self._model.views(vector)
 
     def forward(
         self, X: ArrayLike, *, training: bool = True, weights: ArrayLike | None = None
@@ -304,7 +326,7 @@ class ForwardBackward:
         """
         X = _as_array(X, "X", self._dtype, (None, self._n_features))
         vector = _as_array(self.weights if weights is None else weights, "weights", self._dtype, (self._n_weights,))
-        arrays = self._sessions.arrays(vector, self._frozen)
+        arrays = self._sessions.arrays(vector, self._model.frozen)
         if not training:
             return self._sessions.score(X, arrays), None
         pair = self._sessions.pair(len(X), input_gradient=self._input_gradient)
@@ -360,12 +382,10 @@ class ForwardBackward:
             Where the model is no estimator, where weights of steps before the model are trained, and where
             scikit-learn has no place for the weights.
         """
-        from skort.estimators.score_graph_of import estimator_with
-
-        return estimator_with(self._model, self._trained())
+        return self._model.to_estimator(self._trained())
 
     def _trained(self):
-        return self._graph.with_weights({name: array.copy() for name, array in self.views().items()})
+        return self._model.graph.with_weights({name: array.copy() for name, array in self.views().items()})
 
 
 def _as_array(array: Any, name: str, dtype: np.dtype, shape: tuple[int | None, ...]) -> np.ndarray:

@@ -14,13 +14,9 @@ except ImportError as error:
     raise ImportError(f"skort.torch needs torch ({error}). Install it: pip install torch.") from error
 from torch import nn
 
-from skort.estimators.hardware import n_threads
-from skort.estimators.score_graph_of import estimator_with, score_graph_of
-from skort.graphs.gradient.forward_backward import check_gradient
-from skort.runtime.device import Device
+from skort.gradients import DifferentiableModel
 from skort.runtime.no_pickle import NoPickle
 from skort.solvers.flat_weights import flat, views
-from skort.solvers.graph.gradient_sessions import GradientSessions
 
 __all__ = ["OnnxModule"]
 
@@ -94,15 +90,12 @@ class OnnxModule(nn.Module):
         n_jobs: int | None = None,
     ):
         super().__init__()
-        self._model = model
-        self._graph = score_graph_of(model, trainable, dtype)
-        check_gradient(self._graph)
-        self._dtype, self._n_features = getattr(torch, str(self._graph.dtype)), self._graph.n_features
+        self._model = DifferentiableModel(model, trainable, dtype, n_jobs)
         #: What runs the model.
-        self.sessions = GradientSessions(self._graph, Device(n_threads=n_threads(n_jobs)))
+        self.sessions, self._graph, self._frozen_arrays = self._model.sessions, self._model.graph, self._model.frozen
+        self._dtype, self._n_features = getattr(torch, str(self._graph.dtype)), self._graph.n_features
         self._views = NoPickle()
-        self._frozen_arrays = self._graph.frozen_arrays
-        self.weights = nn.Parameter(torch.from_numpy(flat(self._graph.trained_arrays)))
+        self.weights = nn.Parameter(torch.from_numpy(self._model.weights()))
         self._n_weights = self.weights.numel()
         frozen = flat(self._frozen_arrays) if self._frozen_arrays else np.empty(0, self._graph.dtype)
         self.register_buffer("frozen", torch.from_numpy(frozen))
@@ -155,7 +148,7 @@ class OnnxModule(nn.Module):
                 f"vector must be a tensor of shape {tuple(self.weights.shape)}, got {given}. weights.grad is None "
                 "before a backward."
             )
-        return views(vector, self._graph.trained_arrays)
+        return self._model.views(vector)
 
     def to_onnx(self) -> Any:
         """Return X -> score as an ONNX model, with the weights as they are now."""
@@ -171,7 +164,7 @@ class OnnxModule(nn.Module):
             Where it was made from an ONNX model, where weights of steps before the model are trained, and where
             scikit-learn has no place for the weights.
         """
-        return estimator_with(self._model, self._trained())
+        return self._model.to_estimator(self._trained())
 
     def arrays(self, weights: torch.Tensor) -> dict[str, np.ndarray]:
         """Return all weights as ONNX Runtime reads them: views of tensors, kept while these stay where they are."""
