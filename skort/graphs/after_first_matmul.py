@@ -1,12 +1,11 @@
 """A score graph without its first product, which something else computes: of sparse rows, for instance."""
 
-import functools
 from dataclasses import replace
 
 import onnx
 from onnx import helper
 
-from skort.graphs.score_graph import ScoreGraph
+from skort.graphs.score_graph import ScoreGraph, shared_edit
 from skort.graphs.standardized import OFFSET, Layer, first_layer
 
 __all__ = ["PRODUCT", "after_first_product", "product_layer"]
@@ -33,16 +32,13 @@ def after_first_product(score_graph: ScoreGraph, layer: Layer) -> ScoreGraph:
     """
     name = layer.coefficient
     n_outputs = score_graph.arrays[name].shape[0 if layer.transposed else 1]
-    structure = _rest(score_graph.structure.SerializeToString(), name, n_outputs)
+    structure = _begin_after(score_graph.structure, name, n_outputs)
     arrays = {other: array for other, array in score_graph.arrays.items() if other != name}
     return replace(score_graph, structure=structure, arrays=arrays, trained=score_graph.trained.only(arrays))
 
 
-# Fits share a structure.
-@functools.lru_cache(maxsize=8)
-def _rest(serialized: bytes, coefficient: str, n_outputs: int) -> onnx.ModelProto:
-    structure = onnx.ModelProto.FromString(serialized)
-    graph = structure.graph
+@shared_edit
+def _begin_after(graph: onnx.GraphProto, coefficient: str, n_outputs: int) -> None:
     inputs = [i for i in graph.input[1:] if i.name != coefficient]
     first = helper.make_tensor_value_info(PRODUCT, graph.input[0].type.tensor_type.elem_type, [None, n_outputs])
     del graph.input[:]
@@ -51,4 +47,3 @@ def _rest(serialized: bytes, coefficient: str, n_outputs: int) -> onnx.ModelProt
         if coefficient in node.input:
             added = [name for name in node.input[2:] if name]
             node.CopyFrom(helper.make_node("Add" if added else "Identity", [PRODUCT, *added], list(node.output)))
-    return structure

@@ -1,7 +1,8 @@
 """A model as ONNX up to its raw score, with its named weights."""
 
 import copy
-from collections.abc import Collection, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from skort.common.graph_bytes import GraphBytes
 from skort.common.onnx_text import import_each_domain_once, read_names
 from skort.graphs.sklearn.conversion import rename_input
 
-__all__ = ["ScoreGraph", "ScoreSpec", "Weights", "find_weights", "joined", "set_batch_size"]
+__all__ = ["ScoreGraph", "ScoreSpec", "Weights", "find_weights", "joined", "set_batch_size", "shared_edit"]
 
 
 _PRODUCTS = ("MatMul", "Gemm", "Conv")
@@ -218,6 +219,18 @@ class ScoreGraph(GraphBytes):
         model.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in self.trained_arrays.items())
         set_batch_size(model, batch_size)
         return model
+
+
+def shared_edit(edit: Callable[..., None]) -> Callable[..., onnx.ModelProto]:
+    """Return the function of a structure and hashable options that returns an edited copy, which fits share."""
+
+    @functools.lru_cache(maxsize=8)
+    def edited(serialized, *options):
+        structure = onnx.ModelProto.FromString(serialized)
+        edit(structure.graph, *options)
+        return structure
+
+    return lambda structure, *options: edited(structure.SerializeToString(), *options)
 
 
 def set_batch_size(model: onnx.ModelProto, batch_size: int) -> None:

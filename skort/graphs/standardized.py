@@ -1,14 +1,12 @@
 """A score graph in standardized variables: which of its layers they concern, and its form that trains in them."""
 
-import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
 from onnx import helper
 
-from skort.common.onnx_text import onnx_dtype
-from skort.graphs.score_graph import ScoreGraph
+from skort.graphs.score_graph import ScoreGraph, shared_edit
 
 __all__ = [
     "INVERSE_SCALE",
@@ -114,15 +112,12 @@ def standardized_graph(score_graph: ScoreGraph, layer: Layer, mean: np.ndarray, 
         layer = replace(layer, intercept=None)
     if layer.intercept is not None:
         arrays[MEAN] = mean.astype(dtype)[None]
-    structure = _standardized_structure(score_graph.structure.SerializeToString(), layer, np.dtype(dtype))
-    return ScoreGraph(structure, {**score_graph.arrays, **arrays}, score_graph.trained)
+    return ScoreGraph(_standardize(score_graph.structure, layer), {**score_graph.arrays, **arrays}, score_graph.trained)
 
 
-# Fits share a structure.
-@functools.lru_cache(maxsize=8)
-def _standardized_structure(serialized: bytes, layer: Layer, dtype: np.dtype) -> onnx.ModelProto:
-    structure = onnx.ModelProto.FromString(serialized)
-    graph, element_type = structure.graph, onnx_dtype(dtype)
+@shared_edit
+def _standardize(graph: onnx.GraphProto, layer: Layer) -> None:
+    element_type = graph.input[0].type.tensor_type.elem_type
     sizes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in graph.input}
     n_features = sizes[layer.coefficient][1 if layer.transposed else 0]
     renamed = {layer.coefficient: "skort_X_coefficient"}
@@ -142,21 +137,17 @@ def _standardized_structure(serialized: bytes, layer: Layer, dtype: np.dtype) ->
     others = list(graph.node)
     del graph.node[:]
     graph.node.extend(nodes + others)
-    return structure
 
 
 def rescaled_score(score_graph: ScoreGraph, mean: np.ndarray, scale: float) -> ScoreGraph:
     """Return a score graph that gives scale * score + mean, which become weights that are not trained."""
     dtype = np.dtype(score_graph.dtype)
     arrays = {_TARGET_SCALE: np.array([scale], dtype), _TARGET_MEAN: mean.astype(dtype)}
-    structure = _rescaled_structure(score_graph.structure.SerializeToString(), len(mean), dtype)
-    return ScoreGraph(structure, {**score_graph.arrays, **arrays}, score_graph.trained)
+    return ScoreGraph(_rescale(score_graph.structure, len(mean)), {**score_graph.arrays, **arrays}, score_graph.trained)
 
 
-@functools.lru_cache(maxsize=8)
-def _rescaled_structure(serialized: bytes, n_outputs: int, dtype: np.dtype) -> onnx.ModelProto:
-    structure = onnx.ModelProto.FromString(serialized)
-    graph = structure.graph
+@shared_edit
+def _rescale(graph: onnx.GraphProto, n_outputs: int) -> None:
     score, single, scaled = graph.output[0].name, STANDARDIZED_SCORE, "skort_scaled_score"
     for node in graph.node:
         node.input[:] = [single if name == score else name for name in node.input]
@@ -164,8 +155,7 @@ def _rescaled_structure(serialized: bytes, n_outputs: int, dtype: np.dtype) -> o
     graph.node.append(helper.make_node("Mul", [single, _TARGET_SCALE], [scaled]))
     graph.node.append(helper.make_node("Add", [scaled, _TARGET_MEAN], [score]))
     for name, size in ((_TARGET_SCALE, 1), (_TARGET_MEAN, n_outputs)):
-        graph.input.append(helper.make_tensor_value_info(name, onnx_dtype(dtype), [size]))
-    return structure
+        graph.input.append(helper.make_tensor_value_info(name, graph.input[0].type.tensor_type.elem_type, [size]))
 
 
 def centred(score_graph: ScoreGraph, offset: np.ndarray) -> ScoreGraph:
@@ -177,23 +167,21 @@ def centred(score_graph: ScoreGraph, offset: np.ndarray) -> ScoreGraph:
     layer = first_layer(score_graph)
     assert layer is not None
     offset = offset.astype(score_graph.dtype)
-    structure = _centred_structure(score_graph.structure.SerializeToString(), len(offset), np.dtype(score_graph.dtype))
-    arrays = _moved(score_graph.arrays, layer, offset)
-    return replace(score_graph, structure=structure, arrays={**arrays, OFFSET: offset})
+    structure = _centre(score_graph.structure, len(offset))
+    return replace(
+        score_graph, structure=structure, arrays={**_moved(score_graph.arrays, layer, offset), OFFSET: offset}
+    )
 
 
-@functools.lru_cache(maxsize=8)
-def _centred_structure(serialized: bytes, n_features: int, dtype: np.dtype) -> onnx.ModelProto:
-    structure = onnx.ModelProto.FromString(serialized)
-    graph = structure.graph
-    name = graph.input[0].name
+@shared_edit
+def _centre(graph: onnx.GraphProto, n_features: int) -> None:
+    name, element_type = graph.input[0].name, graph.input[0].type.tensor_type.elem_type
     for node in graph.node:
         node.input[:] = ["X_centred" if read == name else read for read in node.input]
     nodes = [helper.make_node("Sub", [name, OFFSET], ["X_centred"]), *graph.node]
     del graph.node[:]
     graph.node.extend(nodes)
-    graph.input.append(helper.make_tensor_value_info(OFFSET, onnx_dtype(dtype), [n_features]))
-    return structure
+    graph.input.append(helper.make_tensor_value_info(OFFSET, element_type, [n_features]))
 
 
 def uncentred_arrays(score_graph: ScoreGraph, dtype=None) -> dict[str, np.ndarray]:
