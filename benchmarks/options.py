@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
-from skort.objective.losses import SquaredError
+from skort.objective import SquaredError
 from skort.objective.objective import Objective
 from skort.objective.penalties import L2
 from skort.optim.update import Update

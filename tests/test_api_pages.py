@@ -40,6 +40,10 @@ def names_of(module):
             return names_of(node.module)
     found = [node for node in nodes if isinstance(node, ast.Assign)]
     (names,) = (ast.literal_eval(n.value) for n in found if getattr(n.targets[0], "id", "") == "__all__")
+    for node in nodes:
+        # All that a module of the package has, too.
+        if isinstance(node, ast.AugAssign) and isinstance(node.value, ast.Attribute):
+            names += names_of(f"{module}.{node.value.value.id}")
     return [n for n in names if f"{module}.{n}" not in MODULES and not n.startswith("__")]
 
 

@@ -15,7 +15,6 @@ from skort.estimators.before_fit import can_partial_fit
 from skort.estimators.labels import encoded, streamed_classes
 from skort.estimators.names import (
     Auto,
-    ClassificationLossName,
     DtypeName,
     OptimizerName,
     PenaltyName,
@@ -67,8 +66,8 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         than 500,000 weights and where "graph" has no rule for an operator of the model or for an optimizer of your own.
     loss : str or loss instance, default="auto"
         "auto": the loss of the model inside, such as the squared hinge of a `LinearSVC`; "log_loss" if it has none. A
-        name: "log_loss", "hinge", "squared_hinge", "modified_huber" or "perceptron"; or "squared_error", "huber",
-        "epsilon_insensitive" or "squared_epsilon_insensitive" of the labels -1 and 1. An instance, such as
+        name, such as "log_loss", "hinge", "squared_hinge", "modified_huber" or "perceptron", or "squared_error" or
+        "huber" of the labels -1 and 1; the page on losses has all of them. An instance, such as
         `skort.objective.LabelHuber(epsilon=2)`, or `skort.objective.Loss` for a loss of your own. "log_loss" trains
         more than two classes together, by their softmax. The other losses, and `skort.objective.OneVsRestLogLoss()`,
         train each class against the rest. A multi-label y needs "log_loss": it is summed over one sigmoid for each
@@ -265,7 +264,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         estimator: BaseEstimator | None = None,
         *,
         solver: SolverName = "auto",
-        loss: ClassificationLossName | ScoreLoss = "auto",
+        loss: str | ScoreLoss = "auto",
         epsilon: float | Auto = "auto",
         penalty: PenaltyName | WeightPenalty | None = "auto",
         alpha: float | Auto = "auto",

@@ -19,7 +19,6 @@ from skort.estimators.names import (
     DtypeName,
     OptimizerName,
     PenaltyName,
-    RegressionLossName,
     ScheduleName,
     SolverName,
 )
@@ -67,8 +66,8 @@ class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
         than 500,000 weights and where "graph" has no rule for an operator of the model or for an optimizer of your own.
     loss : str, loss instance or dict of str to either, default="auto"
         "auto": the loss of the model inside, such as the quantile loss of a `QuantileRegressor`; "squared_error" if it
-        has none. A name: "squared_error", "absolute_error", "huber", "epsilon_insensitive",
-        "squared_epsilon_insensitive", "quantile", "poisson" or "gamma". An instance, such as
+        has none. A name, such as "squared_error", "absolute_error", "huber", "epsilon_insensitive", "quantile" or
+        "poisson"; the page on losses has all of them. An instance, such as
         `skort.objective.Huber(epsilon=2)`, or `skort.objective.Loss` for a loss of your own. With "poisson" (y not
         negative) and "gamma" (y positive), the score is the logarithm of the prediction. A dict gives a loss to each
         output of an ONNX model, by name; their sum is minimised.
@@ -263,7 +262,7 @@ class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
         estimator: BaseEstimator | None = None,
         *,
         solver: SolverName = "auto",
-        loss: RegressionLossName | ScoreLoss | dict[str, RegressionLossName | ScoreLoss] = "auto",
+        loss: str | ScoreLoss | dict[str, str | ScoreLoss] = "auto",
         epsilon: float | Auto = "auto",
         quantile: float | Auto = "auto",
         penalty: PenaltyName | WeightPenalty | None = "auto",

@@ -7,7 +7,6 @@ Two classes have one score and the target 0 or 1. More classes have one score ea
 from skort.objective.loss import TextLoss
 
 __all__ = [
-    "ClassificationLoss",
     "Hinge",
     "ModifiedHuber",
     "PerceptronLoss",
@@ -36,7 +35,7 @@ _MARGIN = """\
 """
 
 
-class Hinge(ClassificationLoss):
+class Hinge(ClassificationLoss, name="hinge"):
     r"""
     The hinge loss of a linear support vector machine.
 
@@ -71,7 +70,7 @@ hinge_gradient (score, target) => (gradient) {{
 }}"""
 
 
-class SquaredHinge(ClassificationLoss):
+class SquaredHinge(ClassificationLoss, name="squared_hinge"):
     r"""
     The squared hinge loss, as in `sklearn.svm.LinearSVC`.
 
@@ -105,7 +104,7 @@ squared_hinge_gradient (score, target) => (gradient) {{
 }}"""
 
 
-class ModifiedHuber(ClassificationLoss):
+class ModifiedHuber(ClassificationLoss, name="modified_huber"):
     r"""
     The squared hinge loss, linear for scores far on the wrong side: outliers pull less, and there are probabilities.
 
@@ -184,7 +183,7 @@ clipped_scores (score) => (probabilities) {
 }"""
 
 
-class PerceptronLoss(ClassificationLoss):
+class PerceptronLoss(ClassificationLoss, name="perceptron"):
     r"""
     The loss of the perceptron: scores on the wrong side cost their distance from zero.
 

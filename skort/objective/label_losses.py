@@ -24,7 +24,7 @@ _RESIDUAL = """\
 """
 
 
-class LabelSquaredError(ClassificationLoss):
+class LabelSquaredError(ClassificationLoss, name="squared_error"):
     r"""
     Half the squared distance of the score from the label: least squares classification.
 
@@ -56,7 +56,7 @@ label_squared_error_gradient (score, target) => (gradient) {{
 }}"""
 
 
-class LabelHuber(ClassificationLoss):
+class LabelHuber(ClassificationLoss, name="huber"):
     r"""
     The Huber loss of the distance of the score from the label.
 
@@ -114,7 +114,7 @@ _EXCESS = f"""\
 """
 
 
-class LabelEpsilonInsensitive(ClassificationLoss):
+class LabelEpsilonInsensitive(ClassificationLoss, name="epsilon_insensitive"):
     r"""
     The distance of the score from the label, beyond `epsilon`.
 
@@ -155,7 +155,7 @@ label_epsilon_insensitive_gradient (score, target) => (gradient) {{
         self.epsilon = epsilon
 
 
-class LabelSquaredEpsilonInsensitive(LabelEpsilonInsensitive):
+class LabelSquaredEpsilonInsensitive(LabelEpsilonInsensitive, name="squared_epsilon_insensitive"):
     r"""
     The squared distance of the score from the label, beyond `epsilon`.
 

@@ -17,7 +17,7 @@ inverse_log (score) => (prediction) {
 }"""
 
 
-class PoissonLoss(RegressionLoss):
+class PoissonLoss(RegressionLoss, name="poisson"):
     r"""
     Half the Poisson deviance of counts, up to a constant; the score is the logarithm of the prediction.
 
@@ -59,7 +59,7 @@ poisson_gradient (score, target) => (gradient) {
         return InUnits(PoissonLoss(), scale, -scale * math.log(scale))
 
 
-class GammaLoss(RegressionLoss):
+class GammaLoss(RegressionLoss, name="gamma"):
     r"""
     Half the gamma deviance of positive amounts, up to a constant; the score is the logarithm of the prediction.
 

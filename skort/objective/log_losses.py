@@ -2,10 +2,10 @@
 
 from skort.objective.classification import ClassificationLoss
 
-__all__ = ["LogLoss", "MultiLabelLogLoss", "OneVsRestLogLoss"]
+__all__ = ["LogLoss", "OneVsRestLogLoss"]
 
 
-class LogLoss(ClassificationLoss):
+class LogLoss(ClassificationLoss, name="log_loss"):
     r"""
     The log-loss, of the sigmoid of one score or the softmax of several.
 

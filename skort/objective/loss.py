@@ -1,6 +1,6 @@
 """What a loss is: ONNX functions of the raw score, with their formula."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -130,10 +130,16 @@ class TextLoss(Component, ScoreLoss):
     """An elementwise loss written as texts, `_value` and `_gradient`, into which its parameters are formatted."""
 
     is_elementwise = True
+    #: The value of the estimators' parameter `loss` that means it: ``class Huber(RegressionLoss, name="huber")``.
+    name: ClassVar[str | None] = None
     _value: str
     _gradient: str
     _inverse_link: str | None = None
     _curvature: float | None = None
+
+    def __init_subclass__(cls, *, name: str | None = None, **options: Any):
+        super().__init_subclass__(**options)
+        cls.name = name
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""

@@ -1,44 +1,18 @@
-"""The losses by name: the values of the estimators' parameter `loss`."""
+"""The losses by name: the values of the estimators' parameter `loss`, from what their classes say."""
 
-from skort.objective.classification import Hinge, ModifiedHuber, PerceptronLoss, SquaredHinge
-from skort.objective.label_losses import (
-    LabelEpsilonInsensitive,
-    LabelHuber,
-    LabelSquaredEpsilonInsensitive,
-    LabelSquaredError,
-)
-from skort.objective.log_link import GammaLoss, PoissonLoss
-from skort.objective.log_losses import LogLoss
+from skort.objective import classification, label_losses, log_link, log_losses, regression
 from skort.objective.loss import TextLoss
-from skort.objective.regression import (
-    AbsoluteError,
-    EpsilonInsensitive,
-    Huber,
-    Quantile,
-    SquaredEpsilonInsensitive,
-    SquaredError,
-)
 
 __all__ = ["CLASSIFICATION_LOSSES", "REGRESSION_LOSSES"]
 
-REGRESSION_LOSSES: dict[str, type[TextLoss]] = {
-    "squared_error": SquaredError,
-    "absolute_error": AbsoluteError,
-    "huber": Huber,
-    "epsilon_insensitive": EpsilonInsensitive,
-    "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
-    "quantile": Quantile,
-    "poisson": PoissonLoss,
-    "gamma": GammaLoss,
-}
-CLASSIFICATION_LOSSES: dict[str, type[TextLoss]] = {
-    "log_loss": LogLoss,
-    "hinge": Hinge,
-    "squared_hinge": SquaredHinge,
-    "modified_huber": ModifiedHuber,
-    "perceptron": PerceptronLoss,
-    "squared_error": LabelSquaredError,
-    "huber": LabelHuber,
-    "epsilon_insensitive": LabelEpsilonInsensitive,
-    "squared_epsilon_insensitive": LabelSquaredEpsilonInsensitive,
-}
+
+def _named(kind: str) -> dict[str, type[TextLoss]]:
+    """Return the losses of a kind of estimators that have a name, in the order of the modules and their lines."""
+    modules = (regression, log_link, log_losses, classification, label_losses)
+    found = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
+    losses = [each for each in found if issubclass(each, TextLoss) and kind in each.estimator_types]
+    return {loss.name: loss for loss in losses if loss.name is not None}
+
+
+REGRESSION_LOSSES = _named("regressor")
+CLASSIFICATION_LOSSES = _named("classifier")

@@ -18,7 +18,6 @@ __all__ = [
     "EpsilonInsensitive",
     "Huber",
     "Quantile",
-    "RegressionLoss",
     "SquaredEpsilonInsensitive",
     "SquaredError",
 ]
@@ -58,7 +57,7 @@ class RegressionLoss(TextLoss):
         return InUnits(loss, scale**self._degree)
 
 
-class SquaredError(RegressionLoss):
+class SquaredError(RegressionLoss, name="squared_error"):
     r"""
     Half the squared error: the score follows the mean of y.
 
@@ -90,7 +89,7 @@ squared_error_gradient (score, target) => (gradient) {
 }"""
 
 
-class AbsoluteError(RegressionLoss):
+class AbsoluteError(RegressionLoss, name="absolute_error"):
     r"""
     The absolute error: the score follows the median of y, and outliers pull no more than others.
 
@@ -122,7 +121,7 @@ absolute_error_gradient (score, target) => (gradient) {
 }"""
 
 
-class Huber(RegressionLoss):
+class Huber(RegressionLoss, name="huber"):
     r"""
     Squared error within a distance of `epsilon` from y, linear beyond it.
 
@@ -198,7 +197,7 @@ _EXCESS = """\
 """
 
 
-class EpsilonInsensitive(RegressionLoss):
+class EpsilonInsensitive(RegressionLoss, name="epsilon_insensitive"):
     r"""
     The absolute error beyond a distance of `epsilon`, as in support vector regression.
 
@@ -238,7 +237,7 @@ epsilon_insensitive_gradient (score, target) => (gradient) {{
         self.epsilon = epsilon
 
 
-class SquaredEpsilonInsensitive(EpsilonInsensitive):
+class SquaredEpsilonInsensitive(EpsilonInsensitive, name="squared_epsilon_insensitive"):
     r"""
     The squared error beyond a distance of `epsilon`, as in support vector regression.
 
@@ -275,7 +274,7 @@ squared_epsilon_insensitive_gradient (score, target) => (gradient) {{
 }}"""
 
 
-class Quantile(RegressionLoss):
+class Quantile(RegressionLoss, name="quantile"):
     r"""
     The pinball loss: the score follows a quantile of y.
 

@@ -16,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators import names
 from skort.estimators.settings import resolved, snapshot
-from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.penalties import PENALTIES
 from skort.optim.optimizers import OPTIMIZERS, SGD, Adam, Momentum, Nesterov
 from skort.optim.schedules import SCHEDULES, Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
@@ -167,8 +166,6 @@ def test_a_snapshot_sees_what_is_changed_in_place(value, change):
 @pytest.mark.parametrize(
     "literal, table",
     [
-        (names.RegressionLossName, ["auto", *REGRESSION_LOSSES]),
-        (names.ClassificationLossName, ["auto", *CLASSIFICATION_LOSSES]),
         (names.PenaltyName, ["auto", *PENALTIES]),
         (names.OptimizerName, OPTIMIZERS),
         (names.ScheduleName, SCHEDULES),
