@@ -24,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import all_estimators
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.estimators.result import result_of
 from skort.graphs.trainable import check_trainable
 from skort.objective.sklearn_objectives import sklearn_objective
 from skort.runtime.device import CPU
@@ -75,9 +76,9 @@ def outcome(name, model):
         pipeline = make_pipeline(StandardScaler(), model)
         trained = cls(pipeline, solver=solver, max_iter=20, tol=None, random_state=0).fit(X, y)
         start = time.perf_counter()
-        settings, fitted = trained._settings, trained._fitted
-        variables = settings.variables(fitted.score_graph, trained.standardization_)
-        problem = settings.problem(fitted, variables, 200)
+        result = result_of(trained)
+        variables = result.config.variables(result.model.score_graph, trained.standardization_)
+        problem = result.config.problem(result.model, variables, result.state, 200)
         solver_class(solver, CPU)(problem)
         result.milliseconds.append(1e3 * (time.perf_counter() - start))
         # The last output of the ONNX model: probabilities where the loss has them, otherwise labels.

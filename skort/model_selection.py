@@ -5,7 +5,7 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid
 
 from skort.common.component import DocumentationLink
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.together import Together, fits_made_together
+from skort.estimators.together import Together
 
 __all__ = ["OrtGridSearchCV"]
 
@@ -67,15 +67,57 @@ class OrtGridSearchCV(DocumentationLink, GridSearchCV):
     (24, 0.001)
     """
 
+    def fit(self, X, y=None, **params):
+        """
+        Run fit with all sets of parameters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+        **params : dict of str to object
+            As in `GridSearchCV`.
+
+        Returns
+        -------
+        self : object
+            Fitted.
+        """
+        self._together = together = Together()
+        # Clones of what is marked ask for the fits that are made together.
+        marked = [together.mark(part) for part in _parts([self.estimator, self.param_grid])]
+        try:
+            return super().fit(X, y, **params)
+        finally:
+            del self._together
+            for part in marked:
+                together.unmark(part)
+
     def _run_search(self, evaluate_candidates, *, callback_ctx=None):
-        together = Together(_candidates(self.estimator, ParameterGrid(self.param_grid)))
+        together = self._together
+        together.open(_candidates(self.estimator, ParameterGrid(self.param_grid)))
         # scikit-learn 1.9 passes this argument where a search takes it. Older versions have none.
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
-        with fits_made_together(together):
+        try:
             super()._run_search(evaluate_candidates, **context)
+        finally:
+            together.close()
         self.n_fits_together_ = together.n_made
         if self.verbose > 0:
             print(f"{together.n_made} of these fits were made together with others")
+
+
+def _parts(value):
+    """Yield the estimators of skort in parameters."""
+    if isinstance(value, BaseOrtSGD):
+        yield value
+    if isinstance(value, dict):
+        yield from _parts(list(value.values()))
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _parts(part)
+    elif hasattr(value, "get_params") and not isinstance(value, type):
+        yield from _parts(list(value.get_params(deep=False).values()))
 
 
 def _candidates(estimator, candidates):

@@ -3,7 +3,7 @@
 import copy
 import math
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,13 +11,12 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from skort.estimators.classifier import OrtSGDClassifier
 from skort.estimators.dlpack import as_array
+from skort.estimators.fitting import TrainRun
 from skort.estimators.regressor import OrtSGDRegressor
-from skort.estimators.rows import blocks
-from skort.estimators.stream import Stream
-from skort.estimators.without_data import encoder_without_data
+from skort.estimators.rows import blocks, knowing, prepared
+from skort.estimators.without_data import model_without_data
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.optim.filled import fill
-from skort.optim.progress import Progress
 
 __all__ = ["Step"]
 
@@ -111,15 +110,16 @@ class Step:
         given = {"loss": loss, "penalty": penalty, "optimizer": optimizer, "solver": solver, "batch_size": batch_size}
         given = {name: value for name, value in given.items() if not (isinstance(value, str) and value == "auto")}
         whole = _as_estimator(estimator, loss, has_classes=classes is not None).set_params(**given)
-        self._encoder, generator = encoder_without_data(whole, n_features, n_outputs, classes)
-        settings, fitted = self._encoder.settings, self._encoder.fitted
-        graph, variables, size = fitted.score_graph, settings.variables(fitted.score_graph, None), settings.batch_size
-        self._scale = variables.sample_weight_scale(graph.n_outputs)
+        config, self._encoder, state = model_without_data(whole, n_features, n_outputs, classes)
+        model = self._encoder.model
+        graph, size = model.score_graph, config.batch_size
         n_batches = None if whole.n_total is None else -(-whole.n_total // size)
-        stream = Stream.begin(settings, fitted, variables, size, Progress.start(generator), n_batches)
-        self.solver, self._solver = stream.solver_name, stream.solver
+        run = TrainRun.begin(config, model, state, StepShape(size), n_batches)
+        self._scale = run.variables.sample_weight_scale(graph.n_outputs)
+        self.solver, self._solver = run.solver_name, run.step
         self.objective = math.nan
         self._scorer = InferenceModel(lambda: graph.model, (), dict(graph.arrays), ("score", graph.key))
+        self._scored = knowing(whole, self._encoder.columns)
         self._is_forward = self._is_backward = False
 
     def __reduce__(self):
@@ -202,9 +202,9 @@ class Step:
             self.objective = solver.forward()
             self._is_forward, self._is_backward = True, False
             return self.objective
-        rows = self._encoder.estimator._prepared(self._encoder.fitted, _matrix(X))
-        graph = self._encoder.fitted.score_graph
-        self._scorer.weights = {**graph.arrays, **self._encoder.fitted.without_loss_weights(self.weights())}
+        rows = prepared(self._scored, self._encoder.model, _matrix(X))
+        graph = self._encoder.model.score_graph
+        self._scorer.weights = {**graph.arrays, **self._encoder.model.without_loss_weights(self.weights())}
         parts = [self._scorer.run(graph.score_name, {graph.input_name: part}) for part in blocks(rows)]
         return np.concatenate(parts)[: rows.shape[0]]
 
@@ -285,7 +285,7 @@ class Step:
         model : onnx.ModelProto
             As `OrtSGDRegressor.to_onnx` and `OrtSGDClassifier.to_onnx` give it.
         """
-        return self._encoder.fitted.with_weights(self.weights()).onnx
+        return self._encoder.model.with_weights(self.weights()).onnx
 
     def training_graphs(self) -> dict[str, Any]:
         """Return every ONNX graph that a step runs, by name: see `OrtSGDRegressor.training_graphs`."""
@@ -306,6 +306,13 @@ class Step:
                 f'solver="{self.solver}" makes forward, backward and update in one run. Use step, or solver="agent".'
             )
         return self._solver
+
+
+class StepShape(NamedTuple):
+    """The rows of a step, which never stay sparse."""
+
+    batch_size: int
+    are_sparse: bool = False
 
 
 def _as_estimator(model, loss, *, has_classes):

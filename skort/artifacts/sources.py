@@ -13,8 +13,8 @@ import onnx.shape_inference
 from onnx import TensorProto, helper, numpy_helper
 
 from skort.common.onnx_text import Fragment, infos
-from skort.estimators.exchange import fitted_problem
-from skort.estimators.variables import Variables
+from skort.estimators.fitting import fitted_problem
+from skort.estimators.variables import Reparametrization
 from skort.graphs.onnx_models.onnx_score_graph import plain_model
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.graphs.standardized import STANDARDIZED_SCORE, rescaled_score
@@ -106,7 +106,7 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
     return Source(plan, replace(plan, structure=structure), predictions, fitted.preprocessing.exported())
 
 
-def predicting_graph(graph: ScoreGraph, variables: Variables) -> tuple[ScoreGraph, str]:
+def predicting_graph(graph: ScoreGraph, variables: Reparametrization) -> tuple[ScoreGraph, str]:
     """Return a score graph in the training's variables whose score is the model's, and the name of the training's."""
     score = variables.score
     if score is None or score.is_of_y:
@@ -293,7 +293,7 @@ def _with_active_dropout(structure):
     return active
 
 
-def _add_target(fragment: Fragment, variables: Variables, n_outputs: int) -> None:
+def _add_target(fragment: Fragment, variables: Reparametrization, n_outputs: int) -> None:
     """Add the nodes that make the target of the training of the user's."""
     zeros = np.zeros((1, n_outputs), np.float64)
     shift, unit = variables.target(zeros), variables.target(zeros + 1)

@@ -12,25 +12,26 @@ from distributed import Client, default_client
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from skort.dask.assignment import Assignments
 from skort.dask.cluster import Broadcast, Cluster
-from skort.dask.data_source import PartFacts, Preparation, prepared
-from skort.dask.local_sgd import DistributedStep, Job, without_velocity
+from skort.dask.data_source import PartStatistics, Preparation, prepared_rows
+from skort.dask.local_sgd import PartitionedRows, without_velocity
 from skort.dask.partitions import Part, Partitions, check_rows, delayed_parts, is_collection
 from skort.dask.preprocessing import with_fitted_steps
 from skort.dask.scores import PartScoring, check_scoring, merged_tallies, tally
-from skort.estimators.base import BaseOrtSGD
-from skort.estimators.beginning import begin
-from skort.estimators.callback_list import callback_list
-from skort.estimators.ending import report
-from skort.estimators.fitted_model import FittedModel
-from skort.estimators.labels import EncodedTarget
-from skort.estimators.own_terms import chosen_class_weight, warn_of_other_terms
-from skort.estimators.preview import Preview
-from skort.estimators.random_state import advance, own_generator
-from skort.estimators.settings import Settings
-from skort.estimators.stream import Stream
+from skort.estimators.base import BaseOrtSGD, left_by_fit
+from skort.estimators.data_source import GivenRows
+from skort.estimators.fitting import fit_model
+from skort.estimators.inner_model import WrappedModel
+from skort.estimators.labels import target_encoder
+from skort.estimators.observers import ModelPreview, Observers
+from skort.estimators.own_terms import chosen_class_weight, own_objective_of
+from skort.estimators.random_state import own_generator
+from skort.estimators.result import result_of
+from skort.estimators.rows import Columns, knowing, prepared, training_rows
+from skort.estimators.settings import TrainConfig
+from skort.estimators.validation import FitData, converted
 from skort.optim.callbacks import check_callbacks
+from skort.optim.progress import TrainState
 
 __all__ = ["DaskFit"]
 
@@ -150,38 +151,32 @@ class DaskFit(BaseOrtSGD):
         check_is_fitted(self)
         names = self.get_params(deep=False).keys() - {"client", "n_groups"}
         local = self._local(**{name: getattr(self, name) for name in names})
-        local._take_over(self)
+        local.__setstate__({**vars(local), **left_by_fit(self)})
         return local
-
-    def validated_part(self, part: Part, fitted: FittedModel) -> tuple[Any, EncodedTarget]:
-        """Return the X of a partition as the model takes it, and its y as it is trained."""
-        X, y = self._validate(part.X, part.y, has_steps=fitted.has_steps, reset=False)
-        encoded = fitted.target_transform.applied(self._encode(y, fitted.classes))
-        return fitted.preprocessing.transform(X), encoded
 
     def prepared_part(self, X: Any) -> Any:
         """Return the X of a partition as the model takes it."""
-        return self._prepared(self._fitted, X)
+        return prepared(self, result_of(self).model, X)
 
-    def view(self) -> Preview:
+    def view(self) -> ModelPreview:
         """Return what shows this estimator with other weights."""
-        return Preview(self._fitted, functools.partial(self._prepared, self._fitted), self._with_model)
+        result = result_of(self)
+        shown = functools.partial(self._shown, Columns.of(self))
+        return Observers(self, shown).view(result.config, result.model, result.state)
 
-    def _validate(self, X, y, *, has_steps, reset=True):
+    def _partial_fit(self, X, y, sample_weight, classes=None):
         if is_collection(X) or is_collection(y):
             raise TypeError(
                 "partial_fit takes rows in memory, and X or y is a Dask collection. Use fit, or give one partition "
                 "after the other: partial_fit(*dask.compute(part_X, part_y))."
             )
-        return super()._validate(X, y, has_steps=has_steps, reset=reset)
+        return super()._partial_fit(X, y, sample_weight, classes)
 
     def _n_scores(self):
-        check_is_fitted(self)
-        return self._fitted.score_graph.n_outputs
+        return result_of(self).model.score_graph.n_outputs
 
     def _is_single(self):
-        check_is_fitted(self)
-        return self._fitted.single_output
+        return result_of(self).model.single_output
 
     def _cluster(self):
         if self.client is not None:
@@ -200,83 +195,57 @@ class DaskFit(BaseOrtSGD):
                 )
 
     def _fit_collections(self, data, validation, init):
-        inner = self._inner_model()
-        own = self._own_objective(None if self.estimator is None else inner.model)
+        wrapped = WrappedModel.inside(self)
+        own = own_objective_of(self, None if self.estimator is None else wrapped.model)
         self._check_callbacks()
         cluster, generator = self._cluster(), own_generator(self.random_state)
         partitions = Partitions.of(self, cluster, data, validation, generator)
-        inner = with_fitted_steps(inner, partitions)
-        draft = self._unfitted()
-        settings, counted = self._begin_model(draft, inner, own, partitions, generator)
-        draft._inside = self._what_is_inside()
-        is_drawn = not self._gives_weights(draft, init) and inner.draws_weights
-        facts, validation = draft._facts(partitions, counted), partitions.validation
+        read, counted = self._read(with_fitted_steps(wrapped, partitions), own, partitions, generator)
+        size = counted.size(self.batch_size, read.encoded.target.shape[1])
+        config = TrainConfig.of(self, own, size).for_target(read.encoded)
+        model, _ = converted(read, config, self.trainable)
+        model = self._at_given_weights(model, init)
+        statistics, validation = self._statistics(partitions, counted, model, read.columns), partitions.validation
         # Nothing holds the partitions as they were any more: the workers have the prepared ones.
         del partitions
-        rows = facts.some_rows
-        loss_weights = settings.loss.initial_weights(rows.target, rows.sample_weight, inner.fitted_model)
-        draft._keep_model(draft._fitted.with_loss_weights(loss_weights))
-        progress, score_graph, variables = begin(
-            settings, draft._fitted.score_graph, facts, generator, is_drawn=is_drawn
-        )
-        draft._keep_model(draft._fitted.with_score_graph(score_graph))
-        settings = settings.starting_at(score_graph)
-        n_groups = _N_GROUPS if self.n_groups is None else self.n_groups
-        assignments = Assignments(facts.measures.sizes, n_groups, settings.batch_size, generator)
-        stream = Stream.begin(
-            settings, draft._fitted, variables, assignments.batch_size, progress, assignments.n_batches
-        )
-        patience = settings.patience(self.n_iter_no_change, assignments.n_batches, is_linear=score_graph.is_linear)
-        scoring = draft._part_scoring(cluster, validation)
-        callbacks = callback_list(self, scoring, unit=variables.in_units.unit, patience=patience)
-        stream = dataclasses.replace(stream, solver=_distributed(draft._fitted, stream, facts, assignments.n_groups))
-        outcome = draft._train(stream, assignments, callbacks, rows, one_epoch=False)
+        rows = statistics.some_rows
+        loss_weights = config.loss.initial_weights(rows.target, rows.sample_weight, wrapped.fitted_model)
+        model = model.with_loss_weights(loss_weights)
+        source = PartitionedRows(config, statistics, _N_GROUPS if self.n_groups is None else self.n_groups)
+        scoring = None
+        if validation is not None:
+            scoring = PartScoring(cluster, validation, check_scoring(self, self.scoring))
+        observers = Observers(self, functools.partial(self._shown, read.columns), scoring)
+        state = TrainState.start(generator)
+        result = fit_model(config, model, source, state, callbacks=observers, epochs=self.max_iter)
         # `partial_fit`, here and of the local estimator, makes steps of its own.
-        draft._progress = without_velocity(draft._progress)
-        self._take_over(draft)
-        if not inner.is_fitted:
-            warn_of_other_terms(self, inner.model, own)
-        advance(self.random_state, self._progress.random_state)
-        report(self, outcome, rows, one_epoch=False)
-        return self
+        result = dataclasses.replace(result, state=without_velocity(result.state))
+        return self._end_fit(result, read, one_epoch=False)
 
-    def _begin_model(self, draft, inner, own, partitions, generator):
-        """Give a draft its model at the initial weights; return the settings, and how much rows count."""
+    def _read(self, wrapped, own, partitions, generator):
+        """Return what a fit reads of its arguments, and how much rows count."""
         X, y = partitions.survey.some_rows()
-        rows, y = draft._validate(X, y, has_steps=inner.has_steps)
-        inner.check_columns(X)
-        target_transform = inner.fit_target(y)
-        encoded = target_transform.applied(draft._encode(y, inner.known_classes(partitions.survey.classes)))
-        inner.check_labels(multi_label=encoded.multi_label)
-        class_weight = chosen_class_weight(self, own, one_epoch=False)
-        counted = partitions.counts(class_weight, encoded.classes)
-        size = counted.size(self.batch_size, encoded.target.shape[1])
+        encoder = target_encoder(self, y)
+        rows, y, columns = training_rows(self, X, encoder.columns(y), has_steps=wrapped.has_steps)
+        wrapped.check_columns(X)
+        transform = wrapped.fit_target(y)
+        encoded = transform.applied(encoder.encode(y, wrapped.known_classes(partitions.survey.classes)))
+        wrapped.check_labels(multi_label=encoded.multi_label)
+        counted = partitions.counts(chosen_class_weight(self, own, one_epoch=False), encoded.classes)
         encoded = encoded._replace(class_weight=counted.of_positives)
-        settings = Settings.of(self, own, size).for_target(encoded)
-        fitted, _ = draft._convert(inner, rows, encoded, target_transform, settings, generator)
-        draft._keep_model(fitted)
-        return settings, counted
+        given = GivenRows(X, y, None)
+        read = FitData(given, wrapped, own, rows, columns, encoder, encoded, None, None, transform, generator)
+        return read, counted
 
-    def _facts(self, partitions, counted):
-        """Return the facts of all rows, prepared for the training."""
+    def _statistics(self, partitions, counted, model, columns):
+        """Return the statistics of all rows, prepared for the training."""
         is_weighted = partitions.is_weighted or counted.by_class is not None
-        preparation = Preparation(self._on_its_way(), self._fitted, counted.by_class, is_weighted)
-        cluster = partitions.cluster
-        parts = cluster.each(prepared, partitions.parts, cluster.broadcast("preparation", preparation))
-        return PartFacts.of(cluster, parts, counted.n_rows)
-
-    def _on_its_way(self):
-        """Return a copy for the workers."""
-        light = copy.copy(self)
+        light = knowing(self, columns)
         light.callbacks = None
-        return light
-
-    def _part_scoring(self, cluster, validation):
-        """Return the callback that scores the validation set, or None."""
-        if validation is None:
-            return None
-        name = check_scoring(self, self.scoring)
-        return PartScoring(cluster, validation, cluster.broadcast("view", self._on_its_way()), name)
+        preparation = Preparation(light, columns, model, counted.by_class, is_weighted)
+        cluster = partitions.cluster
+        parts = cluster.each(prepared_rows, partitions.parts, cluster.broadcast("preparation", preparation))
+        return PartStatistics.of(cluster, parts, counted.n_rows)
 
     def _predicted(self, method, X, columns):
         """Return the predictions of a collection, lazily, or of rows in memory; `columns` is the shape of a row's."""
@@ -307,21 +276,6 @@ class DaskFit(BaseOrtSGD):
         if merged is None:
             raise ValueError("No row of X has a positive sample weight.")
         return merged.score(name)
-
-
-def _distributed(fitted, stream, facts, n_groups):
-    """Return the solver whose steps groups make."""
-    progress, problem = stream.progress, stream.problem
-    job = Job(
-        stream.settings,
-        fitted.without_steps(),
-        progress.standardization,
-        progress.rate_scale,
-        problem.n_batches,
-        facts.mean_weight,
-        1 - 1 / n_groups,
-    )
-    return DistributedStep(stream, job, facts)
 
 
 def _tally(part: Part, model: Broadcast, name: str):

@@ -12,7 +12,9 @@ from distributed import Future
 from skort.dask.assignment import Size
 from skort.dask.cluster import Broadcast, Cluster
 from skort.dask.partitions import Part
-from skort.estimators.fitted_model import FittedModel
+from skort.estimators.fitted_model import Model
+from skort.estimators.labels import target_encoder
+from skort.estimators.rows import Columns, training_rows
 from skort.optim.standardization import (
     Standardization,
     batch_smoothness,
@@ -22,7 +24,16 @@ from skort.optim.standardization import (
     robust_moments,
 )
 
-__all__ = ["Measures", "Moments", "PartFacts", "Preparation", "Rows", "measured", "merged_measures", "prepared"]
+__all__ = [
+    "Measures",
+    "Moments",
+    "PartStatistics",
+    "Preparation",
+    "Rows",
+    "measured",
+    "merged_measures",
+    "prepared_rows",
+]
 
 # As many as stand for all where the largest eigenvalue is computed.
 _SOME_ROWS = 2000
@@ -77,8 +88,10 @@ def _joined(arrays):
 class Preparation:
     """What makes rows of partitions: `by_class` multiplies the sample weights of each class."""
 
+    #: Not fitted.
     estimator: Any
-    fitted: FittedModel
+    columns: Columns
+    model: Model
     by_class: np.ndarray | None
     is_weighted: bool
 
@@ -86,20 +99,24 @@ class Preparation:
         """Return the rows of a partition; those of sample weight zero are left out."""
         if part.n_rows == 0:
             return Rows(np.empty((0, 0)), np.empty((0, 0)), None)
-        X, encoded = self.estimator.validated_part(part, self.fitted)
-        self.fitted.loss.check_target(encoded.target)
+        model, encoder = self.model, target_encoder(self.estimator, part.y)
+        y = encoder.columns(part.y)
+        X, y, _ = training_rows(self.estimator, part.X, y, has_steps=model.has_steps, columns=self.columns)
+        encoded = model.target_transform.applied(encoder.encode(y, model.classes))
+        X = model.preprocessing.transform(X)
+        model.loss.check_target(encoded.target)
         if not self.is_weighted:
             return Rows(X, encoded.target, None)
         weights = np.ones(part.n_rows)
         if part.sample_weight is not None:
             weights = np.array(part.sample_weight, dtype=np.float64)
-        if self.by_class is not None and self.fitted.classes is not None:
-            weights *= self.by_class[np.searchsorted(self.fitted.classes, encoded.y)]
+        if self.by_class is not None and model.classes is not None:
+            weights *= self.by_class[np.searchsorted(model.classes, encoded.y)]
         rows = Rows(X, encoded.target, weights)
         return rows if weights.all() else rows.taken(np.flatnonzero(weights))
 
 
-def prepared(part: Part, preparation: Broadcast[Preparation]) -> Rows:
+def prepared_rows(part: Part, preparation: Broadcast[Preparation]) -> Rows:
     """Return the rows of a partition; an error names its number."""
     try:
         return preparation.value().rows(part)
@@ -199,7 +216,7 @@ def _norm(rows: Rows, mean_weight: float, used: Standardization | None) -> float
 
 
 @dataclass(frozen=True, eq=False)
-class PartFacts:
+class PartStatistics:
     """The facts of rows on the workers: of partitions of `Rows`, none empty, and what they say of themselves."""
 
     cluster: Cluster
@@ -207,7 +224,7 @@ class PartFacts:
     measures: Measures
 
     @classmethod
-    def of(cls, cluster: Cluster, partitions: Sequence[Future], n_rows: int) -> "PartFacts":
+    def of(cls, cluster: Cluster, partitions: Sequence[Future], n_rows: int) -> "PartStatistics":
         """Measure partitions of `Rows`, together so many of them; those without rows are left out."""
         measures = cluster.value(cluster.merged(merged_measures, cluster.each(measured, partitions, n_rows)))
         if not any(size.n_rows for size in measures.sizes):

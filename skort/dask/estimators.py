@@ -84,7 +84,7 @@ def _for_dask(local: type[BaseOrtSGD]) -> Callable[[type], Any]:
 
     def decorated(cls):
         init.__qualname__ = f"{cls.__qualname__}.__init__"
-        cls.__init__, cls._local, cls._parameters = init, local, tuple(constraints)
+        cls.__init__, cls._local = init, local
         cls._parameter_constraints = {**constraints, **_CONSTRAINTS}
         cls.__doc__ = inspect.cleandoc(cls.__doc__).format(_DESCRIPTION.format(name=cls.__name__), _REFERENCES)
         return cls

@@ -13,15 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skort.common.random_state import seeded
-from skort.dask.assignment import Assignment, Task
+from skort.dask.assignment import Assignment, Assignments, Task
 from skort.dask.cluster import Broadcast
-from skort.dask.data_source import PartFacts, Rows
-from skort.estimators.fitted_model import FittedModel
-from skort.estimators.settings import Settings
-from skort.estimators.stream import Stream
+from skort.dask.data_source import PartStatistics, Rows
+from skort.estimators.fitted_model import Model
+from skort.estimators.fitting import TrainRun
+from skort.estimators.settings import TrainConfig
 from skort.optim.batches import Batches
-from skort.optim.progress import Progress
-from skort.optim.standardization import Standardization
+from skort.optim.progress import TrainState
 from skort.runtime.cache import SessionPool
 
 __all__ = [
@@ -31,6 +30,7 @@ __all__ = [
     "Job",
     "LocalResult",
     "Means",
+    "PartitionedRows",
     "averaged",
     "exchanged",
     "local_steps",
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 # What a worker keeps of a training is its compiled step alone: all else comes with each task.
-_STREAMS: SessionPool = SessionPool(8)
+_RUNS: SessionPool = SessionPool(8)
 _SUM, _COUNT = "average_sum", "average_n_updates"
 # So many groups exchange by themselves what they made.
 _FEW = 2
@@ -102,15 +102,22 @@ class LocalResult(NamedTuple):
     means: Means
 
 
+class GroupShape(NamedTuple):
+    """The batches of a group, which are made dense."""
+
+    batch_size: int
+    are_sparse: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Job:
     """What the steps of a training are made from."""
 
-    settings: Settings
-    #: The model at its initial weights.
-    fitted: FittedModel
-    standardization: Standardization | None
-    rate_scale: float
+    config: TrainConfig
+    #: At its initial weights.
+    model: Model
+    #: Before the first update.
+    state: TrainState
     #: Of a group's epoch.
     n_batches: int
     #: The mean sample weight of all rows.
@@ -118,30 +125,26 @@ class Job:
     #: Of the global weights.
     momentum: float
 
-    def stream(self, batch_size: int) -> Stream:
-        """Return the solver of these steps."""
-        progress = Progress.start(
-            np.random.RandomState(0), standardization=self.standardization, rate_scale=self.rate_scale
-        )
-        variables = self.settings.variables(self.fitted.score_graph, self.standardization)
-        return Stream.begin(self.settings, self.fitted, variables, batch_size, progress, self.n_batches)
+    def run(self, batch_size: int) -> TrainRun:
+        """Return what makes these steps."""
+        return TrainRun.begin(self.config, self.model, self.state, GroupShape(batch_size), self.n_batches)
 
     @property
     def first(self) -> int:
         """The first update whose weights count where a solver averages its weights."""
-        return int(self.settings.update.average)
+        return int(self.config.update.average)
 
-    def batches(self, rows: Rows, stream: Stream, seed: int) -> Batches:
+    def batches(self, rows: Rows, run: TrainRun, seed: int) -> Batches:
         """Return the rows of a task in batches, whose sample weights are relative to the mean of all rows."""
-        scale = stream.variables.sample_weight_scale(rows.target.shape[1])
+        scale = run.variables.sample_weight_scale(rows.target.shape[1])
         if rows.sample_weight is not None:
             scale *= float(np.mean(rows.sample_weight)) / self.mean_weight
         return Batches(
             rows.X,
-            stream.variables.target(rows.target),
+            run.variables.target(rows.target),
             rows.sample_weight,
-            batch_size=self.settings.batch_size,
-            shuffle=self.settings.shuffle,
+            batch_size=self.config.batch_size,
+            shuffle=self.config.shuffle,
             random_state=seeded(seed),
             sample_weight_scale=scale,
         )
@@ -163,9 +166,9 @@ def local_steps(
     job = spec.value()
     common = start if isinstance(start, GlobalState) else exchanged(start, job.momentum, job.first)
     rows = Rows.concatenated([part.every(task.start, task.stride) for part in parts])
-    batch_size, borrower = min(job.settings.batch_size, rows.n_rows), _Borrower()
-    stream = _STREAMS.borrow((spec.key, batch_size), borrower, lambda: job.stream(batch_size))
-    solver, batches = stream.solver, job.batches(rows, stream, task.seed)
+    batch_size, borrower = min(job.config.batch_size, rows.n_rows), _Borrower()
+    run = _RUNS.borrow((spec.key, batch_size), borrower, lambda: job.run(batch_size))
+    solver, batches = run.step, job.batches(rows, run, task.seed)
     solver.restore(common.state | {"weights": common.start.ahead(job.momentum)})
     solver.batch.begin(batches.data)
     # A diverging training overflows: the client reports it.
@@ -249,6 +252,32 @@ class _Mean:
         return averaged(results, self._first)
 
 
+@dataclass(frozen=True, eq=False)
+class PartitionedRows:
+    """The rows of a training in partitions on the workers, whose groups make its steps."""
+
+    config: TrainConfig
+    facts: PartStatistics
+    n_groups: int
+
+    def statistics(self) -> PartStatistics:
+        """Return those of all rows."""
+        return self.facts
+
+    def batches(self, view: Any, random_state: np.random.RandomState) -> Assignments:
+        """Return what assigns the partitions to the groups."""
+        return Assignments(self.facts.measures.sizes, self.n_groups, self.config.batch_size, random_state)
+
+    def step(self, run: TrainRun, model: Model, state: TrainState) -> "DistributedStep":
+        """Return what lets the groups make the steps of a run."""
+        # The workers draw what they draw from generators of their own.
+        state = dataclasses.replace(state, random_state=np.random.RandomState(0).get_state(legacy=False))
+        n_groups, n_batches = min(self.n_groups, len(self.facts.measures.sizes)), run.problem.n_batches or 1
+        mean_weight = self.facts.mean_weight
+        job = Job(self.config, model.without_steps(), state, n_batches, mean_weight, 1 - 1 / n_groups)
+        return DistributedStep(run, job, self.facts)
+
+
 class DistributedStep:
     """
     A solver whose steps are made elsewhere.
@@ -258,9 +287,9 @@ class DistributedStep:
     solver of the same steps keeps the global state here.
     """
 
-    def __init__(self, stream: Stream, job: Job, facts: PartFacts):
+    def __init__(self, run: TrainRun, job: Job, facts: PartStatistics):
         self._cluster, self._partitions = facts.cluster, facts.partitions
-        self._solver, self._some_rows = stream.solver, job.batches(facts.some_rows, stream, 0)
+        self._solver, self._some_rows = run.step, job.batches(facts.some_rows, run, 0)
         self._job = facts.cluster.broadcast("job", job)
         self._momentum, self._first = job.momentum, job.first
         self._mean = _Mean(job.first)
@@ -356,7 +385,7 @@ class DistributedStep:
         self._last, self._velocity = None, state.get(_VELOCITY)
 
 
-def without_velocity(progress: Progress) -> Progress:
+def without_velocity(progress: TrainState) -> TrainState:
     """Return a progress that a solver in this process goes on from."""
     states = {name: getattr(progress, name) for name in ("solver", "best")}
     changed = {name: _of_solver(state) for name, state in states.items() if state is not None}

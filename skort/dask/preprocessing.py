@@ -25,7 +25,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from skort.dask.cluster import Cluster
 from skort.dask.data_source import Moments
 from skort.dask.partitions import Part, Partitions
-from skort.estimators.inner_model import InnerModel
+from skort.estimators.inner_model import WrappedModel
 from skort.estimators.nesting import FIT_STEP_FIRST
 
 __all__ = ["Statistic", "statistic_of", "with_fitted_steps"]
@@ -287,7 +287,7 @@ class _Columns:
         return _safe_indexing(X, self._columns, axis=1)
 
 
-def with_fitted_steps(inner: InnerModel, partitions: Partitions) -> InnerModel:
+def with_fitted_steps(inner: WrappedModel, partitions: Partitions) -> WrappedModel:
     """Return a model whose steps, and whose transformer of y, are fitted over all partitions."""
     X, y = partitions.survey.some_rows()
     target, transformers = inner.target, inner.transformers

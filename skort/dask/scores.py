@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 from skort.dask.cluster import Broadcast, Cluster
 from skort.dask.data_source import Moments
 from skort.dask.partitions import Part
-from skort.estimators.preview import Preview
+from skort.estimators.observers import ModelPreview
 from skort.estimators.validation_set import VALIDATION_SCORE
 from skort.optim.training import Training
 from skort.runtime.cache import SessionPool
@@ -117,12 +117,15 @@ def merged_tallies(tallies: Sequence[Tally | None]) -> Tally | None:
 class PartScoring:
     """A callback that scores a validation set, of `Part`s on the workers, after every epoch, by a name in `SCORES`."""
 
-    def __init__(self, cluster: Cluster, parts: Sequence[Future], estimator: Broadcast, scoring: str):
-        self._cluster, self._estimator, self._scoring = cluster, estimator, scoring
-        self._parts = cluster.each(_prepared, parts, estimator)
+    def __init__(self, cluster: Cluster, parts: Sequence[Future], scoring: str):
+        self._cluster, self._parts, self._scoring = cluster, parts, scoring
 
     def on_train_begin(self, training: Training) -> None:
         """Score once, so that what cannot work fails before the training."""
+        estimator = training.trained_model()
+        estimator.callbacks = None
+        self._estimator = self._cluster.broadcast("view", estimator)
+        self._parts = self._cluster.each(_prepared, self._parts, self._estimator)
         self._score(training)
 
     def on_epoch_end(self, training: Training) -> None:
@@ -156,5 +159,5 @@ def _tally(part: Part, weights: dict[str, np.ndarray], estimator: Broadcast, nam
     if part.n_rows == 0:
         return None
     borrower = _Borrower()
-    view: Preview = _VIEWS.borrow(estimator.key, borrower, estimator.value().view)
+    view: ModelPreview = _VIEWS.borrow(estimator.key, borrower, estimator.value().view)
     return tally(view.at(weights), part.X, part.y, part.sample_weight, name)

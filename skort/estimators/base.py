@@ -1,67 +1,54 @@
 """What the regressor and the classifier share: parameters, one fit, the fitted model."""
 
-import copy
+import dataclasses
 import functools
 import math
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.utils import get_tags
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, Options, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from skort.common.component import Component
 from skort.estimators.before_fit import check_same_model
-from skort.estimators.beginning import begin, go_on
-from skort.estimators.callback_list import callback_list
-from skort.estimators.ending import explained, report
-from skort.estimators.facts import RowFacts
-from skort.estimators.fit_batches import BatchesMixin
+from skort.estimators.data_source import GivenRows, InMemory, RowEncoder, StreamedRows
+from skort.estimators.ending import warn_of_outcome
+from skort.estimators.first_pass import FirstPass, known_classes, repeatable
 from skort.estimators.fitted_attributes import FittedAttributes
-from skort.estimators.fitted_model import FittedModel
+from skort.estimators.fitting import fit_model
 from skort.estimators.hardware import predicting_device
 from skort.estimators.hints import hint
 from skort.estimators.html_repr import HTMLRepr
-from skort.estimators.inner_model import InnerModel
+from skort.estimators.labels import target_encoder
 from skort.estimators.names import SolverName
-from skort.estimators.nesting import input_tags
+from skort.estimators.nesting import FIT_STEP_FIRST, input_tags, split, steps_to_fit
+from skort.estimators.observers import Observers
 from skort.estimators.own_terms import chosen_class_weight, warn_of_other_terms
-from skort.estimators.preview import Preview
-from skort.estimators.random_state import advance, own_generator
-from skort.estimators.reading import Reading
-from skort.estimators.row_encoder import RowEncoder
-from skort.estimators.rows import rows_to_predict, training_rows
-from skort.estimators.sample_weight import validated_sample_weight
-from skort.estimators.settings import snapshot
+from skort.estimators.random_state import advance
+from skort.estimators.result import NO_ENDING, result_of
+from skort.estimators.rows import Columns, TrainingData, prepared, training_rows
+from skort.estimators.sample_weight import weighted
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
-from skort.estimators.stream import Stream
+from skort.estimators.validation import model_and_data, validated
 from skort.estimators.validation_set import given_scoring, held_out_scoring, hold_out
-from skort.exceptions import DivergedError
 from skort.objective.penalties import PENALTIES
 from skort.optim.callbacks import check_callbacks
 from skort.optim.optimizers import OPTIMIZERS
-from skort.optim.schedules import SCHEDULES, rate
+from skort.optim.progress import TrainState
+from skort.optim.schedules import SCHEDULES
 
-__all__ = ["BaseOrtSGD"]
+__all__ = ["BaseOrtSGD", "left_by_fit"]
 
 
-class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, HTMLRepr, Component):
+class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, Component):
     """
     Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
 
-    They bring the table `_losses`, the names of their parameters, `_parameters`, the model `_default()` to train where
-    `estimator` is None, and two steps of the fit: `_encode` and `_sample_weight`.
-
-    A fit works on a draft, a copy of the estimator, which takes it over at the end: an error changes nothing.
+    A training returns a result, which the estimator takes over in `_adopt`: an error before changes nothing.
     """
-
-    # What a fit leaves, besides the attributes that end with an underscore.
-    _fit_leaves = (
-        *("_fitted", "_progress", "_settings", "_batch_size", "_n_batches", "_is_sparse", "_inside", "_stream"),
-        *("_outputs", "_sparse_coef"),
-    )
 
     _parameter_constraints = {
         # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
@@ -116,9 +103,17 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, HTMLRepr,
         if self.penalty == "elasticnet" and self.l1_ratio is None:
             raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
 
+    def __sklearn_clone__(self):
+        cloned = super().__sklearn_clone__()
+        search = vars(self).get("_search")
+        if search is not None:
+            # A search makes fits of its candidates, which are clones, together.
+            cloned._search = search
+        return cloned
+
     def __setstate__(self, state):
         super().__setstate__(state)
-        if "_fitted" in state:
+        if "_result" in state:
             self._register()
 
     def _register(self):
@@ -127,67 +122,120 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, HTMLRepr,
 
         register(type(self))  # type: ignore[arg-type]  # classes are hashable
 
-    def _fit_to(self, given, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
-        X, y, sample_weight = given.X, given.y, given.sample_weight
-        theirs = [] if one_epoch else sklearn_callbacks(self, X, y, sample_weight)
-        draft, read = self._read(given, classes=classes, one_epoch=one_epoch)
-        weights, encoded = read.sample_weight, read.encoded
-        scoring = given_scoring(X_val, y_val, self.scoring)
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit_batches(
+        self,
+        batches: Iterable[Any] | Callable[[], Iterable[Any]],
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+    ) -> "BaseOrtSGD":
+        """
+        Train on batches of your own, in their order; an earlier fit is forgotten.
+
+        Everything else is as in `fit`: schedules, stopping, validation sets, history and checkpoints. One pass over the
+        batches comes before the training, and each epoch is one pass. X is never in memory as a whole. The scales of
+        the columns and the learning rate come from about 4 million values of it. The labels of a classifier and the
+        sample weights of all rows are kept.
+
+        Parameters
+        ----------
+        batches : iterable, or callable that returns one
+            Each batch is (X, y) or (X, y, sample_weight), a tuple or a list, with parts as for `fit`, or from any
+            library with DLPack, such as tensors of torch. The batches are read several times, which a list or a
+            `DataLoader` allows. Every pass has to give the same rows, in any order. An iterator can be read only once,
+            so it is refused: give a function that returns a new one; it is called for every pass.
+        X_val, y_val : array-like, default=None
+            A validation set, as for `fit`. `early_stopping=True` needs it: no rows of batches are held out.
+        classes : array-like of shape (n_classes,), default=None
+            The labels of a classifier. None: those in the batches.
+
+        Returns
+        -------
+        self : object
+            Fitted.
+
+        Raises
+        ------
+        ValueError
+            For what `fit` refuses, with the number of the batch; for batches that cannot be read again, or that have
+            another number of rows in a later pass; and for steps before the model that need a fit. After an error the
+            estimator is as it was before, with one exception: after an error of a callback, it is fitted up to the last
+            whole epoch, if there is one.
+        NotTrainableError, RuntimeNotAvailableError
+            As `fit` does.
+
+        Warns
+        -----
+        ConvergenceWarning, UserWarning
+            As `fit` does.
+
+        Notes
+        -----
+        With `batch_size="auto"`, each batch makes one update. With a number, larger batches, such as files, are split
+        into parts of so many rows. `shuffle` has no effect: the rows are used in the order of the batches.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from skort import OrtSGDRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> batches = [(X[i : i + 50], y[i : i + 50]) for i in range(0, len(X), 50)]
+        >>> model = OrtSGDRegressor(random_state=0).fit_batches(batches)
+        >>> round(model.score(X, y), 2)
+        0.52
+        """
+        for name in steps_to_fit(self.estimator):
+            raise ValueError(f"fit_batches does not fit the step {name!r} before the model. {FIT_STEP_FIRST}")
+        if self.early_stopping and X_val is None:
+            raise ValueError("early_stopping=True cannot hold out rows of batches: give X_val and y_val.")
+        is_labelled = isinstance(self, ClassifierMixin)
+        if classes is not None and not is_labelled:
+            raise ValueError("classes is for classifiers, and this is a regressor.")
+        passes = repeatable(batches)
+        steps, *_ = split(self.estimator)
+        first = FirstPass.over(passes(), has_labels=is_labelled, has_steps=bool(steps))
+        known = known_classes(self.estimator, classes, first.all_labels)
+        return self._fit(StreamedRows(passes, first, self.batch_size), X_val=X_val, y_val=y_val, classes=known)
+
+    def _fit(self, given, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
+        """Train from the beginning on rows of the user's, for one epoch or until it is over."""
+        if not one_epoch and (joint := self._joint_fit(given, X_val, y_val, init)) is not None:
+            result, read = joint
+            return self._end_fit(result, read, one_epoch=False)
+        more = [] if one_epoch else sklearn_callbacks(self, given.X, given.y, given.sample_weight)
+        read = validated(self, given, classes=classes, one_epoch=one_epoch)
+        encoded, weights = read.encoded, read.sample_weight
+        scoring = given_scoring(X_val, read.encoder.columns(y_val), self.scoring)
         if scoring is None and self.early_stopping:
             held_out, weights = hold_out(self, encoded.y, weights, read.generator)
-            scoring = held_out_scoring(X, encoded.y, sample_weight, held_out, self.scoring)
-        settings = read.settings(self, weights)
-        data = draft._start_model(read, settings, weights), encoded.target, weights
-        is_drawn = not self._gives_weights(draft, init) and read.inner.draws_weights
-        initial, facts = draft._fitted.score_graph, RowFacts(*data)
-        progress, score_graph, variables = begin(settings, initial, facts, read.generator, is_drawn=is_drawn)
-        draft._keep_model(draft._fitted.with_score_graph(score_graph))
-        settings = settings.starting_at(score_graph)
-        encoder = RowEncoder(draft, draft._fitted, settings, read.class_weight)
-        batches = given.batches(encoder, variables, data, read.generator)
-        # The rows of one call say nothing about those of a stream.
-        n_batches = None if one_epoch else batches.n_batches
-        size, are_sparse = batches.batch_size, batches.are_sparse
-        stream = Stream.begin(settings, draft._fitted, variables, size, progress, n_batches, are_sparse=are_sparse)
-        unit = variables.in_units.unit
-        patience = settings.patience(self.n_iter_no_change, batches.n_batches, is_linear=score_graph.is_linear)
-        callbacks = [*callback_list(self, scoring, unit=unit, patience=patience, one_epoch=one_epoch), *theirs]
-        outcome = draft._train(stream, batches, callbacks, data, one_epoch=one_epoch)
-        return self._end_fit(draft, outcome, data, read.own, one_epoch=one_epoch)
+            scoring = held_out_scoring(given.X, encoded.y, given.sample_weight, held_out, self.scoring)
+        config = read.config(self, weights)
+        model, data = model_and_data(read, config, weights, self.trainable)
+        model = self._at_given_weights(model, init)
+        source = given.source(config, data, RowEncoder(self, read.columns, model, read.class_weight))
+        observers = Observers(self, functools.partial(self._shown, read.columns), scoring, more)
+        epochs = None if one_epoch else self.max_iter
+        state = TrainState.start(read.generator)
+        result = fit_model(config, model, source, state, callbacks=observers, epochs=epochs)
+        return self._end_fit(result, read, one_epoch=one_epoch)
 
-    def _read(self, given, *, classes=None, one_epoch=False):
-        """Return a draft, and what a fit reads of its rows and of the model inside."""
-        inner = self._inner_model()
-        own = self._own_objective(None if self.estimator is None else inner.model)
-        check_callbacks(self.callbacks)
-        draft = self._unfitted()
-        rows, y = draft._validate(given.X, given.y, has_steps=inner.has_steps)
-        inner.check_columns(given.X)
-        target_transform = inner.fit_target(y)
-        encoded = target_transform.applied(draft._encode(y, inner.known_classes(classes)))
-        inner.check_labels(multi_label=encoded.multi_label)
-        class_weight = given.class_weight(chosen_class_weight(self, own, one_epoch=one_epoch), encoded)
-        weights, encoded = draft._weighted(given.sample_weight, rows, encoded, class_weight)
-        generator = own_generator(self.random_state)
-        return draft, Reading(given, inner, own, rows, encoded, class_weight, weights, target_transform, generator)
+    def _joint_fit(self, given, X_val, y_val, init):
+        """Return a fit that a search makes with others, and what it has read; None where it is made alone."""
+        search = vars(self).pop("_search", None)
+        is_plain = isinstance(given, GivenRows) and not any(each is not None for each in (X_val, y_val, *init))
+        if search is None or not is_plain or getattr(self, "_skl_callbacks", None):
+            return None
+        return search.take(self, given.X, given.y, given.sample_weight)
 
-    def _start_model(self, read, settings, weights):
-        """Keep the model at its initial weights; return X as it is trained on."""
-        inner, encoded = read.inner, read.encoded
-        settings.loss.check_target(encoded.target)
-        fitted, rows = self._convert(inner, read.rows, encoded, read.target_transform, settings, read.generator)
-        loss_weights = settings.loss.initial_weights(encoded.target, weights, inner.fitted_model)
-        self._inside = self._what_is_inside()
-        self._keep_model(fitted.with_loss_weights(loss_weights))
-        return rows
-
-    def _end_fit(self, draft, outcome, data, own, *, one_epoch=False):
-        """Take over what a draft has learned, and say how its training ended."""
-        self._take_over(draft)
-        if not self._fitted.inner.is_fitted:
-            warn_of_other_terms(self, self._fitted.inner.model, own)
-        advance(self.random_state, self._progress.random_state)
-        report(self, outcome, data, one_epoch=one_epoch)
+    def _end_fit(self, result, read, *, one_epoch):
+        """Take over a result, and say how its training ended."""
+        self._adopt(result, read.columns)
+        if not read.wrapped.is_fitted:
+            warn_of_other_terms(self, read.wrapped.model, read.own)
+        advance(self.random_state, result.state.random_state)
+        warn_of_outcome(self, result, one_epoch=one_epoch)
         return self
 
     def _partial_fit(self, X, y, sample_weight, classes=None):
@@ -196,181 +244,88 @@ class BaseOrtSGD(BatchesMixin, CallbackSupportMixin, FittedAttributes, HTMLRepr,
                 "partial_fit does not support early_stopping=True: one epoch has no best one. early_stopping should be "
                 "False with partial_fit."
             )
-        if not hasattr(self, "_fitted"):
-            return self._fit(X, y, sample_weight, classes=classes, one_epoch=True)
+        last = vars(self).get("_result")
+        if last is None:
+            return self._fit(GivenRows(X, y, sample_weight), classes=classes, one_epoch=True)
         check_callbacks(self.callbacks)
-        settings, stream = self._settings, self._stream.look()
-        if not settings.hold(self):
+        config, model = last.config, last.model
+        if not config.hold(self):
             # scikit-learn validates them before the first call only.
             self._validate_params()
-            settings = settings.renewed(self)
-        check_same_model(self, self._inside, self._what_is_inside(), self._settings.dtype)
-        draft = copy.copy(self)
-        rows, y = draft._validate(X, y, has_steps=self._fitted.has_steps, reset=False)
-        encoded = self._fitted.target_transform.applied(draft._encode(y, classes))
-        class_weight = chosen_class_weight(self, settings.own, one_epoch=True)
-        weights, encoded = draft._weighted(sample_weight, rows, encoded, class_weight)
-        settings = settings.for_target(encoded)
-        settings.loss.check_target(encoded.target)
-        draft._keep_model(self._fitted.for_stream(settings.loss, encoded))
-        settings = settings.starting_at(draft._fitted.score_graph)
-        rows = draft._fitted.preprocessing.transform(rows)
-        data = rows, encoded.target, weights
-        progress = go_on(settings, draft._fitted, self._progress, data)
-        if stream is not None and stream.progress is self._progress:
-            generator, stream = stream.generator(), stream.from_there(progress)
-        else:
-            generator, stream = progress.generator(), None
-        if stream is None or stream.settings is not settings:
-            variables = settings.variables(draft._fitted.score_graph, progress.standardization)
-        else:
-            variables = stream.variables
-        batches = settings.batches(variables, data, generator)
-        if stream is None or not stream.goes_on(settings, batches):
-            size, are_sparse = batches.batch_size, batches.are_sparse
-            stream = Stream.begin(settings, draft._fitted, variables, size, progress, are_sparse=are_sparse)
-        # A training that fails keeps no solver.
-        self._stream.take()
-        outcome = draft._train(stream, batches, callback_list(self, one_epoch=True), data, one_epoch=True)
-        self._take_over(draft)
-        report(self, outcome, data, one_epoch=True)
+            config = config.renewed(self)
+        check_same_model(self, last.config)
+        encoder, columns = target_encoder(self, y), Columns.of(self)
+        rows, y, _ = training_rows(self, X, encoder.columns(y), has_steps=model.has_steps, columns=columns)
+        encoded = model.target_transform.applied(encoder.encode(y, classes))
+        class_weight = chosen_class_weight(self, config.own, one_epoch=True)
+        weights, encoded = weighted(sample_weight, rows, encoded, class_weight)
+        config = config.for_target(encoded)
+        config.loss.check_target(encoded.target)
+        model = model.for_stream(config.loss, encoded)
+        source = InMemory(config, TrainingData(model.preprocessing.transform(rows), encoded.target, weights))
+        observers = Observers(self, functools.partial(self._shown, columns))
+        result = fit_model(config, model, source, last.state, callbacks=observers, epochs=None)
+        self._adopt(result, columns)
+        warn_of_outcome(self, result, one_epoch=True)
         return self
 
-    def _gives_weights(self, draft, init):
-        """Give a draft the first weights of the last fit, or of the user; return whether there are any."""
-        goes_on, is_given = self.warm_start and hasattr(self, "_fitted"), any(values is not None for values in init)
-        if goes_on:
-            draft._keep_model(draft._fitted.going_on_from(self._fitted))
-        if is_given:
-            draft._keep_model(draft._fitted.starting_at(*init))
-        return goes_on or is_given
+    def _at_given_weights(self, model, init):
+        """Return a model at the weights of the last fit, or of the user, where there are any."""
+        last = vars(self).get("_result")
+        if self.warm_start and last is not None:
+            model = model.going_on_from(last.model)
+        return model.starting_at(*init) if any(values is not None for values in init) else model
 
-    def _inner_model(self):
-        """Return what is inside, checked; the model of skort's own needs no check."""
-        if self.estimator is None:
-            return InnerModel.of(self._default())
-        inner = InnerModel.of(self.estimator)
-        inner.check(get_tags(self).estimator_type)
-        return inner
-
-    def _own_objective(self, model):
-        """Return what a model inside minimises."""
-        # It imports scikit-learn's models, which take most of the time of `import skort`.
-        from skort.objective.sklearn_objectives import sklearn_objective
-
-        return sklearn_objective(model, is_classifier=isinstance(self, ClassifierMixin))
-
-    def _what_is_inside(self):
-        return {"estimator": snapshot(self.estimator), "trainable": snapshot(self.trainable)}
-
-    def _unfitted(self):
-        """Return a copy without what a fit leaves."""
-        draft = copy.copy(self)
-        for name in draft._left_by_fit():
-            delattr(draft, name)
-        return draft
-
-    def _left_by_fit(self):
-        """Return the names of the attributes that a fit leaves."""
-        return [n for n in vars(self) if n in self._fit_leaves or (n.endswith("_") and not n.startswith("_"))]
-
-    def _take_over(self, draft):
-        """Forget an earlier fit, and take what a draft has learned."""
-        left = set(self._left_by_fit())
-        kept = {name: value for name, value in vars(self).items() if name not in left}
+    def _adopt(self, result, columns=None):
+        """Take over a result: that of a training on columns, in place of an earlier one, or other weights alone."""
+        is_training = columns is not None
+        kept = {name: value for name, value in vars(self).items() if not (is_training and _is_of_fit(name))}
+        told = columns.attributes | self._of_training(result) if is_training else {"_sparse_coef": None}
+        adopted = {"_result": dataclasses.replace(result, ending=NO_ENDING), **result.model.shown_attributes()}
         # One assignment: a thread that predicts meanwhile sees the earlier fit or this one.
-        self.__dict__ = kept | {name: getattr(draft, name) for name in draft._left_by_fit()}
+        self.__dict__ = kept | told | adopted
         self._register()
 
-    def _validate(self, X, y, *, has_steps, reset=True):
-        """Return X and y as arrays; X as it is where steps before the model take it, which validate it themselves."""
-        return training_rows(self, X, y, has_steps=has_steps, reset=reset)
+    def _of_training(self, result):
+        """Return the fitted attributes that tell of a training."""
+        goes_on = result.n_before > 0
+        so_far = vars(self).get("best_loss_") if goes_on else None
+        return {
+            # As in MLPClassifier: where the score of a validation set decides, no loss is the best.
+            "best_loss_": None
+            if self.early_stopping
+            else min([*result.new_losses, *([] if so_far is None else [so_far])]),
+            "loss_": result.new_losses[-1],
+            "n_iter_": result.state.n_epochs,
+            "t_": result.state.n_updates,
+            "solver_": result.solver_name,
+            "eta0_": self.eta0_ if goes_on and result.first_eta is None else result.eta0,
+        }
 
-    def _prepared(self, fitted, X):
-        """Return X as a model takes it: validated, and after the steps before the model."""
-        rows = rows_to_predict(self, X, fitted.preprocessing.dtype, has_steps=fitted.has_steps)
-        return fitted.preprocessing.transform(rows)
-
-    def _weighted(self, sample_weight, X, encoded, class_weight):
-        """Return what each row counts, or None where all count the same, and the target with its class weights."""
-        return validated_sample_weight(sample_weight, X), encoded
-
-    def _convert(self, inner, X, encoded, target_transform, settings, random_state):
-        """Fit the steps before the model; return the model at its initial weights, and what it is trained on."""
-        from skort.graphs.score_graph import ScoreSpec
-
-        n_outputs = encoded.target.shape[1]
-        spec = functools.partial(
-            ScoreSpec,
-            n_outputs=n_outputs,
-            dtype=settings.dtype,
-            is_classifier=encoded.classes is not None,
-            own_link=settings.loss.inverse_link_function(n_outputs) is None,
-            outputs=tuple(encoded.outputs or ()),
-        )
-        y = target_transform.for_steps(encoded.y)
-        preprocessing, X, score_graph = inner.fit(X, y, spec, random_state, self.trainable)
-        fitted = FittedModel(
-            inner if self.estimator is None else inner.without_data(),
-            preprocessing,
-            score_graph,
-            settings.loss,
-            encoded.classes,
-            encoded.single_output,
-            target_transform,
-        )
-        fitted.warn_without_onnx()
-        return fitted, X
-
-    def _keep_model(self, fitted):
-        """Keep a model, and the attributes that show it."""
-        self._fitted, self._sparse_coef = fitted, None
-        if fitted.classes is not None:
-            self.classes_ = fitted.classes
-        for name, value in fitted.loss_attributes().items():
-            setattr(self, name, value)
-
-    def _train(self, stream, batches, callbacks, data, *, one_epoch):
-        """Train, and keep the weights, what a training goes on from, and the attributes that tell of it."""
-        view = Preview(self._fitted, functools.partial(self._prepared, self._fitted), self._with_model)
-        max_iter = None if one_epoch else self.max_iter
-        try:
-            outcome = stream.train(batches, max_iter=max_iter, callbacks=callbacks, view=view)
-        except DivergedError as error:
-            raise explained(self, error, stream.progress, data) from None
-        self._keep_outcome(self._fitted, stream, outcome)
-        if one_epoch:
-            self._stream.put(stream.at(outcome.progress, batches.random_state))
-        return outcome
-
-    def _keep_outcome(self, fitted, stream, outcome):
-        """Keep a model with trained weights, what a training goes on from, and the attributes that tell of it."""
-        from skort.runtime.no_pickle import NoPickle
-
-        progress, self._stream = outcome.progress, NoPickle()
-        self._keep_model(fitted.with_weights(outcome.weights))
-        new_losses = progress.history["objective"][stream.progress.n_epochs :]
-        # As in MLPClassifier: where the score of a validation set decides, no loss is the best.
-        so_far = getattr(self, "best_loss_", None)
-        self.best_loss_ = None if self.early_stopping else min([*new_losses, *([] if so_far is None else [so_far])])
-        self.loss_, self.n_iter_, self.t_ = new_losses[-1], progress.n_epochs, progress.n_updates
-        self.solver_ = stream.solver_name
-        if outcome.first_eta is not None:
-            self.eta0_ = outcome.first_eta
-        elif not hasattr(self, "eta0_"):
-            # A training that was resumed makes no first update.
-            self.eta0_ = progress.rate_scale * rate(stream.settings.schedule, 1)
-        self._progress, self._settings = progress, stream.settings
-        self._batch_size, self._n_batches = stream.problem.batch_size, stream.problem.n_batches
-        self._is_sparse = stream.problem.row_factor is not None
+    def _shown(self, columns, result, others=None):
+        """Return a copy that shows the model of a result, with columns or others."""
+        copied = object.__new__(type(self))
+        left_out = _is_of_fit if result.state.is_new else {"_sparse_coef", "feature_names_in_"}.__contains__
+        known = {name: value for name, value in vars(self).items() if not left_out(name)}
+        columns = columns if others is None else others
+        copied.__dict__ = known | columns.attributes | result.model.shown_attributes() | {"_result": result}
+        return copied
 
     def _model(self):
         """Return the fitted model. A prediction asks once, as another thread may fit the estimator meanwhile."""
-        if not hasattr(self, "_fitted"):
-            check_is_fitted(self)
-        return self._fitted
+        return result_of(self).model
 
-    def _run(self, fitted, output, X):
+    def _run(self, model, output, X):
         """Return a result of the deployable model."""
-        X = self._prepared(fitted, X)
-        return fitted.run(output, X, predicting_device(self, X.shape[0]))
+        X = prepared(self, model, X)
+        return model.run(output, X, predicting_device(self, X.shape[0]))
+
+
+def _is_of_fit(name):
+    """Return whether an attribute is what a fit leaves."""
+    return name in ("_result", "_sparse_coef", "_search") or (name.endswith("_") and not name.startswith("_"))
+
+
+def left_by_fit(estimator: Any) -> dict[str, Any]:
+    """Return the attributes of an estimator that a fit has left."""
+    return {name: value for name, value in vars(estimator).items() if _is_of_fit(name)}

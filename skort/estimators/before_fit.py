@@ -1,7 +1,8 @@
 """What the parameters of an estimator say before a fit."""
 
 from skort.estimators.nesting import FIT_STEP_FIRST, model_inside, steps_to_fit
-from skort.estimators.own_terms import chosen_loss
+from skort.estimators.own_terms import chosen_loss, own_objective_of
+from skort.estimators.settings import what_is_inside
 from skort.objective.loss import as_loss
 
 __all__ = ["can_partial_fit", "check_same_model", "loss_before_fit"]
@@ -10,8 +11,8 @@ __all__ = ["can_partial_fit", "check_same_model", "loss_before_fit"]
 def loss_before_fit(estimator):
     """Return the loss that a fit would have, or None where its parameters are not as they must be."""
     try:
-        own = estimator._own_objective(None if estimator.estimator is None else model_inside(estimator.estimator))
-        return as_loss(chosen_loss(estimator, own, estimator._losses, estimator._default_loss))
+        own = own_objective_of(estimator, None if estimator.estimator is None else model_inside(estimator.estimator))
+        return as_loss(chosen_loss(estimator, own))
     except (ValueError, KeyError):  # fit raises it
         return None
 
@@ -23,13 +24,16 @@ def can_partial_fit(estimator):
     return True
 
 
-def check_same_model(estimator, before, now, dtype):
-    """Raise an error where the parameters that say what is trained are others than in earlier calls, with `dtype`."""
+def check_same_model(estimator, config):
+    """Raise an error where the parameters that say what is trained are others than in earlier calls."""
+    now = what_is_inside(estimator)
     for name, value in now.items():
-        if value != before[name]:
+        if value != config.inside[name]:
             raise ValueError(
                 f"{name} was changed since the last fit, and partial_fit goes on with the model of that fit. Call fit, "
                 "or set it back."
             )
-    if estimator.dtype != dtype:
-        raise ValueError(f"dtype={estimator.dtype!r}, but earlier calls had dtype={dtype!r}. Call fit, or set it back.")
+    if estimator.dtype != config.dtype:
+        raise ValueError(
+            f"dtype={estimator.dtype!r}, but earlier calls had dtype={config.dtype!r}. Call fit, or set it back."
+        )

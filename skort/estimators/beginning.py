@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from skort.estimators.facts import Facts, RowFacts
-from skort.estimators.fitted_model import FittedModel
+from skort.estimators.fitted_model import Model
 from skort.estimators.loss_unit import estimated_curvature, has_units
-from skort.estimators.settings import Settings
-from skort.estimators.variables import Variables, rescaled_state, standardization_of
-from skort.optim.progress import Progress
+from skort.estimators.settings import TrainConfig
+from skort.estimators.statistics import DataStatistics
+from skort.estimators.variables import Reparametrization, rescaled_state, standardization_of
+from skort.optim.progress import TrainState
 from skort.optim.standardization import Standardization
 
 __all__ = ["begin", "begin_standardized", "chosen_standardization", "go_on"]
@@ -19,23 +19,8 @@ __all__ = ["begin", "begin_standardized", "chosen_standardization", "go_on"]
 _NETWORK = 0.2
 
 
-def chosen_standardization(settings: Settings, score_graph: Any, facts: Facts) -> Standardization | None:
-    """
-    Return the standardization that a training begins with, or None.
-
-    Parameters
-    ----------
-    settings : Settings
-    score_graph : ScoreGraph
-        The model.
-    facts : Facts
-        Of the rows of the training.
-
-    Raises
-    ------
-    ValueError
-        For `standardize=True` and a model or X that does not allow it.
-    """
+def chosen_standardization(settings: TrainConfig, score_graph: Any, facts: DataStatistics) -> Standardization | None:
+    """Return the standardization that a training begins with, or None; an error where True is not possible."""
     if not settings.standardize:
         return None
     terms = settings.loss, settings.penalty, facts, settings.batch_size
@@ -49,85 +34,55 @@ def chosen_standardization(settings: Settings, score_graph: Any, facts: Facts) -
 
 
 def begin(
-    settings: Settings, score_graph: Any, facts: Facts, random_state: np.random.RandomState, *, is_drawn: bool
-) -> tuple[Progress, Any, Variables]:
-    """
-    Return the progress before the first update, the model at its initial weights, and the variables of the training.
-
-    Parameters
-    ----------
-    settings : Settings
-    score_graph : ScoreGraph
-        The model.
-    facts : Facts
-        Of the rows of the training.
-    random_state : numpy.random.RandomState
-        The training's own generator.
-    is_drawn : bool
-        Whether the weights of the model were drawn, for columns of mean zero and standard deviation one. Otherwise they
-        are those of X and y themselves.
-
-    Returns
-    -------
-    progress : Progress
-    score_graph : ScoreGraph
-        Its weights are those of X and y themselves.
-    variables : Variables
-
-    Raises
-    ------
-    ValueError
-        For `standardize=True` and a model or X that does not allow it.
-    """
-    standardization = chosen_standardization(settings, score_graph, facts)
-    return begin_standardized(settings, score_graph, facts, random_state, standardization, is_drawn=is_drawn)
+    settings: TrainConfig, model: Model, facts: DataStatistics, state: TrainState
+) -> tuple[TrainState, Model, Reparametrization]:
+    """Return a state before its first update, the model at its initial weights, and the variables of the training."""
+    standardization = chosen_standardization(settings, model.score_graph, facts)
+    return begin_standardized(settings, model, facts, state, standardization)
 
 
 def begin_standardized(
-    settings: Settings,
-    score_graph: Any,
-    facts: Facts,
-    random_state: np.random.RandomState,
+    settings: TrainConfig,
+    model: Model,
+    facts: DataStatistics,
+    state: TrainState,
     standardization: Standardization | None,
-    *,
-    is_drawn: bool,
-) -> tuple[Progress, Any, Variables]:
-    """Return what `begin` does, for a standardization as from `chosen_standardization`."""
+) -> tuple[TrainState, Model, Reparametrization]:
+    """
+    Return what `begin` does, for a standardization as from `chosen_standardization`.
+
+    Weights that were drawn are for columns of mean zero and standard deviation one; others for X and y themselves.
+    """
+    score_graph = model.score_graph
     initial = score_graph.trained_arrays
     if standardization is not None and standardization.mean is not None and standardization.is_offset:
         from skort.graphs.standardized import centred
 
         score_graph = centred(score_graph, standardization.mean)
     variables = settings.variables(score_graph, standardization)
-    if is_drawn:
+    if model.is_drawn:
         score_graph = score_graph.with_weights(variables.model_weights(initial))
     rate_scale, row_norm = _first_rates(settings, variables, score_graph, facts)
-    progress = Progress.start(random_state, standardization=standardization, rate_scale=rate_scale, row_norm=row_norm)
-    return progress, score_graph, variables
+    state = dataclasses.replace(
+        state,
+        standardization=standardization,
+        rate_scale=rate_scale,
+        row_norm=row_norm,
+        penalty_start=score_graph.trained_arrays if settings.takes_start else None,
+    )
+    return state, dataclasses.replace(model, score_graph=score_graph, is_drawn=False), variables
 
 
-def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tuple) -> Progress:
+def go_on(settings: TrainConfig, model: Model, state: TrainState, facts: DataStatistics) -> TrainState:
     """
-    Return the progress from which a `partial_fit` goes on: columns that vary for the first time get a scale.
+    Return the state from which a `partial_fit` goes on: columns that vary for the first time get a scale.
 
     Where rows are larger than any before, a learning rate from the data falls to what it would be for these rows alone;
-    that of a network, by their norms; that of an optimizer whose steps do not grow with them stays.
-
-    Parameters
-    ----------
-    settings : Settings
-    fitted : FittedModel
-    progress : Progress
-    data : tuple
-        X, the target and the sample weights, or None, of the call.
-
-    Raises
-    ------
-    ValueError
-        For a loss that the standardized y of earlier calls does not suit, and a penalty that their means do not suit.
+    that of a network, by their norms; that of an optimizer whose steps do not grow with them stays. An error for a loss
+    that the standardized y of earlier calls does not suit, and a penalty that their means do not suit.
     """
-    (X, target, sample_weight), score_graph = data, fitted.score_graph
-    used, solver = progress.standardization, progress.solver
+    (X, target, sample_weight), score_graph = facts.some_rows, model.score_graph
+    used, solver = state.standardization, state.solver
     renewed = used
     if used is not None:
         has_link = settings.loss.inverse_link_function(score_graph.n_outputs) is not None
@@ -135,14 +90,16 @@ def go_on(settings: Settings, fitted: FittedModel, progress: Progress, data: tup
         _check_penalty(settings.penalty, used, has_link=has_link)
         renewed = used.with_new_scales(X, None if has_link else target, sample_weight)
     # Drawn weights are those of columns of scale one, and act on no row so far of a column without spread.
-    is_drawn = fitted.inner.draws_weights and not score_graph.is_linear
+    is_drawn = model.inner.draws_weights and not score_graph.is_linear
     if renewed is not used and solver is not None and not is_drawn:
         before, after = (settings.variables(score_graph, each) for each in (used, renewed))
-        solver = rescaled_state(solver, fitted.trained_weights, before, after)
-    rate_scale, row_norm = _next_rates(settings, score_graph, renewed, data, progress)
-    return dataclasses.replace(
-        progress, standardization=renewed, solver=solver, rate_scale=rate_scale, row_norm=row_norm
-    )
+        solver = rescaled_state(solver, model.trained_weights, before, after)
+    rate_scale, row_norm = _next_rates(settings, score_graph, renewed, facts, state)
+    start = state.penalty_start
+    if start is None and settings.takes_start:
+        start = score_graph.trained_arrays
+    others = {"standardization": renewed, "penalty_start": start}
+    return dataclasses.replace(state, solver=solver, rate_scale=rate_scale, row_norm=row_norm, **others)
 
 
 def _check_loss(loss, n_outputs, used, *, has_link):
@@ -165,7 +122,9 @@ def _check_penalty(penalty, used, *, has_link):
         )
 
 
-def _first_rates(settings: Settings, variables: Variables, score_graph, facts: Facts) -> tuple[float, float]:
+def _first_rates(
+    settings: TrainConfig, variables: Reparametrization, score_graph, facts: DataStatistics
+) -> tuple[float, float]:
     """Return the `rate_scale` and the `row_norm` of a progress to begin with; a user's own rates stay as they are."""
     if not settings.is_rate_auto:
         return 1.0, 0.0
@@ -173,9 +132,8 @@ def _first_rates(settings: Settings, variables: Variables, score_graph, facts: F
     return _rate(settings, variables, score_graph, facts, row_norm), row_norm
 
 
-def _next_rates(settings, score_graph, used, data, progress) -> tuple[float, float]:
+def _next_rates(settings, score_graph, used, facts, progress) -> tuple[float, float]:
     """Return the `rate_scale` and the `row_norm` that a progress goes on with, after more rows."""
-    facts = RowFacts(*data)
     if not (settings.is_rate_auto and progress.is_rate_auto):
         return _first_rates(settings, settings.variables(score_graph, used), score_graph, facts)
     rate_scale, is_new = progress.rate_scale, used is not progress.standardization
@@ -190,7 +148,7 @@ def _next_rates(settings, score_graph, used, data, progress) -> tuple[float, flo
     return min(rate_scale, _rate(settings, variables, score_graph, facts, norm)), row_norm
 
 
-def _rate(settings: Settings, variables: Variables, score_graph, facts: Facts, norm) -> float:
+def _rate(settings: TrainConfig, variables: Reparametrization, score_graph, facts: DataStatistics, norm) -> float:
     """Return the learning rate to begin with, for rows of a largest squared norm."""
     tags = settings.update.tags
     gain = tags.gain
@@ -208,7 +166,7 @@ def _rate(settings: Settings, variables: Variables, score_graph, facts: Facts, n
     return 1.0 / (gain * (curvature + _of_penalty(variables.penalty, score_graph.coefficients, curvature)))
 
 
-def _estimated(settings: Settings, variables: Variables, score_graph, facts: Facts) -> float:
+def _estimated(settings: TrainConfig, variables: Reparametrization, score_graph, facts: DataStatistics) -> float:
     """Return the second derivative of a loss that says none, by the score of the training, from targets as they are."""
     if settings.is_classifier:
         return estimated_curvature(settings.loss, score_graph.n_outputs)

@@ -6,13 +6,14 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import can_partial_fit
-from skort.estimators.labels import encoded, streamed_classes
+from skort.estimators.data_source import GivenRows
+from skort.estimators.labels import streamed_classes
 from skort.estimators.names import (
     Auto,
     DtypeName,
@@ -23,7 +24,6 @@ from skort.estimators.names import (
 )
 from skort.estimators.nesting import layers
 from skort.estimators.predictions import ClassifierPredictions
-from skort.estimators.sample_weight import with_class_weight
 from skort.objective.loss import ScoreLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES
 from skort.objective.penalties import WeightPenalty
@@ -33,7 +33,7 @@ from skort.optim.optimizers import Optimizer
 __all__ = ["OrtSGDClassifier"]
 
 
-class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
+class OrtSGDClassifier(ClassifierPredictions):
     r"""
     Classification by mini-batch gradient descent on ONNX Runtime.
 
@@ -249,15 +249,12 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
     0.99
     """
 
-    _losses = CLASSIFICATION_LOSSES
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
-        "loss": [StrOptions({"auto", *_losses}), HasMethods(["value_function", "gradient_function"])],
+        "loss": [StrOptions({"auto", *CLASSIFICATION_LOSSES}), HasMethods(["value_function", "gradient_function"])],
         "epsilon": [StrOptions({"auto"}), Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "class_weight": [StrOptions({"auto", "balanced"}), dict, None],
     }
-    _parameters = tuple(_parameter_constraints)
-    _default_loss = "log_loss"
 
     def __init__(
         self,
@@ -368,7 +365,7 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
             scikit-learn: then everything works except the export, which raises the same message. Where a
             `KeyboardInterrupt` ended the training: then the estimator is fitted up to the last whole epoch.
         """
-        return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val, init=(coef_init, intercept_init))
+        return self._fit(GivenRows(X, y, sample_weight), X_val=X_val, y_val=y_val, init=(coef_init, intercept_init))
 
     @available_if(can_partial_fit)
     @_fit_context(prefer_skip_nested_validation=False)
@@ -404,19 +401,3 @@ class OrtSGDClassifier(ClassifierMixin, ClassifierPredictions):
         *_, (model, _) = layers(self.estimator)
         tags.classifier_tags.multi_label = type(model).__name__ == "MLPClassifier"
         return tags
-
-    def _default(self):
-        # scikit-learn's models take most of the time of `import skort`.
-        from sklearn.linear_model import LogisticRegression
-
-        return LogisticRegression()
-
-    def _encode(self, y, classes):
-        """Return y as one column, and as 0 and 1: one column for two classes, one column a class for more."""
-        return encoded(y, classes, self.dtype)
-
-    def _weighted(self, sample_weight, X, encoded, class_weight):
-        sample_weight, encoded = super()._weighted(sample_weight, X, encoded, class_weight)
-        if class_weight is None:
-            return sample_weight, encoded
-        return with_class_weight(sample_weight, class_weight, encoded)

@@ -7,73 +7,52 @@ import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from skort.common.user_warning import warn_user
+from skort.estimators.result import FitResult
+from skort.estimators.rows import TrainingData
+from skort.estimators.settings import TrainConfig
 from skort.exceptions import DivergedError
-from skort.objective.penalties import as_penalty
-from skort.optim.loop import Outcome
-from skort.optim.progress import Progress
+from skort.optim.progress import TrainState
 from skort.optim.standardization import moments
 
-__all__ = ["explained", "report"]
+__all__ = ["diverged_error", "warn_of_outcome"]
 
 # Standard deviations that differ by more than this make a training slow, or diverge.
 _DIFFERENT = 10.0
 
 
-def report(estimator: Any, outcome: Outcome, data: tuple[Any, np.ndarray, Any], *, one_epoch: bool) -> None:
+def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> None:
     """
     Warn if a training ended early or did not converge, or raise the error of a callback that ended it.
 
-    The estimator has kept the training before.
-
-    Parameters
-    ----------
-    estimator : BaseOrtSGD
-        Fitted.
-    outcome : Outcome
-    data : tuple
-        X, the target and the sample weights of the training, before any change of variables.
-    one_epoch : bool
-        Whether this was the training of a `partial_fit`.
+    The estimator has taken over the result before.
     """
-    interrupted = isinstance(outcome.error, KeyboardInterrupt)
-    if outcome.error is not None and not interrupted:
-        raise outcome.error
+    ending, state = result.ending, result.state
+    interrupted = isinstance(ending.error, KeyboardInterrupt)
+    if ending.error is not None and not interrupted:
+        raise ending.error
     if interrupted:
-        warn_user(f"Training interrupted by the user: fitted up to the last whole epoch, {estimator.n_iter_}.")
-    elif outcome.no_better:
+        warn_user(f"Training interrupted by the user: fitted up to the last whole epoch, {state.n_epochs}.")
+    elif ending.no_better:
         warn_user(
-            f"The training ended no better than it began: its objective is {estimator.loss_:.4g}, above that of the "
-            f"initial weights, at a learning rate of {estimator.eta0_:.3g} in the first update."
-            f"{_cure(estimator, outcome.progress, data)}",
+            f"The training ended no better than it began: its objective is {result.new_losses[-1]:.4g}, above that of "
+            f"the initial weights, at a learning rate of {result.eta0:.3g} in the first update."
+            f"{_cure(result.config, state, ending.rows)}",
             ConvergenceWarning,
         )
-    elif not (outcome.progress.stopped or estimator.tol is None or one_epoch):
+    elif not (state.stopped or estimator.tol is None or one_epoch):
         warn_user(
             f"Maximum number of epochs reached before convergence (max_iter={estimator.max_iter}, "
-            f"tol={estimator.tol}): {_last_epochs(outcome.progress)}",
+            f"tol={estimator.tol}): {_last_epochs(state)}",
             ConvergenceWarning,
         )
 
 
-def explained(
-    estimator: Any, error: DivergedError, progress: Progress, data: tuple[Any, np.ndarray, Any]
-) -> DivergedError:
-    """
-    Return the error of a training that diverged with what may have caused it.
-
-    Parameters
-    ----------
-    estimator : BaseOrtSGD
-    error : DivergedError
-    progress : Progress
-        Before the training.
-    data : tuple
-        As for `report`.
-    """
-    of_penalty, penalty = "", as_penalty(estimator.penalty)
-    if penalty is not None and penalty.is_custom:
+def diverged_error(config: TrainConfig, error: DivergedError, state: TrainState, rows: TrainingData) -> DivergedError:
+    """Return the error of a training that diverged from a state, with what may have caused it."""
+    of_penalty = ""
+    if config.penalty is not None and config.penalty.is_custom:
         of_penalty = " The gradient of your own penalty must be a number everywhere, where weights are zero, too."
-    return DivergedError(f"{error}{of_penalty}{_cure(estimator, progress, data)}")
+    return DivergedError(f"{error}{of_penalty}{_cure(config, state, rows)}")
 
 
 def _last_epochs(progress):
@@ -91,7 +70,7 @@ def _last_epochs(progress):
     )
 
 
-def _cure(estimator, progress, data):
+def _cure(config, progress, data):
     """Return what in the data is a likely cause, with its figures, and what to do about it."""
     X, target, sample_weight = data
     used, causes = progress.standardization, []
@@ -112,6 +91,6 @@ def _cure(estimator, progress, data):
         if largest > _DIFFERENT:
             causes.append(f"y has values of up to {largest:.3g}.")
     # Where "auto" left X and y as they are, the model does not allow it to change them.
-    ours = 'standardize="auto", or ' if estimator.standardize is False else ""
+    ours = 'standardize="auto", or ' if config.standardize is False else ""
     advice = f"Use {ours}StandardScaler, or lower eta0." if causes else "Lower eta0."
     return " " + " ".join([*causes, advice])

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils.validation import check_is_fitted
+
+from skort.estimators.result import result_of
 
 __all__ = ["FirstLayer", "first_layer"]
 
@@ -47,8 +48,7 @@ def first_layer(estimator: Any, columns: Sequence[str] | None = None) -> FirstLa
     ValueError
         Where the first layer has no weight for every feature.
     """
-    check_is_fitted(estimator)
-    fitted = estimator._fitted
+    fitted = result_of(estimator).model
     linear = hasattr(estimator, "coef_")
     weights = np.atleast_2d(_dense(estimator.coef_)) if linear else _of_network(fitted.score_graph)
     names = _feature_names(

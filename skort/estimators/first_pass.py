@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 from sklearn.utils import assert_all_finite
 
 from skort.estimators.dlpack import as_array
+from skort.estimators.labels import class_labels
+from skort.estimators.nesting import layers
 from skort.estimators.rows import check_indices
 
-__all__ = ["FirstPass", "numbered", "repeatable"]
+__all__ = ["FirstPass", "known_classes", "numbered", "repeatable"]
 
 # Rows that stand for all have so many values of X at most: 32 MB in float64.
 _MANY_VALUES = 2**22
@@ -226,3 +229,18 @@ def _joined(parts):
 
         return pandas.concat(parts, ignore_index=True)
     return np.concatenate(parts)
+
+
+def known_classes(estimator: Any, classes: ArrayLike | None, labels: np.ndarray | None) -> np.ndarray | None:
+    """Return the classes that are given, or those of a fitted model inside, or those in the batches."""
+    *_, (model, is_fitted) = layers(estimator)
+    if classes is None and is_fitted:
+        classes = getattr(model, "classes_", None)
+    known = None if classes is None else class_labels(classes)
+    if labels is None:
+        return known
+    seen = np.unique(labels)
+    unknown = [] if known is None else np.setdiff1d(seen, known).tolist()
+    if unknown:
+        raise ValueError(f"batches: y contains labels that are not among the known classes: {unknown}.")
+    return seen if known is None else known

@@ -1,7 +1,6 @@
 """What a fitted estimator shows and gives away."""
 
 import copy
-import dataclasses
 import os
 import pathlib
 from collections.abc import Callable, Mapping
@@ -12,18 +11,15 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from skort.common.files import write_file
-from skort.estimators.exchange import fitted_problem
-from skort.estimators.fitted_model import FittedModel
+from skort.estimators.fitting import fitted_problem
 from skort.estimators.given_weights import checked_weights, original_model
 from skort.estimators.nesting import model_inside
-from skort.estimators.settings import Settings
+from skort.estimators.result import FitResult, result_of
+from skort.estimators.rows import Columns
 from skort.estimators.validation_set import VALIDATION_SCORE
-from skort.optim.progress import Progress
 from skort.optim.standardization import Standardization
-from skort.runtime.no_pickle import NoPickle
 
 if TYPE_CHECKING:
     import onnx
@@ -33,17 +29,17 @@ __all__ = ["FittedAttributes"]
 
 def _may_be_linear(estimator):
     """Return True unless the fitted model, or a neural network inside that is not fitted yet, is not linear."""
-    fitted = vars(estimator).get("_fitted")
+    result = vars(estimator).get("_result")
     is_network = hasattr(model_inside(estimator.estimator), "hidden_layer_sizes")
-    if is_network if fitted is None else not fitted.score_graph.is_linear:
+    if is_network if result is None else not result.model.score_graph.is_linear:
         raise AttributeError("There is no coef_: the model is not linear.")
     return True
 
 
 def _shown(estimator, name):
     """Return the weights of a fitted linear model, (coef, intercept), or say that there is no attribute of a name."""
-    fitted = vars(estimator).get("_fitted")
-    weights = None if fitted is None else fitted.linear_weights
+    result = vars(estimator).get("_result")
+    weights = None if result is None else result.model.linear_weights
     if weights is None:
         raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {name!r}")
     return weights
@@ -56,15 +52,9 @@ def _not_set(name):
 class FittedAttributes:
     """The attributes and exports of a fitted estimator, which it reads from its model, progress and settings."""
 
-    _fitted: FittedModel
-    _progress: Progress
-    _settings: Settings
-    _batch_size: int
-    _n_batches: int | None
-    _is_sparse: bool
-    _stream: NoPickle
-    _keep_model: Callable[[FittedModel], None]
-    _take_over: Callable[["FittedAttributes"], None]
+    _result: FitResult
+    _shown: Callable[..., Any]
+    _adopt: Callable[..., None]
     _sparse_coef: "scipy.sparse.csr_matrix | None" = None
     solver_: str
 
@@ -90,50 +80,42 @@ class FittedAttributes:
     @property
     def weights_(self) -> dict[str, np.ndarray]:
         """All weights, trained or frozen, by their names in `onnx_`, as copies."""
-        check_is_fitted(self)
-        return self._fitted.weights()
+        return result_of(self).model.weights()
 
     @property
     def trainable_(self) -> tuple[str, ...]:
         """The names of the weights that the training changed; `weights_` has their values, and those of all others."""
-        check_is_fitted(self)
-        return self._fitted.score_graph.trainable
+        return result_of(self).model.score_graph.trainable
 
     @property
     def onnx_(self) -> "onnx.ModelProto":
         """The deployable model."""
-        check_is_fitted(self)
-        return self._fitted.onnx
+        return result_of(self).model.onnx
 
     @property
     def standardization_(self) -> Standardization | None:
         """What the training subtracted from X and y and divided them by; None where they were as they are."""
-        check_is_fitted(self)
-        return self._progress.standardization
+        return result_of(self).state.standardization
 
     @property
     def history_(self) -> dict[str, list]:
         """What was written down of every epoch, as a copy: name -> one value an epoch."""
-        check_is_fitted(self)
-        return self._progress.rows()
+        return result_of(self).state.rows()
 
     @property
     def stopping_reason_(self) -> str | None:
         """Why the training ended, a sentence; None after a `partial_fit`, which makes one epoch."""
-        check_is_fitted(self)
-        return self._progress.stopping_reason
+        return result_of(self).state.stopping_reason
 
     @property
     def loss_curve_(self) -> list[float]:
         """The objective of every epoch, the penalty included."""
-        check_is_fitted(self)
-        return self._progress.column("objective") or []
+        return result_of(self).state.column("objective") or []
 
     @property
     def validation_scores_(self) -> list[float] | None:
         """The validation score after every epoch; None without a validation set."""
-        check_is_fitted(self)
-        return self._progress.column(VALIDATION_SCORE)
+        return result_of(self).state.column(VALIDATION_SCORE)
 
     @property
     def best_validation_score_(self) -> float | None:
@@ -181,10 +163,10 @@ class FittedAttributes:
 
     def _linear_weights(self):
         """Return the weights of a linear model as scikit-learn shows them, which nobody can write into."""
-        check_is_fitted(self)
-        if self._fitted.linear_weights is None:
+        weights = result_of(self).model.linear_weights
+        if weights is None:
             raise AttributeError("There is no coef_: the model is not linear.")
-        return self._fitted.linear_weights
+        return weights
 
     def set_weights(self, weights: Mapping[str, ArrayLike]) -> "FittedAttributes":
         """
@@ -218,12 +200,8 @@ class FittedAttributes:
         >>> model.set_weights({"coef": [[5.0]], "intercept": [1.0]}).predict(np.array([[2.0]]))
         array([11.])
         """
-        check_is_fitted(self)
-        draft = copy.copy(self)
-        draft._keep_model(self._fitted.with_weights(checked_weights(self._fitted, weights)))
-        draft._progress = dataclasses.replace(self._progress, solver=None, best=None)
-        draft._stream = NoPickle()
-        self._take_over(draft)
+        result = result_of(self)
+        self._adopt(result.with_weights(checked_weights(result.model, weights)))
         return self
 
     def to_onnx(self, target_opset: int | None = None, *, original: bool = False) -> "onnx.ModelProto":
@@ -255,10 +233,10 @@ class FittedAttributes:
         from skort.graphs.export import at_opset
 
         if original:
-            check_is_fitted(self)
+            model = result_of(self).model
             if target_opset is not None:
                 raise ValueError(f"original=True keeps the opset of the model: leave out target_opset={target_opset}.")
-            return original_model(self._fitted)
+            return original_model(model)
         model = self.onnx_
         return copy.deepcopy(model) if target_opset is None else at_opset(model, target_opset)
 
@@ -295,8 +273,7 @@ class FittedAttributes:
             Where `estimator` is neither a linear model nor a neural network of scikit-learn, where weights of steps
             before the model were trained, and where the loss has another link function than the model.
         """
-        check_is_fitted(self)
-        return self._fitted.to_sklearn(getattr(self, "feature_names_in_", None))
+        return result_of(self).model.to_sklearn(getattr(self, "feature_names_in_", None))
 
     def with_weights(self, weights: Mapping[str, ArrayLike]) -> "FittedAttributes":
         """
@@ -325,14 +302,8 @@ class FittedAttributes:
         >>> model.with_weights({"coef": [[5]], "intercept": [1]}).predict([[0], [1]])
         array([1., 6.])
         """
-        check_is_fitted(self)
-        return copy.copy(self).set_weights(weights)
-
-    def _with_model(self, fitted: FittedModel) -> Any:
-        """Return a copy that has another model."""
-        model = copy.copy(self)
-        model._keep_model(fitted)
-        return model
+        result = result_of(self)
+        return self._shown(Columns.of(self), result.with_weights(checked_weights(result.model, weights)))
 
     def training_graphs(self) -> dict[str, "onnx.ModelProto"]:
         """
@@ -365,9 +336,9 @@ class FittedAttributes:
         from skort.runtime.device import CPU
         from skort.solvers import solver_class
 
-        check_is_fitted(self)
-        problem = fitted_problem(self, is_sparse=self._is_sparse).problem
-        return solver_class(self.solver_, CPU, is_sparse=self._is_sparse)(problem).training_graphs()
+        result = result_of(self)
+        problem = fitted_problem(self, is_sparse=result.is_sparse).problem
+        return solver_class(result.solver_name, CPU, is_sparse=result.is_sparse)(problem).training_graphs()
 
     def save_training_graphs(self, folder: str | os.PathLike) -> list[pathlib.Path]:
         """

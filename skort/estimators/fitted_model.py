@@ -9,8 +9,9 @@ import numpy as np
 
 from skort.common.finite import finite_array
 from skort.common.user_warning import warn_user
-from skort.estimators.inner_model import InnerModel
+from skort.estimators.inner_model import WrappedModel
 from skort.estimators.labels import EncodedTarget
+from skort.estimators.named_outputs import NamedOutputs
 from skort.estimators.nesting import layers
 from skort.estimators.preprocessing import Preprocessing
 from skort.estimators.rows import blocks
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from skort.runtime.device import Device
     from skort.runtime.inference import InferenceModel
 
-__all__ = ["FittedModel"]
+__all__ = ["Model"]
 
 # Made when somebody asks for them, and anew in copies.
 _MADE_ON_DEMAND = ("linear_weights", "onnx", "inference", "step_graphs", "product")
@@ -37,7 +38,7 @@ _MANY_WEIGHTS = 2**17
 
 
 @dataclass(frozen=True, eq=False)
-class FittedModel:
+class Model:
     """
     What a fit makes: weights, the steps before them, and what the raw score means.
 
@@ -46,7 +47,7 @@ class FittedModel:
 
     Parameters
     ----------
-    inner : InnerModel
+    inner : WrappedModel
         Unfitted: what the user changes in `estimator` after the fit does not change the fitted model.
     preprocessing : Preprocessing
         The fitted steps before what is trained.
@@ -63,9 +64,13 @@ class FittedModel:
         What y went through before the training of a regressor.
     loss_weights : dict of str to ndarray of shape (n_outputs,), default={}
         The weights that the loss has of its own, trained with those of the score graph. Predictions need none of them.
+    outputs : NamedOutputs or None, default=None
+        Those that the columns of y are of, where they have names.
+    is_drawn : bool, default=False
+        Whether its weights were drawn for columns of scale one, and are not in the units of X yet.
     """
 
-    inner: InnerModel
+    inner: WrappedModel
     preprocessing: Preprocessing
     score_graph: "ScoreGraph"
     loss: ScoreLoss
@@ -73,6 +78,8 @@ class FittedModel:
     single_output: bool
     target_transform: TargetTransform
     loss_weights: dict[str, np.ndarray] = field(default_factory=dict)
+    outputs: NamedOutputs | None = None
+    is_drawn: bool = False
 
     def __getstate__(self):
         return {name: part for name, part in vars(self).items() if name not in _MADE_ON_DEMAND}
@@ -231,7 +238,7 @@ class FittedModel:
         return rest, arrays[layer.coefficient].reshape(self.score_graph.n_features, -1)
 
     @functools.cached_property
-    def product(self) -> "tuple[Layer | None, FittedModel]":
+    def product(self) -> "tuple[Layer | None, Model]":
         """The layer whose product X goes into alone, if there is one, and the model after this product."""
         from skort.graphs.after_first_matmul import after_first_product, product_layer
 
@@ -242,18 +249,22 @@ class FittedModel:
             return None, self
         return layer, dataclasses.replace(self.without_steps(), score_graph=after_first_product(graph, layer))
 
-    def with_weights(self, weights: dict[str, np.ndarray]) -> "FittedModel":
+    def with_weights(self, weights: dict[str, np.ndarray]) -> "Model":
         """Return the model with other trained weights, by name: of the score graph, of the loss, or of both."""
         score_graph = self.score_graph.with_weights(self.without_loss_weights(weights))
         of_loss = {name: weights.get(name, array) for name, array in self.loss_weights.items()}
-        return dataclasses.replace(self, score_graph=score_graph, loss_weights=of_loss)
+        return dataclasses.replace(self, score_graph=score_graph, loss_weights=of_loss, is_drawn=False)
 
-    def at(self, weights: dict[str, np.ndarray]) -> "FittedModel":
+    def at(self, weights: dict[str, np.ndarray]) -> "Model":
         """Return the model with other trained weights; it takes over the session of this one."""
-        model = self.with_weights(weights)
-        vars(model).update({name: vars(self)[name] for name in ("inference", "product") if name in vars(self)})
+        model = self._kept(self.with_weights(weights))
         # Models of the same structure share a session, of which all weights are inputs.
         model.inference.weights = model.score_graph.arrays
+        return model
+
+    def _kept(self, model):
+        """Return a model with the sessions of this one."""
+        vars(model).update({name: vars(self)[name] for name in ("inference", "product") if name in vars(self)})
         return model
 
     @property
@@ -261,7 +272,7 @@ class FittedModel:
         """The values of what is trained, those of the loss last; not copied."""
         return {**self.score_graph.trained_arrays, **self.loss_weights}
 
-    def with_loss_weights(self, weights: dict[str, np.ndarray]) -> "FittedModel":
+    def with_loss_weights(self, weights: dict[str, np.ndarray]) -> "Model":
         """Return the model with weights that the loss has of its own."""
         return dataclasses.replace(
             self, loss_weights={name: w.astype(self.score_graph.dtype) for name, w in weights.items()}
@@ -271,21 +282,44 @@ class FittedModel:
         """Return those of some trained weights that are the score graph's."""
         return {name: array for name, array in weights.items() if name not in self.loss_weights}
 
+    def shown_attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes that show the labels, and the weights of the loss."""
+        classes = {} if self.classes is None else {"classes_": self.classes}
+        return classes | self.loss_attributes()
+
     def loss_attributes(self) -> dict[str, np.ndarray | float]:
         """Return what scikit-learn's models show of the weights of their loss, such as the scale of a Huber loss."""
         attributes = self.loss.fitted_attributes(self.loss_weights)
         return {name: array.item() if self.single_output else array for name, array in attributes.items()}
 
-    def with_score_graph(self, score_graph: "ScoreGraph") -> "FittedModel":
+    def without_weights(self) -> "Model":
+        """Return the model without the values of its trained weights, to be kept where something else has them."""
+        empty = {name: np.empty(0, array.dtype) for name, array in self.score_graph.trained_arrays.items()}
+        graph = dataclasses.replace(self.score_graph, arrays={**self.score_graph.arrays, **empty})
+        return dataclasses.replace(self, score_graph=graph)
+
+    def with_shapes(self, shapes: dict[str, tuple[int, ...]]) -> "Model":
+        """Return a model `without_weights` with zeros of the right shapes."""
+        arrays = self.score_graph.arrays
+        zeros = {name: np.zeros(shapes[name], arrays[name].dtype) for name in self.score_graph.trainable}
+        return dataclasses.replace(self, score_graph=dataclasses.replace(self.score_graph, arrays={**arrays, **zeros}))
+
+    def by_columns(self) -> "Model":
+        """Return the model whose predictions are columns, also after a y by names."""
+        if self.outputs is None or not self.outputs.by_name:
+            return self
+        return self._kept(dataclasses.replace(self, outputs=dataclasses.replace(self.outputs, by_name=False)))
+
+    def with_score_graph(self, score_graph: "ScoreGraph") -> "Model":
         """Return the model with another score graph of the same weights."""
         return dataclasses.replace(self, score_graph=score_graph)
 
-    def without_steps(self) -> "FittedModel":
+    def without_steps(self) -> "Model":
         """Return the model for rows that the steps before it have transformed already."""
         preprocessing = dataclasses.replace(self.preprocessing, transformers=None, graph=None, obstacle=None)
         return dataclasses.replace(self, preprocessing=preprocessing)
 
-    def for_stream(self, loss: ScoreLoss, encoded: EncodedTarget) -> "FittedModel":
+    def for_stream(self, loss: ScoreLoss, encoded: EncodedTarget) -> "Model":
         """
         Return the model for more rows of a stream, whose loss may have changed.
 
@@ -311,9 +345,9 @@ class FittedModel:
                 f"loss={type(loss).__name__} has other weights of its own than {type(self.loss).__name__}, the loss of "
                 "earlier calls. Call fit."
             )
-        return dataclasses.replace(self, loss=loss, single_output=encoded.single_output)
+        return dataclasses.replace(self, loss=loss, single_output=encoded.single_output, outputs=encoded.outputs)
 
-    def going_on_from(self, other: "FittedModel") -> "FittedModel":
+    def going_on_from(self, other: "Model") -> "Model":
         """
         Return the model with the trained weights of another one, as `warm_start` does.
 
@@ -336,7 +370,7 @@ class FittedModel:
         weights = weights | {name: w for name, w in other.loss_weights.items() if name in self.loss_weights}
         return self.with_weights({name: w.astype(self.score_graph.dtype) for name, w in weights.items()})
 
-    def starting_at(self, coef_init, intercept_init) -> "FittedModel":
+    def starting_at(self, coef_init, intercept_init) -> "Model":
         """
         Return the model with other weights of a linear model.
 
@@ -366,7 +400,7 @@ class FittedModel:
 
     def to_sklearn(self, feature_names=None):
         """
-        Return the model as plain scikit-learn, see `InnerModel.to_sklearn`.
+        Return the model as plain scikit-learn, see `WrappedModel.to_sklearn`.
 
         Parameters
         ----------

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skort.estimators.fitted_model import FittedModel
+from skort.estimators.fitted_model import Model
 
 if TYPE_CHECKING:
     import onnx
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["checked_weights", "original_model"]
 
 
-def original_model(fitted: FittedModel) -> "onnx.ModelProto":
+def original_model(fitted: Model) -> "onnx.ModelProto":
     """
     Return the ONNX model that an estimator was given, with its trained weights.
 
     Parameters
     ----------
-    fitted : FittedModel
+    fitted : Model
 
     Raises
     ------
@@ -41,13 +41,13 @@ def original_model(fitted: FittedModel) -> "onnx.ModelProto":
     return with_weights(model, {name: arrays[name] for name in fitted.score_graph.trainable})
 
 
-def checked_weights(fitted: FittedModel, weights: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+def checked_weights(fitted: Model, weights: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
     """
     Return other values of some weights of a fitted model in its dtype.
 
     Parameters
     ----------
-    fitted : FittedModel
+    fitted : Model
     weights : dict of str to array-like
         By the names of the weights of the score graph, and of those of the loss.
 

@@ -22,7 +22,7 @@ class HTMLRepr(DocumentationLink):
     """Adds what a fit has done to the diagram of an estimator, and links it to the pages of this package."""
 
     def _html_repr(self) -> str:
-        return estimator_html_repr(self) + (training_html(self) if hasattr(self, "_fitted") else "")
+        return estimator_html_repr(self) + (training_html(self) if "_result" in vars(self) else "")
 
     # scikit-learn calls `_html_repr` since version 1.7. In 1.6 these two do not know it.
 

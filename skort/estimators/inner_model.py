@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
@@ -20,11 +20,11 @@ from skort.exceptions import NotTrainableError
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreSpec
 
-__all__ = ["InnerModel"]
+__all__ = ["WrappedModel"]
 
 
 @dataclass(frozen=True)
-class InnerModel:
+class WrappedModel:
     """
     What the user put inside an estimator, cloned and split.
 
@@ -42,6 +42,8 @@ class InnerModel:
         What transforms y. None: nothing.
     target_encloses_steps : bool, default=False
         Whether the steps before the model are inside `target`.
+    is_own : bool, default=False
+        Whether the model is that of skort's own, which nobody else has.
     """
 
     transformers: Pipeline | None
@@ -50,9 +52,10 @@ class InnerModel:
     name: str
     target: Any = None
     target_encloses_steps: bool = False
+    is_own: bool = False
 
     @classmethod
-    def of(cls, estimator) -> "InnerModel":
+    def of(cls, estimator) -> "WrappedModel":
         """
         Split an estimator.
 
@@ -77,6 +80,20 @@ class InnerModel:
         memory = estimator.memory if isinstance(estimator, Pipeline) else None
         transformers = clone(Pipeline(steps, memory=memory)) if steps else None
         return cls(transformers, model, is_fitted, name, *target_of(estimator))
+
+    @classmethod
+    def inside(cls, estimator) -> "WrappedModel":
+        """Return what is inside an estimator of skort, checked; the model of skort's own needs no check."""
+        is_classifier = isinstance(estimator, ClassifierMixin)
+        if estimator.estimator is None:
+            # scikit-learn's models take most of the time of `import skort`.
+            from sklearn.linear_model import LinearRegression, LogisticRegression
+
+            model = LogisticRegression() if is_classifier else LinearRegression()
+            return cls(None, model, False, type(model).__name__.lower(), is_own=True)
+        wrapped = cls.of(estimator.estimator)
+        wrapped.check("classifier" if is_classifier else "regressor")
+        return wrapped
 
     @property
     def draws_weights(self) -> bool:
@@ -236,9 +253,10 @@ class InnerModel:
         check_names(score_graph, preprocessing.graph)
         return preprocessing, X, score_graph
 
-    def without_data(self) -> "InnerModel":
+    def without_data(self) -> "WrappedModel":
         """Return what a fitted model remembers of it: the model is an unfitted clone, where it is an estimator."""
-        return dataclasses.replace(self, model=clone(self.model)) if isinstance(self.model, BaseEstimator) else self
+        is_theirs = isinstance(self.model, BaseEstimator) and not self.is_own
+        return dataclasses.replace(self, model=clone(self.model)) if is_theirs else self
 
     def to_sklearn(self, preprocessing, score_graph, target_transform, *, classes, single_output, has_link):
         """

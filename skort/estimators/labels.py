@@ -1,16 +1,20 @@
 """Class labels, and the targets that they are trained as."""
 
+from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import column_or_1d
+from sklearn.base import is_classifier
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets, type_of_target
 
+from skort.estimators.named_outputs import NamedOutputs, columns_of
+from skort.estimators.nesting import model_inside
 from skort.estimators.rows import is_plain
 
-__all__ = ["EncodedTarget", "class_labels", "encoded", "streamed_classes"]
+__all__ = ["EncodedTarget", "TargetEncoder", "class_labels", "encoded", "streamed_classes", "target_encoder"]
 
 
 class EncodedTarget(NamedTuple):
@@ -29,8 +33,8 @@ class EncodedTarget(NamedTuple):
         Whether y has one dimension.
     class_weight : ndarray of shape (n_classes,) or None, default=None
         What the rows of each class count in the column of their class. None: as in all other columns.
-    outputs : dict of str to int or None, default=None
-        The names of the outputs of an ONNX model that the columns are of, and how many are of each. None: of one.
+    outputs : NamedOutputs or None, default=None
+        The outputs of an ONNX model that the columns are of. None: they are of one.
     """
 
     y: np.ndarray
@@ -38,12 +42,72 @@ class EncodedTarget(NamedTuple):
     classes: np.ndarray | None
     single_output: bool = True
     class_weight: np.ndarray | None = None
-    outputs: dict[str, int] | None = None
+    outputs: NamedOutputs | None = None
 
     @property
     def multi_label(self) -> bool:
         """Whether each row may have several labels."""
         return self.classes is not None and not self.single_output
+
+
+class TargetEncoder(Protocol):
+    """What makes the target of a training of a y."""
+
+    def columns(self, y: Any) -> Any:
+        """Return a y as an array-like: one by names becomes columns."""
+
+    def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:
+        """Return a validated y as numbers in the dtype of the training; `classes` are those that are known."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelEncoder:
+    """Of a classifier: 0 and 1, in one column for two classes, and in one column a class for more."""
+
+    dtype: str
+
+    def columns(self, y: Any) -> Any:
+        """Return y as it is."""
+        return y
+
+    def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:
+        """Return labels as 0 and 1."""
+        return encoded(y, classes, self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberEncoder:
+    """Of a regressor, whose class has a name; its loss may be a dict by the names of the outputs of an ONNX model."""
+
+    dtype: str
+    name: str
+    loss: Any
+    outputs: NamedOutputs | None
+
+    def columns(self, y: Any) -> Any:
+        """Return a y by names as columns, in the order of the loss."""
+        return columns_of(self.loss, y)
+
+    def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:
+        """Return y as numbers, and as columns of the dtype of the training."""
+        if is_plain(y) and y.dtype.kind != "U":
+            y = y.astype(np.float64, copy=False)
+        else:
+            y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self.name)
+        with np.errstate(over="ignore"):
+            target = y.reshape(len(y), -1).astype(self.dtype)
+        if not np.isfinite(target).all():
+            raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
+        return EncodedTarget(y, target, None, single_output=y.ndim == 1, outputs=self.outputs)
+
+
+def target_encoder(estimator: Any, y: Any) -> TargetEncoder:
+    """Return what encodes a y for an estimator."""
+    if is_classifier(estimator):
+        return LabelEncoder(estimator.dtype)
+    loss = estimator.loss
+    outputs = NamedOutputs.of(model_inside(estimator.estimator), tuple(loss), y) if isinstance(loss, dict) else None
+    return NumberEncoder(estimator.dtype, type(estimator).__name__, loss, outputs)
 
 
 def encoded(y: Any, classes: np.ndarray | None, dtype: str) -> EncodedTarget:

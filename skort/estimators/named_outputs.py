@@ -1,17 +1,13 @@
 """Several outputs of an ONNX model: their columns, and what a regressor does with a y by their names."""
 
-import copy
-import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from skort.estimators.nesting import model_inside
-
-__all__ = ["NamedOutputs", "OutputsByName"]
+__all__ = ["NamedOutputs", "columns_of"]
 
 
 @dataclass(frozen=True)
@@ -77,64 +73,7 @@ class NamedOutputs:
         return {name: part.ravel() if name in self.vectors else part for name, part in parts.items()}
 
 
-class OutputsByName:
-    """
-    What a regressor does where its loss is a dict by the names of outputs: a mixin, before the other bases.
-
-    A y by names becomes columns, side by side in the order of the loss; predictions become a dict again.
-    """
-
-    loss: Any
-    estimator: Any
-    predict: Callable[..., Any]
-    _outputs: NamedOutputs | None = None
-
-    def _fit_to(self, given, *, y_val=None, **others):
-        # Within a fit, a validation set is scored by columns.
-        return super()._fit_to(given, y_val=_columns(self.loss, y_val), **others)  # type: ignore[misc]
-
-    def _validate(self, X, y, *, has_steps, reset=True):
-        self._outputs = None
-        self._widths(y)
-        return super()._validate(X, _columns(self.loss, y), has_steps=has_steps, reset=reset)  # type: ignore[misc]
-
-    def _widths(self, y):
-        """Return the numbers of columns of the outputs that have a loss, found once; or None."""
-        if self._outputs is None and isinstance(self.loss, dict):
-            self._outputs = NamedOutputs.of(model_inside(self.estimator), tuple(self.loss), y)
-        return None if self._outputs is None else self._outputs.widths
-
-    def _with_model(self, fitted):
-        """Return a copy that has another model, and predicts columns, as scorers need them."""
-        model = super()._with_model(fitted)  # type: ignore[misc]
-        if model._outputs is not None:
-            model = copy.copy(model)
-            model._outputs = dataclasses.replace(model._outputs, by_name=False)
-        return model
-
-    def score(self, X, y, sample_weight=None):
-        """
-        Return the coefficient of determination of the predictions, R², the mean over all columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or dict of str to array-like
-            In the form of the y of `fit`; a dict by the names of the outputs of an ONNX model.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        score : float
-        """
-        from sklearn.metrics import r2_score
-
-        prediction = self.predict(X)
-        target, prediction = (_columns(self.loss, each) for each in (y, prediction))
-        return r2_score(target, prediction, sample_weight=sample_weight)
-
-
-def _columns(loss, y):
+def columns_of(loss: Any, y: Any) -> Any:
     """Return a y by names as columns, in the order of the loss; another y as it is."""
     if not isinstance(y, Mapping):
         if isinstance(loss, dict) and hasattr(y, "columns") and {*y.columns} == {*loss}:

@@ -3,19 +3,28 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from skort.common.user_warning import warn_user
 from skort.estimators.sample_weight import ClassWeight
 from skort.objective.combined import OutputLosses
 from skort.objective.loss import ScoreLoss, as_loss
+from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.penalties import PENALTIES, ModelPenalty, Strength, UnitFreeL2, WeightPenalty
 
 if TYPE_CHECKING:
     # It imports scikit-learn's models, which take most of the time of `import skort`.
     from skort.objective.sklearn_objectives import SklearnObjective
 
-__all__ = ["TrainingSize", "chosen_class_weight", "chosen_loss", "chosen_penalty", "warn_of_other_terms"]
+__all__ = [
+    "TrainingSize",
+    "chosen_class_weight",
+    "chosen_loss",
+    "chosen_penalty",
+    "losses_of",
+    "own_objective_of",
+    "warn_of_other_terms",
+]
 
 # Where nothing else says: those of SGDRegressor.
 _ALPHA, _L1_RATIO = 1e-4, 0.15
@@ -54,29 +63,32 @@ class TrainingSize(NamedTuple):
         return self if n_total is None else self._replace(weight_sum=n_total * self.mean_weight)
 
 
-def chosen_loss(estimator, own: "SklearnObjective", losses: dict[str, type], default: str) -> ScoreLoss:
-    """
-    Return the loss of a training, not validated.
+def own_objective_of(estimator, model) -> "SklearnObjective":
+    """Return what a model inside an estimator minimises; None stands for the model of skort's own."""
+    # It imports scikit-learn's models, which take most of the time of `import skort`.
+    from skort.objective.sklearn_objectives import sklearn_objective
 
-    Parameters
-    ----------
-    estimator : BaseOrtSGD
-        Its parameters `loss`, `epsilon` and `quantile`.
-    own : SklearnObjective
-        Of the model inside.
-    losses : dict of str to type
-    default : str
-        The name of the loss of a model that has none of its own.
-    """
+    return sklearn_objective(model, is_classifier=isinstance(estimator, ClassifierMixin))
+
+
+def losses_of(estimator) -> dict[str, type]:
+    """Return the losses that an estimator knows by their names."""
+    return CLASSIFICATION_LOSSES if isinstance(estimator, ClassifierMixin) else REGRESSION_LOSSES
+
+
+def chosen_loss(estimator, own: "SklearnObjective") -> ScoreLoss:
+    """Return the loss of a training, of the model inside where nothing else is set; not validated."""
     if isinstance(estimator.loss, dict):
-        return OutputLosses({name: _chosen(estimator, own, losses, default, x) for name, x in estimator.loss.items()})
-    return _chosen(estimator, own, losses, default, estimator.loss)
+        return OutputLosses({name: _chosen(estimator, own, x) for name, x in estimator.loss.items()})
+    return _chosen(estimator, own, estimator.loss)
 
 
-def _chosen(estimator, own, losses, default, loss):
+def _chosen(estimator, own, loss):
     """Return the loss that a name stands for; another value as it is."""
     if not isinstance(loss, str):
         return loss
+    losses = losses_of(estimator)
+    default = "log_loss" if isinstance(estimator, ClassifierMixin) else "squared_error"
     values = {name: getattr(estimator, name, "auto") for name in ("epsilon", "quantile")}
     given = {name: value for name, value in values.items() if not isinstance(value, str)}
     if loss == "auto":
@@ -148,7 +160,7 @@ def chosen_class_weight(estimator, own: "SklearnObjective", *, one_epoch: bool) 
         )
     if class_weight is None:
         return None
-    loss = as_loss(chosen_loss(estimator, own, estimator._losses, estimator._default_loss))
+    loss = as_loss(chosen_loss(estimator, own))
     of_positives = own.weighs_positives and loss is not None and loss.one_against_rest
     return ClassWeight(class_weight, of_positives, own.balances_rows)
 

@@ -3,27 +3,27 @@
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import loss_before_fit
-from skort.estimators.named_outputs import NamedOutputs
+from skort.estimators.named_outputs import columns_of
 
 __all__ = ["ClassifierPredictions", "RegressorPredictions", "gives_probabilities"]
 
 
 def gives_probabilities(classifier):
     """Return True if the loss (after a fit, that of the fit) gives probabilities; otherwise raise AttributeError."""
-    loss = classifier._fitted.loss if hasattr(classifier, "_fitted") else loss_before_fit(classifier)
+    result = vars(classifier).get("_result")
+    loss = loss_before_fit(classifier) if result is None else result.model.loss
     if loss is None or "classifier" not in loss.estimator_types or loss.inverse_link_function(1) is None:
         raise AttributeError(f"probability estimates are not available for loss={classifier.loss!r}.")
     return True
 
 
-class RegressorPredictions(BaseOrtSGD):
-    """The predicting method of `OrtSGDRegressor`."""
-
-    _outputs: NamedOutputs | None
+class RegressorPredictions(RegressorMixin, BaseOrtSGD):
+    """The predicting methods of `OrtSGDRegressor`."""
 
     def predict(self, X: ArrayLike) -> np.ndarray | dict[str, np.ndarray]:
         """
@@ -40,15 +40,36 @@ class RegressorPredictions(BaseOrtSGD):
         """
         from skort.graphs.export import PREDICTION
 
-        fitted = self._model()
-        trained = self._run(fitted, PREDICTION, X).astype(np.float64)
-        prediction = fitted.target_transform.inverse(trained)
-        if self._outputs is not None and self._outputs.by_name:
-            return self._outputs.split(prediction)
-        return prediction.ravel() if fitted.single_output else prediction
+        model = self._model()
+        trained = self._run(model, PREDICTION, X).astype(np.float64)
+        prediction = model.target_transform.inverse(trained)
+        if model.outputs is not None and model.outputs.by_name:
+            return model.outputs.split(prediction)
+        return prediction.ravel() if model.single_output else prediction
+
+    def score(self, X, y, sample_weight=None):
+        """
+        Return the coefficient of determination of the predictions, R², the mean over all columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or dict of str to array-like
+            In the form of the y of `fit`; a dict by the names of the outputs of an ONNX model.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+        """
+        from sklearn.metrics import r2_score
+
+        prediction = self.predict(X)
+        target, prediction = (columns_of(self.loss, each) for each in (y, prediction))
+        return r2_score(target, prediction, sample_weight=sample_weight)
 
 
-class ClassifierPredictions(BaseOrtSGD):
+class ClassifierPredictions(ClassifierMixin, BaseOrtSGD):
     """The predicting methods of `OrtSGDClassifier`."""
 
     classes_: np.ndarray

@@ -5,15 +5,13 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
-from sklearn.utils import check_array
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import can_partial_fit, loss_before_fit
-from skort.estimators.labels import EncodedTarget
-from skort.estimators.named_outputs import OutputsByName
+from skort.estimators.data_source import GivenRows
 from skort.estimators.names import (
     Auto,
     DtypeName,
@@ -23,7 +21,6 @@ from skort.estimators.names import (
     SolverName,
 )
 from skort.estimators.predictions import RegressorPredictions
-from skort.estimators.rows import is_plain
 from skort.objective.loss import ScoreLoss
 from skort.objective.losses import REGRESSION_LOSSES
 from skort.objective.penalties import WeightPenalty
@@ -33,7 +30,7 @@ from skort.optim.optimizers import Optimizer
 __all__ = ["OrtSGDRegressor"]
 
 
-class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
+class OrtSGDRegressor(RegressorPredictions):
     r"""
     Regression by mini-batch gradient descent on ONNX Runtime.
 
@@ -247,15 +244,12 @@ class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
     0.51
     """
 
-    _losses = REGRESSION_LOSSES
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
-        "loss": [StrOptions({"auto", *_losses}), HasMethods(["value_function", "gradient_function"]), dict],
+        "loss": [StrOptions({"auto", *REGRESSION_LOSSES}), HasMethods(["value_function", "gradient_function"]), dict],
         "epsilon": [StrOptions({"auto"}), Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "quantile": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
     }
-    _parameters = tuple(_parameter_constraints)
-    _default_loss = "squared_error"
 
     def __init__(
         self,
@@ -362,7 +356,7 @@ class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
             scikit-learn: then everything works except the export, which raises the same message. Where a
             `KeyboardInterrupt` ended the training: then the estimator is fitted up to the last whole epoch.
         """
-        return self._fit(X, y, sample_weight, X_val=X_val, y_val=y_val, init=(coef_init, intercept_init))
+        return self._fit(GivenRows(X, y, sample_weight), X_val=X_val, y_val=y_val, init=(coef_init, intercept_init))
 
     @available_if(can_partial_fit)
     @_fit_context(prefer_skip_nested_validation=False)
@@ -387,24 +381,6 @@ class OrtSGDRegressor(OutputsByName, RegressorMixin, RegressorPredictions):
         self : object
         """
         return self._partial_fit(X, y, sample_weight)
-
-    def _default(self):
-        # scikit-learn's models take most of the time of `import skort`.
-        from sklearn.linear_model import LinearRegression
-
-        return LinearRegression()
-
-    def _encode(self, y, classes):
-        """Return y as numbers, and as columns of the dtype of the training."""
-        if is_plain(y) and y.dtype.kind != "U":
-            y = y.astype(np.float64, copy=False)
-        else:
-            y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
-        with np.errstate(over="ignore"):
-            target = y.reshape(len(y), -1).astype(self.dtype)
-        if not np.isfinite(target).all():
-            raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
-        return EncodedTarget(y, target, None, single_output=y.ndim == 1, outputs=self._widths(y))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from numbers import Number
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -14,7 +14,18 @@ from sklearn.utils.validation import validate_data
 
 from skort.estimators.preprocessing import as_rows
 
-__all__ = ["blocks", "check_indices", "is_plain", "plain_rows", "rows_to_predict", "training_rows"]
+__all__ = [
+    "Columns",
+    "TrainingData",
+    "blocks",
+    "check_indices",
+    "is_plain",
+    "knowing",
+    "plain_rows",
+    "prepared",
+    "rows_to_predict",
+    "training_rows",
+]
 
 # The largest number of values that a model gets at once: a few MB.
 _BLOCK = 2**20
@@ -23,35 +34,61 @@ _ROWS = 4
 _CHECKS: dict[str, Any] = {"order": "C", "accept_sparse": "csr"}
 
 
-def training_rows(estimator: Any, X: Any, y: Any, *, has_steps: bool, reset: bool) -> tuple[Any, np.ndarray]:
+class TrainingData(NamedTuple):
+    """What a model is trained on, row by row: X (n_samples, n_features), target (n_samples, n_outputs), weights."""
+
+    X: Any
+    target: np.ndarray
+    #: None: all rows count the same.
+    sample_weight: np.ndarray | None
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of positive sample weight."""
+        return self.X.shape[0] if self.sample_weight is None else int(np.count_nonzero(self.sample_weight))
+
+
+class Columns(NamedTuple):
+    """The columns of X that an estimator knows, None where it does not."""
+
+    n_features: int | None = None
+    names: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, estimator: Any) -> "Columns":
+        """Return those that an estimator was fitted on."""
+        known = vars(estimator)
+        return cls(known.get("n_features_in_"), known.get("feature_names_in_"))
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The fitted attributes of scikit-learn that show them."""
+        named = {"n_features_in_": self.n_features, "feature_names_in_": self.names}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def knowing(estimator: Any, columns: Columns) -> Any:
+    """Return an unfitted estimator like this one for scikit-learn's checks, which write the columns that they find."""
+    probe = object.__new__(type(estimator))
+    probe.__dict__ = {name: value for name, value in vars(estimator).items() if not name.endswith("_")}
+    probe.__dict__.update(columns.attributes)
+    return probe
+
+
+def training_rows(
+    estimator: Any, X: Any, y: Any, *, has_steps: bool, columns: Columns | None = None
+) -> tuple[Any, np.ndarray, Columns]:
     """
-    Return X and y as a fit takes them, and let the estimator know the columns of X.
+    Return X and y as a fit takes them, and the columns of X; the estimator stays as it is.
 
-    Parameters
-    ----------
-    estimator : BaseOrtSGD
-    X, y : object
-        As the user passes them.
-    has_steps : bool
-        Whether steps before the model take X. They validate it themselves.
-    reset : bool
-        True: the estimator takes over the number and the names of the columns. False: they have to be those of the fit.
-
-    Returns
-    -------
-    X : ndarray or CSR matrix of shape (n_samples, n_features), of the estimator's dtype
-        With steps: an array, a CSR matrix or a DataFrame, of any type.
-    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-
-    Raises
-    ------
-    ValueError
-        For X or y that cannot be trained on, and where their numbers of rows differ.
+    With steps before the model, which validate X themselves, X is an array, a CSR matrix or a DataFrame of any type.
+    The columns have to be the given ones; None: whatever X has.
     """
     if isinstance(y, Number) or getattr(y, "shape", None) == ():
         # The error of scikit-learn does not name y.
         raise ValueError("y should be an array of one or two dimensions, got a single value.")
     check_indices(X)
+    reset, estimator = columns is None, knowing(estimator, Columns() if columns is None else columns)
     if has_steps:
         X, y = validate_data(estimator, as_rows(X), y, reset=reset, skip_check_array=True)
         y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=estimator)
@@ -67,7 +104,7 @@ def training_rows(estimator: Any, X: Any, y: Any, *, has_steps: bool, reset: boo
         else:
             X = rows
     check_consistent_length(X, y)
-    return X, y
+    return X, y, Columns.of(estimator)
 
 
 def rows_to_predict(estimator: Any, X: Any, dtype: DTypeLike, *, has_steps: bool) -> Any:
@@ -103,6 +140,12 @@ def rows_to_predict(estimator: Any, X: Any, dtype: DTypeLike, *, has_steps: bool
         return rows
     with np.errstate(over="ignore", invalid="ignore"):
         return validate_data(estimator, X, reset=False, dtype=dtype, **_CHECKS)
+
+
+def prepared(estimator: Any, model: Any, X: Any) -> Any:
+    """Return X as a model takes it: validated by the estimator, and after the steps before the model."""
+    rows = rows_to_predict(estimator, X, model.preprocessing.dtype, has_steps=model.has_steps)
+    return model.preprocessing.transform(rows)
 
 
 def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from skort.estimators.labels import EncodedTarget
 
-__all__ = ["ClassWeight", "balanced", "validated_sample_weight", "with_class_weight"]
+__all__ = ["ClassWeight", "balanced", "validated_sample_weight", "weighted", "with_class_weight"]
 
 
 def validated_sample_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
@@ -108,6 +108,14 @@ def balanced(totals: np.ndarray) -> np.ndarray:
     """
     # No row of a class whose total is zero counts; 1.0 only avoids a division by zero.
     return totals.sum() / (len(totals) * np.where(totals > 0, totals, 1.0))
+
+
+def weighted(
+    sample_weight: ArrayLike | None, X: Any, encoded: EncodedTarget, class_weight: ClassWeight | None
+) -> tuple[np.ndarray | None, EncodedTarget]:
+    """Return what each row counts, None where all count the same, and the target with its class weights."""
+    weights = validated_sample_weight(sample_weight, X)
+    return (weights, encoded) if class_weight is None else with_class_weight(weights, class_weight, encoded)
 
 
 def with_class_weight(

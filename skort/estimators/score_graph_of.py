@@ -6,11 +6,11 @@ import numpy as np
 import onnx
 from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.inner_model import InnerModel
+from skort.estimators.inner_model import WrappedModel
 from skort.estimators.preprocessing import Preprocessing
+from skort.estimators.result import result_of
 from skort.estimators.target_transform import TargetTransform
 from skort.exceptions import NotExportableError, NotTrainableError
 from skort.graphs.initialization import fitted_score_graph
@@ -60,8 +60,7 @@ def _parts(model, dtype):
     if isinstance(model, onnx.ModelProto):
         transformers, score_graph = None, onnx_score_graph(model, spec_of(model))
     elif isinstance(model, BaseOrtSGD):
-        check_is_fitted(model)
-        fitted = vars(model)["_fitted"]
+        fitted = result_of(model).model
         transformers, score_graph = fitted.preprocessing.transformers, fitted.score_graph
     else:
         transformers, score_graph = _of_scikit_learn(model, np.dtype(dtype or "float32"))
@@ -82,7 +81,7 @@ def _of_scikit_learn(model, dtype):
             "model must be an onnx.ModelProto, a fitted estimator that predicts, or a Pipeline that ends in one, got "
             f"{model!r}."
         )
-    inner = InnerModel.of(FrozenEstimator(model))
+    inner = WrappedModel.of(FrozenEstimator(model))
     if inner.target is not None:
         raise NotTrainableError(
             "model: the score of a TransformedTargetRegressor is not its prediction. Give its regressor_."
@@ -133,7 +132,7 @@ def estimator_with(model: Any, score_graph: ScoreGraph) -> Any:
         )
     if isinstance(model, BaseOrtSGD):
         return model.with_weights(trained)
-    inner = InnerModel.of(FrozenEstimator(model))
+    inner = WrappedModel.of(FrozenEstimator(model))
     plain = inner.to_sklearn(
         Preprocessing(inner.transformers, None, last.dtype),
         last.with_weights(trained),

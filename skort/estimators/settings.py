@@ -8,78 +8,51 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import get_tags
 
-from skort.estimators.fitted_model import FittedModel
 from skort.estimators.hardware import training_device
 from skort.estimators.labels import EncodedTarget
-from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty
-from skort.estimators.variables import Variables
+from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty, losses_of
+from skort.estimators.variables import Reparametrization
 from skort.objective.combined import ClassWeighted
 from skort.objective.loss import ScoreLoss, as_loss
 from skort.objective.penalties import WeightPenalty, as_penalty
-from skort.optim.batches import Batches
 from skort.optim.optimizers import OPTIMIZERS
+from skort.optim.progress import TrainState
 from skort.optim.schedules import SCHEDULES, largest_rate, rate
 from skort.optim.standardization import Standardization
 from skort.optim.update import Update
 
 if TYPE_CHECKING:
+    from skort.estimators.fitted_model import Model
     from skort.graphs.score_graph import ScoreGraph
     from skort.objective.sklearn_objectives import SklearnObjective
     from skort.runtime.device import Device
     from skort.solvers.base import Problem
 
-__all__ = ["Settings", "resolved", "snapshot"]
+__all__ = ["TrainConfig", "resolved", "snapshot", "what_is_inside"]
 
 # Those of the constructor that say nothing about the steps.
-_NO_SETTINGS = ("estimator", "trainable", "callbacks")
+_NO_SETTINGS = ("estimator", "trainable", "callbacks", "client", "n_groups")
 # Without an improvement in so many updates of a linear model, and epochs, the rate falls: see `benchmarks.defaults`.
 _LINEAR_UPDATES, _LEAST_EPOCHS = 30, 3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Settings:
+class TrainConfig:
     """
-    How a training is made, as an estimator's parameters say.
+    Every parameter of a training resolved once: no data, and no weights.
 
-    Parameters
-    ----------
-    given : dict of str to object
-        The parameters that the settings were made from, with the device: while an estimator has the same ones, its
-        settings hold.
-    own : SklearnObjective
-        What the model inside minimises.
-    size : TrainingSize
-        Of the rows of the fit, or of the first `partial_fit`.
-    loss : ScoreLoss
-    penalty : WeightPenalty or None
-    update : Update
-        The optimizer, and what is put around it.
-    schedule : callable
-        As before its first update. Of `eta0="auto"` at a first rate of one, which a training multiplies.
-    is_rate_auto : bool
-        Whether the learning rate comes from the data.
-    solvers : list of str
-        The solvers that can do all this, the fastest first.
-    device : Device
-        What the steps run on.
-    batch_size : int
-        The largest number of rows of a batch.
-    shuffle : bool
-    standardize : bool or "auto"
-    dtype : str
-        "float32" or "float64".
-    is_classifier : bool
-    class_weight : ndarray of shape (n_classes,) or None, default=None
-        What the rows of each class count in the column of their class, where each is trained against the rest.
-    start : dict of str to ndarray or None, default=None
-        The trained weights of the model before the training, for an own penalty that takes them.
+    `given` are the parameters that it was made from, with the device: while an estimator has the same ones, it holds.
+    `inside` says what was to be trained. The schedule of `eta0="auto"` has a first rate of one, which a training
+    multiplies. `class_weight` is what the rows of each class count in the column of their class, where each is trained
+    against the rest.
     """
 
     given: dict[str, Any]
+    inside: dict[str, Any]
+    #: What the model inside minimises.
     own: "SklearnObjective"
     size: TrainingSize
     loss: ScoreLoss
@@ -87,36 +60,25 @@ class Settings:
     update: Update
     schedule: Callable[[int], float]
     is_rate_auto: bool
+    #: Those that can do all this, the fastest first.
     solvers: list[str]
     device: "Device"
+    #: The largest number of rows of a batch.
     batch_size: int
+    n_iter_no_change: int | float | str
     shuffle: bool
     standardize: bool | str
     dtype: str
     is_classifier: bool
     class_weight: np.ndarray | None = None
-    start: dict[str, np.ndarray] | None = None
 
     @classmethod
-    def of(cls, estimator, own: "SklearnObjective", size: TrainingSize) -> "Settings":
+    def of(cls, estimator, own: "SklearnObjective", size: TrainingSize, batch_size: int | None = None) -> "TrainConfig":
         """
-        Return the settings of an estimator.
+        Return what the validated parameters of an estimator mean for rows of a size; None: batches of its own size.
 
-        Parameters
-        ----------
-        estimator : BaseOrtSGD
-            Its parameters are validated.
-        own : SklearnObjective
-            What the model inside minimises.
-        size : TrainingSize
-            Of the rows that it is trained on.
-
-        Raises
-        ------
-        ValueError
-            Where parameters are not as they must be, or do not go together.
-        RuntimeNotAvailableError
-            Where the installed ONNX Runtime cannot do what is asked.
+        Raises a ValueError where they are not as they must be, or do not go together, and a RuntimeNotAvailableError
+        where the installed ONNX Runtime cannot do what is asked.
         """
         from skort.solvers import usable
 
@@ -133,6 +95,7 @@ class Settings:
         solvers = usable(estimator.solver, np.dtype(estimator.dtype), update, device)
         return cls(
             given=_given(estimator),
+            inside=what_is_inside(estimator),
             own=own,
             size=size,
             loss=_loss(estimator, own),
@@ -142,27 +105,32 @@ class Settings:
             is_rate_auto=is_rate_auto,
             solvers=solvers,
             device=device,
-            batch_size=200 if estimator.batch_size == "auto" else estimator.batch_size,
+            batch_size=batch_size or (200 if estimator.batch_size == "auto" else estimator.batch_size),
+            n_iter_no_change=estimator.n_iter_no_change,
             shuffle=estimator.shuffle,
             standardize=estimator.standardize,
             dtype=estimator.dtype,
-            is_classifier=is_classifier(estimator),
+            is_classifier=isinstance(estimator, ClassifierMixin),
         )
 
-    def renewed(self, estimator) -> "Settings":
+    def renewed(self, estimator) -> "TrainConfig":
         """Return the settings that changed parameters make of the same model and the same size."""
-        renewed = Settings.of(estimator, self.own, self.size)
+        renewed = TrainConfig.of(estimator, self.own, self.size)
         # Batches of the user's own may have given it.
         size = self.batch_size if estimator.batch_size == self.given["batch_size"] else renewed.batch_size
-        return dataclasses.replace(renewed, start=self.start, batch_size=size)
+        return dataclasses.replace(renewed, batch_size=size)
 
-    def starting_at(self, score_graph: "ScoreGraph") -> "Settings":
-        """Return the settings of a training that starts at a model; themselves where none of them asks for it."""
-        if self.start is not None or self.penalty is None or not self.penalty.takes_start:
-            return self
-        return dataclasses.replace(self, start=score_graph.trained_arrays)
+    @property
+    def is_compared(self) -> bool:
+        """Whether a training that ends above the objective of its initial weights has ended badly."""
+        return not self.loss.is_least_at_zero
 
-    def for_target(self, encoded: EncodedTarget) -> "Settings":
+    @property
+    def takes_start(self) -> bool:
+        """Whether the penalty compares weights with those before the training."""
+        return self.penalty is not None and self.penalty.takes_start
+
+    def for_target(self, encoded: EncodedTarget) -> "TrainConfig":
         """
         Return the settings for a target: several labels have a log-loss each, and class weights may be of the loss.
 
@@ -171,7 +139,7 @@ class Settings:
         ValueError
             Where the loss is no loss of several labels.
         """
-        loss = self.loss.with_widths(encoded.outputs)
+        loss = self.loss.with_widths(None if encoded.outputs is None else encoded.outputs.widths)
         if loss is not self.loss:
             return dataclasses.replace(self, loss=loss)
         if encoded.class_weight is not None and self.class_weight is None:
@@ -183,22 +151,15 @@ class Settings:
             raise ValueError(f'A multi-label y needs loss="log_loss", got {self.given["loss"]!r}.')
         return self if of_labels is self.loss else dataclasses.replace(self, loss=of_labels)
 
-    def patience(self, n_iter_no_change: int | float | str, n_batches: int, *, is_linear: bool) -> int | float:
+    def patience(self, n_batches: int, *, is_linear: bool) -> int | float:
         """
         Return how many epochs without improvement end a training, or let its learning rate fall.
 
-        Parameters
-        ----------
-        n_iter_no_change : int, inf or "auto"
-            "auto": so many that the objective can improve, but three at least: of a linear model as many as 30 updates
-            take, and with momentum twice the updates that a gradient counts in, as fewer may be part of one
-            oscillation.
-        n_batches : int
-            Of an epoch.
-        is_linear : bool
+        "auto": so many that the objective can improve, but three at least: of a linear model as many as 30 updates
+        take, and with momentum twice the updates that a gradient counts in, as fewer may be part of one oscillation.
         """
-        if not isinstance(n_iter_no_change, str):
-            return n_iter_no_change
+        if not isinstance(self.n_iter_no_change, str):
+            return self.n_iter_no_change
         n_updates = max(2 * self.update.tags.memory, _LINEAR_UPDATES if is_linear else 1)
         return max(_LEAST_EPOCHS, math.ceil(n_updates / n_batches))
 
@@ -209,79 +170,41 @@ class Settings:
         except ValueError:  # The caller validates the parameters then.
             return False
 
-    def variables(self, score_graph: "ScoreGraph", standardization: Standardization | None) -> Variables:
+    def variables(self, score_graph: "ScoreGraph", standardization: Standardization | None) -> Reparametrization:
         """Return the variables in which a model is trained."""
         loss = self.loss if self.class_weight is None else ClassWeighted(self.loss, self.class_weight)
-        return Variables.of(score_graph, loss, self.penalty, standardization)
+        return Reparametrization.of(score_graph, loss, self.penalty, standardization)
 
-    def batches(self, variables: Variables, data: tuple, random_state: np.random.RandomState) -> Batches:
-        """
-        Return the rows of a training as batches; `random_state` draws their order.
-
-        Parameters
-        ----------
-        variables : Variables
-            Of the training.
-        data : tuple
-            X, the target and the sample weights, or None, in the units of the model.
-        random_state : numpy.random.RandomState
-        """
-        X, target, sample_weight = data
-        return Batches(
-            X,
-            variables.target(target),
-            sample_weight,
-            batch_size=self.batch_size,
-            shuffle=self.shuffle,
-            random_state=random_state,
-            sample_weight_scale=variables.sample_weight_scale(target.shape[1]),
-        )
-
-    def sparse_solvers(self, fitted: FittedModel, variables: Variables) -> list[str]:
+    def sparse_solvers(self, model: "Model", variables: Reparametrization) -> list[str]:
         """Return the names of the solvers that multiply sparse rows as they are, if the model allows it."""
         from skort.graphs.after_first_matmul import product_layer
         from skort.solvers import SPARSE_SOLVERS
 
         is_own = self.penalty is not None and self.penalty.is_custom
-        if self.device.is_remote or variables.row_factor is None or fitted.score_graph.dropout or is_own:
+        if self.device.is_remote or variables.row_factor is None or model.score_graph.dropout or is_own:
             return []
-        layer = product_layer(fitted.score_graph)
-        if layer is None or layer.coefficient != fitted.score_graph.trainable[0]:
+        layer = product_layer(model.score_graph)
+        if layer is None or layer.coefficient != model.score_graph.trainable[0]:
             return []
         return [name for name in self.solvers if name in SPARSE_SOLVERS]
 
     def problem(
         self,
-        fitted: FittedModel,
-        variables: Variables,
+        model: "Model",
+        variables: Reparametrization,
+        state: TrainState,
         batch_size: int,
-        rate_scale: float = 1.0,
         n_batches: int | None = None,
         *,
         is_sparse: bool = False,
     ) -> "Problem":
-        """
-        Return what a solver is made from.
-
-        Parameters
-        ----------
-        fitted : FittedModel
-        variables : Variables
-            Of the training.
-        batch_size : int
-        rate_scale : float, default=1.0
-            What the rates of the schedule are multiplied by.
-        n_batches : int or None, default=None
-            See `Problem`.
-        is_sparse : bool, default=False
-            Whether the batches are sparse.
-        """
+        """Return what a solver is made from; an epoch has `n_batches`, where this is known."""
         from skort.graphs.training_mode import masked
         from skort.objective.objective import Objective
         from skort.solvers.base import Problem
 
-        names, n_outputs = fitted.score_graph.trained, fitted.score_graph.n_outputs
-        graph = masked(variables.graph(fitted.score_graph, of_model_rows=not is_sparse), batch_size)
+        names, n_outputs = model.score_graph.trained, model.score_graph.n_outputs
+        graph = masked(variables.graph(model.score_graph, of_model_rows=not is_sparse), batch_size)
         objective = Objective(
             variables.loss,
             variables.penalty,
@@ -289,11 +212,12 @@ class Settings:
             n_outputs,
             graph.dtype,
             names.intercepts,
-            self.starting_at(fitted.score_graph).start or {},
+            state.penalty_start or {},
         )
-        loss_weights = variables.training_weights(fitted.loss_weights)
-        largest = self.update.largest_rate
-        update = self.update if largest is None else dataclasses.replace(self.update, largest_rate=rate_scale * largest)
+        loss_weights = variables.training_weights(model.loss_weights)
+        largest, update = self.update.largest_rate, self.update
+        if largest is not None:
+            update = dataclasses.replace(update, largest_rate=state.rate_scale * largest)
         row_factor = variables.row_factor if is_sparse else None
         return Problem(graph, objective, update, batch_size, self.device, n_batches, loss_weights, row_factor)
 
@@ -334,11 +258,11 @@ def validated(component, name="component"):
 
 
 def _loss(estimator, own):
-    loss = chosen_loss(estimator, own, estimator._losses, estimator._default_loss)
+    loss = chosen_loss(estimator, own)
     loss = as_loss(resolved(loss, "loss") if loss is estimator.loss else validated(loss))
-    kind = get_tags(estimator).estimator_type
+    kind = "classifier" if isinstance(estimator, ClassifierMixin) else "regressor"
     if kind not in loss.estimator_types:
-        names = ", ".join(repr(name) for name in estimator._losses)
+        names = ", ".join(repr(name) for name in losses_of(estimator))
         raise ValueError(f"loss={type(loss).__name__} is not a loss of a {kind}. Use one of {names}.")
     return loss
 
@@ -370,9 +294,14 @@ def _schedule(estimator, penalty):
     return schedule, is_auto
 
 
+def what_is_inside(estimator) -> dict[str, Any]:
+    """Return the parameters that say what is trained, as values."""
+    return {"estimator": snapshot(estimator.estimator), "trainable": snapshot(estimator.trainable)}
+
+
 def _given(estimator):
     """Return the parameters that settings are made from, as a value, and the device that they mean here."""
-    names = [name for name in estimator._parameters if name not in _NO_SETTINGS]
+    names = [name for name in estimator._parameter_constraints if name not in _NO_SETTINGS]
     parameters = {name: snapshot(getattr(estimator, name)) for name in names}
     return {**parameters, "device": training_device(estimator)}
 

@@ -1,19 +1,20 @@
 """Which fits are made side by side, and which fit asks for one of them."""
 
-import contextlib
-import contextvars
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Iterable
 from typing import Any
 
 import joblib
 import numpy as np
 
-from skort.estimators.joint_fits import OWN_PARAMETERS, MadeFit, made_fits
+from skort.estimators.joint_fits import OWN_PARAMETERS, joint_fits
 from skort.estimators.settings import snapshot
 
-__all__ = ["Together", "fits_made_together", "fitted_together"]
+__all__ = ["Together"]
 
+# The attribute of an estimator that its next fit asks.
+MARK = "_search"
 # The values with which a fit does nothing but steps.
 _PLAIN = {
     "average": False,
@@ -27,29 +28,43 @@ _PLAIN = {
 
 class Together:
     """
-    Groups of estimators that are fitted side by side.
+    Groups of estimators that are fitted together, while it is open, in the thread that made it.
 
     The first fit of a group to some data makes the fits of the whole group to the same data. The others take theirs.
-
-    Parameters
-    ----------
-    estimators : sequence of BaseOrtSGD
-        Not fitted; they are not changed.
-
-    Attributes
-    ----------
-    n_made : int
-        How many fits were made together.
+    Fits ask the object that `mark` gives an estimator; its clones have it, too. `n_made` fits were made together.
     """
 
-    def __init__(self, estimators: Sequence[Any]):
+    def __init__(self, estimators: Iterable[Any] = ()):
         self.n_made = 0
+        self._thread = threading.get_ident()
         self._groups: list[tuple[Any, list[tuple[Any, Any]]]] = []
+        # For the number of a group and the data of a fit: the fits that were made and not yet asked for.
+        self._made: dict[int, dict[Any, dict[int, Any]]] = {}
+        self.open(estimators)
+
+    def __reduce__(self):
+        # A fit in another process is made alone.
+        return Together, ()
+
+    def open(self, estimators: Iterable[Any]) -> None:
+        """Let estimators, not fitted, be fitted together; they are not changed."""
         for estimator in estimators:
             if _is_plain(estimator):
                 self._add(estimator)
-        # For the number of a group and the data of a fit: the fits that were made and not yet asked for.
-        self._made: dict[int, dict[Any, dict[int, MadeFit]]] = {}
+
+    def close(self) -> None:
+        """Let all fits from now on be made alone."""
+        self._groups, self._made = [], {}
+
+    def mark(self, estimator: Any) -> Any:
+        """Let the next fit of an estimator, or of its clones, ask here; return it."""
+        vars(estimator)[MARK] = self
+        return estimator
+
+    def unmark(self, estimator: Any) -> None:
+        """Take back what `mark` did."""
+        if vars(estimator).get(MARK) is self:
+            del vars(estimator)[MARK]
 
     @property
     def n_groups(self) -> int:
@@ -66,16 +81,10 @@ class Together:
                 return
         self._groups.append((shared, [(own, estimator)]))
 
-    def take(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> MadeFit | None:
-        """
-        Return the fit of an estimator to some data; None where it has to be made alone.
-
-        Parameters
-        ----------
-        estimator : BaseOrtSGD
-        X, y, sample_weight : array-like
-            As passed to `fit`.
-        """
+    def take(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Return the result of a fit to some data, and what it has read of them; None where it is to be made alone."""
+        if not self._groups or threading.get_ident() != self._thread:
+            return None
         shared, own = _split(estimator)
         for group, (key, members) in enumerate(self._groups):
             if len(members) > 1 and _are_equal(key, shared):
@@ -90,40 +99,9 @@ class Together:
             if any(place in waiting for waiting in made.values()):
                 # Steps before the model that draw numbers give each candidate other rows.
                 return None
-            made[data] = made_fits([member for _, member in self._groups[group][1]], X, y, sample_weight)
+            made[data] = joint_fits([member for _, member in self._groups[group][1]], X, y, sample_weight)
             self.n_made += len(made[data])
         return made[data].pop(place, None)
-
-
-_RUNNING: contextvars.ContextVar[Together | None] = contextvars.ContextVar("skort_together", default=None)
-
-
-@contextlib.contextmanager
-def fits_made_together(together: Together) -> Iterator[None]:
-    """Let `fit` of estimators ask for the fits that are made together, in this thread."""
-    token = _RUNNING.set(together)
-    try:
-        yield
-    finally:
-        _RUNNING.reset(token)
-
-
-def fitted_together(estimator: Any, X: Any, y: Any, sample_weight: Any, options: Mapping[str, Any]) -> MadeFit | None:
-    """
-    Return the fit of an estimator where it is made with others, see `Together.take`; otherwise None.
-
-    Parameters
-    ----------
-    estimator : BaseOrtSGD
-    X, y, sample_weight : array-like
-    options : mapping
-        The other arguments of the fit. One that is given asks for a fit of its own.
-    """
-    together = _RUNNING.get()
-    if together is None or getattr(estimator, "_skl_callbacks", None):
-        return None
-    given = [*options.get("init", ()), *(value for name, value in options.items() if name != "init")]
-    return together.take(estimator, X, y, sample_weight) if all(v is None or v is False for v in given) else None
 
 
 def _is_plain(estimator):

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skort.estimators.facts import Facts
 from skort.estimators.loss_unit import has_units, is_of_y, loss_unit
+from skort.estimators.statistics import DataStatistics
 from skort.objective.loss import InUnits, ScoreLoss
 from skort.objective.penalties import WeightPenalty, rescaled
 from skort.optim.standardization import Standardization, usable_scale
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph
     from skort.graphs.standardized import Layer
 
-__all__ = ["Variables", "rescaled_state", "standardization_of"]
+__all__ = ["Reparametrization", "rescaled_state", "standardization_of"]
 
 # Means of more standard deviations than this would cost an intercept of X itself its digits in float32.
 _FAR = 1e3
@@ -145,7 +145,7 @@ class _Score:
 
 
 @dataclass(frozen=True, eq=False)
-class Variables:
+class Reparametrization:
     r"""
     The variables of a training, and the objective in them.
 
@@ -180,7 +180,7 @@ class Variables:
         loss: ScoreLoss,
         penalty: WeightPenalty | None,
         used: Standardization | None,
-    ) -> "Variables":
+    ) -> "Reparametrization":
         """
         Return the variables of a training.
 
@@ -296,7 +296,7 @@ def _score(score_graph, loss, used):
 
 
 def rescaled_state(
-    state: dict[str, np.ndarray], weights: dict[str, np.ndarray], before: Variables, after: Variables
+    state: dict[str, np.ndarray], weights: dict[str, np.ndarray], before: Reparametrization, after: Reparametrization
 ) -> dict[str, np.ndarray]:
     """
     Return the state of a solver in variables that have other scales, but the same means.
@@ -307,7 +307,7 @@ def rescaled_state(
         As `Solver.state` returns it, in the variables `before`.
     weights : dict of str to ndarray
         The trained weights, in the order of the state; their values do not matter.
-    before, after : Variables
+    before, after : Reparametrization
     """
     factors: dict[str, Any] = {name: np.ones_like(array, dtype=np.float64) for name, array in weights.items()}
     for variables, power in ((before, 1), (after, -1)):
@@ -322,7 +322,7 @@ def standardization_of(
     score_graph: "ScoreGraph",
     loss: ScoreLoss,
     penalty: WeightPenalty | None,
-    facts: Facts,
+    facts: DataStatistics,
     batch_size: int,
     *,
     is_classifier: bool,
@@ -335,7 +335,7 @@ def standardization_of(
     score_graph : ScoreGraph
     loss : ScoreLoss
     penalty : WeightPenalty or None
-    facts : Facts
+    facts : DataStatistics
         Of all rows. A sparse X is divided by one number, see `common_scale`: columns of mean zero would not be sparse,
         and rare ones would get large weights.
     batch_size : int

@@ -1,67 +1,70 @@
 """The model of an estimator where there are no rows yet: what a fit finds in X and y is given."""
 
-import copy
 import dataclasses
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
-from skort.estimators.inner_model import InnerModel
-from skort.estimators.labels import EncodedTarget, class_labels
-from skort.estimators.own_terms import TrainingSize, chosen_class_weight
+from skort.estimators.data_source import GivenRows, RowEncoder
+from skort.estimators.inner_model import WrappedModel
+from skort.estimators.labels import EncodedTarget, class_labels, target_encoder
+from skort.estimators.own_terms import TrainingSize, chosen_class_weight, own_objective_of
 from skort.estimators.random_state import own_generator
-from skort.estimators.row_encoder import RowEncoder
-from skort.estimators.settings import Settings
+from skort.estimators.rows import Columns
+from skort.estimators.sample_weight import weighted
+from skort.estimators.settings import TrainConfig
 from skort.estimators.target_transform import TargetTransform
+from skort.estimators.validation import FitData, check_parameters, converted
+from skort.optim.progress import TrainState
 
-__all__ = ["check_sizes", "encoder_without_data"]
+__all__ = ["check_sizes", "model_without_data"]
 
 
-def encoder_without_data(
+class UnseenData(NamedTuple):
+    """A model whose rows come batch by batch, and what a training on them needs."""
+
+    config: TrainConfig
+    encoder: RowEncoder
+    state: TrainState
+
+
+def model_without_data(
     estimator: Any, n_features: int | None, n_outputs: int | None, classes: ArrayLike | None
-) -> tuple[RowEncoder, np.random.RandomState]:
+) -> UnseenData:
     """
-    Return the model of an estimator with what encodes rows for it, and the generator that drew its weights.
+    Return the model of an estimator with what encodes rows for it, and the state before its first step.
 
     A fitted estimator has its own model, with its weights. The variables are those of X and y themselves, whatever
-    `standardize` says, and no learning rate is known.
-
-    Parameters
-    ----------
-    estimator : OrtSGDRegressor or OrtSGDClassifier
-        It is not changed.
-    n_features, n_outputs : int or None
-        None: those of the fitted or ONNX model inside; one output where it says nothing.
-    classes : array-like of shape (n_classes,) or None
-        The labels of a classifier. None: those of the fitted estimator, or model inside.
-
-    Raises
-    ------
-    ValueError
-        Where a parameter is not as it must be or not as the fitted model says, where something is to be given, and for
-        steps before the model.
+    `standardize` says, and no learning rate is known. Numbers and labels that are None are those of the fitted or ONNX
+    model inside; one output where it says nothing. An error where something is to be given or is not as the fitted
+    model says, and for steps before the model.
     """
-    estimator._validate_params()
+    check_parameters(estimator)
     check_sizes(n_features=n_features, n_outputs=n_outputs)
     classes = _sorted_classes(is_classifier(estimator), n_outputs, classes)
     generator = own_generator(estimator.random_state)
-    if hasattr(estimator, "_fitted"):
-        _check_fitted(estimator, n_features, n_outputs, classes)
-        draft, fitted, settings = _of_fitted(estimator)
+    result = vars(estimator).get("_result")
+    if result is None:
+        config, model, columns = _of_unfitted(estimator, n_features, n_outputs, classes, generator)
+        start = None
     else:
-        draft, fitted, settings = _of_unfitted(estimator, n_features, n_outputs, classes, generator)
-    if fitted.has_steps or fitted.target_transform.transformer is not None:
+        _check_fitted(result.model, Columns.of(estimator).n_features, n_features, n_outputs, classes)
+        config, model, columns = _of_fitted(estimator, result)
+        start = result.state.penalty_start
+    if model.has_steps or model.target_transform.transformer is not None:
         raise ValueError(
             "estimator: there are steps before the model, or a transformer of y, which do not belong to a gradient "
             "step. Transform X and y yourself, and give the model alone."
         )
-    update = dataclasses.replace(settings.update, largest_rate=None)
-    settings = dataclasses.replace(settings, update=update, standardize=False).starting_at(fitted.score_graph)
-    class_weight = _class_weight(draft, settings.own)
-    return RowEncoder(draft, fitted, settings, class_weight), generator
+    update = dataclasses.replace(config.update, largest_rate=None)
+    config = dataclasses.replace(config, update=update, standardize=False)
+    if start is None and config.takes_start:
+        start = model.score_graph.trained_arrays
+    encoder = RowEncoder(estimator, columns, model, _class_weight(estimator, config.own))
+    return UnseenData(config, encoder, TrainState.start(generator, penalty_start=start))
 
 
 def check_sizes(**numbers: Any) -> None:
@@ -80,10 +83,9 @@ def _sorted_classes(is_classifier, n_outputs, classes):
     return None if classes is None else class_labels(classes)
 
 
-def _check_fitted(estimator, n_features, n_outputs, classes):
+def _check_fitted(fitted, known_features, n_features, n_outputs, classes):
     """Raise an error where something is given that a fitted estimator has, and has otherwise."""
-    fitted = estimator._fitted
-    known = {"n_features": estimator.n_features_in_, "n_outputs": fitted.score_graph.n_outputs}
+    known = {"n_features": known_features, "n_outputs": fitted.score_graph.n_outputs}
     for name, number in (("n_features", n_features), ("n_outputs", n_outputs)):
         if number not in (None, known[name]):
             raise ValueError(f"{name}={number}, but the fitted estimator has {known[name]}. Leave it out.")
@@ -91,46 +93,48 @@ def _check_fitted(estimator, n_features, n_outputs, classes):
         raise ValueError(f"classes={classes}, but the fitted estimator has {fitted.classes}. Leave it out.")
 
 
-def _of_fitted(estimator):
-    draft, settings = copy.copy(estimator), estimator._settings
-    if not settings.hold(estimator):
-        settings = settings.renewed(estimator)
-    vars(draft).pop("feature_names_in_", None)
-    targets = np.zeros((1, estimator._fitted.score_graph.n_outputs), estimator.dtype)
-    prototype = EncodedTarget(targets, targets, None, estimator._fitted.single_output)
-    return draft, estimator._fitted.for_stream(settings.loss, prototype), settings
+def _of_fitted(estimator, result):
+    config, model = result.config, result.model
+    if not config.hold(estimator):
+        config = config.renewed(estimator)
+    targets = np.zeros((1, model.score_graph.n_outputs), estimator.dtype)
+    prototype = EncodedTarget(targets, targets, None, model.single_output, outputs=model.outputs)
+    return config, model.for_stream(config.loss, prototype), Columns(Columns.of(estimator).n_features)
 
 
 def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
-    draft, inner = estimator._unfitted(), estimator._inner_model()
-    if inner.has_steps or inner.target is not None:
+    wrapped = WrappedModel.inside(estimator)
+    if wrapped.has_steps or wrapped.target is not None:
         raise ValueError(
             "estimator: a Pipeline or TransformedTargetRegressor transforms whole data, and not single batches. "
             "Transform X and y yourself, and give the model alone."
         )
-    own = estimator._own_objective(None if estimator.estimator is None else inner.model)
-    draft.n_features_in_ = _n_features(inner, n_features)
-    encoded = _prototype(draft, inner, n_outputs, classes)
+    own = own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)
+    columns = Columns(_n_features(wrapped, n_features))
+    encoder, encoded = _prototype(estimator, wrapped, n_outputs, classes)
     n_rows, batch_size = estimator.n_total, 200 if estimator.batch_size == "auto" else estimator.batch_size
     _check_size_is_known(estimator, own)
     size = TrainingSize(float(n_rows or batch_size), 1.0, batch_size, encoded.target.shape[1])
     # Class weights may be those of positives only, which are a matter of the loss.
-    _, encoded = draft._weighted(None, encoded.target, encoded, _class_weight(draft, own))
-    settings = Settings.of(estimator, own, size).for_target(encoded)
-    if settings.loss.weight_names:
+    class_weight = _class_weight(estimator, own)
+    _, encoded = weighted(None, encoded.target, encoded, class_weight)
+    config = TrainConfig.of(estimator, own, size).for_target(encoded)
+    if config.loss.weight_names:
         raise ValueError(
-            f"loss={settings.loss!r} has weights of its own, whose initial values come from all of y. Fit an "
+            f"loss={config.loss!r} has weights of its own, whose initial values come from all of y. Fit an "
             "estimator with it, for instance for one epoch, and give the fitted estimator."
         )
-    rows = np.zeros((1, draft.n_features_in_), estimator.dtype)
-    fitted, _ = draft._convert(inner, rows, encoded, TargetTransform(), settings, generator)
-    draft._keep_model(fitted)
-    return draft, fitted, settings
+    rows = np.zeros((1, columns.n_features), estimator.dtype)
+    given = GivenRows(rows, None, None)
+    read = FitData(
+        given, wrapped, own, rows, columns, encoder, encoded, class_weight, None, TargetTransform(), generator
+    )
+    return config, converted(read, config, estimator.trainable)[0], columns
 
 
-def _class_weight(draft, own):
+def _class_weight(estimator, own):
     """Return the class weights; raise an error where they depend on all rows."""
-    class_weight = chosen_class_weight(draft, own, one_epoch=False)
+    class_weight = chosen_class_weight(estimator, own, one_epoch=False)
     if class_weight is not None and isinstance(class_weight.given, str):
         raise ValueError(
             'class_weight="balanced" needs the labels of all rows, which are not known. Give a dict: class -> weight.'
@@ -138,7 +142,7 @@ def _class_weight(draft, own):
     return class_weight
 
 
-def _n_features(inner: InnerModel, n_features):
+def _n_features(inner: WrappedModel, n_features):
     known = _onnx_dim(inner.model, "input") or getattr(inner.model, "n_features_in_", None)
     if n_features is None and known is None:
         raise ValueError("Give n_features: the model does not say how many columns X has.")
@@ -147,16 +151,18 @@ def _n_features(inner: InnerModel, n_features):
     return known if n_features is None else n_features
 
 
-def _prototype(draft, inner, n_outputs, classes) -> EncodedTarget:
-    """Return the targets of rows of every kind that there may be."""
-    if not is_classifier(draft):
-        n_outputs = n_outputs or _known_outputs(draft.loss, inner) or 1
+def _prototype(estimator, wrapped, n_outputs, classes):
+    """Return what encodes targets, and the targets of rows of every kind that there may be."""
+    if not is_classifier(estimator):
+        n_outputs = n_outputs or _known_outputs(estimator.loss, wrapped) or 1
         y = np.zeros((1, n_outputs)) if n_outputs > 1 else np.zeros(1)
-        return draft._encode(y, None)
-    classes = inner.known_classes(classes)
+        encoder = target_encoder(estimator, y)
+        return encoder, encoder.encode(y, None)
+    classes = wrapped.known_classes(classes)
     if classes is None:
         raise ValueError("Give classes: a batch may lack some of the labels.")
-    return draft._encode(classes, classes)
+    encoder = target_encoder(estimator, classes)
+    return encoder, encoder.encode(classes, classes)
 
 
 def _check_size_is_known(estimator, own):

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval
 from skort.common.files import file_at, write_file
 from skort.common.random_state import generator_of
 from skort.optim.history import History
-from skort.optim.progress import Progress
+from skort.optim.progress import TrainState
 from skort.optim.standardization import Standardization
 from skort.optim.training import Training
 from skort.version import __version__
@@ -96,7 +96,7 @@ def _shapes(training):
     return {name: list(array.shape) for name, array in training.weights().items()}
 
 
-def save_progress(progress: Progress, path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None) -> None:
+def save_progress(progress: TrainState, path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None) -> None:
     """Write the progress of a training to a file; `shapes` of the trained weights are checked when it is read."""
     arrays = {f"{_SOLVER}{name}": array for name, array in (progress.solver or {}).items()}
     arrays |= {f"{_BEST}{name}": array for name, array in (progress.best or {}).items()}
@@ -129,7 +129,7 @@ def _checksum(arrays):
     return digest.hexdigest()
 
 
-def load_progress(path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None) -> Progress:
+def load_progress(path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None) -> TrainState:
     """Read what `save_progress` wrote; raise a ValueError where it is no checkpoint, damaged, or of another model."""
     content = pathlib.Path(path).read_bytes()
     # zipfile, numpy and json raise errors of all kinds on damaged bytes.
@@ -168,7 +168,7 @@ def _progress(others, arrays):
     )
     del others["version"]
     history = History(others.pop("history"))
-    return Progress(
+    return TrainState(
         solver=solver,
         best=best or None,
         history=history,

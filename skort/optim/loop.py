@@ -8,7 +8,7 @@ import numpy as np
 
 from skort.exceptions import DivergedError
 from skort.optim.callbacks import CallbackError, Hooks
-from skort.optim.progress import Progress
+from skort.optim.progress import TrainState
 from skort.optim.training import Training
 
 __all__ = ["Outcome", "give_reason", "minimise", "write_epoch"]
@@ -26,7 +26,7 @@ class Outcome:
     ----------
     weights : dict of str to ndarray
         The trained weights.
-    progress : Progress
+    progress : TrainState
         Everything that another training goes on from.
     error : BaseException or None
         A `KeyboardInterrupt`, or the error of a callback, that ended the training early.
@@ -37,7 +37,7 @@ class Outcome:
     """
 
     weights: dict[str, np.ndarray]
-    progress: Progress
+    progress: TrainState
     error: BaseException | None
     no_better: bool = False
     first_eta: float | None = None

@@ -9,11 +9,11 @@ from skort.common.random_state import generator_of
 from skort.optim.history import History
 from skort.optim.standardization import Standardization
 
-__all__ = ["Progress"]
+__all__ = ["TrainState"]
 
 
 @dataclass(frozen=True, eq=False)
-class Progress:
+class TrainState:
     """
     Everything that a training goes on from, to the last bit.
 
@@ -52,6 +52,8 @@ class Progress:
         The weights that an own penalty compares with, where it does so.
     stopping_reason : str or None, default=None
         Why the training ended, a sentence; None where it goes on.
+    live : object, default=None
+        A box for what makes the steps in this process, at this state; it is empty in copies.
     """
 
     solver: dict[str, np.ndarray] | None
@@ -68,11 +70,17 @@ class Progress:
     row_norm: float = 0.0
     penalty_start: dict[str, np.ndarray] | None = None
     stopping_reason: str | None = None
+    live: Any = None
 
     @classmethod
-    def start(cls, random_state: np.random.RandomState, **others: Any) -> "Progress":
+    def start(cls, random_state: np.random.RandomState, **others: Any) -> "TrainState":
         """Return the progress before the first update, with the present state of a random generator."""
         return cls(None, 0, 0, False, random_state.get_state(legacy=False), History(), 0, (), **others)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no epoch was made yet: the variables and the learning rate are still to be found."""
+        return self.n_epochs == 0
 
     @property
     def is_rate_auto(self) -> bool:

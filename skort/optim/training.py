@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from skort.common.random_state import generator_of
 from skort.optim.batches import Batch, Batches
-from skort.optim.progress import Progress
+from skort.optim.progress import TrainState
 from skort.optim.schedules import lower_rate, rate
 
 __all__ = ["ModelView", "TrainStep", "Training", "TrainingVariables"]
@@ -102,7 +102,7 @@ class Training:
     schedule : callable
         Number of the update, from 1 -> learning rate. It may have a method `on_bad_epochs`, which lowers the rate and
         returns True, or returns False if the training is to end. It is copied.
-    progress : Progress
+    progress : TrainState
         Everything that the training goes on from.
     variables : TrainingVariables
         Of the solver.
@@ -112,8 +112,6 @@ class Training:
         Whether a training that fails begins again at a tenth of the learning rate.
     is_compared : bool, default=True
         Whether a training that ends above the objective of its initial weights has ended badly.
-    penalty_start : dict of str to ndarray or None, default=None
-        See `Progress`.
     callbacks : sequence of Callback, default=()
         What watches it.
     view : ModelView, default=None
@@ -150,13 +148,12 @@ class Training:
         solver: TrainStep,
         batches: Batches,
         schedule: Any,
-        progress: Progress,
+        progress: TrainState,
         variables: TrainingVariables,
         *,
         max_iter: int | None,
         can_restart: bool = False,
         is_compared: bool = True,
-        penalty_start: dict[str, np.ndarray] | None = None,
         callbacks: Sequence[Any] = (),
         view: ModelView | None = None,
     ):
@@ -173,7 +170,7 @@ class Training:
         self._n_falls = 0
         self._fall_to(progress.n_falls)
         self._best: dict[str, np.ndarray] | None = None
-        self._penalty_start = penalty_start or {}
+        self._penalty_start = progress.penalty_start or {}
         self._rate_scale = progress.rate_scale
         self._standardization, self._row_norm = progress.standardization, progress.row_norm
         self.eta = self.objective = float("nan")
@@ -185,7 +182,7 @@ class Training:
         self.n_restarts = _last(self.history.get("restarts"))
         # A `partial_fit` is never compared with its beginning.
         self._start = None if max_iter is None else solver.state()
-        self._last_epoch: Progress | None = None
+        self._last_epoch: TrainState | None = None
         self._knows(progress.random_state)
 
     @property
@@ -284,12 +281,12 @@ class Training:
         """Keep the present weights as those that the training ends with."""
         self._best = self.solver.state()
 
-    def progress(self) -> Progress:
+    def progress(self) -> TrainState:
         """Return everything that the training goes on from."""
         return self._progress(self._random_state())
 
     def _progress(self, random_state):
-        return Progress(
+        return TrainState(
             self.solver.state(),
             self.n_updates,
             self._n_falls,
@@ -306,7 +303,7 @@ class Training:
             self.stopping_reason,
         )
 
-    def restore(self, progress: Progress) -> None:
+    def restore(self, progress: TrainState) -> None:
         """
         Go on from another progress of at least one epoch. An interruption goes back to it.
 

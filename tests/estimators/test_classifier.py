@@ -183,7 +183,6 @@ def test_no_probability_is_above_one(labels):
     y = np.tile(score > 0, labels).astype(int)
     inner = MLPClassifier((2,), activation="identity") if labels > 1 else None
     model = OrtSGDClassifier(inner, max_iter=1, tol=None).fit(score, y if labels > 1 else y.ravel())
-    weights = {name: np.ones_like(weight) for name, weight in model._fitted.score_graph.trained_arrays.items()}
-    model._keep_model(model._fitted.with_weights(weights))
+    model.set_weights({name: np.ones_like(weight) for name, weight in model.weights_.items()})
     assert model.predict_proba(score).max() == 1
     assert model.predict_proba(score).min() >= 0

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.linear_model import HuberRegressor
-from sklearn.neural_network import MLPClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -41,3 +41,23 @@ def test_a_pickle_that_is_cut_off_is_an_error(model, n_kept):
     pickled = pickle.dumps(model.fit(X, Y))
     with pytest.raises((EOFError, pickle.UnpicklingError)):
         pickle.loads(pickled[:n_kept])
+
+
+@pytest.mark.parametrize("options", [{}, {"early_stopping": True}, {"standardize": False}], ids=repr)
+def test_a_pickle_has_the_weights_once(options):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 20)), rng.normal(size=100) + 3
+    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(1000,)), optimizer="adam", max_iter=3, tol=None, **options)
+    model.set_params(random_state=0).fit(X, y)
+    pickled = pickle.dumps(model)
+    # Those of the training, and Adam's two means.
+    assert len(pickled) <= 3.2 * sum(array.nbytes for array in model.weights_.values())
+    again = pickle.loads(pickled)
+    for name, array in model.weights_.items():
+        np.testing.assert_array_equal(again.weights_[name], array)
+    model.set_params(early_stopping=False)
+    again.set_params(early_stopping=False)
+    for each in (model, again):
+        each.partial_fit(X, y)
+    for name, array in model.weights_.items():
+        np.testing.assert_array_equal(again.weights_[name], array)

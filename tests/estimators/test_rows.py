@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators import rows as rows_module
-from skort.estimators.rows import blocks, is_plain, plain_rows, rows_to_predict, training_rows
+from skort.estimators.rows import blocks, is_plain, knowing, plain_rows, rows_to_predict, training_rows
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -152,18 +152,20 @@ def test_predictions_of_many_rows_are_those_of_each(method):
 
 def test_a_fit_takes_numbers_and_steps_take_anything():
     model, y = OrtSGDRegressor(), np.arange(len(X))
-    rows, target = training_rows(model, X.tolist(), y.tolist(), has_steps=False, reset=True)
-    assert (rows.dtype, model.n_features_in_) == (np.float32, 3)
+    rows, target, columns = training_rows(model, X.tolist(), y.tolist(), has_steps=False)
+    assert (rows.dtype, columns.n_features, columns.names) == (np.float32, 3, None)
+    assert not hasattr(model, "n_features_in_")
     np.testing.assert_array_equal(rows, X.astype(np.float32))
     np.testing.assert_array_equal(target, y)
-    np.testing.assert_array_equal(rows_to_predict(model, X, "float64", has_steps=False), X)
+    known = knowing(model, columns)
+    np.testing.assert_array_equal(rows_to_predict(known, X, "float64", has_steps=False), X)
     with pytest.raises(ValueError, match="X has 2 features, but OrtSGDRegressor is expecting 3"):
-        rows_to_predict(model, X[:, :2], "float32", has_steps=False)
+        rows_to_predict(known, X[:, :2], "float32", has_steps=False)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        training_rows(model, X, y[1:], has_steps=True, reset=True)
+        training_rows(model, X, y[1:], has_steps=True)
     texts = ["a text"] * len(X)
-    rows, _ = training_rows(model, texts, y, has_steps=True, reset=True)
+    rows, *_ = training_rows(model, texts, y, has_steps=True)
     assert rows.tolist() == texts
     for y in (1.0, np.float64(1), np.array(1)):
         with pytest.raises(ValueError, match="y should be an array of one or two dimensions, got a single value"):
-            training_rows(model, X, y, has_steps=False, reset=True)
+            training_rows(model, X, y, has_steps=False)

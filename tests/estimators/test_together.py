@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.together import Together, fits_made_together
+from skort.estimators.together import Together
 
 OPTIONS = {"penalty": "l2", "max_iter": 3, "tol": None, "random_state": 0, "learning_rate": "constant", "eta0": 0.02}
 
@@ -29,12 +29,11 @@ def models(*alphas, **options):
 def test_the_first_fit_makes_those_of_the_others(rows, monkeypatch):
     first, second = models(0.1, 0.2)
     together = Together([first, second])
-    with fits_made_together(together):
-        first.fit(*rows)
-        assert together.n_made == 2
-        with monkeypatch.context() as patch:
-            patch.setattr(OrtSGDRegressor, "_fit_to", None)
-            second.fit(*rows)
+    together.mark(first).fit(*rows)
+    assert together.n_made == 2
+    with monkeypatch.context() as patch:
+        patch.setattr("skort.estimators.base.fit_model", None)
+        together.mark(second).fit(*rows)
     alone = models(0.2)[0].fit(*rows)
     np.testing.assert_allclose(second.coef_, alone.coef_, rtol=1e-6)
     assert not np.allclose(first.coef_, second.coef_, rtol=1e-3)
@@ -44,24 +43,23 @@ def test_other_data_other_estimators_and_second_fits_are_made_anew(rows, monkeyp
     X, y = rows
     first, second = models(0.1, 0.2)
     together = Together([first, second])
-    with fits_made_together(together):
-        for data in ((X, y), (X, 2 * y), (X + 1, y), (X, y, np.arange(40))):
-            first.fit(*data)
-        assert together.n_made == 8
-        # A fit that was asked for is gone: the next is made alone.
-        first.fit(X, y)
-        models(0.3)[0].fit(X, y)
-        first.fit(X, y, X_val=X, y_val=y)
-        first.fit(X, y, coef_init=np.zeros(3))
-        first.partial_fit(X, y)
-        assert together.n_made == 8
+    for data in ((X, y), (X, 2 * y), (X + 1, y), (X, y, np.arange(40))):
+        together.mark(first).fit(*data)
+    assert together.n_made == 8
+    # A fit that was asked for is gone: the next is made alone.
+    together.mark(first).fit(X, y)
+    together.mark(models(0.3)[0]).fit(X, y)
+    together.mark(first).fit(X, y, X_val=X, y_val=y)
+    together.mark(first).fit(X, y, coef_init=np.zeros(3))
+    together.mark(first).partial_fit(X, y)
+    assert together.n_made == 8
     first.fit(X, 3 * y)
     assert together.n_made == 8
 
 
 def test_empty_data_are_left_to_the_fit(rows):
-    with fits_made_together(Together(models(0.1, 0.2))), pytest.raises(ValueError, match="0 feature"):
-        models(0.1)[0].fit(np.empty((40, 0)), rows[1])
+    with pytest.raises(ValueError, match="0 feature"):
+        Together(models(0.1, 0.2)).mark(models(0.1)[0]).fit(np.empty((40, 0)), rows[1])
 
 
 @HAS_NO_ONNX
@@ -70,8 +68,7 @@ def test_dates_as_labels(rows):
     dates = np.where(y > 0, "2020-01-01", "2021-01-01").astype("datetime64[D]")
     pair = [OrtSGDClassifier(alpha=alpha, **OPTIONS) for alpha in (0.1, 0.2)]
     together = Together(pair)
-    with fits_made_together(together):
-        pair[0].fit(X, dates)
+    together.mark(pair[0]).fit(X, dates)
     assert together.n_made == 2
     np.testing.assert_array_equal(pair[0].classes_, np.unique(dates))
 
@@ -85,8 +82,7 @@ def test_parameters_that_cannot_be_compared_are_no_group(rows):
     pair = [OrtSGDRegressor(pipeline(), alpha=alpha, **OPTIONS) for alpha in (0.1, 0.2)]
     together = Together(pair)
     assert together.n_groups == 0
-    with fits_made_together(together):
-        pair[0].fit(*rows)
+    together.mark(pair[0]).fit(*rows)
     np.testing.assert_array_equal(pair[0].coef_, clone(pair[0]).fit(*rows).coef_)
 
 
@@ -108,13 +104,12 @@ def test_bad_data_and_bad_parameters_fail_where_they_are(rows):
     X, y = rows
     good, bad, other = models(0.1, -1.0, 0.2)
     together = Together([bad, good, other])
-    with fits_made_together(together):
-        with pytest.raises(ValueError, match="alpha"):
-            bad.fit(X, y)
-        good.fit(X, y)
-        assert together.n_made == 2
-        with pytest.raises(ValueError, match="NaN"):
-            good.fit(np.where(X > 2, np.nan, X), y)
+    with pytest.raises(ValueError, match="alpha"):
+        together.mark(bad).fit(X, y)
+    together.mark(good).fit(X, y)
+    assert together.n_made == 2
+    with pytest.raises(ValueError, match="NaN"):
+        together.mark(good).fit(np.where(X > 2, np.nan, X), y)
     assert together.n_made == 2
 
 
@@ -122,10 +117,9 @@ def test_rows_that_differ_from_candidate_to_candidate_are_not_trained_for_all(ro
     X, y = rows
     first, second = models(0.1, 0.2)
     together = Together([first, second])
-    with fits_made_together(together):
-        first.fit(X, y)
-        first.fit(X + 1, y)
-        second.fit(X + 2, y)
-        assert together.n_made == 4
-        second.fit(X + 1, y)
-        np.testing.assert_allclose(second.coef_, models(0.2)[0].fit(X + 1, y).coef_, rtol=1e-5)
+    together.mark(first).fit(X, y)
+    together.mark(first).fit(X + 1, y)
+    together.mark(second).fit(X + 2, y)
+    assert together.n_made == 4
+    together.mark(second).fit(X + 1, y)
+    np.testing.assert_allclose(second.coef_, together.mark(models(0.2)[0]).fit(X + 1, y).coef_, rtol=1e-5)

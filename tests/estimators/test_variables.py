@@ -22,6 +22,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, objective
 from skort.callbacks import EpochScoring
+from skort.estimators.result import result_of
 from skort.graphs.standardized import INVERSE_SCALE, MEAN, uncentred_arrays
 from skort.objective import ElasticPenalty
 
@@ -89,13 +90,13 @@ def test_both_variables_have_the_same_objective_at_the_same_weights(name, data, 
         for standardize in ("auto", False)
     )
     for model in (here, there):
-        model._fitted = first._fitted
+        vars(model)["_result"] = result_of(first)
         model.fit(X, y, weights)
     assert here.standardization_ is not None
     np.testing.assert_allclose(here.loss_, there.loss_, rtol=1e-9)
     np.testing.assert_allclose(here.history_["loss"], there.history_["loss"], rtol=1e-9)
-    for name, expected in uncentred_arrays(there._fitted.score_graph).items():
-        array = uncentred_arrays(here._fitted.score_graph)[name]
+    for name, expected in uncentred_arrays(result_of(there).model.score_graph).items():
+        array = uncentred_arrays(result_of(here).model.score_graph)[name]
         np.testing.assert_allclose(array, expected, rtol=1e-9, atol=1e-7)
 
 

@@ -11,7 +11,7 @@ from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint, EarlyStopping, EpochScoring
 from skort.optim.checkpoint import _checksum, load_progress, save_progress
 from skort.optim.history import History
-from skort.optim.progress import Progress
+from skort.optim.progress import TrainState
 from skort.optim.standardization import Standardization
 
 RNG = np.random.default_rng(0)
@@ -41,7 +41,7 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best, standardiza
     table = {"history": history, "n_epochs": 3, "columns": ("objective", "score")}
     variables = {"standardization": standardization, "rate_scale": 0.1, "row_norm": 5.0}
     variables["stopping_reason"] = "It was enough."
-    progress = Progress(solver, 7, 2, True, random_state.get_state(legacy=False), best=best, **table, **variables)
+    progress = TrainState(solver, 7, 2, True, random_state.get_state(legacy=False), best=best, **table, **variables)
     save_progress(progress, tmp_path / "state")
     back = load_progress(tmp_path / "state")
     for arrays, expected in ((back.solver, solver), (back.best or {}, best or {})):

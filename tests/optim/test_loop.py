@@ -10,7 +10,7 @@ from skort.exceptions import DivergedError
 from skort.optim.batches import Batches, HostBatch
 from skort.optim.callbacks import HOOKS, EarlyStopping
 from skort.optim.loop import minimise
-from skort.optim.progress import Progress
+from skort.optim.progress import TrainState
 from skort.optim.schedules import Adaptive, Constant, InvScaling
 from skort.optim.training import Training
 
@@ -78,7 +78,7 @@ def batches(y, batch_size=None, shuffle=False):
 
 
 def fresh():
-    return Progress.start(np.random.RandomState(0))
+    return TrainState.start(np.random.RandomState(0))
 
 
 class SameUnits:

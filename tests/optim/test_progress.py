@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from skort.optim.history import History
-from skort.optim.progress import Progress
+from skort.optim.progress import TrainState
 
 
 def progress(history, n_epochs, columns=("loss",)):
     state = np.random.RandomState(0).get_state(legacy=False)
-    return Progress({"w": np.ones(2)}, 3, 0, False, state, history, n_epochs, columns)
+    return TrainState({"w": np.ones(2)}, 3, 0, False, state, history, n_epochs, columns)
 
 
 def test_more_rows_are_added_to_the_same_history():
@@ -39,7 +39,7 @@ def test_rows_and_columns_that_another_training_added_are_not_part_of_it(rows, c
 def test_the_generator_goes_on_where_it_was(kind):
     theirs = np.random.RandomState(getattr(np.random, kind)(7))
     theirs.normal()
-    start = Progress.start(theirs)
+    start = TrainState.start(theirs)
     expected = theirs.normal(size=5)
     for again in (start, copy.deepcopy(start), pickle.loads(pickle.dumps(start))):
         np.testing.assert_array_equal(again.generator().normal(size=5), expected)

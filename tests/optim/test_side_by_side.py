@@ -6,7 +6,7 @@ import pytest
 from skort.optim.batches import Batches, HostBatch
 from skort.optim.callbacks import EarlyStopping
 from skort.optim.loop import minimise
-from skort.optim.progress import Progress
+from skort.optim.progress import TrainState
 from skort.optim.schedules import Adaptive, Constant, InvScaling
 from skort.optim.side_by_side import minimise_together
 from skort.optim.training import Training
@@ -89,7 +89,7 @@ def batches():
 
 def training(solver, rows, schedule, max_iter=40, tol=1e-3):
     stopping = EarlyStopping("objective", patience=2, tol=tol, restore_best=False)
-    progress = Progress.start(np.random.RandomState(0))
+    progress = TrainState.start(np.random.RandomState(0))
     return Training(solver, rows, schedule, progress, Unit(), max_iter=max_iter, callbacks=[stopping])
 
 

@@ -9,6 +9,7 @@ from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDRegressor
 from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
+from skort.estimators.result import result_of
 from skort.exceptions import NotTrainableError
 from skort.objective import L2, Penalty
 from skort.objective.custom import CustomTerm
@@ -134,7 +135,7 @@ def test_the_step_has_the_gradient_of_the_objective_in_the_variables_of_the_trai
     np.testing.assert_allclose(gradient, differences(objective, weights), rtol=1e-5, atol=1e-7)
     # The penalty is that of the weights of the model, divided by the unit of the objective.
     total, loss = step.run([OBJECTIVE, LOSS], inputs)
-    initial = model._settings.start or dict.fromkeys(model.weights_)
+    initial = result_of(model).state.penalty_start or dict.fromkeys(model.weights_)
     values = [FORMULAS[name][1](model.weights_[n], initial[n]) for n in ("coefficient", "coefficient1")]
     assert (total - loss) * used.target_scale**2 == pytest.approx(0.7 * sum(values), rel=1e-6)
 

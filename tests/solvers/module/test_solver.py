@@ -9,6 +9,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint
+from skort.estimators.result import result_of
 from skort.exceptions import RuntimeNotAvailableError
 from skort.objective import ConcomitantHuber
 from skort.optimizers import Adam
@@ -116,7 +117,7 @@ def test_its_graphs_are_those_of_the_artifacts():
 def test_auto_never_chooses_it():
     model = fit("linear")
     assert model.solver_ != "module"
-    assert "module" not in usable("auto", np.dtype("float32"), model._settings.update)
+    assert "module" not in usable("auto", np.dtype("float32"), result_of(model).config.update)
 
 
 @pytest.mark.skipif(TRAINS, reason="this runtime is a build for training")

@@ -7,6 +7,8 @@ import pytest
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.estimators.labels import target_encoder
+from skort.estimators.result import result_of
 from skort.graphs.chain import chain_of
 from skort.optimizers import Adam, Momentum
 from skort.solvers.graph.solver import GraphSolver
@@ -30,8 +32,8 @@ NETWORK = MLPRegressor(hidden_layer_sizes=(4,))
 def problem_of(model, X, y):
     """Return what a fit of a model makes its solver from, of X as it is."""
     model.set_params(standardize=False, max_iter=1, tol=None, random_state=0, batch_size=8).fit(X, y)
-    variables = model._settings.variables(model._fitted.score_graph, None)
-    return model._settings.problem(model._fitted, variables, 8, n_batches=3)
+    config, fitted, state = result_of(model).config, result_of(model).model, result_of(model).state
+    return config.problem(fitted, config.variables(fitted.score_graph, None), state, 8, n_batches=3)
 
 
 def terms_of(problem):
@@ -94,7 +96,7 @@ def test_classifiers_make_the_steps_of_single_solvers(loss, n_classes, rng):
     inner = MLPClassifier(hidden_layer_sizes=(4,))
     models = [OrtSGDClassifier(inner, loss=loss, penalty="l2", alpha=alpha, eta0=0.1) for alpha in RATES]
     problems = [problem_of(model, X, y) for model in models]
-    target = models[0]._encode(y, None).target
+    target = target_encoder(models[0], y).encode(y, None).target
     joint, singles = SideBySide([terms_of(p) for p in problems]), [GraphSolver(p) for p in problems]
     make_steps(joint, singles, X, target, rng)
     for lane, single in zip(joint.lanes, singles, strict=True):

@@ -1,11 +1,12 @@
 """What a training has to know of all its rows before it begins."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse
 
+from skort.estimators.rows import TrainingData
 from skort.optim.standardization import (
     Standardization,
     common_scale,
@@ -16,11 +17,15 @@ from skort.optim.standardization import (
     smoothness,
 )
 
-__all__ = ["Facts", "RowFacts"]
+__all__ = ["DataStatistics", "RowStatistics"]
 
 
-class Facts(Protocol):
+class DataStatistics(Protocol):
     """What the variables and the learning rate of a training come from, wherever its rows are."""
+
+    @property
+    def some_rows(self) -> TrainingData:
+        """All rows, or some that stand for all."""
 
     @property
     def n_features(self) -> int:
@@ -54,56 +59,46 @@ class Facts(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class RowFacts:
-    """
-    The facts of rows in memory.
+class RowStatistics:
+    """The facts of rows in memory."""
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-    target : ndarray of shape (n_samples, n_outputs)
-    sample_weight : ndarray of shape (n_samples,) or None
-    """
-
-    X: Any
-    target: np.ndarray
-    sample_weight: np.ndarray | None
+    some_rows: TrainingData
 
     @property
     def n_features(self) -> int:
         """The number of columns of X."""
-        return self.X.shape[1]
+        return self.some_rows.X.shape[1]
 
     @property
     def dtype(self) -> np.dtype:
         """The dtype of X and of the target."""
-        return self.X.dtype
+        return self.some_rows.X.dtype
 
     @property
     def is_sparse(self) -> bool:
         """Whether X is a sparse matrix."""
-        return scipy.sparse.issparse(self.X)
+        return scipy.sparse.issparse(self.some_rows.X)
 
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the means and standard deviations of the columns of X."""
-        return moments(self.X, self.sample_weight)
+        return moments(self.some_rows.X, self.some_rows.sample_weight)
 
     def targets(self) -> tuple[np.ndarray, np.ndarray]:
         """Return those of the target."""
-        return moments(self.target, self.sample_weight)
+        return moments(self.some_rows.target, self.some_rows.sample_weight)
 
     def robust_targets(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the medians and scales of the target."""
-        return robust_moments(self.target, self.sample_weight)
+        return robust_moments(self.some_rows.target, self.some_rows.sample_weight)
 
     def common_scale(self, batch_size: int) -> float:
         """Return the number by which a sparse X is divided."""
-        return common_scale(self.X, self.sample_weight, batch_size)
+        return common_scale(self.some_rows.X, self.some_rows.sample_weight, batch_size)
 
     def largest_norm(self, used: Standardization | None) -> float:
         """Return the largest squared norm of a row times what it counts."""
-        return largest_norm(self.X, relative_weights(self.sample_weight), used)
+        return largest_norm(self.some_rows.X, relative_weights(self.some_rows.sample_weight), used)
 
     def smoothness(self, batch_size: int, used: Standardization | None, norm: float) -> float:
         """Return how fast the gradient changes along a step."""
-        return smoothness(self.X, self.sample_weight, batch_size, used, norm)
+        return smoothness(self.some_rows.X, self.some_rows.sample_weight, batch_size, used, norm)
