@@ -37,25 +37,16 @@ _STATE = {"parameter": 0, "moments": 1}
 
 @dataclass(frozen=True, eq=False)
 class CheckpointFile:
-    """
-    What a checkpoint holds.
+    """What a checkpoint holds."""
 
-    Parameters
-    ----------
-    version : int
-        Of the file's format, one of the values of `VERSIONS`.
-    trainable, frozen : dict of str to ndarray
-        The parameters by name, in float32.
-    moments : dict of str to tuple of ndarray, default={}
-        The first and the second moment of each trainable parameter. Empty: no optimizer has made a step.
-    n_steps : int, default=0
-        Of the optimizer.
-    """
-
+    #: Of the file's format, one of the values of `VERSIONS`.
     version: int
+    #: The parameters by name, in float32.
     trainable: dict[str, np.ndarray]
     frozen: dict[str, np.ndarray]
+    #: The first and the second moment of each trainable parameter. Empty: no optimizer has made a step.
     moments: dict[str, tuple[np.ndarray, ...]] = field(default_factory=dict)
+    #: Of the optimizer.
     n_steps: int = 0
 
 
@@ -80,21 +71,7 @@ def _numbers(release):
 
 
 def write_checkpoint(checkpoint: CheckpointFile) -> bytes:
-    """
-    Return a checkpoint as the bytes of a file.
-
-    Parameters
-    ----------
-    checkpoint : CheckpointFile
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skort.runtime.checkpoint_file import CheckpointFile, read_checkpoint, write_checkpoint
-    >>> weights = {"coef": np.array([[1.0], [2.0]], dtype=np.float32)}
-    >>> read_checkpoint(write_checkpoint(CheckpointFile(2, weights, {}))).trainable["coef"].ravel()
-    array([1., 2.], dtype=float32)
-    """
+    """Return a checkpoint as the bytes of a file."""
     import flatbuffers
 
     builder = flatbuffers.Builder(1024)
@@ -116,18 +93,7 @@ def write_checkpoint(checkpoint: CheckpointFile) -> bytes:
 
 
 def read_checkpoint(data: bytes) -> CheckpointFile:
-    """
-    Return what a file holds.
-
-    Parameters
-    ----------
-    data : bytes
-
-    Raises
-    ------
-    ValueError
-        Where it is no checkpoint, is damaged, or has a version or parameters that are not known here.
-    """
+    """Return what a file holds."""
     if data[4:8] != _IDENTIFIER:
         raise ValueError("it is no checkpoint of ONNX Runtime's on-device training.")
     try:

@@ -37,32 +37,14 @@ class Device:
     The processor that runs a session, and the memory that holds its arrays from one run to the next.
 
     A device's array is an ndarray in the CPU's memory, and an OrtValue elsewhere.
-
-    Parameters
-    ----------
-    kind : {"cpu", "cuda"}, default="cpu"
-    index : int, default=0
-        The number of the device, where there are several.
-    n_threads : int, default=1
-        Threads that one operator uses on the CPU; 1 is the caller's own.
-    is_remote : bool, default=False
-        Whether numpy cannot reach its arrays, so that values are copied to and from it. Tests set it for the CPU, too.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skort.runtime.device import Device
-    >>> for device in (Device(), Device(is_remote=True)):
-    ...     array = device.put(np.array([1.0, 2.0]))
-    ...     device.fill(array, np.array([3.0, 4.0]))
-    ...     print(type(array).__name__, device.get(array))
-    ndarray [3. 4.]
-    OrtValue [3. 4.]
     """
 
     kind: Literal["cpu", "cuda"] = "cpu"
+    #: The number of the device, where there are several.
     index: int = 0
+    #: Threads that one operator uses on the CPU; 1 is the caller's own.
     n_threads: int = 1
+    #: Whether numpy cannot reach its arrays, so that values are copied to and from it. Tests set it for the CPU, too.
     is_remote: bool = False
 
     @property
@@ -76,14 +58,7 @@ class Device:
         return [*own, _PROVIDERS["cpu"]]
 
     def check(self) -> None:
-        """
-        Raise an error if no session can run here.
-
-        Raises
-        ------
-        RuntimeNotAvailableError
-            If the installed ONNX Runtime lacks the provider or cannot load it. The message names what is missing.
-        """
+        """Raise an error if no session can run here."""
         if self.kind != "cpu":
             _load_provider(self)
 
@@ -128,20 +103,7 @@ CPU = Device()
 
 @functools.cache
 def device_named(name: str, n_threads: int = 1) -> Device:
-    """
-    Return a device by its name.
-
-    Parameters
-    ----------
-    name : str
-        "cpu", "cuda" (the first one), or "cuda:1".
-    n_threads : int, default=1
-
-    Raises
-    ------
-    ValueError
-        For any other name.
-    """
+    """Return a device by its name."""
     if name == "cpu":
         return Device(n_threads=n_threads)
     # The runtime's numbers of devices are small integers.

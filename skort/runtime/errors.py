@@ -16,14 +16,6 @@ _PLACE = re.compile(
 
 
 def short_message(error: Exception) -> str:
-    """
-    Return the first line of an error of ONNX or ONNX Runtime, without the places in C++ sources where it arose.
-
-    Examples
-    --------
-    >>> from skort.runtime.errors import short_message
-    >>> short_message(RuntimeError("[ONNXRuntimeError] : 6 : FAIL : /src/sub.cc:5 Status Run(int) No such shape."))
-    'No such shape.'
-    """
+    """Return the first line of an error of ONNX or ONNX Runtime, without the places in C++ sources where it arose."""
     lines = str(error).strip().splitlines() or ["no reason given"]
     return _PLACE.sub("", lines[0]).strip()

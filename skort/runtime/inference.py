@@ -24,19 +24,9 @@ class InferenceModel:
     An ONNX model and the sessions that run it, one for each device.
 
     The first run on a device makes its session. A copy makes its own sessions: pickle, deepcopy and joblib see only the
-    model.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto or callable
-        It is kept, not copied. A callable returns it, when it is needed.
-    inner_results : tuple of str, default=()
-        Names of results inside the model that `run` can return, as it can the outputs.
-    weights : dict of str to ndarray, default=None
-        Arrays that take the place of the initializers of the same names. They may be replaced between runs.
-    structure : hashable, default=None
-        What says all of the model but `weights`: models that are equal in it share their sessions on the CPU with one
-        thread. None: the sessions are its own.
+    model. A callable returns the model when it is needed. `weights` take the place of initializers; models that are
+    equal in `structure`, all the rest, share their sessions on the CPU with one thread. `run` can also return
+    `inner_results`.
     """
 
     def __init__(

@@ -71,19 +71,7 @@ def installed_distributions() -> dict[str, str]:
 
 @functools.cache
 def load() -> Any:
-    """
-    Import `onnxruntime` and return it.
-
-    Raises
-    ------
-    RuntimeNotAvailableError
-        If it is not installed, a second distribution has overwritten it, or it was built for another numpy.
-
-    Warns
-    -----
-    RuntimeWarning
-        Once, if several of its distributions are installed over each other.
-    """
+    """Import `onnxruntime` and return it."""
     if advice := _needs_numpy_1():
         raise RuntimeNotAvailableError(advice)
     mixed = mix_advice()
@@ -103,18 +91,7 @@ def load() -> Any:
 
 
 def require(name: ApiName) -> Any:
-    """
-    Return a class of ONNX Runtime's training API.
-
-    Parameters
-    ----------
-    name : {"TrainingAgent", "TrainingSession", "GradientGraphBuilder", "Module"}
-
-    Raises
-    ------
-    RuntimeNotAvailableError
-        If the installed ONNX Runtime lacks this class.
-    """
+    """Return a class of ONNX Runtime's training API."""
     api = training_api()
     if name not in api:
         raise RuntimeNotAvailableError(why_missing(name))

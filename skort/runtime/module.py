@@ -17,24 +17,7 @@ __all__ = ["ModuleSession", "gradient_model"]
 
 
 def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
-    """
-    Return the model that computes an output, and its gradients.
-
-    Parameters
-    ----------
-    model : bytes
-        A serialised model whose output is a number.
-    names : iterable of str
-        Inputs to differentiate by: the gradient by `w` is the result ``w_grad``.
-    output : str
-
-    Raises
-    ------
-    NotTrainableError
-        Where ONNX Runtime does not differentiate the model.
-    RuntimeNotAvailableError
-        Where the installed ONNX Runtime is no build for training.
-    """
+    """Return the serialised model that computes an output, a number, and its gradient by `w` as ``w_grad``."""
     builder_class = require("GradientGraphBuilder")
     try:
         builder = builder_class(model, {output}, set(names), output, session_options())
@@ -65,24 +48,7 @@ def _explained(step):
 
 
 class ModuleSession:
-    """
-    The files of a training on a device, at work.
-
-    Parameters
-    ----------
-    training, checkpoint : path-like
-    eval, optimizer : path-like or None, default=None
-        None: there is no such step.
-    device : Device, default=CPU
-        Only its number of threads matters.
-
-    Raises
-    ------
-    ValueError
-        Where ONNX Runtime does not load a file.
-    RuntimeNotAvailableError
-        Where the installed ONNX Runtime is no build for training.
-    """
+    """The files of a training on a device, at work; without those of an eval model or optimizer, no such step."""
 
     def __init__(
         self,
@@ -131,14 +97,7 @@ class ModuleSession:
         return vector
 
     def add_gradients(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """
-        Compute the outputs for `inputs`, and add the gradients to those since the last update.
-
-        Raises
-        ------
-        ValueError
-            Where ONNX Runtime does not run the model on them.
-        """
+        """Compute the outputs for `inputs`, and add the gradients to those since the last update."""
         outputs = self._binding.OrtValueVector()
         with _explained("training"):
             self._module.train_step(list(inputs), outputs)

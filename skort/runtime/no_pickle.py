@@ -6,20 +6,7 @@ __all__ = ["NoPickle"]
 
 
 class NoPickle:
-    """
-    A box for a value that must not be copied, such as a session: pickle, deepcopy and joblib see an empty box.
-
-    Examples
-    --------
-    >>> import copy
-    >>> from skort.runtime.no_pickle import NoPickle
-    >>> box = NoPickle()
-    >>> box.put("session")
-    >>> copy.deepcopy(box).take() is None
-    True
-    >>> box.take(), box.take()
-    ('session', None)
-    """
+    """A box for a value that must not be copied, such as a session: pickle, deepcopy and joblib see an empty box."""
 
     def __init__(self):
         self._value: Any = None

@@ -17,24 +17,8 @@ class StepSession:
     A session that reads and writes the same arrays in every run.
 
     Each part of the state has two arrays: one run reads the first and writes the second, the next run does the reverse.
-
-    Parameters
-    ----------
-    session : InferenceSession
-        As from `compiled`. Several of these objects may share it, in several threads too: each binds its own arrays.
-    inputs : dict of str to ndarray
-        C-contiguous arrays, one for every input that no run changes. A run reads them in place; the session keeps them
-        alive.
-    outputs : dict of str to ndarray
-        C-contiguous arrays, one for every output that the next run does not read. Each run overwrites them.
-    state : dict of str to ndarray
-        The inputs that the next run takes from the outputs of this one, with their first values.
-    next_names : dict of str to str
-        The names of those outputs.
-    parts : callable, optional
-        Takes the arrays of the state, returns views of them as further inputs (both name -> array).
-    device : Device, default=CPU
-        `inputs`, `outputs` and the attribute `state` are its arrays. The argument `state` is copied to it.
+    `next_names` are the outputs that it takes the state from; `parts` makes views of its arrays, which are further
+    inputs. Several of these objects may share a session from `compiled`, in several threads too.
     """
 
     def __init__(

@@ -17,19 +17,7 @@ def gradient_graph(model: bytes, trainable: Sequence[str], inputs: Sequence[str]
     """
     Return the graph that computes a model's output, yields it, and then computes the gradients of its weights.
 
-    Parameters
-    ----------
-    model : bytes
-        A serialised model with one output and fixed shapes.
-    trainable : list of str
-        The initializers to differentiate by. They become inputs; the gradient by `w` is the output ``w_grad``.
-    inputs : list of str, default=()
-        The inputs to differentiate by, too.
-
-    Returns
-    -------
-    graph : bytes
-        A serialised model with one `YieldOp` that takes the output and gives its gradient.
+    The gradient by `w` is the output ``w_grad``; with `inputs`, there are those by the inputs, too.
     """
     require("TrainingAgent")
     from onnxruntime.capi import _pybind_state
@@ -47,17 +35,7 @@ def gradient_graph(model: bytes, trainable: Sequence[str], inputs: Sequence[str]
 
 
 def agent_session(graph: bytes, dtype: DTypeLike, device: Device = CPU) -> Any:
-    """
-    Return the session of a graph as from `gradient_graph`, with a `YieldOp` whose first value is a scalar.
-
-    Parameters
-    ----------
-    graph : bytes
-    dtype : dtype
-        That of the weights.
-    device : Device, default=CPU
-        Only its number of threads matters.
-    """
+    """Return the session of a graph as from `gradient_graph`, with a `YieldOp` whose first value is a scalar."""
     return inference_session(graph, float64=np.dtype(dtype) == np.float64, device=device)
 
 
@@ -66,18 +44,7 @@ class BoundTrainingAgent:
     A TrainingAgent that reads and writes the same arrays in every run.
 
     A run reads `inputs` and writes `outputs` in place; the only new arrays are the yielded values. The agent keeps the
-    arrays alive.
-
-    Parameters
-    ----------
-    session : InferenceSession
-        As from `agent_session`. Several of these objects may share it.
-    inputs : dict of str to ndarray
-        C-contiguous arrays, one for every input of the graph.
-    outputs : dict of str to ndarray
-        C-contiguous arrays, one for every output of the graph.
-    returned : sequence of ndarray, default=()
-        The gradients that the `YieldOp` passes to the backward part, one for each yielded value after the first.
+    arrays alive. `returned` are the gradients by the yielded values after the first. Several may share a session.
     """
 
     def __init__(

@@ -24,25 +24,16 @@ _ZERO = "skort_zero"
 
 @dataclass(frozen=True)
 class SessionOptimizer:
-    """
-    An optimizer of TrainingSession.
+    """An optimizer of TrainingSession."""
 
-    Parameters
-    ----------
-    operator : str, default="SGDOptimizer"
-        `SGDOptimizer` makes the update `w - eta * gradient`.
-    attributes : dict of str to float
-        Of the operator.
-    int_attributes : dict of str to int
-        Of the operator.
-    memory : dict of str to str
-        The arrays that the session keeps for each weight besides its value: our name -> the prefix of the weight's name
-        in the session's state.
-    """
-
+    #: `SGDOptimizer` makes the update `w - eta * gradient`.
     operator: str = "SGDOptimizer"
+    #: Of the operator.
     attributes: dict[str, float] = field(default_factory=dict)
+    #: Of the operator.
     int_attributes: dict[str, int] = field(default_factory=dict)
+    #: The arrays that the session keeps for each weight besides its value: our name -> the prefix of the weight's name
+    #: in the session's state.
     memory: dict[str, str] = field(default_factory=dict)
 
 
@@ -58,23 +49,7 @@ def adam_optimizer(beta_1: float, beta_2: float, epsilon: float) -> SessionOptim
 
 
 class BoundTrainingSession:
-    """
-    A TrainingSession that reads the same arrays in every run.
-
-    Parameters
-    ----------
-    session : TrainingSession
-        As from `training_session`. No other object of this class uses it.
-    outputs : list of str
-        Names of the scalars that the model returns, first the one that is minimised.
-    trainable : list of str
-        The trained initializers.
-    inputs : dict of str to ndarray
-        C-contiguous float32 arrays, one for every input of the model. A run reads them in place; the session keeps them
-        alive.
-    optimizer : SessionOptimizer
-        That of the session.
-    """
+    """A TrainingSession that reads the same arrays in every run; the first of `outputs` is the scalar to minimise."""
 
     def __init__(
         self,
@@ -150,22 +125,7 @@ def training_session(
     device: Device = CPU,
     graph_path: str | None = None,
 ) -> Any:
-    """
-    Return a TrainingSession.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        A model with fixed shapes. Its first output is the float32 scalar that is minimised. The trained weights are
-        initializers.
-    trainable : list of str
-        The initializers to train.
-    optimizer : SessionOptimizer
-    device : Device, default=CPU
-        Only its number of threads matters.
-    graph_path : str, default=None
-        Where to write the graph that it trains.
-    """
+    """Return a TrainingSession of a model with fixed shapes, whose first output is the scalar to minimise."""
     session_class = require("TrainingSession")
     from onnxruntime.capi import _pybind_state
 
