@@ -18,6 +18,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 import skort.runtime.device
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.exceptions import RuntimeNotAvailableError
+from skort.optim.optimizers import OPTIMIZERS
 from skort.runtime.device import Device
 
 RNG = np.random.default_rng(0)
@@ -91,7 +92,7 @@ def test_losses_of_classification(device, loss, size):
 
 
 @pytest.mark.parametrize("penalty", [None, "l1", "l2", "elasticnet"])
-@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "nesterov", "adam"])
+@pytest.mark.parametrize("optimizer", [*OPTIMIZERS])
 def test_penalties_and_optimizers(device, penalty, optimizer):
     # Adam divides by numbers that may be nearly zero in a network: there roundings grow.
     assert_alike(OrtSGDRegressor(), device, penalty=penalty, alpha=0.01, optimizer=optimizer)
