@@ -91,3 +91,9 @@ def _restored(given, base, state):
     value = kind.__new__(kind)
     vars(value).update(state)
     return value
+
+
+def check_parameters(part: Any) -> None:
+    """Raise scikit-learn's error for an invalid parameter of anything that says what its parameters may be."""
+    if hasattr(part, "_parameter_constraints"):
+        part._validate_params()

@@ -1,11 +1,14 @@
-"""Random generators that take no time to make."""
+"""Random generators that take no time to make; that of a training is its own."""
 
+import copy
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
+from sklearn.utils import check_random_state
 
-__all__ = ["generator_of", "seeded"]
+__all__ = ["advance", "generator_of", "own_generator", "seeded"]
 
 
 class _Unseeded(ISeedSequence):
@@ -33,3 +36,27 @@ def generator_of(state: dict[str, Any]) -> np.random.RandomState:
     generator = np.random.RandomState(getattr(np.random, name)(_UNSEEDED if name == "MT19937" else 0))
     generator.set_state(state)
     return generator
+
+
+def own_generator(random_state):
+    """Return the generator of a training: a copy of a RandomState, one of a seed, which None draws from numpy's."""
+    if _is_own(random_state):
+        return copy.deepcopy(random_state)
+    if isinstance(random_state, Integral):
+        return seeded(int(random_state))
+    return seeded(check_random_state(random_state).randint(2**32, dtype=np.uint32))
+
+
+def advance(random_state, state):
+    """Let a RandomState of the caller go on in the state that a training, which did not fail, left its copy in."""
+    # A training that went on from a checkpoint may have gone on with another kind of generator.
+    if _is_own(random_state) and random_state.get_state(legacy=False)["bit_generator"] == state["bit_generator"]:
+        random_state.set_state(state)
+
+
+def _is_own(random_state):
+    return isinstance(random_state, np.random.RandomState) and not _is_global(random_state)
+
+
+def _is_global(generator):
+    return generator is check_random_state(None)

@@ -12,6 +12,7 @@ from distributed import Client, default_client
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
+from skort.common.random_state import own_generator
 from skort.dask.cluster import Broadcast, Cluster
 from skort.dask.data_source import PartStatistics, Preparation, prepared_rows
 from skort.dask.local_sgd import PartitionedRows, without_velocity
@@ -25,7 +26,6 @@ from skort.estimators.inner_model import WrappedModel
 from skort.estimators.labels import target_encoder
 from skort.estimators.observers import ModelPreview, Observers
 from skort.estimators.own_terms import chosen_class_weight, own_objective_of
-from skort.estimators.random_state import own_generator
 from skort.estimators.result import result_of
 from skort.estimators.rows import Columns, knowing, prepared, training_rows
 from skort.estimators.settings import TrainConfig

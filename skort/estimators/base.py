@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, Options, StrOptions
 
 from skort.common.component import Component
+from skort.common.random_state import advance
 from skort.estimators.before_fit import check_same_model
 from skort.estimators.data_source import GivenRows, InMemory, RowEncoder, StreamedRows
 from skort.estimators.ending import warn_of_outcome
@@ -27,7 +28,6 @@ from skort.estimators.names import SolverName
 from skort.estimators.nesting import FIT_STEP_FIRST, input_tags, split, steps_to_fit
 from skort.estimators.observers import Observers
 from skort.estimators.own_terms import chosen_class_weight, warn_of_other_terms
-from skort.estimators.random_state import advance
 from skort.estimators.result import NO_ENDING, result_of
 from skort.estimators.rows import Columns, TrainingData, prepared, training_rows
 from skort.estimators.sample_weight import weighted

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
+from skort.common.component import check_parameters
 from skort.estimators.beginning import begin_standardized, chosen_standardization
 from skort.estimators.data_source import GivenRows, InMemory
 from skort.estimators.fitted_model import Model
@@ -19,7 +20,7 @@ from skort.estimators.result import FitResult
 from skort.estimators.rows import TrainingData
 from skort.estimators.settings import TrainConfig
 from skort.estimators.statistics import RowStatistics
-from skort.estimators.validation import FitData, check_parameters, model_and_data, validated
+from skort.estimators.validation import FitData, model_and_data, validated
 from skort.optim.batches import Batches
 from skort.optim.progress import TrainState
 from skort.optim.side_by_side import minimise_together

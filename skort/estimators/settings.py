@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 
+from skort.common.component import check_parameters
 from skort.estimators.hardware import training_device
 from skort.estimators.labels import EncodedTarget
 from skort.estimators.own_terms import TrainingSize, chosen_loss, chosen_penalty, losses_of
@@ -252,8 +253,7 @@ def validated(component, name="component"):
     for part in (component, *(component.get_params().values() if isinstance(component, BaseEstimator) else ())):
         if isinstance(part, type):
             raise ValueError(f"{name}: {part.__name__} is a class: give an instance of it, {part.__name__}().")
-        if hasattr(part, "_parameter_constraints"):
-            part._validate_params()
+        check_parameters(part)
     return component
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skort.common.random_state import own_generator
 from skort.estimators.data_source import UserRows
 from skort.estimators.fitted_model import Model
 from skort.estimators.inner_model import WrappedModel
 from skort.estimators.labels import EncodedTarget, TargetEncoder, target_encoder
 from skort.estimators.own_terms import chosen_class_weight, own_objective_of
-from skort.estimators.random_state import own_generator
 from skort.estimators.rows import Columns, TrainingData, training_rows
 from skort.estimators.sample_weight import ClassWeight, weighted
 from skort.estimators.settings import TrainConfig
@@ -21,12 +21,7 @@ from skort.optim.callbacks import check_callbacks
 if TYPE_CHECKING:
     from skort.objective.sklearn_objectives import SklearnObjective
 
-__all__ = ["FitData", "check_parameters", "converted", "model_and_data", "validated"]
-
-
-def check_parameters(estimator: Any) -> None:
-    """Raise scikit-learn's error for a parameter that is not as it must be."""
-    estimator._validate_params()
+__all__ = ["FitData", "converted", "model_and_data", "validated"]
 
 
 @dataclass(frozen=True, eq=False)

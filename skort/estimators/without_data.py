@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
+from skort.common.component import check_parameters
+from skort.common.random_state import own_generator
 from skort.estimators.data_source import GivenRows, RowEncoder
 from skort.estimators.inner_model import WrappedModel
 from skort.estimators.labels import EncodedTarget, class_labels, target_encoder
 from skort.estimators.own_terms import TrainingSize, chosen_class_weight, own_objective_of
-from skort.estimators.random_state import own_generator
 from skort.estimators.rows import Columns
 from skort.estimators.sample_weight import weighted
 from skort.estimators.settings import TrainConfig
 from skort.estimators.target_transform import TargetTransform
-from skort.estimators.validation import FitData, check_parameters, converted
+from skort.estimators.validation import FitData, converted
 from skort.optim.progress import TrainState
 
 __all__ = ["check_sizes", "model_without_data"]

@@ -11,6 +11,7 @@ from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
+from skort.common.component import check_parameters
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import DIFFERENTIABLE
 from skort.graphs.score_graph import ScoreGraph, joined
@@ -49,7 +50,7 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
         raise NotTrainableError(
             f"estimator={type(model).__name__} cannot be trained by gradient descent: {_why_untrainable(model)}"
         )
-    model._validate_params()
+    check_parameters(model)
     parameters = score_model(model).get_params()
     if parameters.get("positive"):
         raise NotTrainableError(

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skort.common.component import Component
+from skort.common.component import Component, check_parameters
 from skort.objective.loss import FunctionSource, ScoreLoss
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def check_part(what: str, loss) -> None:
     if not isinstance(loss, ScoreLoss):
         raise ValueError(f"{what} takes instances of losses, such as Huber(), got {loss!r}.")
     if isinstance(loss, Component):
-        loss._validate_params()
+        check_parameters(loss)
     if loss.takes_weight or loss.weight_names:
         kind = "weights of its own" if loss.weight_names else "sample weights as an input"
         raise ValueError(f"{what} cannot hold a loss with {kind}, got {type(loss).__name__}.")

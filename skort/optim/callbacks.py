@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, Options
 
+from skort.common.component import check_parameters
 from skort.optim.training import Training
 
 __all__ = [
@@ -71,8 +72,7 @@ def check_callbacks(callbacks: Sequence[Any] | None) -> None:
             raise ValueError(
                 f"callbacks: {callback!r} is not a callback: it has none of the methods {', '.join(HOOKS)}.{advice}"
             )
-        if hasattr(callback, "_parameter_constraints"):
-            callback._validate_params()
+        check_parameters(callback)
 
 
 class CallbackError(Exception):

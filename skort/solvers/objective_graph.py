@@ -6,7 +6,7 @@ import onnx
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
-from skort.common.component import Component
+from skort.common.component import Component, check_parameters
 from skort.common.onnx_text import Fragment, inlined
 from skort.graphs.initialization import fitted_score_graph, given_model
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, output_widths, spec_of
@@ -108,7 +108,7 @@ def _loss(loss, model):
         # Where a model does not say one of them, it has no score graph.
         widths = {name: width for name, width in output_widths(shaped, tuple(loss)).items() if width is not None}
         parts = OutputLosses({name: _loss(part, model) for name, part in loss.items()}, widths)
-        parts._validate_params()
+        check_parameters(parts)
         return parts
     if isinstance(loss, str):
         known = CLASSIFICATION_LOSSES | REGRESSION_LOSSES
@@ -132,7 +132,7 @@ def _validated(what, given, component):
     if component is None:
         raise ValueError(f"{what} must be a name or an instance, got {given!r}.")
     if isinstance(component, Component):
-        component._validate_params()
+        check_parameters(component)
     return component
 
 
