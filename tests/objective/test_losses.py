@@ -1,5 +1,7 @@
 """Each loss: value and gradient against numpy, scikit-learn, torch, finite differences, and at its kinks."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from onnx import helper
@@ -23,66 +25,136 @@ from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dt
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.objective import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
 
-# Loss; value and gradient in numpy, of the score s and the target y (of classifiers: -1 or 1).
+PAGE = Path(__file__).parents[2] / "docs" / "losses.rst"
+
+# Loss; value and gradient in numpy, of the score s and the target y (of classifiers: -1 or 1); both as the page of
+# losses writes them, with z = y s, r = s - y, and t = 0 or 1.
 FORMULAS = {
-    "squared_error": (objective.SquaredError(), lambda s, y: (s - y) ** 2 / 2, lambda s, y: s - y),
-    "absolute_error": (objective.AbsoluteError(), lambda s, y: abs(s - y), lambda s, y: np.sign(s - y)),
+    "squared_error": (
+        objective.SquaredError(),
+        lambda s, y: (s - y) ** 2 / 2,
+        lambda s, y: s - y,
+        r"loss = \frac{1}{2} (s - y)^2,",
+        r"= s - y",
+    ),
+    "absolute_error": (
+        objective.AbsoluteError(),
+        lambda s, y: abs(s - y),
+        lambda s, y: np.sign(s - y),
+        r"loss = |s - y|,",
+        r"= sign(s - y)",
+    ),
     "huber": (
         objective.Huber(0.5),
         lambda s, y: np.where(abs(s - y) <= 0.5, (s - y) ** 2 / 2, 0.5 * abs(s - y) - 0.125),
         lambda s, y: np.clip(s - y, -0.5, 0.5),
+        r"\frac{1}{2} r^2 & |r| \le \epsilon \\ \epsilon |r| - \frac{1}{2} \epsilon^2 & |r| > \epsilon",
+        r"= \max(-\epsilon, \min(r, \epsilon))",
     ),
     "epsilon_insensitive": (
         objective.EpsilonInsensitive(0.5),
         lambda s, y: np.maximum(0, abs(s - y) - 0.5),
         lambda s, y: np.where(abs(s - y) > 0.5, np.sign(s - y), 0),
+        r"loss = \max(0, |s - y| - \epsilon),",
+        r"\begin{cases} sign(s - y) & |s - y| > \epsilon \\ 0 & |s - y| \le \epsilon",
     ),
     "squared_epsilon_insensitive": (
         objective.SquaredEpsilonInsensitive(0.5),
         lambda s, y: np.maximum(0, abs(s - y) - 0.5) ** 2,
         lambda s, y: 2 * np.maximum(0, abs(s - y) - 0.5) * np.sign(s - y),
+        r"loss = \max(0, |s - y| - \epsilon)^2,",
+        r"= 2 \max(0, |s - y| - \epsilon) \, sign(s - y)",
     ),
     "quantile": (
         objective.Quantile(0.75),
         lambda s, y: np.where(y > s, 0.75 * (y - s), 0.25 * (s - y)),
         lambda s, y: np.where(y > s, -0.75, 0.25) * (s != y),
+        r"loss = q \max(0, y - s) + (1 - q) \max(0, s - y),",
+        r"\begin{cases} -q & s < y \\ 1 - q & s > y",
     ),
     "elastic": (
         objective.ElasticLoss(0.25, 2),
         lambda s, y: 0.25 * abs(s - y) + (s - y) ** 2,
         lambda s, y: 0.25 * np.sign(s - y) + 2 * (s - y),
+        r"loss = a |s - y| + \frac{b}{2} (s - y)^2,",
+        r"= a \, sign(s - y) + b (s - y)",
     ),
-    "poisson": (objective.PoissonLoss(), lambda s, y: np.exp(s) - y * s, lambda s, y: np.exp(s) - y),
-    "gamma": (objective.GammaLoss(), lambda s, y: s + y * np.exp(-s), lambda s, y: 1 - y * np.exp(-s)),
-    "log_loss": (objective.LogLoss(), lambda s, y: np.logaddexp(0, -y * s), lambda s, y: -y * expit(-y * s)),
-    "hinge": (objective.Hinge(), lambda s, y: np.maximum(0, 1 - y * s), lambda s, y: np.where(y * s <= 1, -y, 0)),
+    "poisson": (
+        objective.PoissonLoss(),
+        lambda s, y: np.exp(s) - y * s,
+        lambda s, y: np.exp(s) - y,
+        r"loss = e^s - y s,",
+        r"= e^s - y,",
+    ),
+    "gamma": (
+        objective.GammaLoss(),
+        lambda s, y: s + y * np.exp(-s),
+        lambda s, y: 1 - y * np.exp(-s),
+        r"loss = s + y e^{-s},",
+        r"= 1 - y e^{-s},",
+    ),
+    "log_loss": (
+        objective.LogLoss(),
+        lambda s, y: np.logaddexp(0, -y * s),
+        lambda s, y: -y * expit(-y * s),
+        r"loss = \log(1 + e^{-z}),",
+        r"= p - t, \qquad p = \frac{1}{1 + e^{-s}}",
+    ),
+    "hinge": (
+        objective.Hinge(),
+        lambda s, y: np.maximum(0, 1 - y * s),
+        lambda s, y: np.where(y * s <= 1, -y, 0),
+        r"loss = \max(0, 1 - z),",
+        r"\begin{cases} -y & z \le 1 \\ 0 & z > 1",
+    ),
     "squared_hinge": (
         objective.SquaredHinge(),
         lambda s, y: np.maximum(0, 1 - y * s) ** 2,
         lambda s, y: -2 * y * np.maximum(0, 1 - y * s),
+        r"loss = \max(0, 1 - z)^2,",
+        r"= -2 y \max(0, 1 - z)",
     ),
     "modified_huber": (
         objective.ModifiedHuber(),
         lambda s, y: np.where(y * s >= -1, np.maximum(0, 1 - y * s) ** 2, -4 * y * s),
         lambda s, y: np.where(y * s >= -1, -2 * y * np.maximum(0, 1 - y * s), -4 * y),
+        r"\begin{cases} \max(0, 1 - z)^2 & z \ge -1 \\ -4 z & z < -1",
+        r"= -2 y \min(2, \max(0, 1 - z))",
     ),
-    "perceptron": (objective.PerceptronLoss(), lambda s, y: np.maximum(0, -y * s), lambda s, y: -y * (y * s <= 0)),
+    "perceptron": (
+        objective.PerceptronLoss(),
+        lambda s, y: np.maximum(0, -y * s),
+        lambda s, y: -y * (y * s <= 0),
+        r"loss = \max(0, -z),",
+        r"\begin{cases} -y & z \le 0 \\ 0 & z > 0",
+    ),
 }
 # The same formulas of the labels -1 and 1.
 LABELS = {
-    "label_squared_error": objective.LabelSquaredError(),
-    "label_huber": objective.LabelHuber(0.5),
-    "label_epsilon_insensitive": objective.LabelEpsilonInsensitive(0.5),
-    "label_squared_epsilon_insensitive": objective.LabelSquaredEpsilonInsensitive(0.5),
+    "label_squared_error": (objective.LabelSquaredError(), *FORMULAS["squared_error"][3:]),
+    "label_huber": (objective.LabelHuber(0.5), FORMULAS["huber"][3], r":math:`\max(-\epsilon, \min(r, \epsilon))`"),
+    "label_epsilon_insensitive": (
+        objective.LabelEpsilonInsensitive(0.5),
+        r":math:`\max(0, |r| - \epsilon)`",
+        r":math:`sign(r)` where :math:`|r| > \epsilon`",
+    ),
+    "label_squared_epsilon_insensitive": (
+        objective.LabelSquaredEpsilonInsensitive(0.5),
+        r":math:`\max(0, |r| - \epsilon)^2`",
+        r":math:`2 \max(0, |r| - \epsilon) \, sign(r)`",
+    ),
 }
-FORMULAS |= {name: (loss, *FORMULAS[name.removeprefix("label_")][1:]) for name, loss in LABELS.items()}
+FORMULAS |= {
+    name: (loss, *FORMULAS[name.removeprefix("label_")][1:3], *latex) for name, (loss, *latex) in LABELS.items()
+}
 POWERS = {f"tweedie {power}": power for power in (-1.0, 0.0, 1.0, 1.5, 2.0, 3.0)}
 
 
 def tweedie(p):
     limits = {1.0: lambda s, y: np.exp(s) - y * s, 2.0: lambda s, y: s + y * np.exp(-s)}
     value = limits.get(p, lambda s, y: np.exp((2 - p) * s) / (2 - p) - y * np.exp((1 - p) * s) / (1 - p))
-    return objective.TweedieLoss(p), value, lambda s, y: np.exp((2 - p) * s) - y * np.exp((1 - p) * s)
+    latex = r"\frac{e^{(2 - p) s}}{2 - p} - y \frac{e^{(1 - p) s}}{1 - p},", r"= e^{(2 - p) s} - y e^{(1 - p) s},"
+    return objective.TweedieLoss(p), value, lambda s, y: np.exp((2 - p) * s) - y * np.exp((1 - p) * s), *latex
 
 
 FORMULAS |= {name: tweedie(power) for name, power in POWERS.items()}
@@ -117,7 +189,7 @@ def data(name, n_outputs, rng, n=12):
 
 def expected(name, score, target, weight):
     """Return the weighted sum of the loss, and its gradient by the score, in numpy."""
-    _, value, gradient = FORMULAS[name]
+    _, value, gradient, *_ = FORMULAS[name]
     n_outputs = score.shape[1]
     if name in REGRESSION:
         return (weight * value(score, target)).sum() / n_outputs, weight * gradient(score, target) / n_outputs
@@ -312,7 +384,7 @@ def test_multinomial_log_loss_of_extreme_scores(dtype, run_function):
 
 @pytest.mark.parametrize("name", [n for n in FORMULAS if n not in (*LOG_LINK, "log_loss")])
 def test_other_losses_of_extreme_scores_are_exact_too(name, run_function):
-    loss, value, _ = FORMULAS[name]
+    loss, value, *_ = FORMULAS[name]
     score, target = EXTREME[:, None], np.ones((len(EXTREME), 1))
     np.testing.assert_allclose(
         run_function(loss.value_function(1), "float32", score, target), value(score, target), rtol=1e-6
@@ -421,7 +493,7 @@ def test_the_curvature_of_an_elastic_loss_is_that_of_its_square():
 def test_the_curvature_is_the_largest_second_derivative():
     """By differences of the gradient."""
     score, known = np.linspace(-3, 3, 6001), set()
-    for name, (loss, _, gradient) in FORMULAS.items():
+    for name, (loss, _, gradient, *_) in FORMULAS.items():
         # `elastic` has a kink, too.
         if (curvature := loss.curvature(1)) is not None and name != "elastic":
             known.add(name)
@@ -429,3 +501,28 @@ def test_the_curvature_is_the_largest_second_derivative():
             slopes = [np.diff(gradient(score, y)).max() / (score[1] - score[0]) for y in targets]
             assert max(slopes) == pytest.approx(curvature, rel=1e-3), name
     assert {"squared_error", "huber", "squared_hinge", "modified_huber", "log_loss", "label_huber"} <= known
+
+
+@matrix
+def test_the_page_has_the_formula_that_the_loss_computes(name, run_function, rng):
+    text = " ".join(PAGE.read_text().split())
+    loss, value, gradient, *latex = FORMULAS[name]
+    assert all(formula in text for formula in latex)
+    assert f"skort.objective.{type(loss).__name__}`" in text
+    if name in REGRESSION:
+        target = y = rng.gamma(1, size=(50, 1)) if name in LOG_LINK else rng.normal(size=(50, 1))
+    else:
+        y = rng.choice([-1.0, 1.0], size=(50, 1))
+        target = (y + 1) / 2
+    score = 2 * rng.normal(size=(50, 1))
+    for function, formula in ((loss.value_function(1), value), (loss.gradient_function(1), gradient)):
+        np.testing.assert_allclose(
+            run_function(function, "float64", score, target), formula(score, y), rtol=1e-12, atol=1e-12
+        )
+
+
+def test_the_page_has_every_name_and_every_class():
+    text = " ".join(PAGE.read_text().split())
+    for name in {*REGRESSION_LOSSES, *CLASSIFICATION_LOSSES}:
+        assert f'loss="{name}"' in text, name
+    assert [name for name in objective.__all__ if "Penalty" not in name and f".{name}`" not in text] == ["L1", "L2"]
