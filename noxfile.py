@@ -66,6 +66,9 @@ def upstream(session):
 def docs(session):
     """Build the pages; any warning fails. Read them in Chromium, where it is installed."""
     session.install(".[docs,pages,test]")
+    # The build needs no network: what the page of the browser loads is fetched before, where npm is installed.
+    if shutil.which("npm"):
+        session.run("python", "docs/browser_files.py", "npm")
     session.run("sphinx-build", "-W", "-q", "docs", "docs/_build")
     session.run("pytest", "-m", "pages", "tests/test_pages.py")
 

@@ -1,9 +1,16 @@
-"""Write what the page of training in the browser needs: onnxruntime-web, graphs, rows, and the weights of skort."""
+"""
+Write what the page of training in the browser needs: graphs, rows, the weights of skort, and where onnxruntime-web is.
+
+`python docs/browser_files.py npm` fetches onnxruntime-web from the npm registry, and the page loads these files. Else
+it loads the same ones from a network that serves the packages of npm. Building the pages fetches nothing.
+"""
 
 import base64
+import hashlib
 import json
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 from pathlib import Path
@@ -17,22 +24,38 @@ from skort import OrtSGDClassifier
 
 STATIC = Path(__file__).parent / "static" / "browser"
 VERSION = "1.30.0"
-RUNTIME = ("ort.wasm.min.js", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
+# Hashes of the files in the package, which a browser checks
+RUNTIME = {
+    "ort.wasm.min.js": "sha384-Bw6URI+Gvoadw0do7/QrSHUC9D1vCYYK5OSqChFyhyV5mzPL4oe2rOAFljAnS8Sq",
+    "ort-wasm-simd-threaded.mjs": "sha384-XcXA/MtAf0WpB8e023xQH9CM7RIjiugakT7x99DIwpFf7k56BIFFcAPerIF7FDad",
+    "ort-wasm-simd-threaded.wasm": "sha384-vjBJ1z7qrhkTyYsNqKeF6c7N+nOJSU94czEo+tvZcu8G75JparGq9kB+kTnEUNVM",
+}
+ELSEWHERE = f"https://cdn.jsdelivr.net/npm/onnxruntime-web@{VERSION}/dist/"
 N_EPOCHS, BATCH_SIZE, LEARNING_RATE = 60, 20, 0.02
 
 
-def write_runtime(folder):
+def is_here(folder):
+    """Return whether a folder has the files of the runtime; raise an error where one is another than that of npm."""
+    here = [name for name in RUNTIME if (folder / name).exists()]
+    for name in here:
+        digest = base64.b64encode(hashlib.sha384((folder / name).read_bytes()).digest()).decode()
+        if RUNTIME[name] != f"sha384-{digest}":
+            raise ValueError(f"{folder / name} is not that of onnxruntime-web {VERSION}: remove it.")
+    return len(here) == len(RUNTIME)
+
+
+def fetch_runtime(folder):
     """Put onnxruntime-web from the npm registry into a folder, unless it is there."""
-    npm = shutil.which("npm")
-    if npm is None or all((folder / name).exists() for name in RUNTIME):
+    if is_here(folder):
         return
     with tempfile.TemporaryDirectory() as temporary:
-        command = [npm, "pack", f"onnxruntime-web@{VERSION}", "--pack-destination", temporary]
+        command = [shutil.which("npm"), "pack", f"onnxruntime-web@{VERSION}", "--pack-destination", temporary]
         subprocess.run(command, check=True, capture_output=True)
         (archive,) = Path(temporary).glob("*.tgz")
         with tarfile.open(archive) as tar:
             for name in RUNTIME:
                 (folder / name).write_bytes(tar.extractfile(f"package/dist/{name}").read())
+    is_here(folder)
 
 
 def write_training(folder):
@@ -47,6 +70,8 @@ def write_training(folder):
     batches = [slice(begin, begin + BATCH_SIZE) for begin in range(0, len(X), BATCH_SIZE)]
     graphs = first.training_graphs().items()
     training = {
+        # An empty address is the folder of the page's own files.
+        "runtime": {"address": "" if is_here(folder) else ELSEWHERE, "integrity": RUNTIME},
         **{name: base64.b64encode(graph.SerializeToString()).decode() for name, graph in graphs},
         "n_epochs": N_EPOCHS,
         "learning_rate": LEARNING_RATE,
@@ -57,5 +82,7 @@ def write_training(folder):
 
 
 if __name__ == "__main__":
-    write_runtime(STATIC)
-    write_training(STATIC)
+    if sys.argv[1:] == ["npm"]:
+        fetch_runtime(STATIC)
+    else:
+        write_training(STATIC)

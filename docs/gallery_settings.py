@@ -97,8 +97,12 @@ def crop_thumbnails(app):
         name = thumbnail.stem.removeprefix("sphx_glr_").removesuffix("_thumb")
         source = (pages / thumbnail.parents[2].name / f"{name}.py").read_text()
         number = re.search(r"^# sphinx_gallery_thumbnail_number = (\d+)", source, re.MULTILINE)
-        image = thumbnail.parents[1] / f"sphx_glr_{name}_{int(number[1]) if number else 1:03}.png"
-        with Image.open(image if image.exists() else KEPT / f"{name}.png") as whole:
+        drawn = thumbnail.parents[1] / f"sphx_glr_{name}_{int(number[1]) if number else 1:03}.png"
+        image = KEPT / f"{name}.png" if name in SHOWN else drawn
+        if not image.exists():
+            # The example failed: sphinx-gallery says why at the end of the build.
+            continue
+        with Image.open(image) as whole:
             figure = whole.convert("RGB")
         if figure.width < 2 * figure.height:
             continue

@@ -1,4 +1,4 @@
-"""The page that trains, in a browser without a window."""
+"""The page that trains, in a browser without a window, and what else the build of the pages may lack."""
 
 import html
 import json
@@ -7,6 +7,7 @@ import runpy
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,8 +21,8 @@ def folder(tmp_path):
     static = tmp_path / "_static" / "browser"
     shutil.copytree(DOCS / "static" / "browser", static)
     names = runpy.run_path(str(DOCS / "browser_files.py"))
+    names["fetch_runtime"](static)
     names["write_training"](static)
-    names["write_runtime"](static)
     page = (static / "page.html").read_text()
     (tmp_path / "index.html").write_text(f"<!doctype html><title>training</title>{page}")
     return tmp_path
@@ -43,5 +44,54 @@ def test_the_page_trains_to_the_weights_of_skort(folder):
     assert len(points.split()) == 60
     # Nothing is fetched from elsewhere.
     sources = re.findall(r'(?:src|href)="([^"]*)"', page)
-    assert len(sources) == 3
-    assert all(source.startswith("_static/browser/") for source in sources)
+    files = ["ort.wasm.min.js", "training.js", "train.js"]
+    assert sorted(source.removeprefix(f"{address}/") for source in sources) == sorted(
+        f"_static/browser/{name}" for name in files
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (shutil.which("chromium") and shutil.which("npm")), reason="needs Chromium and npm")
+def test_the_page_runs_no_other_script_than_that_of_the_package(folder):
+    with (folder / "_static" / "browser" / "ort.wasm.min.js").open("ab") as file:
+        file.write(b"\n")
+    flags = [*BROWSER["FLAGS"], "--virtual-time-budget=20000", "--dump-dom", f"--user-data-dir={folder / 'profile'}"]
+    with BROWSER["served"](folder) as address:
+        command = ["chromium", *flags, f"{address}/#train"]
+        page = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    (status,) = re.findall(r'id="skort-status"[^>]*>([^<]*)<', page)
+    assert status == f"Error: {address}/_static/browser/ort.wasm.min.js does not load, or is another file."
+    assert "data-result" not in page
+
+
+def _runtime(static):
+    text = (static / "training.js").read_text()
+    return json.loads(text.removeprefix("window.skortTraining = ").removesuffix(";\n"))["runtime"]
+
+
+def test_without_the_files_of_npm_the_page_names_pinned_ones(tmp_path):
+    names = runpy.run_path(str(DOCS / "browser_files.py"))
+    names["write_training"](tmp_path)
+    found = _runtime(tmp_path)
+    assert found["address"] == f"https://cdn.jsdelivr.net/npm/onnxruntime-web@{names['VERSION']}/dist/"
+    assert len(found["integrity"]) == 3
+    assert all(re.fullmatch(r"sha384-[\w+/]{64}", digest) for digest in found["integrity"].values())
+
+
+def test_a_file_that_is_not_of_the_package_is_named(tmp_path):
+    names = runpy.run_path(str(DOCS / "browser_files.py"))
+    (tmp_path / "ort.wasm.min.js").write_text("")
+    with pytest.raises(ValueError, match=r"ort\.wasm\.min\.js is not that of onnxruntime-web 1\.30\.0: remove it"):
+        names["write_training"](tmp_path)
+
+
+def test_a_failed_example_of_the_gallery_keeps_its_own_error(tmp_path):
+    pytest.importorskip("PIL")
+    settings = runpy.run_path(str(DOCS / "gallery_settings.py"))
+    thumbnail = tmp_path / "gallery" / "basics" / "images" / "thumb" / "sphx_glr_classification_thumb.png"
+    thumbnail.parent.mkdir(parents=True)
+    thumbnail.write_bytes(b"broken")
+    (tmp_path / "gallery" / "basics" / "classification.py").write_text("1 / 0\n")
+    config = SimpleNamespace(sphinx_gallery_conf={"gallery_dirs": "gallery", "thumbnail_size": (400, 280)})
+    settings["crop_thumbnails"](SimpleNamespace(srcdir=tmp_path, config=config))
+    assert thumbnail.read_bytes() == b"broken"
