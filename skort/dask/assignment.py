@@ -68,8 +68,9 @@ class Assignments:
         self.random_state = random_state
         #: The number of rounds so far.
         self.n_drawn = 0
-        #: The rows are on the workers.
+        #: The rows are on the workers, which make their batches dense.
         self.data: list[Any] = []
+        self.are_sparse = False
         #: The number of batches of a group, about.
         self.n_batches = -(-sum(size.n_rows for size in sizes) // (self.n_groups * self.batch_size))
 
