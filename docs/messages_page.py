@@ -13,7 +13,7 @@ GROUPS = {
     "Install and devices": (
         {"RuntimeNotAvailableError", "ImportError"},
         ("needs the program",),
-        ("runtime/installed", "runtime/device", "estimators/hardware"),
+        ("runtime/installed", "runtime/device", "estimators/training/hardware"),
     ),
     "Export to ONNX and to scikit-learn": (
         {"NotExportableError"},
@@ -34,27 +34,33 @@ GROUPS = {
     ),
     "Dask": (set(), (), ("dask/",)),
     "Devices: on-device training": (set(), (), ("artifacts/", "runtime/checkpoint_file", "runtime/module")),
-    "torch and gradients": (set(), (), ("torch", "gradients", "graphs/gradient/", "estimators/dlpack")),
+    "torch and gradients": (set(), (), ("torch", "gradients", "graphs/gradient/", "estimators/data/dlpack")),
     "Files and checkpoints": (set(), ("The checkpoint is ",), ("common/files", "optim/checkpoint")),
     "Streaming and batches of your own": (
         set(),
         ("partial_fit", "fit_batches", "earlier calls", "batches", "warm_start"),
-        ("estimators/first_pass", "estimators/fit_batches", "estimators/without_data", "optim/given_batches", "step"),
+        (
+            "estimators/data/first_pass",
+            "estimators/data/data_source",
+            "estimators/training/unseen_data",
+            "optim/given_batches",
+            "step",
+        ),
     ),
     "Training": (
         {"DivergedError", "ConvergenceWarning"},
         ("Training", "scoring"),
-        ("optim/loop", "optim/training", "estimators/ending"),
+        ("optim/loop", "optim/training", "estimators/training/messages"),
     ),
     "Data": (
         set(),
         ("y is ", "y has ", "X has ", "y contains", "takes y ", "Sample weights", "sample_weight", "validation set"),
         (
-            "estimators/labels",
-            "estimators/row",
-            "estimators/sample_weight",
-            "estimators/validation_set",
-            "estimators/named_outputs",
+            "estimators/data/targets",
+            "estimators/data/row",
+            "estimators/data/sample_weight",
+            "estimators/data/validation_set",
+            "estimators/data/outputs",
             "estimators/regressor",
             "common/finite",
             "graphs/sklearn/raw_inputs",
@@ -63,7 +69,7 @@ GROUPS = {
     "The model inside": (
         {"NotTrainableError"},
         ("estimator: ", "estimator=", "ONNX model"),
-        ("graphs/", "estimators/inner_model", "estimators/nesting", "onnx_models"),
+        ("graphs/", "estimators/model/wrapped", "estimators/model/nesting", "onnx_models"),
     ),
     "Parameters": (set(), (), ("",)),
 }

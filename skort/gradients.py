@@ -123,7 +123,7 @@ def initial_model(
     """
     from sklearn.utils import check_random_state
 
-    from skort.estimators.without_data import check_sizes
+    from skort.estimators.training.unseen_data import check_sizes
     from skort.graphs.initialization import initial_score_graph
     from skort.graphs.score_graph import ScoreSpec
     from skort.graphs.trainable import check_trainable
@@ -193,8 +193,8 @@ class DifferentiableModel:
     """A model with the sessions of its score and gradient: what `ForwardBackward` and `OnnxModule` compute with."""
 
     def __init__(self, model: Any, trainable: Any, dtype: str | None, n_jobs: int | None, *, input_gradient=False):
-        from skort.estimators.hardware import n_threads
         from skort.estimators.score_graph_of import score_graph_of
+        from skort.estimators.training.hardware import n_threads
         from skort.graphs.gradient.forward_backward import check_gradient
         from skort.runtime.device import Device
         from skort.solvers.graph.gradient_sessions import GradientSessions
@@ -390,7 +390,7 @@ class ForwardBackward:
 
 def _as_array(array: Any, name: str, dtype: np.dtype, shape: tuple[int | None, ...]) -> np.ndarray:
     """Return an array that speaks DLPack as a C-contiguous ndarray, without a copy where it is one."""
-    from skort.estimators.dlpack import as_array
+    from skort.estimators.data.dlpack import as_array
 
     given = np.asarray(as_array(array, name))
     if given.dtype != dtype:

@@ -5,7 +5,7 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid
 
 from skort.common.component import DocumentationLink
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.together import Together
+from skort.search.together import Together
 
 __all__ = ["OrtGridSearchCV"]
 

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
 from skort.estimators.classifier import OrtSGDClassifier
-from skort.estimators.dlpack import as_array
-from skort.estimators.fitting import TrainRun
+from skort.estimators.data.dlpack import as_array
+from skort.estimators.data.rows import blocks, knowing, prepared
 from skort.estimators.regressor import OrtSGDRegressor
-from skort.estimators.rows import blocks, knowing, prepared
-from skort.estimators.without_data import model_without_data
+from skort.estimators.training.fitting import TrainRun
+from skort.estimators.training.unseen_data import model_without_data
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.optim.filled import fill
 

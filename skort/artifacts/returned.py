@@ -9,7 +9,7 @@ import numpy as np
 from skort.artifacts.artifact_files import CHECKPOINT, artifact, check_folder, checkpoint_at
 from skort.artifacts.sources import predicting_graph
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.fitting import fitted_problem
+from skort.estimators.training.fitting import fitted_problem
 
 __all__ = ["load_checkpoint"]
 

@@ -13,8 +13,8 @@ import onnx.shape_inference
 from onnx import TensorProto, helper, numpy_helper
 
 from skort.common.onnx_text import Fragment, infos
-from skort.estimators.fitting import fitted_problem
-from skort.estimators.variables import Reparametrization
+from skort.estimators.training.fitting import fitted_problem
+from skort.estimators.training.reparametrization import Reparametrization
 from skort.graphs.onnx_models.onnx_score_graph import plain_model
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.graphs.standardized import STANDARDIZED_SCORE, rescaled_score

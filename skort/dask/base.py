@@ -20,16 +20,16 @@ from skort.dask.partitions import Part, Partitions, check_rows, delayed_parts, i
 from skort.dask.preprocessing import with_fitted_steps
 from skort.dask.scores import PartScoring, check_scoring, merged_tallies, tally
 from skort.estimators.base import BaseOrtSGD, left_by_fit
-from skort.estimators.data_source import GivenRows
-from skort.estimators.fitting import fit_model
-from skort.estimators.inner_model import WrappedModel
-from skort.estimators.labels import target_encoder
-from skort.estimators.observers import ModelPreview, Observers
-from skort.estimators.own_terms import chosen_class_weight, own_objective_of
-from skort.estimators.result import result_of
-from skort.estimators.rows import Columns, knowing, prepared, training_rows
-from skort.estimators.settings import TrainConfig
-from skort.estimators.validation import FitData, converted
+from skort.estimators.data.data_source import GivenRows
+from skort.estimators.data.rows import Columns, knowing, prepared, training_rows
+from skort.estimators.data.targets import target_encoder
+from skort.estimators.model.wrapped import WrappedModel
+from skort.estimators.training.config import TrainConfig
+from skort.estimators.training.fitting import fit_model
+from skort.estimators.training.observers import ModelPreview, Observers
+from skort.estimators.training.result import result_of
+from skort.estimators.training.terms import chosen_class_weight, own_objective_of
+from skort.estimators.training.validation import FitData, converted
 from skort.optim.callbacks import check_callbacks
 from skort.optim.progress import TrainState
 

@@ -12,9 +12,9 @@ from distributed import Future
 from skort.dask.assignment import Size
 from skort.dask.cluster import Broadcast, Cluster
 from skort.dask.partitions import Part
-from skort.estimators.fitted_model import Model
-from skort.estimators.labels import target_encoder
-from skort.estimators.rows import Columns, training_rows
+from skort.estimators.data.rows import Columns, training_rows
+from skort.estimators.data.targets import target_encoder
+from skort.estimators.model.model import Model
 from skort.optim.standardization import (
     Standardization,
     batch_smoothness,

@@ -16,9 +16,9 @@ from skort.common.random_state import seeded
 from skort.dask.assignment import Assignment, Assignments, Task
 from skort.dask.cluster import Broadcast
 from skort.dask.data_source import PartStatistics, Rows
-from skort.estimators.fitted_model import Model
-from skort.estimators.fitting import TrainRun
-from skort.estimators.settings import TrainConfig
+from skort.estimators.model.model import Model
+from skort.estimators.training.config import TrainConfig
+from skort.estimators.training.fitting import TrainRun
 from skort.optim.batches import Batches
 from skort.optim.progress import TrainState
 from skort.runtime.cache import SessionPool

@@ -14,8 +14,8 @@ from sklearn.utils import _safe_indexing, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from skort.dask.cluster import Cluster
-from skort.estimators.own_terms import TrainingSize
-from skort.estimators.sample_weight import ClassWeight, balanced
+from skort.estimators.data.sample_weight import ClassWeight, balanced
+from skort.estimators.training.terms import TrainingSize
 
 __all__ = [
     "Part",

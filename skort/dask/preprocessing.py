@@ -25,8 +25,8 @@ from sklearn.utils import _safe_indexing, get_tags
 from skort.dask.cluster import Cluster
 from skort.dask.data_source import Moments
 from skort.dask.partitions import Part, Partitions
-from skort.estimators.inner_model import WrappedModel
-from skort.estimators.nesting import FIT_STEP_FIRST
+from skort.estimators.model.nesting import FIT_STEP_FIRST
+from skort.estimators.model.wrapped import WrappedModel
 
 __all__ = ["Statistic", "statistic_of", "with_fitted_steps"]
 

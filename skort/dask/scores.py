@@ -12,8 +12,8 @@ from sklearn.base import is_classifier
 from skort.dask.cluster import Broadcast, Cluster
 from skort.dask.data_source import Moments
 from skort.dask.partitions import Part
-from skort.estimators.observers import ModelPreview
-from skort.estimators.validation_set import VALIDATION_SCORE
+from skort.estimators.data.validation_set import VALIDATION_SCORE
+from skort.estimators.training.observers import ModelPreview
 from skort.optim.training import Training
 from skort.runtime.cache import SessionPool
 

@@ -15,25 +15,25 @@ from sklearn.utils._param_validation import HasMethods, Interval, InvalidParamet
 from skort.common.component import Component
 from skort.common.random_state import advance
 from skort.estimators.before_fit import check_same_model
-from skort.estimators.data_source import GivenRows, InMemory, RowEncoder, StreamedRows
-from skort.estimators.ending import warn_of_outcome
-from skort.estimators.first_pass import FirstPass, known_classes, repeatable
-from skort.estimators.fitted_attributes import FittedAttributes
-from skort.estimators.fitting import fit_model
-from skort.estimators.hardware import predicting_device
-from skort.estimators.hints import hint
-from skort.estimators.html_repr import HTMLRepr
-from skort.estimators.labels import target_encoder
-from skort.estimators.names import SolverName
-from skort.estimators.nesting import FIT_STEP_FIRST, input_tags, split, steps_to_fit
-from skort.estimators.observers import Observers
-from skort.estimators.own_terms import chosen_class_weight, warn_of_other_terms
-from skort.estimators.result import NO_ENDING, result_of
-from skort.estimators.rows import Columns, TrainingData, prepared, training_rows
-from skort.estimators.sample_weight import weighted
+from skort.estimators.data.data_source import GivenRows, InMemory, RowEncoder, StreamedRows
+from skort.estimators.data.first_pass import FirstPass, known_classes, repeatable
+from skort.estimators.data.rows import Columns, TrainingData, prepared, training_rows
+from skort.estimators.data.sample_weight import weighted
+from skort.estimators.data.targets import target_encoder
+from skort.estimators.data.validation_set import given_scoring, held_out_scoring, hold_out
+from skort.estimators.did_you_mean import hint
+from skort.estimators.fitted_mixin import FittedAttributes
+from skort.estimators.html import HTMLRepr
+from skort.estimators.literals import SolverName
+from skort.estimators.model.nesting import FIT_STEP_FIRST, input_tags, split, steps_to_fit
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
-from skort.estimators.validation import model_and_data, validated
-from skort.estimators.validation_set import given_scoring, held_out_scoring, hold_out
+from skort.estimators.training.fitting import fit_model
+from skort.estimators.training.hardware import predicting_device
+from skort.estimators.training.messages import warn_of_outcome
+from skort.estimators.training.observers import Observers
+from skort.estimators.training.result import NO_ENDING, result_of
+from skort.estimators.training.terms import chosen_class_weight, warn_of_other_terms
+from skort.estimators.training.validation import model_and_data, validated
 from skort.objective.penalties import PENALTIES
 from skort.optim.callbacks import check_callbacks
 from skort.optim.optimizers import OPTIMIZERS

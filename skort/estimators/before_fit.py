@@ -1,8 +1,8 @@
 """What the parameters of an estimator say before a fit."""
 
-from skort.estimators.nesting import FIT_STEP_FIRST, model_inside, steps_to_fit
-from skort.estimators.own_terms import chosen_loss, own_objective_of
-from skort.estimators.settings import what_is_inside
+from skort.estimators.model.nesting import FIT_STEP_FIRST, model_inside, steps_to_fit
+from skort.estimators.training.config import what_is_inside
+from skort.estimators.training.terms import chosen_loss, own_objective_of
 from skort.objective.loss import as_loss
 
 __all__ = ["can_partial_fit", "check_same_model", "loss_before_fit"]

@@ -12,9 +12,9 @@ from sklearn.utils.metaestimators import available_if
 
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import can_partial_fit
-from skort.estimators.data_source import GivenRows
-from skort.estimators.labels import streamed_classes
-from skort.estimators.names import (
+from skort.estimators.data.data_source import GivenRows
+from skort.estimators.data.targets import streamed_classes
+from skort.estimators.literals import (
     Auto,
     DtypeName,
     OptimizerName,
@@ -22,7 +22,7 @@ from skort.estimators.names import (
     ScheduleName,
     SolverName,
 )
-from skort.estimators.nesting import layers
+from skort.estimators.model.nesting import layers
 from skort.estimators.predictions import ClassifierPredictions
 from skort.objective.loss import ScoreLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES

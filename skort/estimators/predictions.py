@@ -8,7 +8,7 @@ from sklearn.utils.metaestimators import available_if
 
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import loss_before_fit
-from skort.estimators.named_outputs import columns_of
+from skort.estimators.data.outputs import columns_of
 
 __all__ = ["ClassifierPredictions", "RegressorPredictions", "gives_probabilities"]
 

@@ -11,8 +11,8 @@ from sklearn.utils.metaestimators import available_if
 
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import can_partial_fit, loss_before_fit
-from skort.estimators.data_source import GivenRows
-from skort.estimators.names import (
+from skort.estimators.data.data_source import GivenRows
+from skort.estimators.literals import (
     Auto,
     DtypeName,
     OptimizerName,

@@ -8,10 +8,10 @@ from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
 
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.inner_model import WrappedModel
-from skort.estimators.preprocessing import Preprocessing
-from skort.estimators.result import result_of
-from skort.estimators.target_transform import TargetTransform
+from skort.estimators.model.preprocessing import Preprocessing
+from skort.estimators.model.target_transform import TargetTransform
+from skort.estimators.model.wrapped import WrappedModel
+from skort.estimators.training.result import result_of
 from skort.exceptions import NotExportableError, NotTrainableError
 from skort.graphs.initialization import fitted_score_graph
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, spec_of

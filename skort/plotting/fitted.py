@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skort.estimators.fitted_attributes import FittedAttributes
+from skort.estimators.fitted_mixin import FittedAttributes
 
 __all__ = ["fitted_estimators", "the_fitted_estimator"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skort.estimators.first_layer import first_layer
+from skort.estimators.model.first_layer import first_layer
 from skort.plotting.axes import axes_for
 from skort.plotting.fitted import the_fitted_estimator
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.loss_unit import estimated_curvature
+from skort.estimators.training.loss_scale import estimated_curvature
 from skort.objective import AbsoluteError, Hinge, Loss, SquaredError, WeightedSum
 from skort.objective.combined import OutputLosses
 

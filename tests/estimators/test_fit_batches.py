@@ -20,7 +20,7 @@ from sklearn.utils.fixes import parse_version
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint
-from skort.estimators import first_pass
+from skort.estimators.data import first_pass
 
 SIZE = 10
 

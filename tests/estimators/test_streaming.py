@@ -559,5 +559,5 @@ def test_a_call_does_not_copy_the_history(monkeypatch):
 
 def test_the_lookup_of_partial_fit_clones_nothing(monkeypatch):
     model = short(OrtSGDClassifier, make_pipeline(Normalizer(), LogisticRegression()))
-    monkeypatch.setattr("skort.estimators.inner_model.clone", lambda *args: 1 / 0)
+    monkeypatch.setattr("skort.estimators.model.wrapped.clone", lambda *args: 1 / 0)
     assert callable(model.partial_fit)

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.first_layer import first_layer
+from skort.estimators.model.first_layer import first_layer
 from skort.plotting import WeightsDisplay
 
 matplotlib = pytest.importorskip("matplotlib")

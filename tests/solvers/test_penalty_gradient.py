@@ -9,7 +9,7 @@ from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDRegressor
 from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
-from skort.estimators.result import result_of
+from skort.estimators.training.result import result_of
 from skort.exceptions import NotTrainableError
 from skort.objective import L2, Penalty
 from skort.objective.custom import CustomTerm

@@ -9,7 +9,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint
-from skort.estimators.result import result_of
+from skort.estimators.training.result import result_of
 from skort.exceptions import RuntimeNotAvailableError
 from skort.objective import ConcomitantHuber
 from skort.optimizers import Adam

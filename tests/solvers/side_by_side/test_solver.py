@@ -7,8 +7,8 @@ import pytest
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.labels import target_encoder
-from skort.estimators.result import result_of
+from skort.estimators.data.targets import target_encoder
+from skort.estimators.training.result import result_of
 from skort.graphs.chain import chain_of
 from skort.optimizers import Adam, Momentum
 from skort.solvers.graph.solver import GraphSolver

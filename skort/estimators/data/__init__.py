@@ -1,0 +1,1 @@
+"""The rows of a training: validated, encoded, counted, and where they are."""

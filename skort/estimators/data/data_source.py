@@ -1,0 +1,257 @@
+"""Where the rows of a training are: in memory, or in batches of the user's own."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from skort.estimators.data.dlpack import as_array
+from skort.estimators.data.first_pass import FirstPass, numbered
+from skort.estimators.data.rows import Columns, TrainingData, training_rows
+from skort.estimators.data.sample_weight import ClassWeight, weighted
+from skort.estimators.data.statistics import DataStatistics, RowStatistics
+from skort.estimators.data.targets import EncodedTarget, target_encoder
+from skort.estimators.model.model import Model
+from skort.estimators.training.config import TrainConfig
+from skort.estimators.training.reparametrization import Reparametrization
+from skort.estimators.training.terms import TrainingSize
+from skort.optim.batches import Batches
+from skort.optim.given_batches import GivenBatches
+
+__all__ = ["BatchShape", "DataSource", "GivenRows", "InMemory", "RowEncoder", "Streamed", "StreamedRows", "UserRows"]
+
+
+class BatchShape(Protocol):
+    """What the steps have to know of the batches."""
+
+    @property
+    def batch_size(self) -> int:
+        """The number of rows of a batch."""
+
+    @property
+    def are_sparse(self) -> bool:
+        """Whether the batches are best multiplied as sparse rows."""
+
+
+class DataSource(Protocol):
+    """The rows of a training as the model takes them, wherever they are."""
+
+    def statistics(self) -> DataStatistics:
+        """Return what the change of variables and the learning rate come from."""
+
+    def batches(self, view: Reparametrization, random_state: np.random.RandomState) -> Any:
+        """Return the batches of the training, as `Batches` gives them, in its variables."""
+
+    def step(self, run: Any, model: Model, state: Any) -> Any:
+        """Return what makes the steps: the solver of a run, or what lets others make them."""
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """All rows, as arrays."""
+
+    config: TrainConfig
+    data: TrainingData
+
+    def statistics(self) -> DataStatistics:
+        """Return those of all rows."""
+        return RowStatistics(self.data)
+
+    def batches(self, view: Reparametrization, random_state: np.random.RandomState) -> Batches:
+        """Return batches of rows in random order."""
+        X, target, sample_weight = self.data
+        return Batches(
+            X,
+            view.target(target),
+            sample_weight,
+            batch_size=self.config.batch_size,
+            shuffle=self.config.shuffle,
+            random_state=random_state,
+            sample_weight_scale=view.sample_weight_scale(target.shape[1]),
+        )
+
+    def step(self, run: Any, model: Model, state: Any) -> Any:
+        """Return the solver of the run."""
+        return run.step
+
+
+@dataclass(frozen=True, eq=False)
+class Streamed(InMemory):
+    """Batches of the user's own, read anew in every epoch; `data` are rows that stand for all."""
+
+    rows: "StreamedRows"
+    encoder: "RowEncoder"
+
+    def batches(self, view: Reparametrization, random_state: np.random.RandomState) -> Any:
+        """Return the batches as they are given, larger ones divided."""
+        encoder, size = self.encoder, self.config.size
+
+        def encode(X, y, sample_weight=None):
+            # The rows of a batch may all be some that do not count, those of a training not.
+            if sample_weight is None or np.any(as_array(sample_weight, "sample_weight")):
+                return encoder(X, y, sample_weight)
+            X, target, _ = encoder(X, y)
+            return TrainingData(X, target, np.zeros(len(target)))
+
+        def epoch():
+            for X, target, sample_weight in numbered(self.rows.passes(), encode):
+                yield X, view.target(target), sample_weight
+
+        batch_size = self.config.batch_size
+        return GivenBatches(
+            epoch,
+            n_rows=round(size.weight_sum / size.mean_weight),
+            n_batches=sum(-(-n // batch_size) for n in self.rows.first.sizes),
+            batch_size=batch_size,
+            scale=view.sample_weight_scale(self.data.target.shape[1]) / size.mean_weight,
+            random_state=random_state,
+        )
+
+
+class UserRows(Protocol):
+    """The rows of a fit as the user gives them: all of them, or some that stand for all."""
+
+    @property
+    def X(self) -> Any:
+        """As `fit` takes it."""
+
+    @property
+    def y(self) -> Any:
+        """As `fit` takes it."""
+
+    @property
+    def sample_weight(self) -> Any:
+        """As `fit` takes it."""
+
+    def class_weight(self, class_weight: ClassWeight | None, encoded: EncodedTarget) -> ClassWeight | None:
+        """Return class weights that are those of all rows."""
+
+    def size(
+        self, batch_size: int | str, encoded: EncodedTarget, weights: np.ndarray | None, class_weight: Any
+    ) -> TrainingSize:
+        """Return the size of the training."""
+
+    @property
+    def batch_size(self) -> int | None:
+        """The largest number of rows of a batch; None: as the parameters say."""
+
+    def source(self, config: TrainConfig, data: TrainingData, encoder: "RowEncoder") -> DataSource:
+        """Return the rows as the model takes them."""
+
+
+@dataclass(frozen=True, eq=False)
+class GivenRows:
+    """All rows of a fit."""
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    batch_size = None
+
+    def class_weight(self, class_weight, encoded):
+        """Return the class weights as they are."""
+        return class_weight
+
+    def size(self, batch_size, encoded, weights, class_weight):
+        """Return the size of a training on the encoded rows."""
+        return TrainingSize.of(encoded.target, weights, batch_size)
+
+    def source(self, config, data, encoder):
+        """Return the rows in memory."""
+        return InMemory(config, data)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedRows:
+    """
+    Rows that stand for all, and a function that begins a new pass over the batches.
+
+    Batches that are larger than `largest`, "auto" or a number, are divided into parts of so many rows.
+    """
+
+    passes: Callable[[], Iterator[Any]]
+    first: FirstPass
+    largest: int | str
+
+    @property
+    def X(self):
+        """Some rows."""
+        return self.first.X
+
+    @property
+    def y(self):
+        """Their targets."""
+        return self.first.y
+
+    @property
+    def sample_weight(self):
+        """Their sample weights."""
+        return self.first.sample_weight
+
+    def class_weight(self, class_weight, encoded):
+        """Return class weights with the numbers that "balanced" means for the labels of all rows."""
+        if class_weight is None or encoded.classes is None or self.first.all_labels is None:
+            return class_weight
+        by_class = class_weight.by_class(encoded.classes, self.first.all_labels, self.first.all_weights)
+        return class_weight._replace(given=dict(zip(encoded.classes.tolist(), by_class.tolist(), strict=True)))
+
+    def size(self, batch_size, encoded, weights, class_weight):
+        """Return the size of a training on all rows."""
+        n_rows, mean_weight = sum(self.first.sizes), 1.0
+        weights, labels = self.first.all_weights, self.first.all_labels
+        if class_weight is not None and encoded.class_weight is None and labels is not None:
+            by_row = class_weight.by_class(encoded.classes, labels, weights)[np.searchsorted(encoded.classes, labels)]
+            weights = by_row if weights is None else weights * by_row
+        if weights is not None:
+            n_rows = int(np.count_nonzero(weights))
+            mean_weight = float(weights[weights > 0].mean())
+        return TrainingSize(mean_weight * n_rows, mean_weight, min(self.batch_size, n_rows), encoded.target.shape[1])
+
+    @property
+    def batch_size(self):
+        """That of the largest batch, or of the parts that it is divided into."""
+        largest = max(self.first.sizes)
+        return largest if isinstance(self.largest, str) else min(int(self.largest), largest)
+
+    def source(self, config, data, encoder):
+        """Return the batches."""
+        return Streamed(config, data, self, encoder)
+
+
+@dataclass(frozen=True, eq=False)
+class RowEncoder:
+    """
+    Makes rows of the user's what a model that exists is trained on.
+
+    The columns have to be those given; the class weights must not depend on all rows.
+    """
+
+    estimator: Any
+    columns: Columns
+    model: Model
+    class_weight: ClassWeight | None
+
+    def __call__(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
+        """Return rows, of numpy or of any library with DLPack; y may be a dict of them."""
+        model = self.model
+        if y is None:
+            raise ValueError("y is needed: the loss depends on it.")
+        X = as_array(X, "X")
+        if isinstance(y, Mapping):
+            y = {name: as_array(column, f"y[{name!r}]") for name, column in y.items()}
+        else:
+            y = as_array(y, "y")
+        if sample_weight is not None:
+            sample_weight = as_array(sample_weight, "sample_weight")
+        encoder = target_encoder(self.estimator, y)
+        rows, y, _ = training_rows(
+            self.estimator, X, encoder.columns(y), has_steps=model.has_steps, columns=self.columns
+        )
+        encoded = model.target_transform.applied(encoder.encode(y, model.classes))
+        n_outputs, expected = encoded.target.shape[1], model.score_graph.n_outputs
+        if n_outputs != expected:
+            raise ValueError(f"y has {n_outputs} outputs, but the model has {expected}.")
+        sample_weight, encoded = weighted(sample_weight, rows, encoded, self.class_weight)
+        model.loss.check_target(encoded.target)
+        return TrainingData(model.preprocessing.transform(rows), encoded.target, sample_weight)

@@ -1,0 +1,246 @@
+"""The first pass over batches of the user's own: their numbers, labels and weights, and rows that stand for all."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
+from sklearn.utils import assert_all_finite
+
+from skort.estimators.data.dlpack import as_array
+from skort.estimators.data.rows import check_indices
+from skort.estimators.data.targets import class_labels
+from skort.estimators.model.nesting import layers
+
+__all__ = ["FirstPass", "known_classes", "numbered", "repeatable"]
+
+# Rows that stand for all have so many values of X at most: 32 MB in float64.
+_MANY_VALUES = 2**22
+# What the names of targets begin with where y is a dict.
+_OUTPUT = "y of "
+
+
+def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
+    """
+    Return a function that begins a new pass over batches.
+
+    Raises
+    ------
+    ValueError
+        Where batches can be read once only, or not at all.
+    """
+    if callable(batches):
+        return lambda: _iterator(batches())
+    if not isinstance(batches, Iterable):
+        raise ValueError(
+            f"batches must be something to iterate over, got {type(batches).__name__}: a list, a DataLoader, or a "
+            "function that returns an iterator."
+        )
+    if isinstance(batches, Iterator):
+        raise ValueError(
+            "batches is an iterator, which gives its batches once, and every epoch reads them. Give what makes it: a "
+            "list, a DataLoader, or a function that returns a new iterator."
+        )
+    return lambda: iter(batches)
+
+
+def _iterator(made):
+    if not isinstance(made, Iterable):
+        raise ValueError(
+            f"batches: the function returned {made!r}, which cannot be iterated over. Return an iterator, or yield "
+            "batches."
+        )
+    return iter(made)
+
+
+def numbered(batches: Iterable[Any], encode: Callable[..., Any]) -> Iterator[Any]:
+    """Yield what `encode` makes of (X, y) or (X, y, sample_weight) of each batch; its errors get the batch's number."""
+    for number, batch in enumerate(batches):
+        if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
+            raise ValueError(
+                f"batches: batch {number} is {_described(batch)}, and not (X, y) or (X, y, sample_weight)."
+            )
+        try:
+            yield encode(*batch)
+        except ValueError as error:
+            raise ValueError(f"batches: batch {number}: {error}") from error
+
+
+def _described(batch):
+    kind = f"a {type(batch).__name__}"
+    return f"{kind} of {len(batch)}" if isinstance(batch, (tuple, list)) else kind
+
+
+@dataclass(frozen=True, eq=False)
+class FirstPass:
+    """
+    What one pass over all batches tells.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or DataFrame
+        Every k-th row, k a power of two, the least for which they have about 4 million values at most: all rows of
+        small data. The zeros of sparse rows do not count.
+    y : ndarray, DataFrame or dict of str to ndarray
+        The targets of these rows.
+    sample_weight : ndarray or None
+        The sample weights of these rows.
+    all_labels : ndarray of shape (n_samples,) or None
+        The labels of all rows, where they are to be kept.
+    all_weights : ndarray of shape (n_samples,) or None
+        The sample weights of all rows; None where all count the same.
+    sizes : list of int
+        The number of rows of each batch.
+    """
+
+    X: Any
+    y: Any
+    sample_weight: np.ndarray | None
+    all_labels: np.ndarray | None
+    all_weights: np.ndarray | None
+    sizes: list[int]
+
+    @classmethod
+    def over(cls, batches: Iterable[Any], *, has_labels: bool, has_steps: bool = False) -> "FirstPass":
+        """
+        Read all batches once.
+
+        Parameters
+        ----------
+        batches : iterable of (X, y) or (X, y, sample_weight)
+        has_labels : bool
+            Whether to keep all y of one column.
+        has_steps : bool, default=False
+            Whether X goes to steps before the model, which may take what is not finite.
+
+        Raises
+        ------
+        ValueError
+            Where there are none, or where they do not fit together.
+        """
+        sample = _Sample()
+        labels: list[np.ndarray] = []
+        weights: list[np.ndarray] = []
+        sizes: list[int] = []
+        for X, y, sample_weight in numbered(batches, functools.partial(_as_arrays, has_steps=has_steps)):
+            sample.add(len(sizes), {"X": X} | y | ({} if sample_weight is None else {"sample_weight": sample_weight}))
+            if has_labels and all(each.ndim == 1 or each.shape[1:] == (1,) for each in y.values()):
+                labels += [np.ravel(each) for each in y.values()]
+            if sample_weight is not None:
+                weights.append(sample_weight)
+            sizes.append(X.shape[0])
+        if not sum(sizes):
+            raise ValueError("batches is empty: it gave no rows.")
+        rows = sample.joined()
+        X, sample_weight = rows.pop("X"), rows.pop("sample_weight", None)
+        y = rows.pop("y") if "y" in rows else {name.removeprefix(_OUTPUT): column for name, column in rows.items()}
+        all_labels, all_weights = (np.concatenate(parts) if parts else None for parts in (labels, weights))
+        return cls(X, y, sample_weight, all_labels, all_weights, sizes)
+
+
+def _as_arrays(X, y, sample_weight=None, *, has_steps):
+    """Return X, the arrays of y by their names, and the sample weights, checked."""
+    X = as_array(X, "X")
+    check_indices(X)
+    named = {f"{_OUTPUT}{name}": each for name, each in y.items()} if isinstance(y, Mapping) else {"y": y}
+    y = {name: _target(each, name) for name, each in named.items()}
+    checked = dict(y)
+    if sample_weight is not None:
+        sample_weight = np.asarray(as_array(sample_weight, "sample_weight"), float)
+        checked["sample_weight"] = sample_weight
+    for name, array in checked.items():
+        if array.ndim == 0 or array.shape[:1] != X.shape[:1]:
+            raise ValueError(
+                f"X has the shape {X.shape}, but {name} has {array.shape}: they need the same number of rows."
+            )
+    if not has_steps:
+        checked["X"] = X
+    # All rows are validated later, together, where nothing says which batch they are of.
+    for name, array in checked.items():
+        if getattr(array, "dtype", np.dtype(object)).kind == "f":
+            assert_all_finite(array, input_name=name)
+    return X.tocsr() if scipy.sparse.issparse(X) else X, y, sample_weight
+
+
+def _target(y, name):
+    array = as_array(y, name)
+    # The columns of a frame may have the names of outputs.
+    return array if hasattr(array, "columns") else np.asarray(array)
+
+
+class _Sample:
+    """Every k-th row of all that were added."""
+
+    def __init__(self):
+        self._parts, self._every, self._n_rows, self._n_values = [], 1, 0, 0
+
+    def add(self, number, rows):
+        """Add the rows of a batch, arrays by name; raise an error where it does not fit to the first one."""
+        if self._parts:
+            _check_alike(number, self._parts[0][1], rows)
+        X = rows["X"]
+        self._keep(np.arange(self._n_rows, self._n_rows + X.shape[0]), rows)
+        self._n_rows += X.shape[0]
+        while self._n_values > _MANY_VALUES:
+            self._every *= 2
+            parts, self._parts, self._n_values = self._parts, [], 0
+            for numbers, kept in parts:
+                self._keep(numbers, kept)
+
+    def _keep(self, numbers, rows):
+        chosen = np.flatnonzero(numbers % self._every == 0)
+        # Many small batches: most of them have none of the rows. The first batch always has one.
+        if not len(chosen) and self._parts:
+            return
+        is_all = len(chosen) == len(numbers)
+        kept = {name: each.copy() if is_all else getattr(each, "iloc", each)[chosen] for name, each in rows.items()}
+        self._parts.append((numbers[chosen], kept))
+        X = kept["X"]
+        # Of sparse rows, those that are stored.
+        self._n_values += max(X.nnz if scipy.sparse.issparse(X) else int(np.prod(X.shape)), len(chosen))
+
+    def joined(self):
+        """Return all rows that were kept, by name."""
+        return {name: _joined([kept[name] for _, kept in self._parts]) for name in self._parts[0][1]}
+
+
+def _check_alike(number, first, rows):
+    """Raise an error where a batch has other arrays than the first one, or other columns."""
+    if rows.keys() != first.keys():
+        if rows.keys() ^ first.keys() == {"sample_weight"}:
+            raise ValueError(f"batches: batch {number}: either all batches have a sample_weight, or none.")
+        raise ValueError(f"batches: batch {number} has {', '.join(rows)}, and the first one {', '.join(first)}.")
+    for name, now in rows.items():
+        if now.shape[1:] != first[name].shape[1:]:
+            raise ValueError(
+                f"batches: batch {number}: {name} has the shape {now.shape}, the first one {first[name].shape}: all "
+                "need the same columns."
+            )
+
+
+def _joined(parts):
+    if scipy.sparse.issparse(parts[0]):
+        return scipy.sparse.vstack(parts, format="csr")
+    if hasattr(parts[0], "iloc"):
+        import pandas
+
+        return pandas.concat(parts, ignore_index=True)
+    return np.concatenate(parts)
+
+
+def known_classes(estimator: Any, classes: ArrayLike | None, labels: np.ndarray | None) -> np.ndarray | None:
+    """Return the classes that are given, or those of a fitted model inside, or those in the batches."""
+    *_, (model, is_fitted) = layers(estimator)
+    if classes is None and is_fitted:
+        classes = getattr(model, "classes_", None)
+    known = None if classes is None else class_labels(classes)
+    if labels is None:
+        return known
+    seen = np.unique(labels)
+    unknown = [] if known is None else np.setdiff1d(seen, known).tolist()
+    if unknown:
+        raise ValueError(f"batches: y contains labels that are not among the known classes: {unknown}.")
+    return seen if known is None else known

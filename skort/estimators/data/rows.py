@@ -1,0 +1,264 @@
+"""X and y as a fit and a prediction take them, validated, and the rows of X in blocks."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from numbers import Number
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import DTypeLike
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import validate_data
+
+from skort.estimators.model.preprocessing import as_rows
+
+__all__ = [
+    "Columns",
+    "TrainingData",
+    "blocks",
+    "check_indices",
+    "is_plain",
+    "knowing",
+    "plain_rows",
+    "prepared",
+    "rows_to_predict",
+    "training_rows",
+]
+
+# The largest number of values that a model gets at once: a few MB.
+_BLOCK = 2**20
+_ROWS = 4
+# How scikit-learn validates X where no steps before the model take it.
+_CHECKS: dict[str, Any] = {"order": "C", "accept_sparse": "csr"}
+
+
+class TrainingData(NamedTuple):
+    """What a model is trained on, row by row: X (n_samples, n_features), target (n_samples, n_outputs), weights."""
+
+    X: Any
+    target: np.ndarray
+    #: None: all rows count the same.
+    sample_weight: np.ndarray | None
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of positive sample weight."""
+        return self.X.shape[0] if self.sample_weight is None else int(np.count_nonzero(self.sample_weight))
+
+
+class Columns(NamedTuple):
+    """The columns of X that an estimator knows, None where it does not."""
+
+    n_features: int | None = None
+    names: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, estimator: Any) -> "Columns":
+        """Return those that an estimator was fitted on."""
+        known = vars(estimator)
+        return cls(known.get("n_features_in_"), known.get("feature_names_in_"))
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The fitted attributes of scikit-learn that show them."""
+        named = {"n_features_in_": self.n_features, "feature_names_in_": self.names}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def knowing(estimator: Any, columns: Columns) -> Any:
+    """Return an unfitted estimator like this one for scikit-learn's checks, which write the columns that they find."""
+    probe = object.__new__(type(estimator))
+    probe.__dict__ = {name: value for name, value in vars(estimator).items() if not name.endswith("_")}
+    probe.__dict__.update(columns.attributes)
+    return probe
+
+
+def training_rows(
+    estimator: Any, X: Any, y: Any, *, has_steps: bool, columns: Columns | None = None
+) -> tuple[Any, np.ndarray, Columns]:
+    """
+    Return X and y as a fit takes them, and the columns of X; the estimator stays as it is.
+
+    With steps before the model, which validate X themselves, X is an array, a CSR matrix or a DataFrame of any type.
+    The columns have to be the given ones; None: whatever X has.
+    """
+    if isinstance(y, Number) or getattr(y, "shape", None) == ():
+        # The error of scikit-learn does not name y.
+        raise ValueError("y should be an array of one or two dimensions, got a single value.")
+    check_indices(X)
+    reset, estimator = columns is None, knowing(estimator, Columns() if columns is None else columns)
+    if has_steps:
+        X, y = validate_data(estimator, as_rows(X), y, reset=reset, skip_check_array=True)
+        y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=estimator)
+    else:
+        if reset and isinstance(X, np.ndarray) and X.ndim == 2:
+            estimator.n_features_in_ = X.shape[1]
+        rows = plain_rows(estimator, X, estimator.dtype) if is_plain(y) else None
+        if rows is None:
+            checks = ({"dtype": estimator.dtype, **_CHECKS}, {"dtype": None, "ensure_2d": False})
+            # The error that follows an overflow says enough.
+            with np.errstate(over="ignore", invalid="ignore"):
+                X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
+        else:
+            X = rows
+    check_consistent_length(X, y)
+    return X, y, Columns.of(estimator)
+
+
+def rows_to_predict(estimator: Any, X: Any, dtype: DTypeLike, *, has_steps: bool) -> Any:
+    """
+    Return X as a prediction takes it.
+
+    Parameters
+    ----------
+    estimator : BaseOrtSGD
+        Fitted.
+    X : object
+        As the user passes it.
+    dtype : dtype
+        float32 or float64, of the fitted model.
+    has_steps : bool
+        Whether steps before the model take X. They validate it themselves.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix of shape (n_samples, n_features), of `dtype`
+        With steps: an array, a CSR matrix or a DataFrame, of any type.
+
+    Raises
+    ------
+    ValueError
+        For an X that the model does not take.
+    """
+    check_indices(X)
+    if has_steps:
+        return validate_data(estimator, as_rows(X), reset=False, skip_check_array=True)
+    rows = plain_rows(estimator, X, dtype)
+    if rows is not None:
+        return rows
+    with np.errstate(over="ignore", invalid="ignore"):
+        return validate_data(estimator, X, reset=False, dtype=dtype, **_CHECKS)
+
+
+def prepared(estimator: Any, model: Any, X: Any) -> Any:
+    """Return X as a model takes it: validated by the estimator, and after the steps before the model."""
+    rows = rows_to_predict(estimator, X, model.preprocessing.dtype, has_steps=model.has_steps)
+    return model.preprocessing.transform(rows)
+
+
+def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
+    """
+    Return X in the form that the model takes if X is valid already, otherwise None.
+
+    `validate_data` also handles data frames, feature names and arrays of other libraries; these checks take most of the
+    time that it takes to predict one row.
+
+    Parameters
+    ----------
+    estimator : BaseOrtSGD
+    X : object
+        As the user passes it.
+    dtype : dtype
+        float32 or float64.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_samples, n_features) or None
+        C-contiguous, of `dtype`: X itself if it is both. None: `validate_data` has to convert or refuse X.
+    """
+    known = vars(estimator)
+    if (
+        type(X) is not np.ndarray
+        or X.shape[1:] != (known.get("n_features_in_"),)
+        or X.dtype.kind not in "biuf"
+        or "feature_names_in_" in known
+    ):
+        return None
+    if X.dtype != dtype:
+        with np.errstate(over="ignore"):
+            X = X.astype(dtype, order="C")
+    rows = np.ascontiguousarray(X)
+    return rows if is_plain(rows) else None
+
+
+def check_indices(X: Any) -> None:
+    """
+    Raise a ValueError where the indices of a sparse X point to no value, row or column, which would end the process.
+
+    Parameters
+    ----------
+    X : object
+        As the user passes it.
+    """
+    if not scipy.sparse.issparse(X) or X.ndim != 2:
+        return
+    for indices, n in _indices(X):
+        if len(indices) and (indices.min() < 0 or indices.max() >= n):
+            raise ValueError(
+                f"X: its indices are from {indices.min()} to {indices.max()}, but X has the shape {X.shape}. Build X "
+                "anew, with the right shape."
+            )
+
+
+def _indices(X):
+    """Return arrays of indices of a sparse matrix, each with the number that they have to be below."""
+    n_rows, n_columns = X.shape
+    if X.format == "coo":
+        return [(X.row, n_rows), (X.col, n_columns)]
+    if X.format == "lil":
+        return [(np.fromiter(itertools.chain.from_iterable(X.rows), np.int64), n_columns)]
+    if X.format not in ("csr", "csc", "bsr"):
+        return []
+    n_along, n_others = (n_columns, n_rows) if X.format == "csc" else (n_rows, n_columns)
+    if X.format == "bsr":
+        n_along, n_others = n_along // X.blocksize[0], n_others // X.blocksize[1]
+    indptr = X.indptr
+    is_wrong = len(indptr) != n_along + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any()
+    if is_wrong or indptr[-1] > min(len(X.indices), len(X.data)):
+        raise ValueError(
+            "X: its indptr has another length than the shape says, does not begin at 0, falls, or points behind the "
+            "last value. Build X anew."
+        )
+    return [(X.indices, n_others)]
+
+
+def is_plain(array: Any) -> bool:
+    """Return whether `check_array` would return a matrix or vector unchanged, in its own dtype."""
+    if type(array) is not np.ndarray or array.ndim not in (1, 2) or not array.size:
+        return False
+    # The sum of squares is not finite if a number is not: squares cannot cancel. It raises no warning.
+    return array.dtype.kind in "biuU" or (array.dtype.kind == "f" and math.isfinite(np.vdot(array, array)))
+
+
+def blocks(X: Any, matrix: np.ndarray | None = None) -> Iterator[np.ndarray]:
+    """
+    Yield the rows of an array or CSR matrix as C-contiguous arrays of a few MB, each with a multiple of four rows.
+
+    ONNX Runtime computes four rows at a time, and rows that are left over with another rounding: whether a row is
+    predicted alone or among others must not matter. The last row is repeated to fill the last block.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    matrix : ndarray of shape (n_features, n_columns) or None, default=None
+        What the rows are multiplied by. None: nothing.
+    """
+    width = X.shape[1] if matrix is None else matrix.shape[1]
+    n_rows = max(_ROWS, _BLOCK // width // _ROWS * _ROWS)
+    whole = X.shape[0] // _ROWS * _ROWS
+    for start in range(0, whole, n_rows):
+        yield _dense(X[start : min(start + n_rows, whole)], matrix)
+    if whole < X.shape[0]:
+        rest = _dense(X[whole:], matrix)
+        filled = np.empty((_ROWS, width), rest.dtype)
+        filled[: len(rest)], filled[len(rest) :] = rest, rest[-1]
+        yield filled
+
+
+def _dense(rows, matrix):
+    """Return the product of rows and a matrix, or the rows themselves, as an array."""
+    if matrix is not None:
+        return rows @ matrix
+    return rows.toarray() if scipy.sparse.issparse(rows) else rows

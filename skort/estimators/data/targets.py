@@ -1,0 +1,215 @@
+"""Class labels, and the targets that they are trained as."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets, type_of_target
+
+from skort.estimators.data.outputs import NamedOutputs, columns_of
+from skort.estimators.data.rows import is_plain
+from skort.estimators.model.nesting import model_inside
+
+__all__ = ["EncodedTarget", "TargetEncoder", "class_labels", "encoded", "streamed_classes", "target_encoder"]
+
+
+class EncodedTarget(NamedTuple):
+    """
+    y, and the target that it is trained as.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        Validated.
+    target : ndarray of shape (n_samples, n_columns)
+        One column for each raw score, in the dtype of the training.
+    classes : ndarray of shape (n_classes,) or None
+        The labels of a classifier, sorted. None for a regressor.
+    single_output : bool, default=True
+        Whether y has one dimension.
+    class_weight : ndarray of shape (n_classes,) or None, default=None
+        What the rows of each class count in the column of their class. None: as in all other columns.
+    outputs : NamedOutputs or None, default=None
+        The outputs of an ONNX model that the columns are of. None: they are of one.
+    """
+
+    y: np.ndarray
+    target: np.ndarray
+    classes: np.ndarray | None
+    single_output: bool = True
+    class_weight: np.ndarray | None = None
+    outputs: NamedOutputs | None = None
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether each row may have several labels."""
+        return self.classes is not None and not self.single_output
+
+
+class TargetEncoder(Protocol):
+    """What makes the target of a training of a y."""
+
+    def columns(self, y: Any) -> Any:
+        """Return a y as an array-like: one by names becomes columns."""
+
+    def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:
+        """Return a validated y as numbers in the dtype of the training; `classes` are those that are known."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelEncoder:
+    """Of a classifier: 0 and 1, in one column for two classes, and in one column a class for more."""
+
+    dtype: str
+
+    def columns(self, y: Any) -> Any:
+        """Return y as it is."""
+        return y
+
+    def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:
+        """Return labels as 0 and 1."""
+        return encoded(y, classes, self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberEncoder:
+    """Of a regressor, whose class has a name; its loss may be a dict by the names of the outputs of an ONNX model."""
+
+    dtype: str
+    name: str
+    loss: Any
+    outputs: NamedOutputs | None
+
+    def columns(self, y: Any) -> Any:
+        """Return a y by names as columns, in the order of the loss."""
+        return columns_of(self.loss, y)
+
+    def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:
+        """Return y as numbers, and as columns of the dtype of the training."""
+        if is_plain(y) and y.dtype.kind != "U":
+            y = y.astype(np.float64, copy=False)
+        else:
+            y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self.name)
+        with np.errstate(over="ignore"):
+            target = y.reshape(len(y), -1).astype(self.dtype)
+        if not np.isfinite(target).all():
+            raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
+        return EncodedTarget(y, target, None, single_output=y.ndim == 1, outputs=self.outputs)
+
+
+def target_encoder(estimator: Any, y: Any) -> TargetEncoder:
+    """Return what encodes a y for an estimator."""
+    if is_classifier(estimator):
+        return LabelEncoder(estimator.dtype)
+    loss = estimator.loss
+    outputs = NamedOutputs.of(model_inside(estimator.estimator), tuple(loss), y) if isinstance(loss, dict) else None
+    return NumberEncoder(estimator.dtype, type(estimator).__name__, loss, outputs)
+
+
+def encoded(y: Any, classes: np.ndarray | None, dtype: str) -> EncodedTarget:
+    """
+    Encode class labels.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,), or ndarray of shape (n_samples, n_labels)
+        Labels; or 1 where a row has a label, 0 elsewhere.
+    classes : ndarray of shape (n_classes,) or None
+        All possible labels, sorted. None: those in y.
+    dtype : {"float32", "float64"}
+
+    Returns
+    -------
+    encoded : EncodedTarget
+        Its target holds 0 and 1, in one column for two classes, and in one column per class, or per label, for more.
+
+    Raises
+    ------
+    ValueError
+        If labels are unknown or of one class only, and if a multi-label y holds other numbers than 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.estimators.data.targets import encoded
+    >>> y = encoded(["b", "a", "c"], None, "float32")
+    >>> y.target, y.classes
+    (array([[0., 1., 0.],
+           [1., 0., 0.],
+           [0., 0., 1.]], dtype=float32), array(['a', 'b', 'c'], dtype='<U1'))
+    """
+    if np.ndim(y) == 2 and type_of_target(y) == "multilabel-indicator":
+        return _encoded_labels(y, classes, dtype)
+    # A vector of integers, booleans or text needs no check: it can only be labels.
+    if classes is None or not is_plain(y) or y.ndim > 1 or y.dtype.kind == "f":
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+    classes = np.unique(y) if classes is None else classes
+    codes = np.searchsorted(classes, y)
+    is_unknown = classes.take(codes, mode="clip") != y
+    if is_unknown.any():
+        unknown = np.unique(y[is_unknown]).tolist()
+        raise ValueError(f"y contains labels that are not among the known classes: {unknown}.")
+    if len(classes) < 2:
+        raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class.")
+    if len(classes) == 2:
+        return EncodedTarget(y, codes.reshape(-1, 1).astype(dtype), classes)
+    target = np.zeros((len(codes), len(classes)), dtype)
+    target[np.arange(len(codes)), codes] = 1
+    return EncodedTarget(y, target, classes)
+
+
+def _encoded_labels(y, classes, dtype):
+    """Encode a multi-label y."""
+    if not np.isin(y, [0, 1]).all():
+        raise ValueError("A multi-label y has 1 where a row has a label and 0 elsewhere.")
+    labels = np.arange(y.shape[1])
+    if classes is not None and not np.array_equal(classes, labels):
+        raise ValueError(f"y has {len(labels)} columns of labels: classes must be {labels.tolist()}.")
+    return EncodedTarget(y, y.astype(dtype), labels, single_output=False)
+
+
+def class_labels(classes: ArrayLike) -> np.ndarray:
+    """
+    Return the labels that a user gives, sorted, each once.
+
+    Raises
+    ------
+    ValueError
+        Where they have not one dimension.
+    """
+    classes = np.asarray(classes)
+    if classes.ndim != 1:
+        raise ValueError(f"classes must be an array-like of shape (n_classes,), got one of shape {classes.shape}.")
+    return np.unique(classes)
+
+
+def streamed_classes(estimator: Any, classes: ArrayLike | None) -> np.ndarray:
+    """
+    Return all classes of a stream, sorted.
+
+    Parameters
+    ----------
+    estimator : OrtSGDClassifier
+        Before a `partial_fit`.
+    classes : array-like of shape (n_classes,) or None
+        The parameter `classes` of this call.
+
+    Returns
+    -------
+    classes : ndarray of shape (n_classes,)
+
+    Raises
+    ------
+    ValueError
+        If they are missing in the first call or differ from those of earlier calls.
+    """
+    seen = SimpleNamespace(classes_=getattr(estimator, "classes_", None))
+    if classes is not None:
+        class_labels(classes)
+    _check_partial_fit_first_call(seen, classes)
+    return seen.classes_

@@ -1,0 +1,369 @@
+"""What a fitted estimator shows and gives away."""
+
+import copy
+import os
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
+
+from skort.common.files import write_file
+from skort.estimators.data.rows import Columns
+from skort.estimators.data.validation_set import VALIDATION_SCORE
+from skort.estimators.model.given_weights import checked_weights, original_model
+from skort.estimators.model.nesting import model_inside
+from skort.estimators.training.fitting import fitted_problem
+from skort.estimators.training.result import FitResult, result_of
+from skort.optim.standardization import Standardization
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["FittedAttributes"]
+
+
+def _may_be_linear(estimator):
+    """Return True unless the fitted model, or a neural network inside that is not fitted yet, is not linear."""
+    result = vars(estimator).get("_result")
+    is_network = hasattr(model_inside(estimator.estimator), "hidden_layer_sizes")
+    if is_network if result is None else not result.model.score_graph.is_linear:
+        raise AttributeError("There is no coef_: the model is not linear.")
+    return True
+
+
+def _shown(estimator, name):
+    """Return the weights of a fitted linear model, (coef, intercept), or say that there is no attribute of a name."""
+    result = vars(estimator).get("_result")
+    weights = None if result is None else result.model.linear_weights
+    if weights is None:
+        raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {name!r}")
+    return weights
+
+
+def _not_set(name):
+    return AttributeError(f"{name} shows weights of the fitted model and cannot be set: use set_weights.")
+
+
+class FittedAttributes:
+    """The attributes and exports of a fitted estimator, which it reads from its model, progress and settings."""
+
+    _result: FitResult
+    _shown: Callable[..., Any]
+    _adopt: Callable[..., None]
+    _sparse_coef: "scipy.sparse.csr_matrix | None" = None
+    solver_: str
+
+    @property
+    def coef_(self) -> "np.ndarray | scipy.sparse.csr_matrix":
+        """The coefficients of a linear model, which cannot be written into: `set_weights` changes the model."""
+        coef = _shown(self, "coef_")[0]
+        return coef if self._sparse_coef is None else self._sparse_coef
+
+    @coef_.setter
+    def coef_(self, value):
+        raise _not_set("coef_")
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """The intercepts of a linear model, which cannot be written into: `set_weights` changes the model."""
+        return _shown(self, "intercept_")[1]
+
+    @intercept_.setter
+    def intercept_(self, value):
+        raise _not_set("intercept_")
+
+    @property
+    def weights_(self) -> dict[str, np.ndarray]:
+        """All weights, trained or frozen, by their names in `onnx_`, as copies."""
+        return result_of(self).model.weights()
+
+    @property
+    def trainable_(self) -> tuple[str, ...]:
+        """The names of the weights that the training changed; `weights_` has their values, and those of all others."""
+        return result_of(self).model.score_graph.trainable
+
+    @property
+    def onnx_(self) -> "onnx.ModelProto":
+        """The deployable model."""
+        return result_of(self).model.onnx
+
+    @property
+    def standardization_(self) -> Standardization | None:
+        """What the training subtracted from X and y and divided them by; None where they were as they are."""
+        return result_of(self).state.standardization
+
+    @property
+    def history_(self) -> dict[str, list]:
+        """What was written down of every epoch, as a copy: name -> one value an epoch."""
+        return result_of(self).state.rows()
+
+    @property
+    def stopping_reason_(self) -> str | None:
+        """Why the training ended, a sentence; None after a `partial_fit`, which makes one epoch."""
+        return result_of(self).state.stopping_reason
+
+    @property
+    def loss_curve_(self) -> list[float]:
+        """The objective of every epoch, the penalty included."""
+        return result_of(self).state.column("objective") or []
+
+    @property
+    def validation_scores_(self) -> list[float] | None:
+        """The validation score after every epoch; None without a validation set."""
+        return result_of(self).state.column(VALIDATION_SCORE)
+
+    @property
+    def best_validation_score_(self) -> float | None:
+        """The largest validation score; None without a validation set."""
+        scores = self.validation_scores_
+        return None if scores is None else float(np.fmax.reduce(scores))
+
+    @available_if(_may_be_linear)
+    def sparsify(self) -> "FittedAttributes":
+        """
+        Make `coef_` a CSR matrix, which takes less memory where most coefficients are zero. Predictions are the same.
+
+        Returns
+        -------
+        self : object
+            Fitted. A later fit makes `coef_` dense again.
+
+        Raises
+        ------
+        NotFittedError
+            Before a fit. The method exists where the model is linear.
+        """
+        self._sparse_coef = scipy.sparse.csr_matrix(self._linear_weights()[0])
+        self._sparse_coef.data.flags.writeable = False
+        return self
+
+    @available_if(_may_be_linear)
+    def densify(self) -> "FittedAttributes":
+        """
+        Make `coef_` an array again, after `sparsify`.
+
+        Returns
+        -------
+        self : object
+            Fitted.
+
+        Raises
+        ------
+        NotFittedError
+            Before a fit. The method exists where the model is linear.
+        """
+        self._linear_weights()
+        self._sparse_coef = None
+        return self
+
+    def _linear_weights(self):
+        """Return the weights of a linear model as scikit-learn shows them, which nobody can write into."""
+        weights = result_of(self).model.linear_weights
+        if weights is None:
+            raise AttributeError("There is no coef_: the model is not linear.")
+        return weights
+
+    def set_weights(self, weights: Mapping[str, ArrayLike]) -> "FittedAttributes":
+        """
+        Give the fitted model other weights.
+
+        Predictions, `coef_`, `onnx_` and a later `partial_fit` use the new weights. The optimizer's memory and the mean
+        of `average` begin from scratch. The attributes that describe the training, such as `history_`, stay.
+
+        Parameters
+        ----------
+        weights : dict of str to array-like
+            By their names in `weights_`, of the same shapes. Weights that are not in it stay.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            For a name that the model does not have, such as that of a weight in a step before it, for another shape,
+            and for numbers that are not finite. Nothing is changed then.
+        NotFittedError
+            Before a fit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skort import OrtSGDRegressor
+        >>> model = OrtSGDRegressor(eta0=0.1).fit(np.array([[0.0], [1.0]]), np.array([1.0, 3.0]))
+        >>> model.set_weights({"coef": [[5.0]], "intercept": [1.0]}).predict(np.array([[2.0]]))
+        array([11.])
+        """
+        result = result_of(self)
+        self._adopt(result.with_weights(checked_weights(result.model, weights)))
+        return self
+
+    def to_onnx(self, target_opset: int | None = None, *, original: bool = False) -> "onnx.ModelProto":
+        """
+        Return the fitted model as ONNX.
+
+        Parameters
+        ----------
+        target_opset : int, default=None
+            Opset of the model, from 13. None: 17, with IR version 8, which every supported runtime reads.
+        original : bool, default=False
+            True: return the ONNX model that was given as `estimator`, with the trained weights. Nothing else in it
+            changes: names, opset, producer, nodes and outputs stay, byte for byte. It has neither the steps of a
+            pipeline before the model nor the inverse link of a loss.
+
+        Returns
+        -------
+        model : onnx.ModelProto
+            A copy of `onnx_`: any onnxruntime serves it.
+
+        Raises
+        ------
+        NotExportableError
+            Where a step of the pipeline cannot be part of an ONNX model; a `ValueError`.
+        ValueError
+            Where the model cannot be written in `target_opset`. With `original`: where no ONNX model was given, where a
+            trained weight is none of its tensors, and where `target_opset` is given, too.
+        """
+        from skort.graphs.export import at_opset
+
+        if original:
+            model = result_of(self).model
+            if target_opset is not None:
+                raise ValueError(f"original=True keeps the opset of the model: leave out target_opset={target_opset}.")
+            return original_model(model)
+        model = self.onnx_
+        return copy.deepcopy(model) if target_opset is None else at_opset(model, target_opset)
+
+    def save_onnx(self, path: str | os.PathLike) -> None:
+        """
+        Write the fitted model to an ONNX file; an existing file is replaced when the new one is whole.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Raises
+        ------
+        NotExportableError
+            Where a step of the pipeline cannot be part of an ONNX model; a `ValueError`.
+        OSError
+            Where the file cannot be written; an old one is as it was.
+        """
+        write_file(path, self.onnx_.SerializeToString())
+
+    def to_sklearn(self) -> BaseEstimator:
+        """
+        Return the model as plain scikit-learn: `estimator` with the trained weights written into it.
+
+        Returns
+        -------
+        model : estimator
+            Fitted. If `estimator` is a `Pipeline`, a fitted pipeline that ends in the model. Its `predict`, and the
+            `decision_function` of a classifier, return the same as those of this estimator.
+
+        Raises
+        ------
+        ValueError
+            Where `estimator` is neither a linear model nor a neural network of scikit-learn, where weights of steps
+            before the model were trained, and where the loss has another link function than the model.
+        """
+        return result_of(self).model.to_sklearn(getattr(self, "feature_names_in_", None))
+
+    def with_weights(self, weights: Mapping[str, ArrayLike]) -> "FittedAttributes":
+        """
+        Return a copy that predicts with other weights, and starts from them in `partial_fit` and `warm_start`.
+
+        Parameters
+        ----------
+        weights : dict of str to array-like
+            Some of the weights of the model, by their names and with their shapes in `weights_`.
+
+        Returns
+        -------
+        model : estimator
+            Fitted. Its attributes that describe the training are those of this estimator.
+
+        Raises
+        ------
+        ValueError
+            Where the model has no weight with this name and shape. Weights of steps before the model cannot be set.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LinearRegression
+        >>> from skort import OrtSGDRegressor
+        >>> model = OrtSGDRegressor(LinearRegression()).fit([[0], [1], [2]], [0, 1, 2])
+        >>> model.with_weights({"coef": [[5]], "intercept": [1]}).predict([[0], [1]])
+        array([1., 6.])
+        """
+        result = result_of(self)
+        return self._shown(Columns.of(self), result.with_weights(checked_weights(result.model, weights)))
+
+    def training_graphs(self) -> dict[str, "onnx.ModelProto"]:
+        """
+        Return every ONNX graph that training used.
+
+        Returns
+        -------
+        graphs : dict of str to onnx.ModelProto
+            Solver "graph" has "step", the whole step as it ran, of standard operators, which any onnxruntime runs. Its
+            inputs are a batch, the learning rate, the weights as one vector and by their names, the optimizer's memory,
+            and numbers that no step changes. Its outputs are the loss, the objective and its gradient, and the vector
+            and the memory for the next step, under the same names with "_next" behind them. "start" returns its inputs
+            but for batch and rate, with the fitted weights and an empty memory; "split" the weights by their names, of
+            the vector. Solver "agent" has "gradient", as it ran: forward and backward of one batch, with the trained
+            weights as inputs and their gradients as outputs, and "start". After a fit of sparse rows, both solvers have
+            "gradient" and "start"; the first begins behind the product of the rows and the first coefficients. Solver
+            "session" has "objective", as given to TrainingSession, "training", as it was run, with the trained weights
+            as initializers, and "start" with the numbers that both read. Solver "module" has "training" and
+            "optimizer". What ran on another device is shown as it runs on the CPU. The weights, targets and objectives
+            in these graphs are those of the training, on standardised data: with `standardization_` s, multiply the
+            coefficients of a linear model by s.target_scale / s.scale to get `coef_`. With `standardize=False` they are
+            those of X and y. The doc_string of every node of a step is its phase: "forward", "loss", "backward",
+            "penalty" or "update".
+
+        Raises
+        ------
+        RuntimeNotAvailableError
+            Where the installed ONNX Runtime lacks the API that the solver needs.
+        """
+        from skort.runtime.device import CPU
+        from skort.solvers import solver_class
+
+        result = result_of(self)
+        problem = fitted_problem(self, is_sparse=result.is_sparse).problem
+        return solver_class(result.solver_name, CPU, is_sparse=result.is_sparse)(problem).training_graphs()
+
+    def save_training_graphs(self, folder: str | os.PathLike) -> list[pathlib.Path]:
+        """
+        Write every ONNX graph that training used to a file: those of `training_graphs`, as ``<name>.onnx``.
+
+        Parameters
+        ----------
+        folder : str or path-like
+            It is made where it does not exist.
+
+        Returns
+        -------
+        paths : list of pathlib.Path
+            In the order of `training_graphs`.
+
+        Raises
+        ------
+        RuntimeNotAvailableError
+            As `training_graphs` does.
+        OSError
+            Where the files cannot be written.
+        """
+        graphs, folder = self.training_graphs(), pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [folder / f"{name}.onnx" for name in graphs]
+        for path, graph in zip(paths, graphs.values(), strict=True):
+            write_file(path, graph.SerializeToString())
+        return paths

@@ -1,0 +1,441 @@
+"""A fitted model: it predicts, is exported, and is given back as plain scikit-learn."""
+
+import dataclasses
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skort.common.finite import finite_array
+from skort.common.user_warning import warn_user
+from skort.estimators.data.outputs import NamedOutputs
+from skort.estimators.data.rows import blocks
+from skort.estimators.data.targets import EncodedTarget
+from skort.estimators.model.nesting import layers
+from skort.estimators.model.preprocessing import Preprocessing
+from skort.estimators.model.target_transform import TargetTransform
+from skort.estimators.model.wrapped import WrappedModel
+from skort.exceptions import NotExportableError
+from skort.objective.custom import source_key
+from skort.objective.loss import ScoreLoss
+from skort.optim.batches import is_wide
+
+if TYPE_CHECKING:
+    import onnx
+
+    from skort.graphs.score_graph import ScoreGraph
+    from skort.graphs.sklearn.transformers import StepGraphs
+    from skort.graphs.standardized import Layer
+    from skort.runtime.device import Device
+    from skort.runtime.inference import InferenceModel
+
+__all__ = ["Model"]
+
+# Made when somebody asks for them, and anew in copies.
+_MADE_ON_DEMAND = ("linear_weights", "onnx", "inference", "step_graphs", "product")
+_MANY_WEIGHTS = 2**17
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """
+    What a fit makes: weights, the steps before them, and what the raw score means.
+
+    A stream of `partial_fit` usually trains again before it predicts: the models for predictions and for export are
+    made at their first use.
+
+    Parameters
+    ----------
+    inner : WrappedModel
+        Unfitted: what the user changes in `estimator` after the fit does not change the fitted model.
+    preprocessing : Preprocessing
+        The fitted steps before what is trained.
+    score_graph : ScoreGraph
+        What is trained, with its weights.
+    loss : ScoreLoss
+        Its inverse link turns the raw score into a prediction.
+    classes : ndarray of shape (n_classes,) or None
+        The labels of a classifier, sorted. None: it is a regressor.
+    single_output : bool
+        Whether y has one dimension. Otherwise a regressor has several outputs, or a column, and a classifier is
+        multi-label.
+    target_transform : TargetTransform
+        What y went through before the training of a regressor.
+    loss_weights : dict of str to ndarray of shape (n_outputs,), default={}
+        The weights that the loss has of its own, trained with those of the score graph. Predictions need none of them.
+    outputs : NamedOutputs or None, default=None
+        Those that the columns of y are of, where they have names.
+    is_drawn : bool, default=False
+        Whether its weights were drawn for columns of scale one, and are not in the units of X yet.
+    """
+
+    inner: WrappedModel
+    preprocessing: Preprocessing
+    score_graph: "ScoreGraph"
+    loss: ScoreLoss
+    classes: np.ndarray | None
+    single_output: bool
+    target_transform: TargetTransform
+    loss_weights: dict[str, np.ndarray] = field(default_factory=dict)
+    outputs: NamedOutputs | None = None
+    is_drawn: bool = False
+
+    def __getstate__(self):
+        return {name: part for name, part in vars(self).items() if name not in _MADE_ON_DEMAND}
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether it is a classifier whose rows may have several labels."""
+        return self.classes is not None and not self.single_output
+
+    def labels(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the labels of numbers of classes; what says which labels each row has is the label itself."""
+        return numbers if self.multi_label or self.classes is None else self.classes[numbers]
+
+    @property
+    def inverse_link(self):
+        """The ONNX function from the raw score to the prediction or the probabilities, or None."""
+        return self.loss.inverse_link_function(self.score_graph.n_outputs)
+
+    @functools.cached_property
+    def onnx(self) -> "onnx.ModelProto":
+        """
+        The deployable model.
+
+        Raises
+        ------
+        NotExportableError
+            Where a part of the fitted model cannot be written as ONNX.
+        """
+        from skort.graphs.export import classifier_model, regressor_model
+
+        steps = self.preprocessing.exported()
+        if self.classes is None:
+            return regressor_model(
+                self.score_graph, steps, self.inverse_link, self._inverse_target(), self.named_outputs
+            )
+        return classifier_model(self.score_graph, self.classes, steps, self.inverse_link, multi_label=self.multi_label)
+
+    @property
+    def named_outputs(self) -> dict[str, int]:
+        """The names of the outputs of an ONNX model that were trained, and their numbers of columns; or empty."""
+        return self.loss.widths or {}
+
+    def _inverse_target(self):
+        """Return the inverse of the transformer of y as an ONNX function, or None."""
+        from skort.graphs.sklearn.target_inverse import target_inverse
+
+        transformer = self.target_transform.transformer
+        return None if transformer is None else target_inverse(transformer)
+
+    def warn_without_onnx(self) -> None:
+        """
+        Say why there will be no deployable model, where that is so.
+
+        Warns
+        -----
+        UserWarning
+            With the message that `onnx` raises.
+        """
+        from skort.graphs.export import label_tensor
+
+        try:
+            self.preprocessing.exported()
+            if self.classes is None:
+                self._inverse_target()
+            else:
+                label_tensor(self.classes)
+        except NotExportableError as error:
+            warn_user(f"The fitted model will have no ONNX: {error}")
+
+    @functools.cached_property
+    def inference(self) -> "InferenceModel":
+        """
+        What predicts from transformed rows, as numbers of classes and in the units of the training.
+
+        scikit-learn transforms rows and predictions, as it did for the training.
+        """
+        from skort.graphs.export import PREDICTION, SCORE
+        from skort.runtime.inference import InferenceModel
+
+        bare = self._bare()
+        weights = bare.score_graph.arrays
+        # As constants, many weights are multiplied faster.
+        if sum(array.size for array in weights.values()) > _MANY_WEIGHTS:
+            weights, structure = {}, None
+        else:
+            structure = bare.structure
+        inner_results = (PREDICTION,) * bool(self.named_outputs) if self.classes is None else (SCORE,)
+        return InferenceModel(functools.partial(getattr, bare, "onnx"), inner_results, weights, structure)
+
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        """What says all of the model but its weights, where nothing is before or after it, as a hashable value."""
+        link = source_key(self.inverse_link)
+        n_classes = None if self.classes is None else len(self.classes)
+        return self.score_graph.key, n_classes, self.single_output, link, tuple(self.named_outputs.items())
+
+    def _bare(self):
+        """Return the model without what scikit-learn does before and after it; itself where that is nothing."""
+        if self.classes is None:
+            numbers, is_bare = None, self.target_transform.transformer is None
+        else:
+            numbers = np.arange(len(self.classes))
+            is_bare = self.classes.dtype == numbers.dtype and np.array_equal(self.classes, numbers)
+        if is_bare and not self.has_steps:
+            return self
+        return dataclasses.replace(self.without_steps(), classes=numbers, target_transform=TargetTransform())
+
+    @functools.cached_property
+    def step_graphs(self) -> "StepGraphs":
+        """The last steps before what is trained as graphs with weights of their own."""
+        from skort.graphs.sklearn.transformers import trainable_steps
+
+        return trainable_steps(self.preprocessing.transformers, self.preprocessing.dtype)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether scikit-learn transforms X before the model."""
+        return self.preprocessing.transformers is not None
+
+    @functools.cached_property
+    def linear_weights(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """
+        The weights of a linear model as scikit-learn's models show them, read-only; None where it is not linear.
+
+        They have the shapes (n_features,) or (n_outputs, n_features), and (n_outputs,).
+        """
+        linear = self.score_graph.linear_weights()
+        if linear is None:
+            return None
+        for array in linear:
+            array.flags.writeable = False
+        coef, intercept = linear
+        return (coef[0] if self.classes is None and self.single_output else coef), intercept
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return copies of all weights, trained or frozen, by their names in `onnx`."""
+        graphs = [*self.step_graphs.graphs.values(), self.score_graph]
+        return {name: array.copy() for graph in graphs for name, array in graph.arrays.items()}
+
+    def run(self, output: str, X, device: "Device") -> np.ndarray:
+        """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
+        # How many values a row has does not matter: it may be predicted alone or among others.
+        model, matrix = self._after_product() if is_wide(X) else (self, None)
+        name, run = model.score_graph.input_name, model.inference.run
+        parts = [run(output, {name: rows}, device) for rows in blocks(X, matrix)]
+        return (parts[0] if len(parts) == 1 else np.concatenate(parts))[: X.shape[0]]
+
+    def _after_product(self):
+        """Return what predicts from products of rows and a matrix, and that matrix; itself and None for no product."""
+        layer, rest = self.product
+        if layer is None:
+            return self, None
+        # Those that predictions have now.
+        arrays = {**self.score_graph.arrays, **self.inference.weights}
+        rest.inference.weights = {name: arrays[name] for name in rest.score_graph.arrays}
+        return rest, arrays[layer.coefficient].reshape(self.score_graph.n_features, -1)
+
+    @functools.cached_property
+    def product(self) -> "tuple[Layer | None, Model]":
+        """The layer whose product X goes into alone, if there is one, and the model after this product."""
+        from skort.graphs.after_first_matmul import after_first_product, product_layer
+
+        # It does not matter here which weights were trained.
+        graph = dataclasses.replace(self.score_graph, trained=self.score_graph.weight_names)
+        layer = product_layer(graph)
+        if layer is None:
+            return None, self
+        return layer, dataclasses.replace(self.without_steps(), score_graph=after_first_product(graph, layer))
+
+    def with_weights(self, weights: dict[str, np.ndarray]) -> "Model":
+        """Return the model with other trained weights, by name: of the score graph, of the loss, or of both."""
+        score_graph = self.score_graph.with_weights(self.without_loss_weights(weights))
+        of_loss = {name: weights.get(name, array) for name, array in self.loss_weights.items()}
+        return dataclasses.replace(self, score_graph=score_graph, loss_weights=of_loss, is_drawn=False)
+
+    def at(self, weights: dict[str, np.ndarray]) -> "Model":
+        """Return the model with other trained weights; it takes over the session of this one."""
+        model = self._kept(self.with_weights(weights))
+        # Models of the same structure share a session, of which all weights are inputs.
+        model.inference.weights = model.score_graph.arrays
+        return model
+
+    def _kept(self, model):
+        """Return a model with the sessions of this one."""
+        vars(model).update({name: vars(self)[name] for name in ("inference", "product") if name in vars(self)})
+        return model
+
+    @property
+    def trained_weights(self) -> dict[str, np.ndarray]:
+        """The values of what is trained, those of the loss last; not copied."""
+        return {**self.score_graph.trained_arrays, **self.loss_weights}
+
+    def with_loss_weights(self, weights: dict[str, np.ndarray]) -> "Model":
+        """Return the model with weights that the loss has of its own."""
+        return dataclasses.replace(
+            self, loss_weights={name: w.astype(self.score_graph.dtype) for name, w in weights.items()}
+        )
+
+    def without_loss_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return those of some trained weights that are the score graph's."""
+        return {name: array for name, array in weights.items() if name not in self.loss_weights}
+
+    def shown_attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes that show the labels, and the weights of the loss."""
+        classes = {} if self.classes is None else {"classes_": self.classes}
+        return classes | self.loss_attributes()
+
+    def loss_attributes(self) -> dict[str, np.ndarray | float]:
+        """Return what scikit-learn's models show of the weights of their loss, such as the scale of a Huber loss."""
+        attributes = self.loss.fitted_attributes(self.loss_weights)
+        return {name: array.item() if self.single_output else array for name, array in attributes.items()}
+
+    def without_weights(self) -> "Model":
+        """Return the model without the values of its trained weights, to be kept where something else has them."""
+        empty = {name: np.empty(0, array.dtype) for name, array in self.score_graph.trained_arrays.items()}
+        graph = dataclasses.replace(self.score_graph, arrays={**self.score_graph.arrays, **empty})
+        return dataclasses.replace(self, score_graph=graph)
+
+    def with_shapes(self, shapes: dict[str, tuple[int, ...]]) -> "Model":
+        """Return a model `without_weights` with zeros of the right shapes."""
+        arrays = self.score_graph.arrays
+        zeros = {name: np.zeros(shapes[name], arrays[name].dtype) for name in self.score_graph.trainable}
+        return dataclasses.replace(self, score_graph=dataclasses.replace(self.score_graph, arrays={**arrays, **zeros}))
+
+    def by_columns(self) -> "Model":
+        """Return the model whose predictions are columns, also after a y by names."""
+        if self.outputs is None or not self.outputs.by_name:
+            return self
+        return self._kept(dataclasses.replace(self, outputs=dataclasses.replace(self.outputs, by_name=False)))
+
+    def with_score_graph(self, score_graph: "ScoreGraph") -> "Model":
+        """Return the model with another score graph of the same weights."""
+        return dataclasses.replace(self, score_graph=score_graph)
+
+    def without_steps(self) -> "Model":
+        """Return the model for rows that the steps before it have transformed already."""
+        preprocessing = dataclasses.replace(self.preprocessing, transformers=None, graph=None, obstacle=None)
+        return dataclasses.replace(self, preprocessing=preprocessing)
+
+    def for_stream(self, loss: ScoreLoss, encoded: EncodedTarget) -> "Model":
+        """
+        Return the model for more rows of a stream, whose loss may have changed.
+
+        Raises
+        ------
+        ValueError
+            Where y has another number of outputs, or is multi-label and was not, or the other way round; and where the
+            loss has other weights of its own, or other outputs.
+        """
+        n_outputs = encoded.target.shape[1]
+        if n_outputs != self.score_graph.n_outputs:
+            raise ValueError(f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}.")
+        if self.classes is not None and encoded.single_output != self.single_output:
+            raise ValueError("y is multi-label, and was not in earlier calls, or the other way round.")
+        outputs = loss.widths or {}
+        if list(outputs.items()) != list(self.named_outputs.items()):
+            raise ValueError(
+                f"loss has the outputs {', '.join(outputs) or 'none'}, earlier calls had "
+                f"{', '.join(self.named_outputs) or 'none'}, in this order. Call fit."
+            )
+        if set(loss.weight_names) != set(self.loss_weights):
+            raise ValueError(
+                f"loss={type(loss).__name__} has other weights of its own than {type(self.loss).__name__}, the loss of "
+                "earlier calls. Call fit."
+            )
+        return dataclasses.replace(self, loss=loss, single_output=encoded.single_output, outputs=encoded.outputs)
+
+    def going_on_from(self, other: "Model") -> "Model":
+        """
+        Return the model with the trained weights of another one, as `warm_start` does.
+
+        Raises
+        ------
+        ValueError
+            Where the other one has other weights or classes.
+        """
+        from skort.graphs.standardized import uncentred_arrays
+
+        known, names = uncentred_arrays(other.score_graph), other.score_graph.trainable
+        weights, own = {name: known[name] for name in names}, self.score_graph.trained_arrays
+        shapes, expected = ({name: w.shape for name, w in arrays.items()} for arrays in (weights, own))
+        if shapes != expected or not np.array_equal(_or_none(other.classes), _or_none(self.classes)):
+            raise ValueError(
+                "warm_start=True goes on from the weights of the last fit, which had other features, outputs or "
+                "classes, or another model. Use warm_start=False."
+            )
+        # Another loss begins with its own.
+        weights = weights | {name: w for name, w in other.loss_weights.items() if name in self.loss_weights}
+        return self.with_weights({name: w.astype(self.score_graph.dtype) for name, w in weights.items()})
+
+    def starting_at(self, coef_init, intercept_init) -> "Model":
+        """
+        Return the model with other weights of a linear model.
+
+        Parameters
+        ----------
+        coef_init : array-like of the shape of `coef_`, or None
+            None: those of this model.
+        intercept_init : array-like of the shape of `intercept_`, or None
+
+        Raises
+        ------
+        ValueError
+            For other shapes, and where the model is not linear.
+        """
+        linear = self.score_graph.linear_weights()
+        if linear is None:
+            raise ValueError("coef_init and intercept_init are for linear models, which this one is not.")
+        names, weights = self.score_graph.weight_names, {}
+        if coef_init is not None:
+            weights[names.coefficients[0]] = _like(linear[0], coef_init, "coef_init")
+        if intercept_init is not None:
+            if not names.intercepts:
+                raise ValueError("intercept_init is for a model with an intercept, which this one does not have.")
+            weights[names.intercepts[0]] = _like(linear[1], intercept_init, "intercept_init")
+        arrays = self.score_graph.arrays
+        return self.with_weights({name: values.T.reshape(arrays[name].shape) for name, values in weights.items()})
+
+    def to_sklearn(self, feature_names=None):
+        """
+        Return the model as plain scikit-learn, see `WrappedModel.to_sklearn`.
+
+        Parameters
+        ----------
+        feature_names : ndarray of shape (n_features,) or None, default=None
+            The names of the columns, for a model without steps before it.
+        """
+        from skort.graphs.sklearn.families import score_model
+
+        model = self.inner.to_sklearn(
+            self.preprocessing,
+            self.score_graph,
+            self.target_transform,
+            classes=self.classes,
+            single_output=self.single_output,
+            has_link=self.classes is None and self.inverse_link is not None,
+        )
+        *_, (last, _) = layers(model, is_fitted=True)
+        for name, value in self.loss_attributes().items():
+            setattr(score_model(last), name, value)
+        if feature_names is not None and not self.inner.has_steps:
+            model.feature_names_in_ = feature_names
+        return model
+
+
+def _like(weights, values, name):
+    """Return the values of a parameter in the shape and dtype of weights; those of one output may have any shape."""
+    values = finite_array(values, name, weights.dtype)
+    if len(weights) == 1 and values.size == weights.size:
+        values = values.reshape(weights.shape)
+    if values.shape != weights.shape:
+        raise ValueError(
+            f"Provided {name} does not match dataset: it has the shape {values.shape}, the model {weights.shape}."
+        )
+    return values
+
+
+def _or_none(classes):
+    return () if classes is None else classes

@@ -1,0 +1,102 @@
+"""The y of a `TransformedTargetRegressor`: transformed before the training, and back after a prediction."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from skort.estimators.data.targets import EncodedTarget
+
+__all__ = ["TargetTransform", "fitted_target_transform"]
+
+
+@dataclass(frozen=True)
+class TargetTransform:
+    """
+    A fitted transformer of y.
+
+    Parameters
+    ----------
+    transformer : transformer or None, default=None
+        None: y is trained as it is.
+    encloses_steps : bool, default=False
+        Whether the steps before the model, too, are fitted to the transformed y: those inside a
+        `TransformedTargetRegressor` are, those before one are not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skort.estimators.model.target_transform import TargetTransform
+    >>> y = np.array([0.0, 10.0])
+    >>> transform = TargetTransform(StandardScaler().fit(y[:, None]))
+    >>> transform.transformed(y)
+    array([[-1.],
+           [ 1.]])
+    >>> transform.inverse(np.array([[1.0], [0.0]]))
+    array([[10.],
+           [ 5.]])
+    """
+
+    transformer: Any = None
+    encloses_steps: bool = False
+
+    def transformed(self, y: np.ndarray) -> np.ndarray:
+        """Return y, of one or two dimensions, as a transformed matrix."""
+        columns = y.reshape(len(y), -1)
+        if self.transformer is None:
+            return columns
+        return check_array(self.transformer.transform(columns), dtype=np.float64, input_name="transformed y")
+
+    def applied(self, encoded: EncodedTarget) -> EncodedTarget:
+        """Return what a y is trained as."""
+        if self.transformer is None:
+            return encoded
+        return encoded._replace(target=self.transformed(encoded.y).astype(encoded.target.dtype))
+
+    def for_steps(self, y: np.ndarray) -> np.ndarray:
+        """Return the y that the steps before the model are fitted to."""
+        if not self.encloses_steps or self.transformer is None:
+            return y
+        columns = self.transformed(y)
+        return columns.ravel() if columns.shape[1] == 1 else columns
+
+    def inverse(self, prediction: np.ndarray) -> np.ndarray:
+        """Return predictions, of shape (n_samples, n_outputs), in the units of y."""
+        if self.transformer is None:
+            return prediction
+        return np.asarray(self.transformer.inverse_transform(prediction)).reshape(len(prediction), -1)
+
+
+def fitted_target_transform(estimator, y, *, encloses_steps: bool) -> TargetTransform:
+    """
+    Fit the transformer of a `TransformedTargetRegressor` to a y.
+
+    Parameters
+    ----------
+    estimator : TransformedTargetRegressor, FrozenEstimator around a fitted one, or None
+    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+    encloses_steps : bool
+        See `TargetTransform`.
+
+    Raises
+    ------
+    ValueError
+        As `TransformedTargetRegressor` does: for a transformer and functions, for one function without the other.
+    """
+    if estimator is None:
+        return TargetTransform()
+    if isinstance(estimator, FrozenEstimator):
+        return TargetTransform(estimator.transformer_, encloses_steps)
+    if isinstance(estimator.transformer, FrozenEstimator):
+        check_is_fitted(estimator.transformer.estimator)
+        return TargetTransform(estimator.transformer, encloses_steps)
+    from sklearn.dummy import DummyRegressor
+
+    # scikit-learn checks and fits the transformer; what it predicts with does not matter.
+    alone = clone(estimator).set_params(regressor=DummyRegressor())
+    return TargetTransform(alone.fit(np.zeros((len(y), 1)), y).transformer_, encloses_steps)

@@ -1,0 +1,328 @@
+"""What the user put inside an estimator: steps before a model, and the model."""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import validate_data
+
+from skort.estimators.model.nesting import split, target_of
+from skort.estimators.model.preprocessing import Preprocessing, numbers
+from skort.estimators.model.target_transform import TargetTransform, fitted_target_transform
+from skort.exceptions import NotTrainableError
+
+if TYPE_CHECKING:
+    from skort.graphs.score_graph import ScoreSpec
+
+__all__ = ["WrappedModel"]
+
+
+@dataclass(frozen=True)
+class WrappedModel:
+    """
+    What the user put inside an estimator, cloned and split.
+
+    Parameters
+    ----------
+    transformers : Pipeline or None
+        Clones of the steps before the model. Steps that were fitted before, and stay so, are frozen.
+    model : estimator or onnx.ModelProto
+        The model to be trained.
+    is_fitted : bool
+        Whether training starts at the model's own weights.
+    name : str
+        The name of the model's step.
+    target : TransformedTargetRegressor, FrozenEstimator around a fitted one, or None, default=None
+        What transforms y. None: nothing.
+    target_encloses_steps : bool, default=False
+        Whether the steps before the model are inside `target`.
+    is_own : bool, default=False
+        Whether the model is that of skort's own, which nobody else has.
+    """
+
+    transformers: Pipeline | None
+    model: Any
+    is_fitted: bool
+    name: str
+    target: Any = None
+    target_encloses_steps: bool = False
+    is_own: bool = False
+
+    @classmethod
+    def of(cls, estimator) -> "WrappedModel":
+        """
+        Split an estimator.
+
+        Parameters
+        ----------
+        estimator : estimator or onnx.ModelProto
+            A model, a `Pipeline` that ends in one, or a `FrozenEstimator` or `TransformedTargetRegressor` around
+            either, at any depth.
+
+        Raises
+        ------
+        ValueError
+            Where a step before the model is no transformer, for a pipeline without steps, and where a
+            `TransformedTargetRegressor` is between steps or inside another one.
+        NotFittedError
+            Where a frozen model or step is not fitted.
+        """
+        steps, model, is_fitted, name = split(estimator)
+        for key, step in steps:
+            if not hasattr(step, "transform") or isinstance(step, type):
+                raise ValueError(f"estimator: the step {key!r} before the model is not a transformer, got {step!r}.")
+        memory = estimator.memory if isinstance(estimator, Pipeline) else None
+        transformers = clone(Pipeline(steps, memory=memory)) if steps else None
+        return cls(transformers, model, is_fitted, name, *target_of(estimator))
+
+    @classmethod
+    def inside(cls, estimator) -> "WrappedModel":
+        """Return what is inside an estimator of skort, checked; the model of skort's own needs no check."""
+        is_classifier = isinstance(estimator, ClassifierMixin)
+        if estimator.estimator is None:
+            # scikit-learn's models take most of the time of `import skort`.
+            from sklearn.linear_model import LinearRegression, LogisticRegression
+
+            model = LogisticRegression() if is_classifier else LinearRegression()
+            return cls(None, model, False, type(model).__name__.lower(), is_own=True)
+        wrapped = cls.of(estimator.estimator)
+        wrapped.check("classifier" if is_classifier else "regressor")
+        return wrapped
+
+    @property
+    def draws_weights(self) -> bool:
+        """Whether training starts at weights that are drawn: an ONNX model brings its own, as a fitted one does."""
+        return not self.is_fitted and isinstance(self.model, BaseEstimator)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether there are steps before the model."""
+        return self.transformers is not None
+
+    @property
+    def fitted_model(self) -> Any:
+        """The fitted model whose weights the training goes on from, or None."""
+        from skort.graphs.sklearn.families import score_model
+
+        return score_model(self.model) if self.is_fitted else None
+
+    def check(self, kind: str) -> None:
+        """
+        Raise an error where the model cannot be trained by an estimator of a kind.
+
+        Parameters
+        ----------
+        kind : {"regressor", "classifier"}
+
+        Raises
+        ------
+        NotTrainableError
+            As `skort.graphs.trainable.check_trainable` does, and for a model of the other kind.
+        """
+        from skort.graphs.trainable import check_trainable
+
+        check_trainable(self.model, is_fitted=self.is_fitted)
+        # An ONNX model is neither.
+        if isinstance(self.model, BaseEstimator) and get_tags(self.model).estimator_type != kind:
+            other = {"regressor": "OrtSGDClassifier for classifiers", "classifier": "OrtSGDRegressor for regressors"}
+            raise NotTrainableError(f"estimator={type(self.model).__name__} is not a {kind}: use {other[kind]}.")
+
+    def check_columns(self, X) -> None:
+        """Raise scikit-learn's error for other columns than those of a fitted model; steps before it check theirs."""
+        if not self.has_steps and self.is_fitted and isinstance(self.model, BaseEstimator):
+            validate_data(self.model, X, reset=False, skip_check_array=True)
+
+    def known_classes(self, classes):
+        """
+        Return the classes that are known before there are labels, or None.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (n_classes,) or None
+            Those of the user.
+
+        Raises
+        ------
+        ValueError
+            Where they are not those of the fitted model.
+        """
+        fitted = getattr(self.model, "classes_", None) if self.is_fitted else None
+        if fitted is None or classes is None:
+            return classes if fitted is None else fitted
+        if not np.array_equal(fitted, classes):
+            raise ValueError(f"classes={classes} are not those of the fitted estimator: {fitted}.")
+        return fitted
+
+    def check_labels(self, *, multi_label: bool) -> None:
+        """
+        Raise an error where the model cannot be trained on the labels of a y.
+
+        Parameters
+        ----------
+        multi_label : bool
+            Whether rows may have several labels.
+
+        Raises
+        ------
+        ValueError
+            For a multi-label y and a model that is no neural network, and where a fitted model had another kind of y.
+        """
+        from skort.graphs.sklearn.families import FAMILY
+
+        is_network = FAMILY.get(type(self.model)) == "neural network"
+        if multi_label and not is_network:
+            raise ValueError(
+                f"estimator={type(self.model).__name__} cannot be trained on a multi-label y: use MLPClassifier, or "
+                "MultiOutputClassifier around one estimator a label."
+            )
+        if is_network and self.is_fitted and hasattr(self.model, "classes_"):
+            fitted = self.model.out_activation_ == "logistic" and self.model.n_outputs_ > 1
+            if fitted != multi_label:
+                kinds = "one label a row", "several labels a row"
+                raise ValueError(f"y has {kinds[multi_label]}, the fitted estimator had {kinds[fitted]}.")
+
+    def fit_target(self, y) -> TargetTransform:
+        """
+        Return the fitted transformer of y.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+
+        Raises
+        ------
+        ValueError
+            As `TransformedTargetRegressor` does.
+        """
+        return fitted_target_transform(self.target, y, encloses_steps=self.target_encloses_steps)
+
+    def fit(self, X, y, spec: "Callable[..., ScoreSpec]", random_state, trainable):
+        """
+        Fit the steps before the model, and convert the model to ONNX.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame or texts of shape (n_samples, ...)
+            Validated, where there are no steps.
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        spec : callable
+            Number of features that the model gets -> ScoreSpec.
+        random_state : numpy.random.RandomState
+            Draws the initial weights.
+        trainable : None, str or list of str
+            See `skort.graphs.trainable.select_trainable`. None: the weights of the model.
+
+        Returns
+        -------
+        preprocessing : Preprocessing
+            The steps before the first one that is trained.
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+            What they make of X.
+        score_graph : ScoreGraph
+            What is trained.
+
+        Warns
+        -----
+        UserWarning
+            Where a step gives other values as ONNX.
+        """
+        from skort.graphs.export import check_names
+        from skort.graphs.initialization import initial_score_graph
+        from skort.graphs.sklearn.conversion_check import sample
+        from skort.graphs.sklearn.transformers import trainable_steps
+        from skort.graphs.trainable import select_trainable
+
+        transformers, raw_X = self.transformers, X
+        some_rows = None if transformers is None else sample(X)
+        dtype = spec(0).dtype
+        if transformers is not None:
+            X = numbers(transformers.fit_transform(X, y), dtype)
+        score_graph = initial_score_graph(self.model, spec(X.shape[1]), random_state, is_fitted=self.is_fitted)
+        if trainable is not None:
+            first, score_graph = select_trainable(score_graph, trainable_steps(transformers, dtype), trainable)
+            if first is not None and transformers is not None:
+                transformers = transformers[:first] if first else None
+                X = numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
+        preprocessing = Preprocessing.of(transformers, some_rows, dtype)
+        check_names(score_graph, preprocessing.graph)
+        return preprocessing, X, score_graph
+
+    def without_data(self) -> "WrappedModel":
+        """Return what a fitted model remembers of it: the model is an unfitted clone, where it is an estimator."""
+        is_theirs = isinstance(self.model, BaseEstimator) and not self.is_own
+        return dataclasses.replace(self, model=clone(self.model)) if is_theirs else self
+
+    def to_sklearn(self, preprocessing, score_graph, target_transform, *, classes, single_output, has_link):
+        """
+        Return fitted steps and the model, with trained weights, as plain scikit-learn.
+
+        Parameters
+        ----------
+        preprocessing : Preprocessing
+        score_graph : ScoreGraph
+            With the trained weights.
+        target_transform : TargetTransform
+        classes : ndarray of shape (n_classes,) or None
+        single_output : bool
+            Whether a regressor was fitted on a y of one dimension.
+        has_link : bool
+            Whether the trained score is the logarithm of the prediction.
+
+        Returns
+        -------
+        model : estimator or Pipeline
+
+        Raises
+        ------
+        ValueError
+            Where scikit-learn has no place for the weights.
+        """
+        from skort.graphs.sklearn.families import FAMILY, has_log_link, score_model, trained_model
+        from skort.graphs.standardized import uncentred_arrays
+
+        name = type(self.model).__name__
+        if type(score_model(self.model)) not in FAMILY:
+            raise ValueError(f"estimator={name} cannot be given back as a scikit-learn model: use to_onnx().")
+        if has_link and not has_log_link(self.model):
+            raise ValueError(
+                f"estimator={name} predicts its score, but the loss took the score for the logarithm of the "
+                "prediction: use to_onnx(), or train a model with a log link, such as PoissonRegressor."
+            )
+        steps, kept = ([] if part is None else part.steps for part in (self.transformers, preprocessing.transformers))
+        if len(kept) < len(steps):
+            raise ValueError(
+                f"Weights of the step {steps[len(kept)][0]!r} were trained, and that step of scikit-learn cannot hold "
+                "them: use to_onnx()."
+            )
+        names, arrays = score_graph.weight_names, uncentred_arrays(score_graph, np.float64)
+        coefs = [arrays[name].copy() for name in names.coefficients]
+        intercepts = [arrays[name].flatten() for name in names.intercepts]
+        intercepts = intercepts or [np.zeros(coefs[-1].shape[1], coefs[-1].dtype)]
+        # A TransformedTargetRegressor trains one column as a y of one dimension.
+        one_column = single_output if self.target is None else score_graph.n_outputs == 1
+        model = trained_model(self.model, coefs, intercepts, classes, single_output=one_column)
+        whole = Pipeline([*((key, _thawed(step)) for key, step in kept), (self.name, model)]) if steps else model
+        if self.target is None:
+            return whole
+        if self.target_encloses_steps or not steps:
+            return _with_target(self.target, whole, target_transform, single_output)
+        whole.steps[-1] = (self.name, _with_target(self.target, model, target_transform, single_output))
+        return whole
+
+
+def _with_target(target, model, transform, single_output):
+    """Return a fitted `TransformedTargetRegressor` around a fitted model."""
+    fitted = clone(_thawed(target))
+    fitted.regressor_, fitted.transformer_ = model, transform.transformer
+    fitted._training_dim = 1 if single_output else 2
+    return fitted
+
+
+def _thawed(step):
+    return step.estimator if isinstance(step, FrozenEstimator) else step

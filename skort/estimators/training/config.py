@@ -1,0 +1,336 @@
+"""What the parameters of an estimator stand for: each name, instance and number resolved once a fit."""
+
+import dataclasses
+import functools
+import inspect
+import math
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
+
+from skort.common.component import check_parameters
+from skort.estimators.data.targets import EncodedTarget
+from skort.estimators.training.hardware import training_device
+from skort.estimators.training.reparametrization import Reparametrization
+from skort.estimators.training.terms import TrainingSize, chosen_loss, chosen_penalty, losses_of
+from skort.objective.combined import ClassWeighted
+from skort.objective.loss import ScoreLoss, as_loss
+from skort.objective.penalties import WeightPenalty, as_penalty
+from skort.optim.optimizers import OPTIMIZERS
+from skort.optim.progress import TrainState
+from skort.optim.schedules import SCHEDULES, largest_rate, rate
+from skort.optim.standardization import Standardization
+from skort.optim.update import Update
+
+if TYPE_CHECKING:
+    from skort.estimators.model.model import Model
+    from skort.graphs.score_graph import ScoreGraph
+    from skort.objective.sklearn_objectives import SklearnObjective
+    from skort.runtime.device import Device
+    from skort.solvers.base import Problem
+
+__all__ = ["TrainConfig", "resolved", "snapshot", "what_is_inside"]
+
+# Those of the constructor that say nothing about the steps.
+_NO_SETTINGS = ("estimator", "trainable", "callbacks", "client", "n_groups")
+# Without an improvement in so many updates of a linear model, and epochs, the rate falls: see `benchmarks.defaults`.
+_LINEAR_UPDATES, _LEAST_EPOCHS = 30, 3
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TrainConfig:
+    """
+    Every parameter of a training resolved once: no data, and no weights.
+
+    `given` are the parameters that it was made from, with the device: while an estimator has the same ones, it holds.
+    `inside` says what was to be trained. The schedule of `eta0="auto"` has a first rate of one, which a training
+    multiplies. `class_weight` is what the rows of each class count in the column of their class, where each is trained
+    against the rest.
+    """
+
+    given: dict[str, Any]
+    inside: dict[str, Any]
+    #: What the model inside minimises.
+    own: "SklearnObjective"
+    size: TrainingSize
+    loss: ScoreLoss
+    penalty: WeightPenalty | None
+    update: Update
+    schedule: Callable[[int], float]
+    is_rate_auto: bool
+    #: Those that can do all this, the fastest first.
+    solvers: list[str]
+    device: "Device"
+    #: The largest number of rows of a batch.
+    batch_size: int
+    n_iter_no_change: int | float | str
+    shuffle: bool
+    standardize: bool | str
+    dtype: str
+    is_classifier: bool
+    class_weight: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, estimator, own: "SklearnObjective", size: TrainingSize, batch_size: int | None = None) -> "TrainConfig":
+        """
+        Return what the validated parameters of an estimator mean for rows of a size; None: batches of its own size.
+
+        Raises a ValueError where they are not as they must be, or do not go together, and a RuntimeNotAvailableError
+        where the installed ONNX Runtime cannot do what is asked.
+        """
+        from skort.solvers import usable
+
+        penalty = chosen_penalty(estimator, own, size)
+        penalty = as_penalty(resolved(penalty, "penalty") if penalty is estimator.penalty else validated(penalty))
+        schedule, is_rate_auto = _schedule(estimator, penalty)
+        optimizer = estimator.optimizer
+        # By name it has its own defaults: its epsilon is not that of a loss.
+        optimizer = (
+            validated(OPTIMIZERS[optimizer]()) if isinstance(optimizer, str) else resolved(optimizer, "optimizer")
+        )
+        update = Update(optimizer, estimator.max_grad_norm, estimator.average, largest_rate(schedule))
+        device = training_device(estimator)
+        solvers = usable(estimator.solver, np.dtype(estimator.dtype), update, device)
+        return cls(
+            given=_given(estimator),
+            inside=what_is_inside(estimator),
+            own=own,
+            size=size,
+            loss=_loss(estimator, own),
+            penalty=penalty,
+            update=update,
+            schedule=schedule,
+            is_rate_auto=is_rate_auto,
+            solvers=solvers,
+            device=device,
+            batch_size=batch_size or (200 if estimator.batch_size == "auto" else estimator.batch_size),
+            n_iter_no_change=estimator.n_iter_no_change,
+            shuffle=estimator.shuffle,
+            standardize=estimator.standardize,
+            dtype=estimator.dtype,
+            is_classifier=isinstance(estimator, ClassifierMixin),
+        )
+
+    def renewed(self, estimator) -> "TrainConfig":
+        """Return the settings that changed parameters make of the same model and the same size."""
+        renewed = TrainConfig.of(estimator, self.own, self.size)
+        # Batches of the user's own may have given it.
+        size = self.batch_size if estimator.batch_size == self.given["batch_size"] else renewed.batch_size
+        return dataclasses.replace(renewed, batch_size=size)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether a training that ends above the objective of its initial weights has ended badly."""
+        return not self.loss.is_least_at_zero
+
+    @property
+    def takes_start(self) -> bool:
+        """Whether the penalty compares weights with those before the training."""
+        return self.penalty is not None and self.penalty.takes_start
+
+    def for_target(self, encoded: EncodedTarget) -> "TrainConfig":
+        """
+        Return the settings for a target: several labels have a log-loss each, and class weights may be of the loss.
+
+        Raises
+        ------
+        ValueError
+            Where the loss is no loss of several labels.
+        """
+        loss = self.loss.with_widths(None if encoded.outputs is None else encoded.outputs.widths)
+        if loss is not self.loss:
+            return dataclasses.replace(self, loss=loss)
+        if encoded.class_weight is not None and self.class_weight is None:
+            return dataclasses.replace(self, class_weight=encoded.class_weight)
+        if not encoded.multi_label:
+            return self
+        of_labels = self.loss.for_labels()
+        if of_labels is None:
+            raise ValueError(f'A multi-label y needs loss="log_loss", got {self.given["loss"]!r}.')
+        return self if of_labels is self.loss else dataclasses.replace(self, loss=of_labels)
+
+    def patience(self, n_batches: int, *, is_linear: bool) -> int | float:
+        """
+        Return how many epochs without improvement end a training, or let its learning rate fall.
+
+        "auto": so many that the objective can improve, but three at least: of a linear model as many as 30 updates
+        take, and with momentum twice the updates that a gradient counts in, as fewer may be part of one oscillation.
+        """
+        if not isinstance(self.n_iter_no_change, str):
+            return self.n_iter_no_change
+        n_updates = max(2 * self.update.tags.memory, _LINEAR_UPDATES if is_linear else 1)
+        return max(_LEAST_EPOCHS, math.ceil(n_updates / n_batches))
+
+    def hold(self, estimator) -> bool:
+        """Return whether an estimator has the parameters, to their last part, that these settings were made from."""
+        try:
+            return self.given == _given(estimator)
+        except ValueError:  # The caller validates the parameters then.
+            return False
+
+    def variables(self, score_graph: "ScoreGraph", standardization: Standardization | None) -> Reparametrization:
+        """Return the variables in which a model is trained."""
+        loss = self.loss if self.class_weight is None else ClassWeighted(self.loss, self.class_weight)
+        return Reparametrization.of(score_graph, loss, self.penalty, standardization)
+
+    def sparse_solvers(self, model: "Model", variables: Reparametrization) -> list[str]:
+        """Return the names of the solvers that multiply sparse rows as they are, if the model allows it."""
+        from skort.graphs.after_first_matmul import product_layer
+        from skort.solvers import SPARSE_SOLVERS
+
+        is_own = self.penalty is not None and self.penalty.is_custom
+        if self.device.is_remote or variables.row_factor is None or model.score_graph.dropout or is_own:
+            return []
+        layer = product_layer(model.score_graph)
+        if layer is None or layer.coefficient != model.score_graph.trainable[0]:
+            return []
+        return [name for name in self.solvers if name in SPARSE_SOLVERS]
+
+    def problem(
+        self,
+        model: "Model",
+        variables: Reparametrization,
+        state: TrainState,
+        batch_size: int,
+        n_batches: int | None = None,
+        *,
+        is_sparse: bool = False,
+    ) -> "Problem":
+        """Return what a solver is made from; an epoch has `n_batches`, where this is known."""
+        from skort.graphs.training_mode import masked
+        from skort.objective.objective import Objective
+        from skort.solvers.base import Problem
+
+        names, n_outputs = model.score_graph.trained, model.score_graph.n_outputs
+        graph = masked(variables.graph(model.score_graph, of_model_rows=not is_sparse), batch_size)
+        objective = Objective(
+            variables.loss,
+            variables.penalty,
+            names.coefficients,
+            n_outputs,
+            graph.dtype,
+            names.intercepts,
+            state.penalty_start or {},
+        )
+        loss_weights = variables.training_weights(model.loss_weights)
+        largest, update = self.update.largest_rate, self.update
+        if largest is not None:
+            update = dataclasses.replace(update, largest_rate=state.rate_scale * largest)
+        row_factor = variables.row_factor if is_sparse else None
+        return Problem(graph, objective, update, batch_size, self.device, n_batches, loss_weights, row_factor)
+
+
+def resolved(component, name="component"):
+    """
+    Return a component as training uses it.
+
+    Parameters
+    ----------
+    component : object
+        A loss, penalty, optimizer or schedule. None and plain functions are returned as they are.
+    name : str, default="component"
+        The parameter that it is, for errors.
+
+    Returns
+    -------
+    component : object
+        A clone, because training may change it.
+
+    Raises
+    ------
+    ValueError
+        Where it, or a component inside it, is a class, and where a parameter of either is not as it must be.
+    """
+    validated(component, name)
+    return clone(component) if isinstance(component, BaseEstimator) else component
+
+
+def validated(component, name="component"):
+    """Return a component that is nobody else's; raise the errors of `resolved`."""
+    for part in (component, *(component.get_params().values() if isinstance(component, BaseEstimator) else ())):
+        if isinstance(part, type):
+            raise ValueError(f"{name}: {part.__name__} is a class: give an instance of it, {part.__name__}().")
+        check_parameters(part)
+    return component
+
+
+def _loss(estimator, own):
+    loss = chosen_loss(estimator, own)
+    loss = as_loss(resolved(loss, "loss") if loss is estimator.loss else validated(loss))
+    kind = "classifier" if isinstance(estimator, ClassifierMixin) else "regressor"
+    if kind not in loss.estimator_types:
+        names = ", ".join(repr(name) for name in losses_of(estimator))
+        raise ValueError(f"loss={type(loss).__name__} is not a loss of a {kind}. Use one of {names}.")
+    return loss
+
+
+def _schedule(estimator, penalty):
+    """
+    Return the schedule, and whether its rate is to come from the data.
+
+    By its name it gets the parameters of the estimator, alpha as the penalty has it.
+    """
+    is_auto = False
+    if isinstance(estimator.learning_rate, str):
+        component = SCHEDULES[estimator.learning_rate]
+        of_penalty = 0.0 if penalty is None else penalty.alpha
+        alpha = of_penalty if isinstance(estimator.alpha, str) else estimator.alpha
+        if "alpha" in component.shared_parameters and not (np.ndim(alpha) == 0 and alpha > 0):
+            raise ValueError(
+                f'learning_rate="{estimator.learning_rate}" divides by alpha, got alpha={alpha}. Set alpha > 0 (with '
+                'penalty=None it is no penalty), or another learning_rate, such as "invscaling".'
+            )
+        values = {name: getattr(estimator, name) for name in component.shared_parameters} | {"alpha": alpha}
+        is_auto = isinstance(values.get("eta0"), str)
+        values |= {"eta0": 1.0} if is_auto else {}
+        schedule = validated(component(**{name: values[name] for name in component.shared_parameters}))
+    else:
+        schedule = resolved(estimator.learning_rate, "learning_rate")
+    # Raises an error where the first rate is none.
+    rate(schedule, 1)
+    return schedule, is_auto
+
+
+def what_is_inside(estimator) -> dict[str, Any]:
+    """Return the parameters that say what is trained, as values."""
+    return {"estimator": snapshot(estimator.estimator), "trainable": snapshot(estimator.trainable)}
+
+
+def _given(estimator):
+    """Return the parameters that settings are made from, as a value, and the device that they mean here."""
+    names = [name for name in estimator._parameter_constraints if name not in _NO_SETTINGS]
+    parameters = {name: snapshot(getattr(estimator, name)) for name in names}
+    return {**parameters, "device": training_device(estimator)}
+
+
+@functools.cache
+def _parameter_names(cls: Hashable) -> tuple[str, ...]:
+    """Return the names of the parameters of a scikit-learn class, which `get_params` finds anew in every call."""
+    return tuple(inspect.signature(cls).parameters)  # type: ignore[arg-type]
+
+
+def snapshot(value):
+    """
+    Return what is equal to a later snapshot of the same value unless it was changed, in place too.
+
+    Parameters
+    ----------
+    value : object
+        A parameter. Estimators and components are compared by their type and parameters, arrays by their numbers,
+        anything else by itself.
+    """
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype.str, value.tolist() if value.dtype.kind == "O" else value.tobytes()
+    if isinstance(value, FrozenEstimator):
+        # It is fitted: its parameters do not say what it is.
+        return value.estimator
+    if isinstance(value, BaseEstimator):
+        names = _parameter_names(type(value))  # type: ignore[arg-type]  # classes are hashable
+        return type(value), {name: snapshot(getattr(value, name, None)) for name in names}
+    if isinstance(value, dict):
+        # Their order says which columns are of which output, and which of two patterns counts.
+        return [(key, snapshot(part)) for key, part in value.items()]
+    return [snapshot(part) for part in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,186 @@
+"""How a training begins: its variables, its first weights and its learning rate, from the data."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from skort.estimators.data.statistics import DataStatistics
+from skort.estimators.model.model import Model
+from skort.estimators.training.config import TrainConfig
+from skort.estimators.training.loss_scale import estimated_curvature, has_units
+from skort.estimators.training.reparametrization import Reparametrization, rescaled_state, standardization_of
+from skort.optim.progress import TrainState
+from skort.optim.standardization import Standardization
+
+__all__ = ["begin", "begin_standardized", "chosen_standardization", "go_on"]
+
+# First learning rates: of networks, and of optimizers whose steps do not grow with the gradient.
+_NETWORK = 0.2
+
+
+def chosen_standardization(settings: TrainConfig, score_graph: Any, facts: DataStatistics) -> Standardization | None:
+    """Return the standardization that a training begins with, or None; an error where True is not possible."""
+    if not settings.standardize:
+        return None
+    terms = settings.loss, settings.penalty, facts, settings.batch_size
+    standardization = standardization_of(score_graph, *terms, is_classifier=settings.is_classifier)
+    if settings.standardize is True and (standardization is None or standardization.scale is None):
+        raise ValueError(
+            "standardize=True needs a model that first multiplies X by trained weights, so that they can take the "
+            'change back. Use standardize="auto" or False.'
+        )
+    return standardization
+
+
+def begin(
+    settings: TrainConfig, model: Model, facts: DataStatistics, state: TrainState
+) -> tuple[TrainState, Model, Reparametrization]:
+    """Return a state before its first update, the model at its initial weights, and the variables of the training."""
+    standardization = chosen_standardization(settings, model.score_graph, facts)
+    return begin_standardized(settings, model, facts, state, standardization)
+
+
+def begin_standardized(
+    settings: TrainConfig,
+    model: Model,
+    facts: DataStatistics,
+    state: TrainState,
+    standardization: Standardization | None,
+) -> tuple[TrainState, Model, Reparametrization]:
+    """
+    Return what `begin` does, for a standardization as from `chosen_standardization`.
+
+    Weights that were drawn are for columns of mean zero and standard deviation one; others for X and y themselves.
+    """
+    score_graph = model.score_graph
+    initial = score_graph.trained_arrays
+    if standardization is not None and standardization.mean is not None and standardization.is_offset:
+        from skort.graphs.standardized import centred
+
+        score_graph = centred(score_graph, standardization.mean)
+    variables = settings.variables(score_graph, standardization)
+    if model.is_drawn:
+        score_graph = score_graph.with_weights(variables.model_weights(initial))
+    rate_scale, row_norm = _first_rates(settings, variables, score_graph, facts)
+    state = dataclasses.replace(
+        state,
+        standardization=standardization,
+        rate_scale=rate_scale,
+        row_norm=row_norm,
+        penalty_start=score_graph.trained_arrays if settings.takes_start else None,
+    )
+    return state, dataclasses.replace(model, score_graph=score_graph, is_drawn=False), variables
+
+
+def go_on(settings: TrainConfig, model: Model, state: TrainState, facts: DataStatistics) -> TrainState:
+    """
+    Return the state from which a `partial_fit` goes on: columns that vary for the first time get a scale.
+
+    Where rows are larger than any before, a learning rate from the data falls to what it would be for these rows alone;
+    that of a network, by their norms; that of an optimizer whose steps do not grow with them stays. An error for a loss
+    that the standardized y of earlier calls does not suit, and a penalty that their means do not suit.
+    """
+    (X, target, sample_weight), score_graph = facts.some_rows, model.score_graph
+    used, solver = state.standardization, state.solver
+    renewed = used
+    if used is not None:
+        has_link = settings.loss.inverse_link_function(score_graph.n_outputs) is not None
+        _check_loss(settings.loss, score_graph.n_outputs, used, has_link=has_link)
+        _check_penalty(settings.penalty, used, has_link=has_link)
+        renewed = used.with_new_scales(X, None if has_link else target, sample_weight)
+    # Drawn weights are those of columns of scale one, and act on no row so far of a column without spread.
+    is_drawn = model.inner.draws_weights and not score_graph.is_linear
+    if renewed is not used and solver is not None and not is_drawn:
+        before, after = (settings.variables(score_graph, each) for each in (used, renewed))
+        solver = rescaled_state(solver, model.trained_weights, before, after)
+    rate_scale, row_norm = _next_rates(settings, score_graph, renewed, facts, state)
+    start = state.penalty_start
+    if start is None and settings.takes_start:
+        start = score_graph.trained_arrays
+    others = {"standardization": renewed, "penalty_start": start}
+    return dataclasses.replace(state, solver=solver, rate_scale=rate_scale, row_norm=row_norm, **others)
+
+
+def _check_loss(loss, n_outputs, used, *, has_link):
+    if used.target_mean is None:
+        return
+    if not has_units(loss, n_outputs) or (has_link and used.target_mean.any()):
+        raise ValueError(
+            f"loss={loss!r} does not suit the standardized y of earlier calls. Call fit, or use standardize=False from "
+            "the first call on."
+        )
+
+
+def _check_penalty(penalty, used, *, has_link):
+    means = [mean for mean in (used.mean, used.target_mean) if mean is not None]
+    is_centred = any(np.any(mean) for mean in means) or (has_link and used.target_mean is not None)
+    if is_centred and penalty is not None and penalty.intercepts is not None:
+        raise ValueError(
+            f"penalty={type(penalty).__name__} covers intercepts, but earlier calls subtracted the means of X or "
+            "y. Call fit, or use standardize=False from the first call on."
+        )
+
+
+def _first_rates(
+    settings: TrainConfig, variables: Reparametrization, score_graph, facts: DataStatistics
+) -> tuple[float, float]:
+    """Return the `rate_scale` and the `row_norm` of a progress to begin with; a user's own rates stay as they are."""
+    if not settings.is_rate_auto:
+        return 1.0, 0.0
+    row_norm = facts.largest_norm(variables.standardization)
+    return _rate(settings, variables, score_graph, facts, row_norm), row_norm
+
+
+def _next_rates(settings, score_graph, used, facts, progress) -> tuple[float, float]:
+    """Return the `rate_scale` and the `row_norm` that a progress goes on with, after more rows."""
+    if not (settings.is_rate_auto and progress.is_rate_auto):
+        return _first_rates(settings, settings.variables(score_graph, used), score_graph, facts)
+    rate_scale, is_new = progress.rate_scale, used is not progress.standardization
+    norm = facts.largest_norm(used)
+    row_norm = max(progress.row_norm, norm)
+    if row_norm == progress.row_norm and not is_new:
+        return rate_scale, row_norm
+    # What a network begins with says nothing of its rows; those so far had no norm in the columns that are new.
+    if not is_new and settings.update.tags.gain is not None and not score_graph.is_linear:
+        rate_scale *= progress.row_norm / row_norm
+    variables = settings.variables(score_graph, used)
+    return min(rate_scale, _rate(settings, variables, score_graph, facts, norm)), row_norm
+
+
+def _rate(settings: TrainConfig, variables: Reparametrization, score_graph, facts: DataStatistics, norm) -> float:
+    """Return the learning rate to begin with, for rows of a largest squared norm."""
+    tags = settings.update.tags
+    gain = tags.gain
+    is_linear = score_graph.is_linear
+    if gain is None:
+        return tags.first_rates[0 if is_linear else 1]
+    if not is_linear:
+        return _NETWORK / gain
+    loss, n_outputs = variables.loss, score_graph.n_outputs
+    curvature = (
+        loss.curvature(n_outputs) or loss.typical_curvature or _estimated(settings, variables, score_graph, facts)
+    )
+    curvature *= loss.weight_scale(n_outputs)
+    curvature *= facts.smoothness(settings.batch_size, variables.standardization, norm)
+    return 1.0 / (gain * (curvature + _of_penalty(variables.penalty, score_graph.coefficients, curvature)))
+
+
+def _estimated(settings: TrainConfig, variables: Reparametrization, score_graph, facts: DataStatistics) -> float:
+    """Return the second derivative of a loss that says none, by the score of the training, from targets as they are."""
+    if settings.is_classifier:
+        return estimated_curvature(settings.loss, score_graph.n_outputs)
+    coef, start = score_graph.linear_weights()
+    if coef.any() and not facts.is_sparse:
+        start = start + coef @ facts.columns()[0]
+    mean, deviation = facts.targets()
+    curvature = estimated_curvature(settings.loss, score_graph.n_outputs, (start, mean, deviation))
+    scale = 1.0 if variables.score is None else variables.score.scale
+    return curvature * scale**2 / variables.in_units.unit
+
+
+def _of_penalty(penalty, names, most):
+    """Return the largest second derivative of a penalty that is not above `most`: stiffer steps are implicit."""
+    strengths = {} if penalty is None else penalty.strengths(names)
+    l2 = np.concatenate([np.zeros(1), *(np.ravel(strength.l2) for strength in strengths.values())])
+    return float(np.max(l2[l2 <= most]))

@@ -1,0 +1,150 @@
+"""The unit of a loss that is only known in the units of y, such as one of the user's own."""
+
+import numpy as np
+
+from skort.objective.loss import ScoreLoss
+
+__all__ = ["estimated_curvature", "has_units", "is_of_y", "loss_unit"]
+
+# Sample weights are divided by it in float32.
+_USABLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+# The weighted losses of the rows, as `Objective.add_loss` names them.
+_ROWS = "skort_weighted_losses"
+
+
+def is_of_y(loss: ScoreLoss, n_outputs: int) -> bool:
+    """Return whether a regressor's loss is only known in the units of y, which are those of its score."""
+    return not (loss.has_units or loss.weight_names) and loss.inverse_link_function(n_outputs) is None
+
+
+def has_units(loss: ScoreLoss, n_outputs: int) -> bool:
+    """Return whether a regressor's loss can be minimised with a standardized y."""
+    return loss.has_units or is_of_y(loss, n_outputs)
+
+
+def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:
+    r"""
+    Return what makes a loss similar to half the squared error of standardized scores and targets.
+
+    It is twice the mean loss of the score :math:`mean` over the targets :math:`mean \pm scale`: of half the squared
+    error, its unit :math:`scale^2`.
+
+    Parameters
+    ----------
+    loss : ScoreLoss
+        Without weights of its own.
+    mean : ndarray of shape (n_outputs,)
+    scale : float
+
+    Returns
+    -------
+    unit : float
+        1 where this is not positive, or not finite in float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.estimators.training.loss_scale import loss_unit
+    >>> from skort.objective import Loss
+    >>> error = Loss("error (score, target) => (loss) { residual = Sub (score, target)  loss = Abs (residual) }")
+    >>> loss_unit(error, np.array([5000.0]), scale=300.0)
+    600.0
+    """
+    from skort.objective.objective import LOSS
+
+    score = np.tile(mean, (2, 1))
+    weight = loss.weight_scale(len(mean)) / 2
+    unit = 2 * float(_losses(loss, score, score + np.array([[scale], [-scale]]), weight, LOSS))
+    return unit if _USABLE[0] <= unit <= _USABLE[1] else 1.0
+
+
+def estimated_curvature(
+    loss: ScoreLoss, n_outputs: int, start: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+) -> float:
+    r"""
+    Return about the largest second derivative of a row's loss by its score, of a loss that does not say it.
+
+    .. math:: \max |loss(y, s + h) - 2 \, loss(y, s) + loss(y, s - h)| / h^2
+
+    over some targets, where one column of the score moves by h. A step so long looks across kinks.
+
+    Of a classifier, the targets are the classes, the scores -1, 0 and 1, and h is one. Of a regressor, the targets are
+    the mean of y and one standard deviation above and below, s is the score that the training starts with, and h is
+    the root mean square of :math:`s - y`, or one where the score is the logarithm of a prediction, or where h is zero.
+
+    Parameters
+    ----------
+    loss : ScoreLoss
+        Without weights of its own.
+    n_outputs : int
+    start : tuple of ndarray of shape (n_outputs,), default=None
+        Of a regressor: the score, and the mean and standard deviation of y.
+
+    Raises
+    ------
+    ValueError
+        Where it is zero, or not finite.
+
+    Examples
+    --------
+    >>> from skort.estimators.training.loss_scale import estimated_curvature
+    >>> from skort.objective import LogLoss, SquaredHinge
+    >>> print(f"{estimated_curvature(LogLoss(), 1):.2f} {estimated_curvature(SquaredHinge(), 1):.0f}")
+    0.24 2
+    """
+    moved = np.repeat(np.eye(n_outputs), 3, axis=0)
+    steps = np.array([[-1.0], [0.0], [1.0]] * n_outputs)
+    if start is None:
+        # One column rises and falls, where the row is of its class and where it is of the next one.
+        target = np.concatenate([moved, np.roll(moved, 3, axis=0) if n_outputs > 1 else 1 - moved])
+        moved, score, length = np.tile(moved, (2, 1)), np.tile(steps * moved, (2, 1)), np.ones(n_outputs)
+    else:
+        score, mean, deviation = (np.asarray(each, np.float64) for each in start)
+        length = np.hypot(score - mean, deviation)
+        has_link = loss.inverse_link_function(n_outputs) is not None
+        length = np.where((length > 0) & np.isfinite(length) & (not has_link), length, 1.0)
+        target, score = mean + steps * deviation, np.tile(score, (len(steps), 1))
+    h = moved * length
+    # Several columns of a loss are those of several scores, of which one moves.
+    below, here, above = (_losses(loss, s, target, 1.0, _ROWS).sum(axis=1) for s in (score - h, score, score + h))
+    with np.errstate(all="ignore"):
+        differences = np.abs(above - 2 * here + below)
+        # Values are in float32: less is their rounding.
+        is_bent = differences > 1e-6 * (np.abs(above) + 2 * np.abs(here) + np.abs(below))
+        seconds = differences / (h**2).sum(axis=1)
+    curvature = float(np.max(seconds, initial=0.0, where=is_bent & np.isfinite(seconds)))
+    if not _USABLE[0] <= curvature <= _USABLE[1]:
+        raise ValueError(
+            f'eta0="auto": the loss {type(loss).__name__} does not say its largest second derivative, and it has none '
+            "around the targets of these rows. Give eta0 a number."
+        )
+    return curvature
+
+
+def _losses(loss, score, target, weight, output):
+    """Return the sum of the losses of rows that all have a weight, or the losses of the rows, `_ROWS`."""
+    from skort.objective.objective import SAMPLE_WEIGHT, TARGET, Objective
+    from skort.runtime.inference import InferenceModel
+
+    objective = Objective(loss, None, (), score.shape[1], np.dtype(np.float32))
+    model = InferenceModel(lambda: _loss_model(objective), structure=("loss", objective.loss_key))
+    inputs = {"score": score, TARGET: target, SAMPLE_WEIGHT: np.full((len(score), 1), weight)}
+    with np.errstate(over="ignore"):
+        inputs = {name: array.astype(np.float32) for name, array in inputs.items()}
+    return model.run(output, inputs).astype(np.float64)
+
+
+def _loss_model(objective):
+    """Return the model of score, target and sample weight that gives the weighted losses of rows, and their sum."""
+    from onnx import helper
+
+    from skort.common.model_builder import build_model
+    from skort.common.onnx_text import Fragment, onnx_dtype
+    from skort.objective.objective import LOSS
+
+    fragment, dtype = Fragment(objective.dtype), onnx_dtype(objective.dtype)
+    objective.add_loss(fragment, "score", LOSS)
+    score = helper.make_tensor_value_info("score", dtype, [None, objective.n_outputs])
+    outputs = [objective.output(LOSS), helper.make_tensor_value_info(_ROWS, dtype, None)]
+    graph = helper.make_graph(fragment.nodes, "loss", [score, *objective.inputs(None)], outputs)
+    return build_model(graph, fragment)

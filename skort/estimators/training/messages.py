@@ -1,0 +1,96 @@
+"""What is said of how a training ended: its warning, or its error."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from skort.common.user_warning import warn_user
+from skort.estimators.data.rows import TrainingData
+from skort.estimators.training.config import TrainConfig
+from skort.estimators.training.result import FitResult
+from skort.exceptions import DivergedError
+from skort.optim.progress import TrainState
+from skort.optim.standardization import moments
+
+__all__ = ["diverged_error", "warn_of_outcome"]
+
+# Standard deviations that differ by more than this make a training slow, or diverge.
+_DIFFERENT = 10.0
+
+
+def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> None:
+    """
+    Warn if a training ended early or did not converge, or raise the error of a callback that ended it.
+
+    The estimator has taken over the result before.
+    """
+    ending, state = result.ending, result.state
+    interrupted = isinstance(ending.error, KeyboardInterrupt)
+    if ending.error is not None and not interrupted:
+        raise ending.error
+    if interrupted:
+        warn_user(f"Training interrupted by the user: fitted up to the last whole epoch, {state.n_epochs}.")
+    elif ending.no_better:
+        warn_user(
+            f"The training ended no better than it began: its objective is {result.new_losses[-1]:.4g}, above that of "
+            f"the initial weights, at a learning rate of {result.eta0:.3g} in the first update."
+            f"{_cure(result.config, state, ending.rows)}",
+            ConvergenceWarning,
+        )
+    elif not (state.stopped or estimator.tol is None or one_epoch):
+        warn_user(
+            f"Maximum number of epochs reached before convergence (max_iter={estimator.max_iter}, "
+            f"tol={estimator.tol}): {_last_epochs(state)}",
+            ConvergenceWarning,
+        )
+
+
+def diverged_error(config: TrainConfig, error: DivergedError, state: TrainState, rows: TrainingData) -> DivergedError:
+    """Return the error of a training that diverged from a state, with what may have caused it."""
+    of_penalty = ""
+    if config.penalty is not None and config.penalty.is_custom:
+        of_penalty = " The gradient of your own penalty must be a number everywhere, where weights are zero, too."
+    return DivergedError(f"{error}{of_penalty}{_cure(config, state, rows)}")
+
+
+def _last_epochs(progress):
+    """Return what the objective did at the end, and what to do about it."""
+    objective = (progress.column("objective") or [])[-10:]
+    begin, end = objective[0], objective[-1]
+    if end < begin:
+        return (
+            f"the objective was still falling, from {begin:.4g} to {end:.4g} in the last {len(objective)} epochs. "
+            "Increase max_iter, or eta0."
+        )
+    return (
+        f"the objective no longer fell, from {begin:.4g} to {end:.4g} in the last {len(objective)} epochs. Decrease "
+        'eta0, or let it fall with learning_rate="adaptive".'
+    )
+
+
+def _cure(config, progress, data):
+    """Return what in the data is a likely cause, with its figures, and what to do about it."""
+    X, target, sample_weight = data
+    used, causes = progress.standardization, []
+    if (used is None or used.scale is None) and not scipy.sparse.issparse(X):
+        deviation = moments(X, sample_weight)[1]
+        spread = np.where(deviation > 0, deviation, np.nan)
+        if np.isfinite(spread).any():
+            least, most = int(np.nanargmin(spread)), int(np.nanargmax(spread))
+            if spread[most] > _DIFFERENT * spread[least]:
+                causes.append(
+                    f"The columns of X have standard deviations from {spread[least]:.3g} (column {least}) to "
+                    f"{spread[most]:.3g} (column {most})."
+                )
+            elif spread[most] > _DIFFERENT:
+                causes.append(f"The columns of X have standard deviations of up to {spread[most]:.3g}.")
+    if used is None or used.target_mean is None:
+        largest = float(np.max(np.abs(target)))
+        if largest > _DIFFERENT:
+            causes.append(f"y has values of up to {largest:.3g}.")
+    # Where "auto" left X and y as they are, the model does not allow it to change them.
+    ours = 'standardize="auto", or ' if config.standardize is False else ""
+    advice = f"Use {ours}StandardScaler, or lower eta0." if causes else "Lower eta0."
+    return " " + " ".join([*causes, advice])

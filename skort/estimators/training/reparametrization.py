@@ -1,0 +1,394 @@
+"""The variables that a training works in: standardized X and y, and what they make of weights and objective."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skort.estimators.data.statistics import DataStatistics
+from skort.estimators.training.loss_scale import has_units, is_of_y, loss_unit
+from skort.objective.loss import InUnits, ScoreLoss
+from skort.objective.penalties import WeightPenalty, rescaled
+from skort.optim.standardization import Standardization, usable_scale
+
+if TYPE_CHECKING:
+    from skort.graphs.score_graph import ScoreGraph
+    from skort.graphs.standardized import Layer
+
+__all__ = ["Reparametrization", "rescaled_state", "standardization_of"]
+
+# Means of more standard deviations than this would cost an intercept of X itself its digits in float32.
+_FAR = 1e3
+# What of a solver's state is in units of the weights, whatever the optimizer.
+_WEIGHT_LIKE = ("weights", "average_sum")
+
+
+class _Weights:
+    """Weights by name, of which some are changed in float64."""
+
+    def __init__(self, weights):
+        self._weights, self._changed = weights, {}
+
+    def __contains__(self, name):
+        return name in self._weights
+
+    def exact(self, name):
+        """Return the values of a weight in float64."""
+        return self._changed.get(name, self._weights[name]).astype(np.float64)
+
+    def multiply(self, name, factor):
+        """Multiply a weight, if there is one."""
+        if name in self:
+            # A weight that is nearly zero may become zero.
+            with np.errstate(under="ignore"):
+                changed = self.exact(name)
+                self._changed[name] = np.multiply(changed, factor, out=changed)
+
+    def add(self, name, values):
+        """Add to a vector, if there is one."""
+        if name in self:
+            self._changed[name] = self.exact(name) + values
+
+    def arrays(self):
+        """Return all weights, each in its own dtype."""
+        with np.errstate(under="ignore"):
+            return self._weights | {n: w.astype(self._weights[n].dtype) for n, w in self._changed.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    """
+    The first layer gets :math:`(X - mean) / scale` in the training.
+
+    Parameters
+    ----------
+    layer : Layer
+    mean : ndarray of shape (n_features,)
+        What the weights have to take back: zero where the model subtracts it itself.
+    scale : ndarray of shape (n_features,)
+    """
+
+    layer: "Layer"
+    mean: np.ndarray
+    scale: np.ndarray
+
+    @property
+    def factor(self) -> float | None:
+        """What X is multiplied by where that is one number, and nothing is subtracted; otherwise None."""
+        scale = self.scale
+        return None if self.mean.any() or (scale != scale[0]).any() else float(1 / scale[0])
+
+    @property
+    def factors(self):
+        """What each coefficient of the training is multiplied by in the model: a number where that is the same."""
+        if self.factor is not None:
+            return self.factor
+        return 1 / self.scale[None] if self.layer.transposed else 1 / self.scale[:, None]
+
+    def to_model(self, weights: _Weights) -> None:
+        """Change the weights of the training into those of the model."""
+        weights.multiply(self.layer.coefficient, self.factors)
+        if self.layer.intercept in weights:
+            weights.add(self.layer.intercept, -self._shift(weights))
+
+    def to_training(self, weights: _Weights) -> None:
+        """Change the weights of the model into those of the training."""
+        if self.layer.intercept in weights:
+            weights.add(self.layer.intercept, self._shift(weights))
+        weights.multiply(self.layer.coefficient, 1 / self.factors)
+
+    def _shift(self, weights):
+        """Return what the layer, with the weights of the model, makes of the means."""
+        coefficient = weights.exact(self.layer.coefficient)
+        return self.mean @ (coefficient.T if self.layer.transposed else coefficient)
+
+
+@dataclass(frozen=True, eq=False)
+class _Score:
+    """
+    The score of the model is that of the training times the scale, plus the shift.
+
+    Parameters
+    ----------
+    layer : Layer
+        The last one.
+    scale : float
+    shift : ndarray of shape (n_outputs,)
+    loss_weights : tuple of str
+        The weights of the loss, which are in units of y.
+    is_of_y : bool
+        Whether the loss gets the score and the target of the model, since it is not known in other units.
+    """
+
+    layer: "Layer"
+    scale: float
+    shift: np.ndarray
+    loss_weights: tuple[str, ...]
+    is_of_y: bool
+
+    @property
+    def scaled(self):
+        """The names of the weights that are in units of y."""
+        return (self.layer.coefficient, self.layer.intercept, *self.loss_weights)
+
+    def to_model(self, weights: _Weights) -> None:
+        """Change the weights of the training into those of the model."""
+        for name in self.scaled:
+            weights.multiply(name, self.scale)
+        weights.add(self.layer.intercept, self.shift)
+
+    def to_training(self, weights: _Weights) -> None:
+        """Change the weights of the model into those of the training."""
+        weights.add(self.layer.intercept, -self.shift)
+        for name in self.scaled:
+            weights.multiply(name, 1 / self.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Reparametrization:
+    r"""
+    The variables of a training, and the objective in them.
+
+    With the weights w of the model and v of the training, the factors :math:`s_{in}` (the scales of X for the first
+    layer, else 1) and :math:`s_{out}` (the scale of y for the last layer, else 1), a coefficient is
+    :math:`w = v \, s_{out} / s_{in}`. Both minimise the same objective, :math:`J(w) = unit \cdot J'(v) + offset`.
+
+    Parameters
+    ----------
+    standardization : Standardization or None
+        None: the variables are those of the model.
+    in_units : InUnits
+        The loss in units of the standardized y.
+    penalty : WeightPenalty or None
+        That of the weights of the training.
+    inputs : _Inputs or None, default=None
+        None: X is as it is.
+    score : _Score or None, default=None
+        None: y is as it is.
+    """
+
+    standardization: Standardization | None
+    in_units: InUnits
+    penalty: WeightPenalty | None
+    inputs: _Inputs | None = None
+    score: _Score | None = None
+
+    @classmethod
+    def of(
+        cls,
+        score_graph: "ScoreGraph",
+        loss: ScoreLoss,
+        penalty: WeightPenalty | None,
+        used: Standardization | None,
+    ) -> "Reparametrization":
+        """
+        Return the variables of a training.
+
+        Parameters
+        ----------
+        score_graph : ScoreGraph
+            The model.
+        loss : ScoreLoss
+            In units of y.
+        penalty : WeightPenalty or None
+            Of the weights of the model.
+        used : Standardization or None
+        """
+        if used is None:
+            return cls(None, InUnits(loss, 1.0), penalty)
+        inputs, score = _inputs(score_graph, used), _score(score_graph, loss, used)
+        in_units = InUnits(loss, 1.0)
+        if score is not None and score.is_of_y:
+            unit = loss_unit(loss, score.shift, score.scale)
+            in_units = InUnits(loss, unit, weight=1 / unit)
+        elif score is not None:
+            in_units = loss.in_units(used.target_scale)
+        variables = cls(used, in_units, penalty, inputs, score)
+        return replace(variables, penalty=rescaled(penalty, variables.factors(), in_units.unit))
+
+    @property
+    def loss(self) -> ScoreLoss:
+        """The loss of scores and targets of the training."""
+        return self.in_units.loss
+
+    def factors(self) -> dict[str, Any]:
+        """Return what weights of the training are multiplied by in the model, by name; numbers or arrays."""
+        factors: dict[str, Any] = {}
+        if self.score is not None:
+            factors = {name: self.score.scale for name in self.score.scaled if name}
+        if self.inputs is not None:
+            name = self.inputs.layer.coefficient
+            factors[name] = factors.get(name, 1.0) * self.inputs.factors
+        return factors
+
+    def objective(self, value: float) -> float:
+        """Return an objective, or loss, of the training in the units of the model's."""
+        return self.in_units.unit * value + self.in_units.offset
+
+    def target(self, target: np.ndarray) -> np.ndarray:
+        """Return the targets of the training."""
+        used = self.standardization
+        if self.score is None or self.score.is_of_y or used is None or used.target_mean is None:
+            return target
+        return ((target.astype(np.float64) - used.target_mean) / used.target_scale).astype(target.dtype)
+
+    def sample_weight_scale(self, n_outputs: int) -> float:
+        """Return what the sample weights of a batch sum to."""
+        return self.loss.weight_scale(n_outputs) * self.in_units.weight
+
+    @property
+    def row_factor(self) -> float | None:
+        """What the rows of X are multiplied by in the training; None where they change in another way."""
+        return 1.0 if self.inputs is None else self.inputs.factor
+
+    def graph(self, score_graph: "ScoreGraph", *, of_model_rows: bool = True) -> "ScoreGraph":
+        """Return the model with the training's weights, as a function of X, or of rows `row_factor` times as large."""
+        inputs, score = self.inputs, self.score
+        if inputs is None and score is None:
+            return score_graph
+        from skort.graphs.standardized import rescaled_score, standardized_graph
+
+        score_graph = score_graph.with_weights(self.training_weights(score_graph.trained_arrays))
+        if inputs is not None and of_model_rows:
+            score_graph = standardized_graph(score_graph, inputs.layer, inputs.mean, inputs.scale)
+        if score is not None and score.is_of_y:
+            score_graph = rescaled_score(score_graph, score.shift, score.scale)
+        return score_graph
+
+    def model_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the weights of the model, from those of the training."""
+        changed = _Weights(weights)
+        for part in (self.score, self.inputs):
+            if part is not None:
+                part.to_model(changed)
+        return changed.arrays()
+
+    def training_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the weights of the training, from those of the model; of the model, of the loss, or of both."""
+        changed = _Weights(weights)
+        for part in (self.inputs, self.score):
+            if part is not None:
+                part.to_training(changed)
+        return changed.arrays()
+
+
+def _inputs(score_graph, used):
+    """Return what the training changes of X, or None."""
+    from skort.graphs.standardized import first_layer
+
+    layer = None if used.scale is None else first_layer(score_graph)
+    if layer is None:
+        return None
+    return _Inputs(layer, np.zeros_like(used.mean) if used.is_offset else used.mean, used.scale)
+
+
+def _score(score_graph, loss, used):
+    """Return what the training changes of y, or None."""
+    from skort.graphs.standardized import last_layer
+
+    layer = None if used.target_mean is None else last_layer(score_graph)
+    if layer is None:
+        return None
+    n_outputs, names = score_graph.n_outputs, loss.weight_names
+    if loss.inverse_link_function(n_outputs) is None:
+        return _Score(layer, used.target_scale, used.target_mean, names, is_of_y(loss, n_outputs))
+    return _Score(layer, 1.0, np.full(n_outputs, np.log(used.target_scale)), names, False)
+
+
+def rescaled_state(
+    state: dict[str, np.ndarray], weights: dict[str, np.ndarray], before: Reparametrization, after: Reparametrization
+) -> dict[str, np.ndarray]:
+    """
+    Return the state of a solver in variables that have other scales, but the same means.
+
+    Parameters
+    ----------
+    state : dict of str to ndarray
+        As `Solver.state` returns it, in the variables `before`.
+    weights : dict of str to ndarray
+        The trained weights, in the order of the state; their values do not matter.
+    before, after : Reparametrization
+    """
+    factors: dict[str, Any] = {name: np.ones_like(array, dtype=np.float64) for name, array in weights.items()}
+    for variables, power in ((before, 1), (after, -1)):
+        for name, factor in variables.factors().items():
+            factors[name] = factors[name] * factor**power
+    vector = np.concatenate([array.ravel() for array in factors.values()])
+    scaled = {name: (state[name] * vector).astype(state[name].dtype) for name in _WEIGHT_LIKE if name in state}
+    return state | scaled
+
+
+def standardization_of(
+    score_graph: "ScoreGraph",
+    loss: ScoreLoss,
+    penalty: WeightPenalty | None,
+    facts: DataStatistics,
+    batch_size: int,
+    *,
+    is_classifier: bool,
+) -> Standardization | None:
+    """
+    Return the standardization of X and y, as far as the weights of a model can take it back.
+
+    Parameters
+    ----------
+    score_graph : ScoreGraph
+    loss : ScoreLoss
+    penalty : WeightPenalty or None
+    facts : DataStatistics
+        Of all rows. A sparse X is divided by one number, see `common_scale`: columns of mean zero would not be sparse,
+        and rare ones would get large weights.
+    batch_size : int
+    is_classifier : bool
+        The target of a classifier is left as it is.
+
+    Returns
+    -------
+    standardization : Standardization or None
+        None: neither X nor y is changed.
+    """
+    from skort.graphs.standardized import first_layer, last_layer
+
+    # Where the intercepts have a penalty, it is that of the intercepts of X itself.
+    is_free = penalty is None or penalty.intercepts is None
+    first = first_layer(score_graph)
+    mean = scale = is_flat = None
+    is_offset = is_target_flat = False
+    if first is not None and facts.is_sparse:
+        scale = usable_scale(facts.common_scale(batch_size), facts.dtype)
+        # As vectors, such numbers of many columns would take more memory than the weights.
+        mean, scale = (np.broadcast_to(number, facts.n_features) for number in (0.0, scale))
+    elif first is not None:
+        mean, deviation = _centred(*facts.columns(), centre=is_free and first.intercept is not None)
+        scale = usable_scale(deviation, facts.dtype)
+        mean = mean.astype(score_graph.dtype).astype(np.float64)
+        is_offset = bool(np.any(np.abs(mean) > _FAR * scale))
+        is_flat = deviation == 0 if np.any(deviation == 0) else None
+    last = last_layer(score_graph)
+    target_mean, target_scale = None, 1.0
+    if last is not None and not is_classifier and has_units(loss, score_graph.n_outputs):
+        centre = is_free and last.intercept is not None
+        target_mean, deviation = _of_target(loss, score_graph.n_outputs, facts, centre=centre)
+        target_scale, is_target_flat = float(usable_scale(deviation, facts.dtype)), bool(deviation == 0)
+    if scale is None and target_mean is None:
+        return None
+    return Standardization(mean, scale, target_mean, target_scale, is_offset, is_flat, is_target_flat)
+
+
+def _centred(mean, deviation, *, centre):
+    """Return the means and standard deviations of columns, or zeros and the roots of the mean squares."""
+    return (mean, deviation) if centre else (np.zeros_like(mean), np.hypot(mean, deviation))
+
+
+def _of_target(loss, n_outputs, facts, *, centre):
+    """Return the mean of y and its standard deviation, or what takes its place; None and one where there is none."""
+    if loss.inverse_link_function(n_outputs) is not None:
+        # The logarithm of the mean goes into the intercept.
+        total = float(np.mean(_centred(*facts.targets(), centre=centre)[0]))
+        return (np.zeros(n_outputs), total) if total > 0 else (None, 1.0)
+    if loss.is_robust and centre:
+        # Outliers, which such a loss is made for, would make everything else small.
+        mean, deviation = facts.robust_targets()
+    else:
+        mean, deviation = _centred(*facts.targets(), centre=centre)
+    return mean, np.sqrt(np.mean(np.square(deviation)))

@@ -1,0 +1,122 @@
+"""What a training leaves, which an estimator takes over."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skort.estimators.data.rows import TrainingData
+from skort.estimators.model.model import Model
+from skort.estimators.training.config import TrainConfig
+from skort.optim.loop import Outcome
+from skort.optim.progress import TrainState
+from skort.optim.schedules import rate
+
+if TYPE_CHECKING:
+    from skort.estimators.training.fitting import TrainRun
+
+__all__ = ["NO_ENDING", "Ending", "FitResult", "result_of"]
+
+
+class Ending(NamedTuple):
+    """How a training ended, for whoever began it: nothing that a fitted model keeps."""
+
+    error: BaseException | None
+    no_better: bool
+    #: All rows, or some that stand for all; None where nothing is said of them.
+    rows: TrainingData | None
+
+
+#: Of a result that an estimator keeps.
+NO_ENDING = Ending(None, False, None)
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """
+    What a training leaves: the model, and everything that the next one goes on from.
+
+    The trained weights are in both. A copy has those of the state alone, where they are the model's to the last bit.
+    """
+
+    config: TrainConfig
+    model: Model
+    state: TrainState
+    solver_name: str = ""
+    batch_size: int = 0
+    n_batches: int | None = None
+    is_sparse: bool = False
+    #: Epochs before this training.
+    n_before: int = 0
+    #: Learning rate of the first update; None where there was none.
+    first_eta: float | None = None
+    ending: Ending = NO_ENDING
+
+    @classmethod
+    def of(cls, run: "TrainRun", model: Model, state: TrainState, outcome: Outcome, rows: TrainingData | None):
+        """Return the result of a run on a model that began at a state."""
+        problem = run.problem
+        return cls(
+            run.config,
+            model.with_weights(outcome.weights),
+            outcome.progress,
+            run.solver_name,
+            problem.batch_size,
+            problem.n_batches,
+            problem.row_factor is not None,
+            state.n_epochs,
+            outcome.first_eta,
+            Ending(outcome.error, outcome.no_better, rows),
+        )
+
+    @property
+    def new_losses(self) -> list[float]:
+        """The objective of each epoch of this training."""
+        return self.state.history["objective"][self.n_before : self.state.n_epochs]
+
+    @property
+    def eta0(self) -> float:
+        """Learning rate of the first update, or of the one that a resumed training would have begun with."""
+        return self.state.rate_scale * rate(self.config.schedule, 1) if self.first_eta is None else self.first_eta
+
+    def with_weights(self, weights: dict[str, np.ndarray]) -> "FitResult":
+        """Return the result with other weights; the optimizer's memory begins from scratch."""
+        state = dataclasses.replace(self.state, solver=None, live=None)
+        return dataclasses.replace(self, model=self.model.with_weights(weights), state=state)
+
+    def __getstate__(self):
+        state, made = dict(vars(self)), self._of_state()
+        known = self.model.trained_weights
+        if made is not None and all(np.array_equal(array, known[name]) for name, array in made.items()):
+            state["model"], state["shapes"] = self.model.without_weights(), {n: a.shape for n, a in known.items()}
+        return state
+
+    def __setstate__(self, state):
+        shapes = state.pop("shapes", None)
+        vars(self).update(state)
+        if shapes is not None:
+            model = self.model.with_shapes(shapes)
+            vars(self)["model"] = model
+            vars(self)["model"] = model.with_weights(self._of_state())
+
+    def _of_state(self):
+        """Return the trained weights of the model as those of the state make them; None where it has none."""
+        from skort.solvers.flat_weights import views
+
+        vector, arrays = (self.state.solver or {}).get("weights"), self.model.trained_weights
+        if vector is None or vector.size != sum(array.size for array in arrays.values()):
+            return None
+        graph = self.model.score_graph
+        variables = self.config.variables(graph, self.state.standardization)
+        made = variables.model_weights(views(vector, arrays))
+        return {name: np.array(array) for name, array in made.items()}
+
+
+def result_of(estimator: Any) -> FitResult:
+    """Return what the last training of an estimator left; a NotFittedError before one."""
+    result = vars(estimator).get("_result")
+    if result is None:
+        check_is_fitted(estimator)
+    return result

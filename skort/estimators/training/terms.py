@@ -1,0 +1,184 @@
+"""What a training minimises: the terms of the model inside, and what the user set in their place."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+
+from skort.common.user_warning import warn_user
+from skort.estimators.data.sample_weight import ClassWeight
+from skort.objective.combined import OutputLosses
+from skort.objective.loss import ScoreLoss, as_loss
+from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.penalties import PENALTIES, ModelPenalty, Strength, UnitFreeL2, WeightPenalty
+
+if TYPE_CHECKING:
+    # It imports scikit-learn's models, which take most of the time of `import skort`.
+    from skort.objective.sklearn_objectives import SklearnObjective
+
+__all__ = [
+    "TrainingSize",
+    "chosen_class_weight",
+    "chosen_loss",
+    "chosen_penalty",
+    "losses_of",
+    "own_objective_of",
+    "warn_of_other_terms",
+]
+
+# Where nothing else says: those of SGDRegressor.
+_ALPHA, _L1_RATIO = 1e-4, 0.15
+
+
+class TrainingSize(NamedTuple):
+    """
+    What the strength of a model's own penalty is divided by.
+
+    Parameters
+    ----------
+    weight_sum, mean_weight : float
+        Sum and mean of the sample weights of the rows trained on, class weights included.
+    batch_size : int
+    n_outputs : int
+        Number of columns of the raw score.
+    """
+
+    weight_sum: float
+    mean_weight: float
+    batch_size: int
+    n_outputs: int
+
+    @classmethod
+    def of(cls, target, sample_weight, batch_size: int | str) -> "TrainingSize":
+        """Return the size of a training on these targets; rows of sample weight zero are none of its rows."""
+        largest = 200 if batch_size == "auto" else int(batch_size)
+        if sample_weight is None:
+            n_rows, weight_sum = len(target), float(len(target))
+        else:
+            n_rows, weight_sum = int(np.count_nonzero(sample_weight)), float(np.sum(sample_weight))
+        return cls(weight_sum, weight_sum / n_rows, min(largest, n_rows), target.shape[1])
+
+    def part_of(self, n_total: int | None) -> "TrainingSize":
+        """Return the size of so many rows of the same mean sample weight; itself for None."""
+        return self if n_total is None else self._replace(weight_sum=n_total * self.mean_weight)
+
+
+def own_objective_of(estimator, model) -> "SklearnObjective":
+    """Return what a model inside an estimator minimises; None stands for the model of skort's own."""
+    # It imports scikit-learn's models, which take most of the time of `import skort`.
+    from skort.objective.sklearn_objectives import sklearn_objective
+
+    return sklearn_objective(model, is_classifier=isinstance(estimator, ClassifierMixin))
+
+
+def losses_of(estimator) -> dict[str, type]:
+    """Return the losses that an estimator knows by their names."""
+    return CLASSIFICATION_LOSSES if isinstance(estimator, ClassifierMixin) else REGRESSION_LOSSES
+
+
+def chosen_loss(estimator, own: "SklearnObjective") -> ScoreLoss:
+    """Return the loss of a training, of the model inside where nothing else is set; not validated."""
+    if isinstance(estimator.loss, dict):
+        return OutputLosses({name: _chosen(estimator, own, x) for name, x in estimator.loss.items()})
+    return _chosen(estimator, own, estimator.loss)
+
+
+def _chosen(estimator, own, loss):
+    """Return the loss that a name stands for; another value as it is."""
+    if not isinstance(loss, str):
+        return loss
+    losses = losses_of(estimator)
+    default = "log_loss" if isinstance(estimator, ClassifierMixin) else "squared_error"
+    values = {name: getattr(estimator, name, "auto") for name in ("epsilon", "quantile")}
+    given = {name: value for name, value in values.items() if not isinstance(value, str)}
+    if loss == "auto":
+        named = losses[default]() if own.loss is None else clone(own.loss)
+    elif loss not in losses:
+        raise ValueError(f"loss: {loss!r} is none of {', '.join(losses)}.")
+    else:
+        named = losses[loss]()
+    return named.set_params(**{name: value for name, value in given.items() if name in named.shared_parameters})
+
+
+def chosen_penalty(estimator, own: "SklearnObjective", size: TrainingSize) -> WeightPenalty | None:
+    """
+    Return the penalty of a training, not validated.
+
+    Parameters
+    ----------
+    estimator : BaseOrtSGD
+        Its parameters `penalty`, `alpha`, `l1_ratio` and `n_total`.
+    own : SklearnObjective
+        Of the model inside.
+    size : TrainingSize
+    """
+    name, alpha = estimator.penalty, estimator.alpha
+    if not (name is None or isinstance(name, str)):
+        return name
+    is_own = name == "auto" and own.penalty is not None
+    if name == "auto":
+        name = own.penalty or (None if isinstance(alpha, str) else "l2")
+    if name is None:
+        return None
+    if isinstance(alpha, str):
+        alpha = _ALPHA if own.penalty is None else own.skort_alpha(*size.part_of(estimator.n_total))
+    if is_own and own.is_unit_free:
+        return UnitFreeL2(alpha=alpha)
+    ratio = {"l1": 1.0, "l2": 0.0}.get(name)
+    if ratio is None:
+        ratio = _elastic_ratio(estimator.l1_ratio, own)
+    if not (is_own and own.penalizes_intercept) and np.ndim(ratio) == 0:
+        return PENALTIES[name](**{"alpha": alpha} | ({"l1_ratio": ratio} if name == "elasticnet" else {}))
+    coefficients = Strength(alpha * ratio, alpha * (1 - ratio))
+    return ModelPenalty(coefficients, own.of_intercepts(coefficients) if is_own and own.penalizes_intercept else None)
+
+
+def _elastic_ratio(l1_ratio, own):
+    if not isinstance(l1_ratio, str):
+        return l1_ratio
+    return own.l1_ratio if own.penalty == "elasticnet" else _L1_RATIO
+
+
+def chosen_class_weight(estimator, own: "SklearnObjective", *, one_epoch: bool) -> ClassWeight | None:
+    """
+    Return the class weights of a training, or None where all classes count the same.
+
+    Raises
+    ------
+    ValueError
+        For balanced classes in a `partial_fit`, which has not all rows.
+    """
+    class_weight = getattr(estimator, "class_weight", None)
+    if isinstance(class_weight, str) and class_weight == "auto":
+        class_weight = own.class_weight
+    if one_epoch and class_weight == "balanced":
+        raise ValueError(
+            "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' weights, use "
+            "compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a large enough sample "
+            "of the full training set target to properly estimate the class frequency distributions. Pass the "
+            "resulting weights as the class_weight parameter."
+        )
+    if class_weight is None:
+        return None
+    loss = as_loss(chosen_loss(estimator, own))
+    of_positives = own.weighs_positives and loss is not None and loss.one_against_rest
+    return ClassWeight(class_weight, of_positives, own.balances_rows)
+
+
+def warn_of_other_terms(estimator, model, own: "SklearnObjective") -> None:
+    """Warn, once, of a model inside that is trained as another one, and of its parameters that are not used."""
+    sentences = []
+    # An ONNX model has no objective of its own that could be missed.
+    is_open = "auto" in (_name(estimator.loss), _name(estimator.penalty)) and isinstance(model, BaseEstimator)
+    if is_open and own.trained_as is not None:
+        sentences.append(own.trained_as)
+    if own.unused:
+        name, ours = type(model).__name__, type(estimator).__name__
+        listed = ", ".join(f"{theirs} (set {parameter} of {ours})" for theirs, parameter in own.unused.items())
+        sentences.append(f"These parameters of {name} are not used: {listed}.")
+    if sentences:
+        warn_user("estimator: " + " ".join(sentences))
+
+
+def _name(parameter):
+    return parameter if isinstance(parameter, str) else None

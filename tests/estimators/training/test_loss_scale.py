@@ -1,0 +1,56 @@
+"""The unit of a loss of one's own: twice its mean a standard deviation from the mean of y."""
+
+import numpy as np
+import pytest
+
+from skort.estimators.training.loss_scale import is_of_y, loss_unit
+from skort.objective import AbsoluteError, Hinge, Loss, PoissonLoss, SquaredError
+
+EXP = "exp (score) => (prediction) { prediction = Exp (score) }"
+ROW = """\
+row (score, target) => (loss) {
+    residual = Sub (score, target)
+    distance = Abs (residual)
+    loss = ReduceMax <axes = [1], keepdims = 1> (distance)
+}"""
+LEFT = """\
+left (score, target, weight) => (loss) {
+    residual = Sub (score, target)
+    below = Relu (residual)
+    loss = Mul (below, weight)
+}"""
+
+
+def body(lines):
+    return Loss(f"own (score, target) => (loss) {{ residual = Sub (score, target)  {lines} }}")
+
+
+@pytest.mark.parametrize(
+    "loss, expected",
+    [
+        (SquaredError(), 9.0),
+        (AbsoluteError(), 6.0),
+        (Loss(ROW), 6.0),
+        (Loss(LEFT), 3.0),
+        (body("loss = Abs (residual)"), 6.0),
+        # None of these is a unit: zero, negative, infinite, not a number.
+        (body("loss = Mul (residual, score)"), 1.0),
+        (body("distance = Abs (residual)  loss = Neg (distance)"), 1.0),
+        (body("zero = Sub (residual, residual)  loss = Div (residual, zero)"), 1.0),
+        (body("big = Mul (residual, residual)  huge = Exp (big)  loss = Exp (huge)"), 1.0),
+        (body("loss = Sqrt (residual)"), 1.0),
+    ],
+)
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_it_is_twice_the_mean_loss_one_standard_deviation_off(loss, expected, n_outputs):
+    assert loss_unit(loss, np.full(n_outputs, 50.0), 3.0) == pytest.approx(expected, rel=1e-5)
+
+
+def test_targets_beyond_float32_have_none():
+    assert loss_unit(body("loss = Abs (residual)"), np.array([1e300]), 1e299) == 1.0
+
+
+def test_only_a_loss_of_scores_in_units_of_y_needs_it():
+    assert is_of_y(Loss(ROW), 2) and is_of_y(Hinge(), 1)
+    assert not is_of_y(SquaredError(), 1) and not is_of_y(PoissonLoss(), 1)
+    assert not is_of_y(Loss(ROW, inverse_link=EXP), 2)

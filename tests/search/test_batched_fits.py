@@ -1,0 +1,62 @@
+"""Fits that are made side by side: of which data and models, and what is left of them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+from skort import OrtSGDRegressor
+from skort.search.batched_fits import joint_fits
+from skort.search.together import Together
+
+OPTIONS = {"penalty": "l2", "max_iter": 3, "tol": None, "random_state": 0, "learning_rate": "constant", "eta0": 0.02}
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(40, 3))
+    return X, X @ [1.0, 2.0, 3.0]
+
+
+def models(*alphas, **options):
+    return [OrtSGDRegressor(alpha=alpha, **{**OPTIONS, **options}) for alpha in alphas]
+
+
+def test_copies_are_fitted_by_their_places(rows):
+    several = models(0.1, -1.0, 0.2, batch_size=7)
+    fits = joint_fits(several, *rows, None)
+    # The second is invalid: only its own fit says so.
+    assert fits.keys() == {0, 2}
+    for place, fit in fits.items():
+        assert not hasattr(several[place], "coef_")
+        np.testing.assert_allclose(fit[0].model.linear_weights[0], several[place].fit(*rows).coef_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, scipy.sparse.csr_matrix, lambda X: X.tolist()])
+def test_data_of_any_kind(rows, kind):
+    X, y = rows
+    X = kind(X)
+    pair, alone = models(0.1, 0.2), models(0.1, 0.2)
+    together = Together(pair)
+    for model in pair:
+        together.mark(model).fit(X, y)
+    assert together.n_made == 2
+    for model, other in zip(pair, alone, strict=True):
+        np.testing.assert_allclose(model.coef_, other.fit(X, y).coef_, rtol=1e-5)
+        assert getattr(model, "feature_names_in_", [0]).__len__() == getattr(other, "feature_names_in_", [0]).__len__()
+
+
+def test_sparse_rows_of_many_columns_are_multiplied_by_fits_alone(rows):
+    X = scipy.sparse.random(40, 2000, 0.01, format="csr", random_state=0)
+    together = Together(models(0.1, 0.2))
+    model = together.mark(models(0.1)[0]).fit(X, rows[1])
+    assert together.n_made == 0
+    np.testing.assert_array_equal(model.coef_, models(0.1)[0].fit(X, rows[1]).coef_)
+
+
+def test_columns_far_from_zero_are_centred_by_fits_alone(rows):
+    X, y = rows
+    together = Together(models(0.1, 0.2))
+    model = together.mark(models(0.1)[0]).fit(X + 1e6, y)
+    assert together.n_made == 0
+    np.testing.assert_array_equal(model.coef_, models(0.1)[0].fit(X + 1e6, y).coef_)
