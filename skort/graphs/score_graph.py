@@ -178,15 +178,6 @@ class ScoreGraph(GraphBytes):
         nodes = [node.op_type for node in self.structure.graph.node if node.op_type != "Exp"]
         return nodes in (["MatMul"], ["MatMul", "Add"], ["Sub", "MatMul", "Add"])
 
-    def linear_weights(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return copies of a linear model's coef_, (n_outputs, n_features), and intercept_, (n_outputs,), or None."""
-        from skort.graphs.standardized import uncentred_arrays
-
-        if not self.is_linear:
-            return None
-        coef, *intercept = uncentred_arrays(self).values()
-        return coef.T.copy(), intercept[0].flatten() if intercept else np.zeros(self.n_outputs, self.dtype)
-
     def training_only(self, names: Collection[str]) -> "ScoreGraph":
         """Return the same graph with only those weights trained that have one of these names."""
         return replace(self, trained=self.weight_names.only(names))

@@ -17,6 +17,7 @@ __all__ = [
     "centred",
     "first_layer",
     "last_layer",
+    "linear_weights",
     "rescaled_score",
     "standardized_graph",
     "uncentred_arrays",
@@ -191,6 +192,15 @@ def uncentred_arrays(score_graph: ScoreGraph, dtype=None) -> dict[str, np.ndarra
     layer = first_layer(replace(score_graph, trained=score_graph.weight_names))
     arrays = {name: array for name, array in score_graph.arrays.items() if name != OFFSET}
     return _moved(arrays, layer, -score_graph.arrays[OFFSET], dtype)
+
+
+def linear_weights(score_graph: ScoreGraph) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return copies of a linear model's coef_, (n_outputs, n_features), and intercept_, (n_outputs,), or None."""
+    if not score_graph.is_linear:
+        return None
+    coef, *intercept = uncentred_arrays(score_graph).values()
+    empty = np.zeros(score_graph.n_outputs, score_graph.dtype)
+    return coef.T.copy(), intercept[0].flatten() if intercept else empty
 
 
 def _moved(arrays, layer, offset, dtype=None):

@@ -8,6 +8,7 @@ from sklearn.neural_network import MLPRegressor
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec, Weights
 from skort.graphs.sklearn.families import initial_stand_in
+from skort.graphs.standardized import linear_weights
 
 MODELS = [
     LinearRegression(),
@@ -45,7 +46,7 @@ def test_weights_of_a_neural_network_by_name():
         "intercepts1": (1, 4),
         "intercepts2": (1, 2),
     }
-    assert graph.linear_weights() is None
+    assert linear_weights(graph) is None
 
 
 def test_only_nodes_that_a_step_needs():

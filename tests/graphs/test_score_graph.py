@@ -12,6 +12,7 @@ from sklearn.linear_model import LinearRegression
 
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec, Weights, find_weights, joined
+from skort.graphs.standardized import linear_weights
 
 OPSET = '<ir_version: 8, opset_import: ["" : 17]>'
 MIXED = """
@@ -42,7 +43,7 @@ def test_with_weights_changes_a_copy(rng):
     np.testing.assert_array_equal(changed.weights()["coef"], coef)
     np.testing.assert_array_equal(changed.weights()["intercept"], [0, 0])
     assert graph.model.SerializeToString() == before
-    theirs, intercept = changed.linear_weights()
+    theirs, intercept = linear_weights(changed)
     np.testing.assert_array_equal(theirs, coef.T)
     np.testing.assert_array_equal(intercept, [0, 0])
 
@@ -130,7 +131,7 @@ def test_copies_and_pickles_are_equal_and_apart(mixed):
 
 def test_linear_weights_are_copies():
     graph = initial_score_graph(LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0))
-    for weights in graph.linear_weights():
+    for weights in linear_weights(graph):
         weights += 1
     assert not any(array.any() for array in graph.arrays.values())
 

@@ -14,6 +14,7 @@ from skort.graphs.standardized import (
     centred,
     first_layer,
     last_layer,
+    linear_weights,
     standardized_graph,
     uncentred_arrays,
 )
@@ -116,6 +117,6 @@ def test_a_centred_graph_is_the_same_function(score_graph, run_onnx, rng):
 
 def test_the_weights_of_a_centred_linear_model_are_those_of_x_itself():
     graph = MODELS["linear"].with_weights({"coef": np.ones((P, 2)), "intercept": np.ones(2)})
-    coef, intercept = centred(graph, np.arange(4.0)).linear_weights()
+    coef, intercept = linear_weights(centred(graph, np.arange(4.0)))
     np.testing.assert_array_equal(coef, np.ones((2, P)))
     np.testing.assert_array_equal(intercept, [1, 1])

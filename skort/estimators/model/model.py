@@ -206,7 +206,9 @@ class Model:
 
         They have the shapes (n_features,) or (n_outputs, n_features), and (n_outputs,).
         """
-        linear = self.score_graph.linear_weights()
+        from skort.graphs.standardized import linear_weights
+
+        linear = linear_weights(self.score_graph)
         if linear is None:
             return None
         for array in linear:
@@ -385,7 +387,9 @@ class Model:
         ValueError
             For other shapes, and where the model is not linear.
         """
-        linear = self.score_graph.linear_weights()
+        from skort.graphs.standardized import linear_weights
+
+        linear = linear_weights(self.score_graph)
         if linear is None:
             raise ValueError("coef_init and intercept_init are for linear models, which this one is not.")
         names, weights = self.score_graph.weight_names, {}

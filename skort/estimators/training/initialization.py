@@ -168,9 +168,11 @@ def _rate(settings: TrainConfig, variables: Reparametrization, score_graph, fact
 
 def _estimated(settings: TrainConfig, variables: Reparametrization, score_graph, facts: DataStatistics) -> float:
     """Return the second derivative of a loss that says none, by the score of the training, from targets as they are."""
+    from skort.graphs.standardized import linear_weights
+
     if settings.is_classifier:
         return estimated_curvature(settings.loss, score_graph.n_outputs)
-    coef, start = score_graph.linear_weights()
+    coef, start = linear_weights(score_graph)
     if coef.any() and not facts.is_sparse:
         start = start + coef @ facts.columns()[0]
     mean, deviation = facts.targets()
