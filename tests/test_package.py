@@ -1,5 +1,6 @@
 """The package as a whole."""
 
+import ast
 import importlib
 import importlib.metadata
 import importlib.util
@@ -163,6 +164,7 @@ def test_the_package_lists_its_names_and_no_others():
 
 
 ROOT = Path(__file__).parent.parent
+PRIVATE = ROOT / "docs" / "private_names.rst"
 # Users import from the public modules.
 INNER = r"skort\.optim\b"
 # Those for contributors name all modules.
@@ -183,6 +185,34 @@ def test_docstrings_speak_of_the_faces(name):
     for member in members:
         texts = [member.__doc__, *(method.__doc__ for method in vars(member).values() if callable(method))]
         assert not any(re.search(INNER, text) for text in texts if text), member
+
+
+def _private_imports():
+    """Yield (module, name) of each private name of another package that skort imports, but those of ONNX Runtime."""
+    for path in ROOT.glob("skort/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom) or node.module.split(".")[0] in ("skort", "onnxruntime"):
+                continue
+            yield from (
+                (node.module, alias.name)
+                for alias in node.names
+                if any(
+                    part.startswith("_") and not part.startswith("__") for part in (*node.module.split("."), alias.name)
+                )
+            )
+
+
+def test_the_page_of_private_names_lists_those_that_are_imported():
+    rows = re.findall(r"^    \* - `([\w.]+)`: ((?:[`\w, \n])+?)\n      -", PRIVATE.read_text(), re.MULTILINE)
+    listed = {(module, name) for module, names in rows for name in re.findall(r"`(\w+)`", names)}
+    assert listed == {*_private_imports()}
+
+
+def test_only_the_runtime_uses_private_names_of_onnxruntime():
+    users = {
+        p.parent.name for p in ROOT.glob("skort/**/*.py") if re.search(r"^ *from onnxruntime.capi", p.read_text(), re.M)
+    }
+    assert users == {"runtime"}
 
 
 def test_fit_leaves_the_users_logging_as_it_was():

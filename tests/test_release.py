@@ -129,6 +129,20 @@ def test_the_addresses_are_those_of_the_project():
         assert own.findall(ROOT.joinpath(name).read_text()) == []
 
 
+def test_the_recipe_of_conda_asks_for_what_pip_asks_for_and_a_runtime():
+    yaml = pytest.importorskip("yaml")
+    recipe = yaml.safe_load(ROOT.joinpath(".conda", "recipe.yaml").read_text())
+    assert recipe["context"]["version"] == skort.__version__
+    python, *packages = recipe["requirements"]["run"]
+    assert python == "python >=${{ python_min }}"
+    renamed = [text.replace("python-flatbuffers", "flatbuffers").replace(" ", "") for text in packages]
+    text = ROOT.joinpath("pyproject.toml").read_text()
+    (dependencies,) = re.findall(r"^dependencies = \[\n(.*?)^\]", text, re.DOTALL | re.MULTILINE)
+    (cpu,) = re.findall(r'^cpu = \["(.*)"\]$', text, re.MULTILINE)
+    assert sorted(renamed) == sorted([*re.findall(r'"(.*)"', dependencies), cpu])
+    assert recipe["tests"][0]["python"]["pip_check"] is True
+
+
 def test_the_readme_of_pypi_has_no_relative_links():
     metadata = importlib.metadata.metadata("skort")
     repository = dict(url.split(", ") for url in metadata.get_all("Project-URL"))["Repository"]
