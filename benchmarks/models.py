@@ -29,7 +29,7 @@ from skort.graphs.trainable import check_trainable
 from skort.objective.sklearn_objectives import sklearn_objective
 from skort.runtime.device import CPU
 from skort.runtime.installed import load
-from skort.solvers import available_solvers, solver_class
+from skort.solvers import available_solvers, make_step
 
 
 @dataclass
@@ -79,7 +79,7 @@ def outcome(name, model):
         result = result_of(trained)
         variables = result.config.variables(result.model.score_graph, trained.standardization_)
         problem = result.config.problem(result.model, variables, result.state, 200)
-        solver_class(solver, CPU)(problem)
+        make_step(problem, solver=solver, device=CPU)
         result.milliseconds.append(1e3 * (time.perf_counter() - start))
         # The last output of the ONNX model: probabilities where the loss has them, otherwise labels.
         head = "predict_proba" if hasattr(trained, "predict_proba") else "predict"

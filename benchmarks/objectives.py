@@ -18,7 +18,7 @@ from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.objective import Objective
 from skort.optim.update import Update
 from skort.optimizers import SGD
-from skort.solvers import SOLVERS
+from skort.solvers import make_step
 from skort.solvers.base import Problem
 
 STEPS, REPEATS = 2000, 7
@@ -27,7 +27,7 @@ STEPS, REPEATS = 2000, 7
 def step(loss, penalty=None):
     graph = initial_score_graph(LinearRegression(), ScoreSpec(20, 3, "float32"), np.random.RandomState(0))
     objective = Objective(loss, penalty, graph.coefficients, 3, np.dtype("float32"))
-    solver = SOLVERS["agent"](Problem(graph, objective, Update(SGD()), 100))
+    solver = make_step(Problem(graph, objective, Update(SGD()), 100), solver="agent")
     rng = np.random.default_rng(0)
     solver.batch.X[...] = rng.normal(size=(100, 20))
     solver.batch.target[...] = np.eye(3)[rng.integers(0, 3, 100)]

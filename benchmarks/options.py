@@ -20,7 +20,7 @@ from skort.objective.objective import Objective
 from skort.objective.penalties import L2
 from skort.optim.update import Update
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
-from skort.solvers import SOLVERS, available_solvers
+from skort.solvers import SOLVERS, available_solvers, make_step
 from skort.solvers.base import Problem
 
 N_ROUNDS, N_STEPS = 100, 200
@@ -53,7 +53,7 @@ def make(solver, graph, batch_size, *, penalty=None, optimizer=None, max_grad_no
     except ValueError:
         return None
     objective = Objective(SquaredError(), penalty, graph.coefficients, graph.n_outputs, np.dtype("float32"))
-    made = SOLVERS[solver](Problem(graph, objective, update, batch_size))
+    made = make_step(Problem(graph, objective, update, batch_size), solver=solver)
     rng = np.random.default_rng(0)
     made.batch.X[...] = rng.normal(size=made.batch.X.shape)
     made.batch.target[...] = rng.normal(size=made.batch.target.shape)

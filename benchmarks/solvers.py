@@ -24,7 +24,7 @@ from skort.objective import L2, SquaredError
 from skort.objective.objective import Objective
 from skort.optim.update import Update
 from skort.optimizers import SGD, Adam
-from skort.solvers import SOLVERS, available_solvers
+from skort.solvers import available_solvers, make_step
 from skort.solvers.base import Problem
 
 REPEATS = 5
@@ -168,7 +168,7 @@ def steps():
 def filled_solver(name, graph, batch_size, optimizer, penalty):
     objective = Objective(SquaredError(), penalty, graph.coefficients, 1, np.dtype("float32"))
     problem = Problem(graph, objective, Update(optimizer), batch_size)
-    solver, rng = SOLVERS[name](problem), np.random.default_rng(0)
+    solver, rng = make_step(problem, solver=name), np.random.default_rng(0)
     solver.batch.X[...] = rng.normal(size=solver.batch.X.shape)
     solver.batch.sample_weight[...] = 1 / batch_size
     return solver
@@ -191,7 +191,8 @@ def linear():
     contenders["SGDRegressor"] = partial(models["SGDRegressor"].fit, X, y)
     show(smallest_times(contenders), "ms", 1e3, available_solvers())
     errors = {
-        name: np.mean((model.predict(single if name in SOLVERS else X) - y) ** 2) for name, model in models.items()
+        name: np.mean((model.predict(single if name in available_solvers() else X) - y) ** 2)
+        for name, model in models.items()
     }
     print("  mean squared error:", ", ".join(f"{name} {error:.4f}" for name, error in errors.items()))
 

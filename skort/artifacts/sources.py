@@ -23,8 +23,8 @@ from skort.graphs.training_mode import in_training_mode
 from skort.objective.loss import as_loss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.objective import OBJECTIVE, Objective
+from skort.solvers.module.backend import check_dropout
 from skort.solvers.module.plan import Plan, Term
-from skort.solvers.module.solver import check_dropout
 
 __all__ = ["LOSS", "Source", "check_batch_size", "estimator_source", "model_source"]
 

@@ -334,11 +334,11 @@ class FittedAttributes:
             Where the installed ONNX Runtime lacks the API that the solver needs.
         """
         from skort.runtime.device import CPU
-        from skort.solvers import solver_class
+        from skort.solvers import make_step
 
         result = result_of(self)
         problem = fitted_problem(self, is_sparse=result.is_sparse).problem
-        return solver_class(result.solver_name, CPU, is_sparse=result.is_sparse)(problem).training_graphs()
+        return make_step(problem, solver=result.solver_name, device=CPU).training_graphs()
 
     def save_training_graphs(self, folder: str | os.PathLike) -> list[pathlib.Path]:
         """

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
-__all__ = ["LRUCache", "SessionPool", "forget"]
+__all__ = ["COMPILED", "POOL", "LRUCache", "SessionPool", "forget"]
 
 Made = TypeVar("Made")
 _EVERY: list["LRUCache | SessionPool"] = []
@@ -104,6 +104,13 @@ class SessionPool(Generic[Made]):
         """Forget everything that nobody uses."""
         with self._lock:
             self._free.clear()
+
+
+#: What is made for a structure and shared by all that have it: sessions, gradients of losses, checks. The first part of
+#: a key says what it is, the others all that it depends on. A session of a small model keeps about a MB.
+COMPILED: LRUCache = LRUCache(128)
+#: Sessions that hold the weights of a training: one fit at a time has it.
+POOL: SessionPool = SessionPool(8)
 
 
 def forget() -> None:

@@ -8,15 +8,11 @@ import numpy as np
 import onnx
 import onnx.helper
 
-from skort.runtime.cache import LRUCache
+from skort.runtime.cache import COMPILED
 from skort.runtime.device import CPU, Device
 from skort.runtime.sessions import inference_session
 
 __all__ = ["InferenceModel"]
-
-
-# A search has few structures. A session of a small model keeps about a MB.
-_SHARED: LRUCache = LRUCache(16)
 
 
 class InferenceModel:
@@ -56,7 +52,9 @@ class InferenceModel:
         # Threads would not be there in a forked process.
         if self._structure is None or device != CPU:
             return self._make_session(device)
-        return _SHARED.get((self._structure, tuple(self.inner_results)), lambda: self._make_session(device))
+        return COMPILED.get(
+            ("inference", self._structure, tuple(self.inner_results)), lambda: self._make_session(device)
+        )
 
     def _make_session(self, device):
         model = copy.deepcopy(self.model() if callable(self.model) else self.model)

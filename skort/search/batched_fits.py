@@ -29,7 +29,7 @@ from skort.optim.training import Training, TrainStep
 
 if TYPE_CHECKING:
     from skort.graphs.chain import Link
-    from skort.solvers.side_by_side.step import LaneTerms
+    from skort.solvers.graph.joint_graph import MemberTerms
 
 __all__ = ["OWN_PARAMETERS", "joint_fits"]
 
@@ -61,7 +61,7 @@ class _Begun:
     model: Model
     state: TrainState
     run: TrainRun
-    terms: "LaneTerms"
+    terms: "MemberTerms"
 
     @property
     def weight_scale(self) -> float:
@@ -143,7 +143,7 @@ class _Common:
 
     def begin(self, estimator: Any, config: TrainConfig) -> _Begun | None:
         """Return a fit before its first step; None where it has to be made alone."""
-        from skort.solvers.side_by_side.step import lane_terms
+        from skort.solvers.graph.joint_graph import member_terms
 
         if config.update.largest_rate is None:
             # A function of the user's may raise an error, which would be that of another fit.
@@ -160,7 +160,7 @@ class _Common:
         batch_size = min(config.batch_size, self.data.n_rows)
         n_batches = -(-self.data.n_rows // batch_size)
         problem = config.problem(training, bare, state, batch_size, n_batches)
-        terms = lane_terms(problem, self.chain)
+        terms = member_terms(problem, self.chain)
         if terms is None:
             return None
         return _Begun(estimator, model, state, TrainRun(config, variables, problem, "graph", None), terms)
@@ -187,7 +187,7 @@ def _rows(X, variables, n_ones):
 def _trained(group, common):
     """Train a group of fits, by their places; return those that are done."""
     from skort.solvers import choose
-    from skort.solvers.side_by_side.solver import SideBySide
+    from skort.solvers.graph.joint_step import JointStep
 
     fits = list(group.values())
     first = fits[0].run
@@ -199,7 +199,7 @@ def _trained(group, common):
         return {}
     # The batches have the sample weights of the first.
     factors = [fit.weight_scale / fits[0].weight_scale for fit in fits]
-    solver = SideBySide([fit.terms for fit in fits], factors)
+    solver = JointStep([fit.terms for fit in fits], factors)
     trainings = [fit.training(lane, batches) for fit, lane in zip(fits, solver.lanes, strict=True)]
     made = {}
     for (place, fit), outcome in zip(group.items(), minimise_together(trainings, solver, batches), strict=True):

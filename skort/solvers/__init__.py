@@ -6,17 +6,16 @@ from skort.exceptions import RuntimeNotAvailableError
 from skort.optim.optimizers import SGD
 from skort.optim.update import Update
 from skort.runtime.installed import load
-from skort.solvers.base import BaseSolver
-from skort.solvers.choice import ON_REQUEST, SOLVERS, SPARSE_SOLVERS, choose, make_solver, solver_class, usable
+from skort.solvers.base import Solver
+from skort.solvers.choice import ON_REQUEST, SOLVERS, choose, has_sparse_steps, make_step, usable
 
 __all__ = [
     "ON_REQUEST",
     "SOLVERS",
-    "SPARSE_SOLVERS",
     "available_solvers",
     "choose",
-    "make_solver",
-    "solver_class",
+    "has_sparse_steps",
+    "make_step",
     "usable",
     "why_not",
 ]
@@ -27,7 +26,7 @@ def available_solvers() -> list[str]:
     return [name for name, solver in SOLVERS.items() if why_not(solver) is None]
 
 
-def why_not(solver: type[BaseSolver]) -> str | None:
+def why_not(solver: Solver) -> str | None:
     """Return why a solver does not train, in float32, with what is installed; None where it does."""
     try:
         load()

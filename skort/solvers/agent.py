@@ -10,30 +10,25 @@ import onnx
 from skort.common.node_phases import mark_rest, marked
 from skort.common.onnx_text import Fragment, infos, inlined, rewritten
 from skort.common.parametrized_graph import Program
-from skort.exceptions import RuntimeNotAvailableError
-from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.elementwise import relu_gradient
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.batches import HostBatch
 from skort.optim.transforms import norm
-from skort.runtime.cache import LRUCache
-from skort.runtime.installed import training_api, why_missing
+from skort.runtime.cache import COMPILED
 from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
-from skort.solvers.base import BaseSolver, Problem, is_small
+from skort.solvers.base import Problem, is_small
+from skort.solvers.derived_gradients import add_custom_gradients, derived_score_gradient, score_gradient
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.step_graph import constants_graph
-from skort.solvers.loss_gradient import derived_score_gradient, score_gradient
-from skort.solvers.penalty_gradient import add_custom_gradients
+from skort.solvers.step import Backend, Sums
 
-__all__ = ["RETURNED_LOSS", "AgentSolver", "GradientGraph", "gradient_of"]
+__all__ = ["RETURNED_LOSS", "AgentBackend", "GradientGraph", "gradient_of"]
 
-# A search has few structures. A session of a small step keeps about a MB.
-_SESSIONS: LRUCache = LRUCache(16)
 #: The output that is the loss.
 RETURNED_LOSS, _RETURNED_WEIGHT = f"{LOSS}_returned", f"{SAMPLE_WEIGHT}_returned"
 
 
-class AgentSolver(BaseSolver):
+class AgentBackend(Backend):
     """
     Steps through TrainingAgent.
 
@@ -41,73 +36,47 @@ class AgentSolver(BaseSolver):
     has one; backward takes that gradient to the weights; the rule changes them. All weights are parts of one vector,
     as are all gradients, which the runtime reads and writes in place: an update is a few operations on two vectors,
     whatever the model.
-
-    Parameters
-    ----------
-    problem : Problem
-
-    Raises
-    ------
-    RuntimeNotAvailableError
-        Where the installed ONNX Runtime has no TrainingAgent.
-    NotTrainableError
-        Where the loss brings no gradient, and ONNX Runtime does not differentiate it.
     """
 
-    name = "agent"
-    gradient = staticmethod(runtime_gradient)
-
-    @classmethod
-    def check(cls, dtype, update):
-        """Raise an error where the installed ONNX Runtime cannot train so this way."""
-        if "TrainingAgent" not in training_api():
-            raise RuntimeNotAvailableError(
-                f'solver="agent" needs TrainingAgent; solver="graph" works here. {why_missing("TrainingAgent")}'
-            )
-
     def __init__(self, problem: Problem):
-        super().__init__(problem)
+        self.rule, self.sums = problem.rule(), Sums()
         graph, dtype = problem.score_graph, problem.objective.dtype
         self._problem = problem
         self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype)
-        self._flat = flat(self._initial)
+        self._flat = flat(problem.weights)
         self._gradient, self._scratch = np.zeros_like(self._flat), np.zeros_like(self._flat)
-        self._memory = self._rule.start(*problem.n_weights(), dtype)
+        self._memory = self.rule.start(*problem.n_weights(), dtype)
         self._graph = GradientGraph(problem)
         inputs = {
             graph.input_name: self.batch.X,
             TARGET: self.batch.target,
             SAMPLE_WEIGHT: self.batch.sample_weight,
-            **views(self._flat, self._initial),
+            **views(self._flat, self._problem.weights),
             **self._graph.parameters,
         }
-        outputs = {gradient_of(name): part for name, part in views(self._gradient, self._initial).items()}
+        outputs = {gradient_of(name): part for name, part in views(self._gradient, self._problem.weights).items()}
         outputs[RETURNED_LOSS] = loss = np.zeros((), dtype)
         self._loss = loss.item
         self._agent = BoundTrainingAgent(self._graph.session(), inputs, outputs, [self.batch.sample_weight])
 
-    def step(self, eta, share):
+    def run(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
         objective = self._agent.run()
         self.update(eta)
-        self._add(share, objective, self._loss())
+        self.sums.add(share, objective, self._loss())
 
     def forward(self) -> float:
         """Return the objective of the batch, and keep what `backward` needs."""
         return self._agent.forward()
 
     def backward(self) -> dict[str, np.ndarray]:
-        """
-        Return the gradient of the objective without its l1 term by each weight, after `forward`.
-
-        The arrays are those that `update` reads and the next call overwrites.
-        """
+        """Return the gradient by each weight, without that of an l1 term: what `update` reads."""
         self._agent.backward()
-        return views(self._gradient, self._initial)
+        return views(self._gradient, self._problem.weights)
 
     def update(self, eta: float) -> None:
         """Change the weights by the last gradient with learning rate `eta`."""
-        self._rule.update(self._flat, self._gradient, eta, self._memory, self._scratch)
+        self.rule.update(self._flat, self._gradient, eta, self._memory, self._scratch)
 
     def read(self, X):
         """Let the next steps read the rows of X where they are; None: those of `batch`."""
@@ -117,16 +86,18 @@ class AgentSolver(BaseSolver):
         """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
         return norm(self._gradient)
 
-    def _read(self):
+    def arrays(self):
+        """Return the weights and the rule's state."""
         return {"weights": self._flat, **self._memory}
 
-    def _write(self, state):
-        for name, array in self._read().items():
-            array[...] = state[name]
+    def load(self, arrays):
+        """Put values in their place."""
+        for name, array in self.arrays().items():
+            array[...] = arrays[name]
 
     def training_graphs(self):
         """Return the graph of forward and backward, and what it reads beside a batch; the update follows in numpy."""
-        gradient, arrays = self._graph.model(), {**views(self._flat, self._initial), **self._graph.parameters}
+        gradient, arrays = self._graph.model(), {**views(self._flat, self._problem.weights), **self._graph.parameters}
         return {"gradient": gradient, "start": constants_graph(gradient, arrays)}
 
 
@@ -177,7 +148,7 @@ class GradientGraph:
             return agent_session(self.model().SerializeToString(), problem.objective.dtype, problem.device)
 
         key = problem.structure, self.by_rows, tuple(program.structure for program in self._programs)
-        return _SESSIONS.get(key, compile_graph) if is_small(problem) else compile_graph()
+        return COMPILED.get(("gradient", *key), compile_graph) if is_small(problem) else compile_graph()
 
 
 def _gradient_model(problem, model, *, by_rows):

@@ -1,27 +1,25 @@
-"""What a solver is, what it is made from, and what all of them share."""
+"""What a step is made from, and what a solver is: a backend, and what it needs."""
 
-import abc
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
-import onnx
 
+from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import Gradient
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initialization import check_differentiable
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.objective import Objective
-from skort.optim.training import TrainStep
-from skort.optim.transforms import with_owed
 from skort.optim.update import MANY_ROWS, PenaltyStrengths, Update, UpdateRule
 from skort.runtime.device import CPU, Device
-from skort.solvers.flat_weights import strengths_vector, views
-from skort.solvers.loss_gradient import check_loss
-from skort.solvers.penalty_gradient import check_custom_penalty
+from skort.runtime.installed import training_api, why_missing
+from skort.solvers.derived_gradients import check_custom_penalty, check_loss
+from skort.solvers.flat_weights import strengths_vector
 
-__all__ = ["BaseSolver", "Problem", "Solver", "is_small"]
+__all__ = ["Problem", "Requirement", "Solver", "is_small", "needs_api", "needs_float32", "needs_own_update"]
 
 # Bytes of a graph and the arrays of a training together. A session keeps a few times as much memory at most.
 _SMALL = 2**20
@@ -30,24 +28,12 @@ _SMALL = 2**20
 @dataclass(frozen=True, eq=False)
 class Problem:
     """
-    What a solver is made from.
+    What a step is made from: a score graph with the initial weights, the objective, the update.
 
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-        With the initial weights.
-    objective : Objective
-    update : Update
-    batch_size : int
-    device : Device, default=CPU
-        What the steps run on.
-    n_batches : int or None, default=None
-        The number of batches of an epoch. None: it is not known, as in a stream.
-    loss_weights : dict of str to ndarray of shape (n_outputs,), default={}
-        The initial values of the weights that the loss has of its own, in the order of its `weight_names`.
-    row_factor : float or None, default=None
-        What sparse rows are multiplied by before the first product, whose weights are the first ones. None: the batches
-        are dense.
+    `n_batches` is the number of batches of an epoch, None where it is not known, as in a stream. `loss_weights` are the
+    initial values of the weights, of shape (n_outputs,), that the loss has of its own, in their order.
+    `row_factor` is what sparse rows are multiplied by before the first product, whose weights are the first ones; None:
+    the batches are dense.
     """
 
     score_graph: ScoreGraph
@@ -94,155 +80,90 @@ def is_small(problem: Problem) -> bool:
     return problem.device == CPU and n_bytes < _SMALL
 
 
-class Solver(TrainStep, Protocol):
+#: What a solver needs: its name, a dtype and an update -> an error that names what is missing, or nothing.
+Requirement: TypeAlias = Callable[[str, np.dtype, Update], None]
+
+
+@dataclass(frozen=True)
+class Solver:
     """
-    One gradient step of the objective through an API of ONNX Runtime.
+    A way to make steps: what runs them, and what it needs.
 
-    All solvers make the same steps: the same weights, batches and learning rates give the same weights.
-    """
-
-    def __init__(self, problem: Problem): ...
-
-    @classmethod
-    def check(cls, dtype: np.dtype, update: Update) -> None:
-        """Raise an error where the installed ONNX Runtime cannot train so this way."""
-
-    @classmethod
-    def check_model(cls, problem: Problem) -> None:
-        """Raise a NotTrainableError where an operator of the model or of its loss has no gradient here."""
-
-    def read(self, X: np.ndarray | None) -> None:
-        """Let the next steps read the rows of X where they are; None: those of `batch`, as at first."""
-
-    def training_graphs(self) -> dict[str, onnx.ModelProto]:
-        """Return every ONNX graph that a step runs, by name."""
-
-
-class BaseSolver(abc.ABC):
-    """
-    What all solvers share: weights and state by name, and what the steps of an epoch add up to.
-
-    A subclass brings the abstract methods, `name`, `gradient` and `batch`. Its `_read` and `_write` know where the
-    state is.
-
-    Parameters
-    ----------
-    problem : Problem
+    `gradient` says what it differentiates of a graph, see `skort.graphs.differentiable.undifferentiable`; with
+    `derives_given` also losses and penalties that bring a gradient. `sparse_backend` multiplies sparse rows as they
+    are, `device_backend` trains on a device with memory of its own; None: the solver has no such thing.
     """
 
-    #: The value of the estimators' parameter `solver`.
-    name: ClassVar[Literal["graph", "agent", "session", "module"]]
-    #: What it differentiates of a graph, see `skort.graphs.differentiable.undifferentiable`.
+    name: str
+    backend: Callable[[Problem], Any]
     gradient: Gradient
-    batch: Any
+    requirements: tuple[Requirement, ...]
+    sparse_backend: Callable[[Problem], Any] | None = None
+    device_backend: Callable[[Problem], Any] | None = None
+    derives_given: bool = False
 
-    def __init__(self, problem: Problem):
-        self._start(problem.weights, problem.rule())
+    def check(self, dtype: np.dtype, update: Update) -> None:
+        """Raise an error where something is missing that the solver needs: of an update, or of what is installed."""
+        for requirement in self.requirements:
+            requirement(self.name, dtype, update)
 
-    def _start(self, weights: dict[str, np.ndarray], rule: UpdateRule) -> None:
-        """Take the initial weights, by name, and the update."""
-        self._initial, self._rule = weights, rule
-        self._objective = self._objective_sum = self._loss_sum = 0.0
-
-    @classmethod
-    @abc.abstractmethod
-    def check(cls, dtype: np.dtype, update: Update) -> None:
-        """Raise an error where the installed ONNX Runtime cannot train so this way."""
-
-    @abc.abstractmethod
-    def step(self, eta: float, share: float) -> None:
-        """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
-
-    @abc.abstractmethod
-    def gradient_norm(self) -> float:
-        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
-
-    @abc.abstractmethod
-    def training_graphs(self) -> dict[str, onnx.ModelProto]:
-        """Return every ONNX graph that a step runs, by name."""
-
-    def read(self, X: np.ndarray | None) -> None:
-        """
-        Let the next steps read the rows of X, where they are if the solver can; None: those of `batch`, as at first.
-
-        Parameters
-        ----------
-        X : ndarray of shape (batch_size, n_features) or None
-            C-contiguous, of the dtype of the training.
-        """
-        if X is not None:
-            self.batch.X[...] = X
-
-    @classmethod
-    def check_model(cls, problem: Problem) -> None:
-        """Raise an error where the model, or a loss or penalty that brings no gradient, is not differentiated."""
-        check_differentiable(problem.score_graph, cls.name, cls.gradient)
-        if problem.objective.loss.gradient_function(problem.objective.n_outputs) is None:
-            check_loss(problem.objective, problem.batch_size, cls.gradient)
-        cls._check_penalty(problem)
-
-    @classmethod
-    def _check_penalty(cls, problem):
-        """Raise an error for an own penalty that has no gradient: skort derives it where the user gives none."""
-        check_custom_penalty(problem.objective, problem.weights, rule_gradient)
-
-    def _add(self, share: float, objective: float, loss: float) -> None:
-        """Add up what a step gave."""
-        self._objective = objective
-        self._objective_sum += share * objective
-        self._loss_sum += share * loss
-
-    def objective(self) -> float:
-        """Return the objective on the last step's batch before its update."""
-        return self._objective
-
-    def means(self) -> tuple[float, float]:
-        """Return the objective and the loss, each the mean over all steps since the last call."""
-        means = self._objective_sum, self._loss_sum
-        self._objective_sum = self._loss_sum = 0.0
-        return means
-
-    def weights(self) -> dict[str, np.ndarray]:
-        """Return a copy of the trained weights, by name: of their mean where there is one."""
-        state = self._read()
-        return views(self._rule.result(state["weights"], state), self._initial)
-
-    def is_finite(self) -> bool:
-        """Return whether all weights are finite."""
-        return all(bool(np.isfinite(array).all()) for array in self.weights().values())
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Return a copy of everything that training goes on from, by name."""
-        return {name: array.copy() for name, array in self._read().items()}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """
-        Go on from a state as from `state`.
-
-        Raises
-        ------
-        ValueError
-            Where the state is that of another model or of other parameters.
-        """
-        current = self._read()
-        # A stream may get another penalty.
-        state = with_owed(state, current)
-        described, given = (
-            sorted((name, array.shape, array.dtype.str) for name, array in arrays.items())
-            for arrays in (current, state)
-        )
-        if described != given:
+    def check_device(self, device: Device) -> None:
+        """Raise an error where the solver cannot train on a device, or the device is not there."""
+        if device.is_remote and self.device_backend is None:
             raise ValueError(
-                "state does not fit: it comes from a training with another model, dtype, optimizer or average. It has "
-                f"{given}, expected {described}."
+                f'solver="{self.name}" trains with device="cpu" only, got device="{device.name}". Use solver="graph" '
+                'or device="cpu".'
             )
-        self._write(state)
-        self.means()
+        device.check()
 
-    @abc.abstractmethod
-    def _read(self) -> dict[str, np.ndarray]:
-        """Return "weights", the vector of the weights, and the arrays of the rule's state; not to be changed."""
+    def check_model(self, problem: Problem) -> None:
+        """Raise an error where the model, or a loss or penalty whose gradient is derived, is not differentiated."""
+        objective = problem.objective
+        check_differentiable(problem.score_graph, self.name, self.gradient)
+        if self.derives_given or objective.loss.gradient_function(objective.n_outputs) is None:
+            check_loss(objective, problem.batch_size, self.gradient)
+        # skort derives the gradient of an own penalty where the user gives none.
+        gradient = self.gradient if self.derives_given else rule_gradient
+        check_custom_penalty(objective, problem.weights, gradient, derives_all=self.derives_given)
 
-    @abc.abstractmethod
-    def _write(self, state: dict[str, np.ndarray]) -> None:
-        """Put the values of such arrays in the place of what is there."""
+    def backend_of(self, problem: Problem) -> Any:
+        """Return the backend for a problem: for its device, or for sparse rows."""
+        if problem.row_factor is not None:
+            make = self.sparse_backend
+        else:
+            make = self.device_backend if problem.device.is_remote else self.backend
+        assert make is not None, self.name
+        return make(problem)
+
+
+def needs_float32(solver: str, dtype: np.dtype, update: Update) -> None:
+    """Raise an error for float64."""
+    if dtype != np.float32:
+        raise ValueError(
+            f'solver="{solver}" trains in float32 only, got dtype="{dtype}". Use dtype="float32" or solver="graph".'
+        )
+
+
+def needs_own_update(api: str) -> Requirement:
+    """Return what raises an error for an optimizer that an API, which makes the update itself, does not have."""
+
+    def check(solver, dtype, update):
+        if update.tags.runtime is None or update.tags.weight_decay > 0:
+            raise ValueError(
+                f'solver="{solver}" has no optimizer={update.optimizer!r}: {api} makes the update itself. Use '
+                'solver="graph", or optimizer="sgd" or "adam" (without weight_decay).'
+            )
+
+    return check
+
+
+def needs_api(name: str, api: str = "") -> Requirement:
+    """Return what raises an error where the installed ONNX Runtime lacks a class of its training API."""
+
+    def check(solver, dtype, update):
+        if name not in training_api():
+            raise RuntimeNotAvailableError(
+                f'solver="{solver}" needs {api or name}; solver="graph" works here. {why_missing(name)}'
+            )
+
+    return check

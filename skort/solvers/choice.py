@@ -1,63 +1,69 @@
-"""Which solver trains: the one that was asked for, or the fastest that can."""
+"""Which solver trains: the one that was asked for, or the fastest that can; and the step that it makes."""
 
 import contextlib
+import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from skort.common.parametrized_graph import with_parameters
 from skort.exceptions import NotTrainableError
+from skort.graphs.differentiable import runtime_gradient
+from skort.graphs.gradient.reverse import rule_gradient
 from skort.optim.update import Update
-from skort.runtime.cache import LRUCache
+from skort.runtime.cache import COMPILED
 from skort.runtime.device import CPU, Device
-from skort.solvers.agent import AgentSolver
-from skort.solvers.base import BaseSolver, Problem, Solver
-from skort.solvers.dropout import DropoutSolver
-from skort.solvers.graph.device_solver import DeviceGraphSolver
-from skort.solvers.graph.solver import GraphSolver
-from skort.solvers.module.solver import ModuleSolver
-from skort.solvers.session import SessionSolver
-from skort.solvers.sparse.sparse_solver import SparseAgentSolver, SparseGraphSolver
+from skort.solvers.agent import AgentBackend
+from skort.solvers.base import Problem, Solver, needs_api, needs_float32, needs_own_update
+from skort.solvers.graph.backend import DeviceGraphBackend, GraphBackend, needs_onnx_update
+from skort.solvers.module.backend import ModuleBackend, needs_plain_update
+from skort.solvers.session import SessionBackend, needs_corrections, needs_no_clipping
+from skort.solvers.sparse.backend import sparse_agent_backend, sparse_graph_backend
+from skort.solvers.step import BackendStep, Masks
 
-__all__ = ["ON_REQUEST", "SOLVERS", "SPARSE_SOLVERS", "choose", "make_solver", "solver_class", "usable"]
+__all__ = ["ON_REQUEST", "SOLVERS", "choose", "has_sparse_steps", "make_step", "usable"]
+
+_SESSION, _ON_DEVICE = "TrainingSession", "the on-device API"
+_OF_SESSION = (
+    needs_float32,
+    needs_own_update(_SESSION),
+    needs_corrections,
+    needs_no_clipping,
+    needs_api(_SESSION),
+)
+_OF_MODULE = (
+    needs_float32,
+    needs_own_update(_ON_DEVICE),
+    needs_plain_update,
+    needs_api("Module", _ON_DEVICE),
+)
 
 #: The solvers that "auto" chooses from: the fastest first, by `python -m benchmarks`.
-SOLVERS: dict[str, type[BaseSolver]] = {"graph": GraphSolver, "agent": AgentSolver, "session": SessionSolver}
+SOLVERS: dict[str, Solver] = {
+    solver.name: solver
+    for solver in (
+        Solver("graph", GraphBackend, rule_gradient, (needs_onnx_update,), sparse_graph_backend, DeviceGraphBackend),
+        Solver("agent", AgentBackend, runtime_gradient, (needs_api("TrainingAgent"),), sparse_agent_backend),
+        Solver("session", SessionBackend, runtime_gradient, _OF_SESSION, derives_given=True),
+    )
+}
 #: Those that "auto" does not choose: others do the same, and more, in less time.
-ON_REQUEST: dict[str, type[BaseSolver]] = {"module": ModuleSolver}
-#: Those of them that multiply sparse rows as they are.
-SPARSE_SOLVERS: dict[str, type[BaseSolver]] = {"graph": SparseGraphSolver, "agent": SparseAgentSolver}
+ON_REQUEST: dict[str, Solver] = {"module": Solver("module", ModuleBackend, rule_gradient, _OF_MODULE)}
 
 # "graph" copies all weights and gradients once a step, which "agent" does not.
 _MANY_WEIGHTS = 500_000
 
-# What passed `check_model`.
-_CHECKED: LRUCache = LRUCache(64)
-
 
 def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -> list[str]:
     """
-    Return the names of the solvers that come into question, the fastest first.
+    Return the names of the solvers that come into question, the fastest first; "auto": of all that it chooses from.
 
-    Parameters
-    ----------
-    solver : {"auto", "graph", "agent", "session", "module"}
-    dtype : dtype
-        float32 or float64.
-    update : Update
-    device : Device, default=CPU
-
-    Raises
-    ------
-    ValueError
-        Where `solver` cannot do what is asked; with "auto", where none can.
-    RuntimeNotAvailableError
-        Where the installed ONNX Runtime lacks what it needs.
+    A ValueError or a RuntimeNotAvailableError says what `solver` lacks; with "auto", the first one, where none can.
     """
     if solver != "auto":
-        _check_device(solver, device)
-        solver_class(solver, CPU).check(dtype, update)
+        declared = _declared(solver)
+        declared.check_device(device)
+        declared.check(dtype, update)
         return [solver]
     names = []
     for name in SOLVERS:
@@ -67,53 +73,40 @@ def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -
     return names or usable(next(iter(SOLVERS)), dtype, update, device)
 
 
-def solver_class(name: str, device: Device, *, is_sparse: bool = False) -> type[BaseSolver]:
-    """Return the class of a solver on a device, or of one that multiplies sparse rows as they are."""
-    if is_sparse:
-        return SPARSE_SOLVERS[name]
-    return DeviceGraphSolver if device.is_remote else {**SOLVERS, **ON_REQUEST}[name]
+def has_sparse_steps(solver: str) -> bool:
+    """Return whether a solver multiplies sparse rows as they are."""
+    return _declared(solver).sparse_backend is not None
 
 
-def make_solver(name: str, problem: Problem, random_state: Callable[[], np.random.RandomState]) -> Solver:
+def make_step(
+    problem: Problem,
+    *,
+    solver: str,
+    device: Device | None = None,
+    random_state: Callable[[], np.random.RandomState] = np.random.RandomState,
+) -> BackendStep:
     """
-    Return a solver of a problem by its name.
+    Return the step of a problem by a solver: on another device than it says, and of sparse rows where it says so.
 
-    Parameters
-    ----------
-    name : {"graph", "agent", "session", "module"}
-    problem : Problem
-    random_state : callable
-        Returns a generator, which is asked for the seed of masks where the problem has a Dropout.
+    `random_state` returns a generator, which is asked for the seed of masks where the problem has a Dropout.
     """
-    solver: Any = solver_class(name, problem.device, is_sparse=problem.row_factor is not None)(problem)
+    if device is not None and device != problem.device:
+        problem = dataclasses.replace(problem, device=device)
+    masks = None
     if problem.score_graph.dropout:
-        solver = DropoutSolver(solver, problem, int(random_state().randint(2**32, dtype=np.uint32)))
-    return solver
+        masks = Masks(problem, int(random_state().randint(2**32, dtype=np.uint32)))
+    return BackendStep(problem, _declared(solver).backend_of(problem), masks)
 
 
-def _check_device(solver, device):
-    if device.is_remote and solver != "graph":
-        raise ValueError(
-            f'solver="{solver}" trains with device="cpu" only, got device="{device.name}". Use solver="graph" or '
-            'device="cpu".'
-        )
-    device.check()
+def _declared(name):
+    return {**SOLVERS, **ON_REQUEST}[name]
 
 
 def choose(names: list[str], problem: Problem) -> str:
     """
-    Return the first solver that differentiates a model and its loss; of many weights "agent" comes first.
+    Return the first solver, of those from `usable`, that differentiates a model and its loss.
 
-    Parameters
-    ----------
-    names : list of str
-        As from `usable`.
-    problem : Problem
-
-    Raises
-    ------
-    NotTrainableError
-        Where none does: why the first one does not.
+    Of many weights "agent" comes first. A NotTrainableError says why the first one does not, where none does.
     """
     errors = []
     if problem.row_factor is None and sum(problem.n_weights()) > _MANY_WEIGHTS:
@@ -135,4 +128,4 @@ def _check_model(name, problem):
     text = with_parameters(source)[0] if isinstance(source, str) else source
     has_gradient = objective.loss.gradient_function(objective.n_outputs) is not None
     key = name, problem.structure, text, *others, has_gradient, objective.custom_key
-    _CHECKED.get(key, lambda: solver_class(name, CPU).check_model(problem))
+    COMPILED.get(("checked model", *key), lambda: _declared(name).check_model(problem))

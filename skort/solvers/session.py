@@ -1,6 +1,7 @@
 """TrainingSession: objective, gradient and update in one graph."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from onnx import numpy_helper
@@ -8,14 +9,11 @@ from onnx import numpy_helper
 from skort.common.node_phases import mark_rest
 from skort.common.onnx_text import Fragment, infos, inlined, rewritten
 from skort.common.parametrized_graph import Program
-from skort.exceptions import RuntimeNotAvailableError
-from skort.graphs.differentiable import runtime_gradient
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SMOOTH, TARGET
 from skort.optim.batches import HostBatch
 from skort.optim.optimizers import Adam
-from skort.optim.update import PenaltyStrengths
-from skort.runtime.cache import SessionPool
-from skort.runtime.installed import training_api, why_missing
+from skort.optim.update import PenaltyStrengths, Update
+from skort.runtime.cache import POOL
 from skort.runtime.training_session import (
     BoundTrainingSession,
     SessionOptimizer,
@@ -23,13 +21,12 @@ from skort.runtime.training_session import (
     training_graph,
     training_session,
 )
-from skort.solvers.base import BaseSolver, Problem, is_small
+from skort.solvers.base import Problem, is_small
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.step_graph import constants_graph
-from skort.solvers.loss_gradient import check_loss
-from skort.solvers.penalty_gradient import check_custom_penalty
+from skort.solvers.step import Backend, Sums
 
-__all__ = ["SessionSolver"]
+__all__ = ["SessionBackend", "needs_corrections", "needs_no_clipping"]
 
 
 def _sgd(optimizer):
@@ -60,76 +57,38 @@ relu (x) => (y) {
 # The first one is minimised; the l1 term is not followed by its gradient.
 _OUTPUTS = (SMOOTH, OBJECTIVE, LOSS)
 
-# A session holds the weights of its training: one fit at a time has it. A search has few structures.
-_SESSIONS: SessionPool = SessionPool(8)
+
+def needs_corrections(solver: str, dtype: np.dtype, update: Update) -> None:
+    """Raise an error where the correction of Adam's moments divides by zero in float32."""
+    optimizer: Any = update.optimizer
+    if update.tags.runtime == "AdamW" and 1 in np.float32([optimizer.beta_1, optimizer.beta_2]):
+        raise ValueError(
+            f'solver="{solver}" needs beta_1 and beta_2 that are below 1 in float32, got optimizer={optimizer!r}. '
+            'Use smaller ones or solver="agent".'
+        )
 
 
-class SessionSolver(BaseSolver):
+def needs_no_clipping(solver: str, dtype: np.dtype, update: Update) -> None:
+    """Raise an error where gradients are to be clipped."""
+    if update.max_grad_norm is not None:
+        raise ValueError(
+            f'solver="{solver}" cannot clip gradients (max_grad_norm={update.max_grad_norm}): TrainingSession makes '
+            'the update itself. Use max_grad_norm=None or solver="graph".'
+        )
+
+
+class SessionBackend(Backend):
     """
     Steps through TrainingSession.
 
     ONNX Runtime differentiates the objective and makes the update itself: that of `SGD`, or of `Adam` without weight
     decay. Where the penalty has an l1 term, or an l2 term that may need implicit steps, the weights are read after each
     step, changed as by the other solvers, and written back.
-
-    Parameters
-    ----------
-    problem : Problem
-        In float32; gradients cannot be clipped.
-
-    Raises
-    ------
-    RuntimeNotAvailableError
-        Where the installed ONNX Runtime has no TrainingSession.
-    NotTrainableError
-        Where ONNX Runtime does not differentiate the loss.
     """
 
-    name = "session"
-    gradient = staticmethod(runtime_gradient)
-
-    @classmethod
-    def check(cls, dtype, update):
-        """Raise an error where the installed ONNX Runtime cannot train so this way."""
-        optimizer, tags = update.optimizer, update.tags
-        if dtype != np.float32:
-            raise ValueError(
-                f'solver="session" trains in float32 only, got dtype="{dtype}". Use dtype="float32" or solver="graph".'
-            )
-        if tags.runtime is None or tags.weight_decay > 0:
-            raise ValueError(
-                f'solver="session" has no optimizer={optimizer!r}: TrainingSession makes the update itself. '
-                'Use solver="graph", or optimizer="sgd" or "adam" (without weight_decay).'
-            )
-        if tags.runtime == "AdamW" and 1 in np.float32([optimizer.beta_1, optimizer.beta_2]):
-            raise ValueError(
-                f'solver="session" needs beta_1 and beta_2 that are below 1 in float32, got optimizer={optimizer!r}. '
-                'Use smaller ones or solver="agent".'
-            )
-        if update.max_grad_norm is not None:
-            raise ValueError(
-                f'solver="session" cannot clip gradients (max_grad_norm={update.max_grad_norm}): TrainingSession makes '
-                'the update itself. Use max_grad_norm=None or solver="graph".'
-            )
-        if "TrainingSession" not in training_api():
-            raise RuntimeNotAvailableError(
-                f'solver="session" needs TrainingSession; solver="graph" works here. {why_missing("TrainingSession")}'
-            )
-
-    @classmethod
-    def check_model(cls, problem):
-        """Raise an error where the model or the loss, which it differentiates itself, is not differentiated."""
-        super().check_model(problem)
-        check_loss(problem.objective, problem.batch_size, cls.gradient)
-
-    @classmethod
-    def _check_penalty(cls, problem):
-        """Raise an error for an own penalty that ONNX Runtime does not differentiate."""
-        check_custom_penalty(problem.objective, problem.weights, cls.gradient, derives_all=True)
-
     def __init__(self, problem: Problem):
-        super().__init__(problem)
-        graph, objective, update = problem.score_graph, problem.objective, problem.update
+        self.sums = Sums()
+        graph, objective, update, terms = problem.score_graph, problem.objective, problem.update, problem.terms
         self._problem = problem
         self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, objective.dtype)
         inputs = {
@@ -139,17 +98,16 @@ class SessionSolver(BaseSolver):
         }
         self._optimizer, correction = _OPTIMIZERS[update.tags.runtime](update.optimizer)
         self._session = self._bound_session(inputs)
-        terms = problem.terms
         self._is_on_host = terms.l1 is not None or update.is_stiff(terms)
         made = _SessionUpdate(update.optimizer, self._session, correction)
         # TrainingSession makes the update; without such terms there is no other transform around it than the mean.
-        self._rule = update.rule(terms if self._is_on_host else PenaltyStrengths(), made)
-        self._average = self._rule.averaging
-        self._run = made.run
-        self._flat = flat(self._initial)
+        self.rule = update.rule(terms if self._is_on_host else PenaltyStrengths(), made)
+        self._average = self.rule.averaging
+        self._run_session = made.run
+        self._flat = flat(self._problem.weights)
         self._no_gradient, self._scratch = np.zeros_like(self._flat), np.empty_like(self._flat)
-        self._memory = self._rule.start(*problem.n_weights(), objective.dtype)
-        self._write({"weights": self._flat, **self._memory})
+        self._memory = self.rule.start(*problem.n_weights(), objective.dtype)
+        self.load({"weights": self._flat, **self._memory})
         self._values = self._session.value(OBJECTIVE), self._session.value(LOSS)
 
     def _bound_session(self, inputs):
@@ -162,7 +120,7 @@ class SessionSolver(BaseSolver):
             return training_session(self._model(), trainable, self._optimizer, problem.device)
 
         key = problem.structure, self._program.structure, repr(self._optimizer)
-        session = _SESSIONS.borrow(key, self, make) if is_small(problem) else make()
+        session = POOL.borrow(("session", *key), self, make) if is_small(problem) else make()
         return BoundTrainingSession(session, _OUTPUTS, trainable, {**inputs, **self._numbers()}, self._optimizer)
 
     def _numbers(self):
@@ -176,18 +134,18 @@ class SessionSolver(BaseSolver):
         model.graph.input.extend(infos(self._program.parameters))
         return mark_rest(model)
 
-    def step(self, eta, share):
+    def run(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
         if self._is_on_host:
-            self._rule.update(self._flat, self._no_gradient, eta, self._memory, self._scratch)
-            self._session.load({"weights": views(self._flat, self._initial)})
+            self.rule.update(self._flat, self._no_gradient, eta, self._memory, self._scratch)
+            self._session.load({"weights": views(self._flat, self._problem.weights)})
         else:
-            self._run(eta, self._memory)
+            self._run_session(eta, self._memory)
             if self._average is not None and self._average.count(self._memory):
                 # To read the weights takes longer than many steps.
                 self._average.add(_vectors(self._session)["weights"], self._memory)
         objective, loss = self._values
-        self._add(share, objective(), loss())
+        self.sums.add(share, objective(), loss())
 
     def read(self, X):
         """Let the next steps read the rows of X where they are; None: those of `batch`."""
@@ -197,15 +155,17 @@ class SessionSolver(BaseSolver):
         """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
         return self._session.gradient_norm()
 
-    def _read(self):
+    def arrays(self):
+        """Return the weights and the rule's state."""
         return self._memory | _vectors(self._session)
 
-    def _write(self, state):
+    def load(self, arrays):
+        """Put values in their place."""
         for name, array in self._memory.items():
-            array[...] = state[name]
-        self._flat[...] = state["weights"]
-        held = {what: vector for what, vector in state.items() if what in self._session.holds}
-        self._session.load({what: views(vector, self._initial) for what, vector in held.items()})
+            array[...] = arrays[name]
+        self._flat[...] = arrays["weights"]
+        held = {what: vector for what, vector in arrays.items() if what in self._session.holds}
+        self._session.load({what: views(vector, self._problem.weights) for what, vector in held.items()})
 
     def training_graphs(self):
         """Return the objective's graph, what TrainingSession makes of it, and the numbers that both read."""

@@ -28,7 +28,7 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
 from skort.runtime.installed import load, training_api
-from skort.solvers import agent, available_solvers, session
+from skort.solvers import available_solvers
 
 ESTIMATORS = [OrtSGDRegressor, OrtSGDClassifier]
 MODELS = [
@@ -287,8 +287,7 @@ def test_a_missing_runtime_is_named_and_changes_nothing(monkeypatch, solver):
     model = short(OrtSGDRegressor, solver=solver).fit(*data())
     before = state(model)
     others = {name: api for name, api in training_api().items() if name.removeprefix("Training").lower() != solver}
-    for module in (agent, session):
-        monkeypatch.setattr(module, "training_api", lambda: others)
+    monkeypatch.setattr("skort.solvers.base.training_api", lambda: others)
     with pytest.raises(RuntimeNotAvailableError) as error:
         model.fit(*data())
     message = str(error.value)

@@ -11,17 +11,17 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
-from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort import OrtSGDClassifier, OrtSGDRegressor, solvers
 from skort.callbacks import Checkpoint
 from skort.optimizers import Momentum, Nesterov
-from skort.solvers import SPARSE_SOLVERS, available_solvers
+from skort.solvers import available_solvers, has_sparse_steps
 
 N_ROWS, N_COLUMNS = 120, 1000
 X = scipy.sparse.random(N_ROWS, N_COLUMNS, density=0.02, format="csr", random_state=0, dtype=np.float32)
 SCORE = X @ np.random.RandomState(0).normal(size=N_COLUMNS)
 # Of 10 batches: 100 steps.
 OPTIONS = {"eta0": 0.05, "tol": None, "max_iter": 10, "batch_size": 12, "random_state": 0, "standardize": False}
-SOLVERS = [name for name in SPARSE_SOLVERS if name in available_solvers()]
+SOLVERS = [name for name in solvers.SOLVERS if has_sparse_steps(name) and name in available_solvers()]
 REGRESSION = ["squared_error", "absolute_error", "huber", "epsilon_insensitive", "quantile", "poisson"]
 CLASSIFICATION = ["log_loss", "hinge", "squared_hinge", "modified_huber", "perceptron"]
 RULES = [

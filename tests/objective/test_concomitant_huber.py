@@ -12,7 +12,7 @@ from skort.objective import ConcomitantHuber
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
 from skort.objective.sklearn_objectives import sklearn_objective
 from skort.runtime.installed import training_api
-from skort.solvers.loss_gradient import check_loss, derived_score_gradient, ruled_score_gradient
+from skort.solvers.derived_gradients import check_loss, derived_score_gradient, ruled_score_gradient
 
 needs_agent = pytest.mark.skipif("TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent")
 DTYPES = {"float32": {"rtol": 2e-5, "atol": 2e-6}, "float64": {"rtol": 1e-12, "atol": 1e-14}}

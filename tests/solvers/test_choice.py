@@ -10,9 +10,7 @@ from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
 from skort.objective import Loss
 from skort.optim.optimizers import OPTIMIZERS, SGD, Adam
 from skort.optim.update import Update
-from skort.solvers import agent as agent_module
 from skort.solvers import available_solvers, usable
-from skort.solvers import session as session_module
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 y = X[:, 0]
@@ -152,8 +150,7 @@ def test_a_loss_without_rule_goes_to_the_agent():
 
 
 def test_where_no_solver_can_the_first_says_why(monkeypatch):
-    for module in (agent_module, session_module):
-        monkeypatch.setattr(module, "training_api", dict)
+    monkeypatch.setattr("skort.solvers.base.training_api", dict)
     assert usable("auto", np.dtype("float32"), Update(SGD())) == ["graph"]
     with pytest.raises(ValueError, match='solver="graph" needs an optimizer with a method onnx_update'):
         OrtSGDRegressor(optimizer=OwnOptimizer()).fit(X, y)

@@ -15,7 +15,7 @@ from skort.objective import Loss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.objective import Objective
 from skort.runtime.installed import load, training_api
-from skort.solvers.loss_gradient import check_loss, derived_score_gradient, ruled_score_gradient
+from skort.solvers.derived_gradients import check_loss, derived_score_gradient, ruled_score_gradient
 
 needs_agent = pytest.mark.skipif("TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent")
 both_ways = pytest.mark.parametrize(

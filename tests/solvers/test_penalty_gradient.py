@@ -15,8 +15,8 @@ from skort.objective import L2, Penalty
 from skort.objective.custom import CustomTerm
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.runtime.sessions import inference_session
+from skort.solvers.derived_gradients import ruled_penalty_gradient
 from skort.solvers.graph.step_graph import ETA, GRADIENT, WEIGHTS
-from skort.solvers.penalty_gradient import ruled_penalty_gradient
 
 HALF_SQUARES = """\
 half_squares (weight) => (penalty) {

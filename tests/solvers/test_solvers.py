@@ -15,7 +15,7 @@ from skort.objective.objective import Objective
 from skort.objective.penalties import ModelPenalty, Strength
 from skort.optim.optimizers import OPTIMIZERS, SGD, Adam
 from skort.optim.update import Update
-from skort.solvers import SOLVERS, available_solvers
+from skort.solvers import SOLVERS, available_solvers, make_step
 from skort.solvers.base import Problem
 
 
@@ -28,7 +28,7 @@ def linear(n_features, n_outputs, rng, *, dtype="float32", fit_intercept=True):
 
 def make(name, graph, loss, *, batch_size, penalty=None, dtype="float32", optimizer=None, **options):
     objective = Objective(loss, penalty, graph.coefficients, graph.n_outputs, np.dtype(dtype))
-    solver = SOLVERS[name](Problem(graph, objective, Update(optimizer or SGD(), **options), batch_size))
+    solver = make_step(Problem(graph, objective, Update(optimizer or SGD(), **options), batch_size), solver=name)
     solver.scale = objective.sample_weight_scale
     return solver
 
@@ -40,7 +40,7 @@ def fill(solver, X, target, sample_weight=None):
     solver.batch.sample_weight[...] = (solver.scale * weight / weight.sum())[:, None]
 
 
-def make_step(solver, eta):
+def one_step(solver, eta):
     """Make one step of an epoch of one batch; return the objective before it."""
     solver.step(eta, 1.0)
     return solver.objective()
@@ -82,7 +82,7 @@ def test_one_step_of_a_linear_model_is_the_closed_form(solver, loss, n_outputs, 
 
     step = make(solver, graph, loss, batch_size=13, penalty=L2(alpha) if alpha else None)
     fill(step, X, target, weight)
-    objective = make_step(step, 0.5)
+    objective = one_step(step, 0.5)
 
     assert objective == pytest.approx(mean + alpha / 2 * (coef**2).sum(), rel=1e-5)
     after = step.weights()
@@ -100,7 +100,7 @@ def test_one_float64_step_is_the_closed_form_to_the_last_digits(solver, loss, n_
     mean, gradient = closed_form(loss, X @ coef + intercept, target, np.ones(13))
     step = make(solver, graph, loss, batch_size=13, penalty=L2(0.3), dtype="float64")
     fill(step, X, target)
-    assert make_step(step, 0.5) == pytest.approx(mean + 0.15 * (coef**2).sum(), rel=1e-13)
+    assert one_step(step, 0.5) == pytest.approx(mean + 0.15 * (coef**2).sum(), rel=1e-13)
     np.testing.assert_allclose(step.weights()["coef"], coef - 0.5 * (X.T @ gradient + 0.3 * coef), rtol=1e-12)
 
 
@@ -119,7 +119,7 @@ def test_log_loss_gradient_is_p_minus_y_at_every_score(solver, n_outputs, rng):
         fill(step, np.eye(n), target)
         # A power of two and large: the step is not lost in the rounding of the weight.
         eta = 2.0**20
-        assert make_step(step, eta) == pytest.approx(mean, rel=1e-6)
+        assert one_step(step, eta) == pytest.approx(mean, rel=1e-6)
         np.testing.assert_allclose(step.weights()["coef"], score - eta * gradient, rtol=1e-6, atol=eta * 1e-8)
 
 
@@ -241,7 +241,7 @@ def test_100_steps_with_an_l2_term_of_any_strength_are_the_formula(solver, is_kn
         is_stiff = np.float32(eta) * strengths.astype(np.float32) > 1
         weights["coef"] = np.where(is_stiff, moved / (1 + eta * strengths), moved - eta * strengths * weights["coef"])
         weights["intercept"] = weights["intercept"] - eta * by_score.sum(axis=0)
-        assert make_step(step, eta) == pytest.approx(value, rel=1e-5)
+        assert one_step(step, eta) == pytest.approx(value, rel=1e-5)
     for name, w in step.weights().items():
         np.testing.assert_allclose(w, weights[name], rtol=2e-5, atol=1e-7)
 
@@ -255,7 +255,7 @@ def test_a_penalty_of_intercepts_by_elements(solver, rng):
     )
     names = graph.trained
     objective = Objective(SquaredError(), penalty, names.coefficients, 2, np.dtype("float32"), names.intercepts)
-    step = SOLVERS[solver](Problem(graph, objective, Update(SGD(), largest_rate=0.1), 10))
+    step = make_step(Problem(graph, objective, Update(SGD(), largest_rate=0.1), 10), solver=solver)
     step.scale = objective.sample_weight_scale
     X, target = rng.normal(size=(10, 3)), rng.normal(size=(10, 2))
     fill(step, X, target)
@@ -268,7 +268,7 @@ def test_a_penalty_of_intercepts_by_elements(solver, rng):
         value += (a * (0.25 * abs(w) + 0.75 * w**2 / 2)).sum()
         moved[name] = w - 0.1 * (gradients[name] + 0.75 * a * w)
         moved[name] -= np.clip(moved[name], -0.1 * 0.25 * a, 0.1 * 0.25 * a)
-    assert make_step(step, 0.1) == pytest.approx(value, rel=1e-5)
+    assert one_step(step, 0.1) == pytest.approx(value, rel=1e-5)
     for name, w in step.weights().items():
         np.testing.assert_allclose(w, moved[name], rtol=1e-5, atol=1e-6)
 
@@ -289,7 +289,7 @@ def assert_same_steps(ours, theirs, loss, weighted, rng, eta=0.1, float64=False)
         objectives = []
         for step in (ours, theirs):
             fill(step, X, target, weight)
-            objectives.append(make_step(step, eta))
+            objectives.append(one_step(step, eta))
         assert objectives[0] == pytest.approx(objectives[1], rel=unit * 1e-5)
         assert ours.gradient_norm() == pytest.approx(theirs.gradient_norm(), rel=unit * 1e-4)
     # TrainingSession's 1 - beta_2 is rounded to float32, and so is the second moment of Adam.

@@ -179,7 +179,7 @@ class TrainConfig:
     def sparse_solvers(self, model: "Model", variables: Reparametrization) -> list[str]:
         """Return the names of the solvers that multiply sparse rows as they are, if the model allows it."""
         from skort.graphs.after_first_matmul import product_layer
-        from skort.solvers import SPARSE_SOLVERS
+        from skort.solvers import has_sparse_steps
 
         is_own = self.penalty is not None and self.penalty.is_custom
         if self.device.is_remote or variables.row_factor is None or model.score_graph.dropout or is_own:
@@ -187,7 +187,7 @@ class TrainConfig:
         layer = product_layer(model.score_graph)
         if layer is None or layer.coefficient != model.score_graph.trainable[0]:
             return []
-        return [name for name in self.solvers if name in SPARSE_SOLVERS]
+        return [name for name in self.solvers if has_sparse_steps(name)]
 
     def problem(
         self,

@@ -51,7 +51,7 @@ class TrainRun:
         cls, config: TrainConfig, model: Model, state: TrainState, batches: BatchShape, n_batches: int | None = None
     ) -> "TrainRun":
         """Return the steps of a model that go on from a state; an epoch has `n_batches`, where this is known."""
-        from skort.solvers import choose, make_solver
+        from skort.solvers import choose, make_step
 
         variables = config.variables(model.score_graph, state.standardization)
         names = config.sparse_solvers(model, variables) if batches.are_sparse else []
@@ -63,7 +63,7 @@ class TrainRun:
         problem = config.problem(model, variables, state, batches.batch_size, n_batches, is_sparse=is_sparse)
         name = choose(names, problem)
         # A generator of its own: the order of the rows does not depend on what is drawn from it.
-        solver = make_solver(name, problem, state.generator)
+        solver = make_step(problem, solver=name, random_state=state.generator)
         if state.solver is not None:
             solver.restore(state.solver)
         return cls(config, variables, problem, name, solver, batches.are_sparse)

@@ -8,17 +8,12 @@ from skort.graphs.gradient.forward_backward import forward_backward
 from skort.graphs.gradient.packing import packed_gradients
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.objective import SCORE_GRADIENT
-from skort.runtime.cache import LRUCache
+from skort.runtime.cache import COMPILED
 from skort.runtime.device import CPU, Device
 from skort.runtime.sessions import ArraySession
 from skort.solvers.flat_weights import views
 
 __all__ = ["GradientPair", "GradientSessions"]
-
-# One for every number of rows of every structure: a session of a small model keeps about a MB.
-_PAIRS: LRUCache["GradientPair"] = LRUCache(32)
-# These take any number of rows.
-_SCORES: LRUCache[ArraySession] = LRUCache(16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +83,7 @@ class GradientSessions:
         arrays : dict of str to ndarray
             All weights.
         """
-        session = _SCORES.get((self._key, self._device), self._made_score)
+        session = COMPILED.get(("score", self._key, self._device), self._made_score)
         (score,) = session.run([self._score], {self._input: X, **arrays})
         return score
 
@@ -104,8 +99,8 @@ class GradientSessions:
         NotTrainableError
             As `forward_backward` does.
         """
-        key = self._key, n_samples, input_gradient, self._device
-        return _PAIRS.get(key, lambda: self._made(n_samples, input_gradient))
+        key = "forward and backward", self._key, n_samples, input_gradient, self._device
+        return COMPILED.get(key, lambda: self._made(n_samples, input_gradient))
 
     def _made(self, n_samples, input_gradient):
         forward, backward = forward_backward(self._graph, n_samples, input_gradient=input_gradient)

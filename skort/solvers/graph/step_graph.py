@@ -19,9 +19,13 @@ from skort.graphs.standardized import INVERSE_SCALE, MEAN
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, l1_text, l2_vector_text
 from skort.optim.update import UpdateRule
 from skort.solvers.base import Problem
+from skort.solvers.derived_gradients import (
+    add_custom_gradients,
+    custom_gradient_name,
+    ruled_score_gradient,
+    score_gradient,
+)
 from skort.solvers.flat_weights import flat
-from skort.solvers.loss_gradient import ruled_score_gradient, score_gradient
-from skort.solvers.penalty_gradient import add_custom_gradients, custom_gradient_name
 
 __all__ = [
     "CONTROLS",

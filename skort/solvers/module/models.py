@@ -16,8 +16,8 @@ from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.objective.objective import LOSS, OBJECTIVE
 from skort.runtime.module import gradient_model
+from skort.solvers.derived_gradients import add_custom_gradients
 from skort.solvers.module.plan import Plan
-from skort.solvers.penalty_gradient import add_custom_gradients
 
 __all__ = ["eval_model", "optimizer_model", "training_model"]
 

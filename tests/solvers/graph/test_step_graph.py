@@ -10,8 +10,8 @@ from skort.objective import L1, SquaredError
 from skort.objective.objective import Objective
 from skort.optim.optimizers import SGD, Adam
 from skort.optim.update import Update
+from skort.solvers import make_step
 from skort.solvers.base import Problem
-from skort.solvers.graph.solver import GraphSolver
 
 N_STEPS, FIRST = 6, 3
 
@@ -22,7 +22,9 @@ def test_steps_outside_skort_end_at_the_same_bytes_the_mean_included(optimizer, 
     model = MLPRegressor(hidden_layer_sizes=(8,), activation="tanh")
     graph = initial_score_graph(model, ScoreSpec(6, 2, dtype), np.random.RandomState(0))
     objective = Objective(SquaredError(), L1(0.01), graph.coefficients, 2, np.dtype(dtype))
-    solver = GraphSolver(Problem(graph, objective, Update(optimizer, max_grad_norm=0.5, average=FIRST), 10))
+    solver = make_step(
+        Problem(graph, objective, Update(optimizer, max_grad_norm=0.5, average=FIRST), 10), solver="graph"
+    )
     graphs = solver.training_graphs()
     given, after = run_onnx(graphs["start"]), []
     solver.batch.sample_weight[...] = 0.05

@@ -11,7 +11,7 @@ from skort.objective.objective import Objective
 from skort.optim.optimizers import SGD
 from skort.optim.update import Update
 from skort.solvers.base import Problem
-from skort.solvers.sparse.gradient_graph import ProductGradientGraph
+from skort.solvers.sparse.backend import ProductGradientGraph
 
 N_ROWS = 8
 

@@ -1,15 +1,18 @@
-"""One step of several trainings of the same structure, as one graph."""
+"""One step of several trainings of the same structure, as one graph: their scores are those of one product a layer."""
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from onnx import helper
+import onnx
+from numpy.typing import DTypeLike
+from onnx import helper, numpy_helper
 
 from skort.common.model_builder import build_model
-from skort.common.onnx_text import Fragment, infos
+from skort.common.onnx_text import Fragment, infos, onnx_dtype
 from skort.common.parametrized_graph import Program
 from skort.graphs.chain import Link
 from skort.graphs.gradient.applied import int64s
@@ -17,7 +20,7 @@ from skort.graphs.gradient.forward_backward import needed
 from skort.graphs.gradient.packing import GRADIENT
 from skort.graphs.gradient.reverse import add_gradients
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
-from skort.runtime.cache import LRUCache
+from skort.runtime.cache import COMPILED
 from skort.runtime.sessions import compiled
 from skort.solvers.base import Problem, is_small
 from skort.solvers.graph.step_graph import (
@@ -28,14 +31,11 @@ from skort.solvers.graph.step_graph import (
     next_name,
     state_name,
 )
-from skort.solvers.side_by_side.chain_graph import chain_graph, parts_of
 
-__all__ = ["LaneStep", "LaneTerms", "lane_step", "lane_terms"]
+__all__ = ["JointGraph", "MemberTerms", "chain_graph", "joint_graph", "member_terms", "parts_of"]
 
 _LOSSES, _LOSS_GRADIENT = "skort_lane_losses", "skort_lane_loss_gradient"
 _L1, _L2 = "skort_l1", "skort_l2"
-# A step of 5 candidates, and one of each half of them: several searches.
-_STEPS: LRUCache = LRUCache(32)
 
 _PARTS = """\
 parts (weights) => (%s) {
@@ -74,7 +74,7 @@ lane_l2 (weights, strengths, value) => (sum, gradient) {
 
 
 @dataclass(frozen=True, eq=False)
-class LaneTerms:
+class MemberTerms:
     """
     What of one training goes into a step of several.
 
@@ -106,7 +106,7 @@ class LaneTerms:
         return int(self.chain[0].intercept is not None)
 
 
-def lane_terms(problem: Problem, chain: tuple[Link, ...]) -> LaneTerms | None:
+def member_terms(problem: Problem, chain: tuple[Link, ...]) -> MemberTerms | None:
     """
     Return what of a training goes into a step of several; None where it cannot be part of one.
 
@@ -134,7 +134,7 @@ def lane_terms(problem: Problem, chain: tuple[Link, ...]) -> LaneTerms | None:
     shapes = tuple((name, a.dtype.str, a.shape) for name, a in memory.items())
     has_terms = problem.terms.l1 is not None, problem.terms.l2 is not None
     key = loss.structure, fixed, rule_program.structure, shapes, changed, has_terms
-    return LaneTerms(key, problem, chain, loss, rule_program, memory, changed)
+    return MemberTerms(key, problem, chain, loss, rule_program, memory, changed)
 
 
 def _add_loss(writer, problem):
@@ -144,7 +144,7 @@ def _add_loss(writer, problem):
 
 
 @dataclass(frozen=True, eq=False)
-class LaneStep:
+class JointGraph:
     """
     A step of several trainings, and what of them goes into it.
 
@@ -169,7 +169,7 @@ class LaneStep:
     order: np.ndarray
 
 
-def lane_step(lanes: list[LaneTerms]) -> LaneStep:
+def joint_graph(lanes: list[MemberTerms]) -> JointGraph:
     """Return the step of some trainings of one model that have the same key."""
     first, n_lanes = lanes[0], len(lanes)
     problem, order = first.problem, _order(first)
@@ -200,7 +200,9 @@ def lane_step(lanes: list[LaneTerms]) -> LaneStep:
         graph = _lane_graph(first, loss, n_lanes, states, parameters)
         return compiled(graph.SerializeToString(), problem.device)
 
-    return LaneStep(_STEPS.get((problem.structure, first.key, n_lanes), make), states, parameters, order)
+    return JointGraph(
+        COMPILED.get(("joint step", problem.structure, first.key, n_lanes), make), states, parameters, order
+    )
 
 
 def _order(lane):
@@ -260,3 +262,117 @@ def _model(fragment, lane, states, parameters):
     outputs = {LOSS: column, OBJECTIVE: column, GRADIENT: states[WEIGHTS]}
     outputs |= {next_name(name): array for name, array in states.items()}
     return build_model(helper.make_graph(fragment.nodes, "lanes_step", inputs, infos(outputs)), fragment)
+
+
+def parts_of(chain: tuple[Link, ...], arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """
+    Return the weights of one model in the form and order in which `chain_graph` takes them.
+
+    Parameters
+    ----------
+    chain : tuple of Link
+    arrays : dict of str to ndarray
+        By the names of the weights, and in their shapes.
+
+    Returns
+    -------
+    parts : list of ndarray
+        For each layer the coefficients, with a row for each output, and the intercepts, as a column; for the first
+        layer both are one matrix.
+    """
+    parts: list[np.ndarray] = []
+    for k, link in enumerate(chain):
+        coefficient = arrays[link.coefficient].T
+        intercept = [] if link.intercept is None else [arrays[link.intercept].reshape(-1, 1)]
+        parts += [np.hstack([coefficient, *intercept])] if k == 0 else [coefficient, *intercept]
+    return parts
+
+
+class _Nodes:
+    """The nodes of a graph, each with a name of its own for its result."""
+
+    def __init__(self):
+        self.all: list[onnx.NodeProto] = []
+
+    def add(self, op_type, inputs, result=None, **attributes):
+        """Add a node; return the name of its result."""
+        result = result or f"skort_lanes/{len(self.all)}"
+        self.all.append(helper.make_node(op_type, inputs, [result], **attributes))
+        return result
+
+    def reshape(self, name, shape, result=None):
+        """Add the nodes that give a result another shape; return its name."""
+        value = self.add("Constant", [], value=numpy_helper.from_array(np.array(shape, np.int64)))
+        return self.add("Reshape", [name, value], result)
+
+
+def chain_graph(
+    chain: tuple[Link, ...],
+    parts: Mapping[str, tuple[int, ...]],
+    rows: tuple[str, int],
+    score_name: str,
+    n_lanes: int,
+    dtype: DTypeLike,
+) -> onnx.GraphProto:
+    r"""
+    Return the function from X and the weights of several models of the same layers to their scores.
+
+    Rows and columns change places: the activations of one layer of model c are a matrix :math:`H_c` with a row for each
+    unit and a column for each row of X. The first layer is one product for all models, whose coefficients are one below
+    the other; further layers have a product for each model:
+
+    .. math:: H = f(V^T X^T), \qquad H_c' = f(V_c'^T H_c + b_c')
+
+    Nothing has to be moved in memory for that, if each :math:`V_c` is stored as its transpose. The intercepts of the
+    first layer are the coefficients of a column of ones in X.
+
+    Parameters
+    ----------
+    chain : tuple of Link
+    parts : dict of str to tuple of int
+        The shapes of `parts_of` one model, by the names that they have here.
+    rows : tuple of str and int
+        The name of X, which ends with the column of ones, and its number of rows.
+    score_name : str
+        The name of the output.
+    n_lanes : int
+        Number of models.
+    dtype : dtype
+        float32 or float64.
+
+    Returns
+    -------
+    graph : onnx.GraphProto
+        X -> the scores of shape (n_lanes * n_rows, n_outputs), one model after the other. Further inputs are the parts,
+        of shape (n_lanes, n_elements).
+    """
+    nodes, (X, n_rows), given = _Nodes(), rows, iter(parts.items())
+    result = X
+    for k, link in enumerate(chain):
+        name, (n_out, n_in) = next(given)
+        if k == 0:
+            result = nodes.add("Gemm", [nodes.reshape(name, (n_lanes * n_out, n_in)), X], transB=1)
+        else:
+            result = nodes.reshape(result, (n_lanes, n_in, n_rows)) if k == 1 else result
+            result = nodes.add("MatMul", [nodes.reshape(name, (n_lanes, n_out, n_in)), result])
+            if link.intercept is not None:
+                name, _ = next(given)
+                result = nodes.add("Add", [result, nodes.reshape(name, (n_lanes, n_out, 1))])
+        for activation in link.activations:
+            result = nodes.add(activation, [result])
+    if n_out > 1:
+        result = nodes.reshape(result, (n_lanes, n_out, n_rows))
+        result = nodes.add("Transpose", [result], perm=[0, 2, 1])
+    nodes.reshape(result, (n_lanes * n_rows, n_out), score_name)
+    n_columns = next(iter(parts.values()))[1]
+    shapes = {X: (n_rows, n_columns)} | {name: (n_lanes, int(np.prod(shape))) for name, shape in parts.items()}
+    return helper.make_graph(
+        nodes.all,
+        "lanes",
+        [_info(name, shape, dtype) for name, shape in shapes.items()],
+        [_info(score_name, (n_lanes * n_rows, n_out), dtype)],
+    )
+
+
+def _info(name, shape, dtype):
+    return helper.make_tensor_value_info(name, onnx_dtype(dtype), shape)

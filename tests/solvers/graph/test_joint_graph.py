@@ -8,7 +8,7 @@ import pytest
 from skort.common.onnx_text import IR_VERSION, OPSET
 from skort.graphs.chain import Link
 from skort.runtime.sessions import compiled
-from skort.solvers.side_by_side.chain_graph import chain_graph, parts_of
+from skort.solvers.graph.joint_graph import chain_graph, parts_of
 
 CHAINS = {
     "linear": ((Link("V0", "c0"),), [5, 1]),

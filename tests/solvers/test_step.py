@@ -17,7 +17,7 @@ from skort.objective.objective import Objective
 from skort.optim.optimizers import SGD
 from skort.optim.update import Update
 from skort.runtime.device import device_named
-from skort.solvers import available_solvers, make_solver
+from skort.solvers import available_solvers, make_step
 from skort.solvers.base import Problem
 
 RATIO = 0.25
@@ -43,7 +43,7 @@ def made(name, n_rows, seed=0):
     graph = masked(onnx_score_graph(NETWORK, ScoreSpec(3, 1, "float32")), n_rows)
     objective = Objective(SquaredError(), None, graph.coefficients, 1, np.dtype("float32"))
     problem = Problem(graph, objective, Update(SGD()), n_rows)
-    solver = make_solver(name, problem, lambda: np.random.RandomState(seed))
+    solver = make_step(problem, solver=name, random_state=lambda: np.random.RandomState(seed))
     X, y = rows(n_rows)
     solver.batch.X[...], solver.batch.target[:, 0] = X, y
     solver.batch.sample_weight[...] = objective.sample_weight_scale / n_rows
@@ -193,7 +193,7 @@ def test_a_device_of_its_own_is_refused():
         4,
         device_named("cuda", 1),
     )
-    from skort.solvers.dropout import DropoutSolver
+    from skort.solvers.step import Masks
 
     with pytest.raises(NotTrainableError, match='masks are drawn on the CPU, got device="cuda'):
-        DropoutSolver(None, problem, 0)
+        Masks(problem, 0)

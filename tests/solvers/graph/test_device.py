@@ -17,10 +17,9 @@ from skort.optim.block_shuffle import WindowShape
 from skort.optim.optimizers import OPTIMIZERS, SGD, Adam, Nesterov
 from skort.optim.update import Update
 from skort.runtime.device import CPU, Device
-from skort.solvers import solver_class
+from skort.solvers import make_step
 from skort.solvers.base import Problem
-from skort.solvers.graph.device_solver import DeviceGraphSolver
-from skort.solvers.graph.solver import GraphSolver
+from skort.solvers.graph.backend import DeviceGraphBackend, GraphBackend
 
 REMOTE = Device(is_remote=True)
 RNG = np.random.default_rng(0)
@@ -35,7 +34,7 @@ def make(device=CPU, *, dtype="float32", loss=None, penalty=None, optimizer=None
     objective = Objective(loss, penalty, graph.coefficients, 2, np.dtype(dtype))
     of_loss = {name: array.astype(dtype) for name, array in loss.initial_weights(TARGET).items()}
     problem = Problem(graph, objective, Update(optimizer or SGD(), **options), 10, device, loss_weights=of_loss)
-    return solver_class("graph", device)(problem)
+    return make_step(problem, solver="graph")
 
 
 def batches(rows=X, dtype="float32", sample_weight=WEIGHTS):
@@ -195,5 +194,5 @@ def test_windows_of_many_rows_are_taken_on_the_device(monkeypatch):
 
 
 def test_which_class_a_solver_is_on_a_device():
-    assert solver_class("graph", Device()) is GraphSolver
-    assert solver_class("graph", REMOTE) is DeviceGraphSolver
+    assert type(make().backend) is GraphBackend
+    assert type(make(REMOTE).backend) is DeviceGraphBackend

@@ -1,40 +1,60 @@
 """A batch on a device: the numbers of its rows, where the device has all rows, or the rows themselves."""
 
 import mmap
+from typing import Any
 
 import numpy as np
 
+from skort.objective.objective import TARGET
 from skort.optim.batches import HostBatch
-from skort.runtime.device import Device
+from skort.runtime.device import Device, DeviceArray
+from skort.solvers.base import Problem
+from skort.solvers.graph.step_graph import SUMS, indices_name, rows_name
 
-__all__ = ["DeviceBatch"]
+__all__ = ["DeviceRows", "DeviceSums"]
 
 
-class DeviceBatch:
+class DeviceSums:
+    """What the steps of an epoch add up to, on a device: copied when it is asked for."""
+
+    def __init__(self, device: Device, session: Any, objective: DeviceArray):
+        self._device, self._session, self._objective = device, session, objective
+
+    def last(self) -> float:
+        """Return the objective of the last step."""
+        return self._device.get(self._objective).item()
+
+    def take(self) -> tuple[float, float]:
+        """Return objective and loss, each added up since the last call."""
+        sums = self._session.state[SUMS]
+        objective, loss = self._device.get(sums).tolist()
+        self._device.fill(sums, np.zeros(2))
+        return objective, loss
+
+
+class DeviceRows:
     """
     The batch of a device.
 
     Rows in memory are taken there as a whole when a training begins; a sparse matrix or a memory map batch by batch.
-
-    Parameters
-    ----------
-    device : Device
-    batch_size : int
-    n_columns : (int, int)
-        Of X and of the target.
-    dtype : dtype
     """
 
     #: Windows of rows are not copied: the device has all rows.
     in_place = True
 
-    def __init__(self, device: Device, batch_size: int, n_columns: tuple[int, int], dtype):
+    def __init__(self, problem: Problem):
+        graph, size, device = problem.score_graph, problem.batch_size, problem.device
         self._device = device
-        self._host = HostBatch.empty(batch_size, n_columns[0], n_columns[1], dtype)
+        self._host = HostBatch.empty(size, graph.n_features, graph.n_outputs, problem.objective.dtype)
         self.sample_weight = self._host.sample_weight
-        self._all = device.put(np.arange(batch_size))
-        self._chosen = device.put(np.arange(batch_size))
+        self._all, self._chosen = (device.put(np.arange(size)) for _ in range(2))
         self.tables = [_Table(device, rows, self._all) for rows in (self._host.X, self._host.target)]
+
+    def arrays(self, input_name: str) -> dict[str, DeviceArray]:
+        """Return the arrays that hold the data, by their names as inputs; `input_name` is that of X."""
+        tables = dict(zip((input_name, TARGET), self.tables, strict=True))
+        arrays = {rows_name(name): table.array for name, table in tables.items()}
+        return arrays | {indices_name(name): table.indices for name, table in tables.items()}
 
     def __len__(self):
         return len(self._host)
@@ -59,17 +79,7 @@ class DeviceBatch:
 
 
 class _Table:
-    """
-    Rows on a device, and which of them are the batch.
-
-    Parameters
-    ----------
-    device : Device
-    batch : ndarray of shape (batch_size, n_columns)
-        The rows of a batch in memory.
-    indices : array of the device
-        From 0 to `batch_size`.
-    """
+    """Rows on a device, and which of them are the batch: those of the numbers `indices`, at first all."""
 
     def __init__(self, device, batch, indices):
         self._device, self._batch = device, batch

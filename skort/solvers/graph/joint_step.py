@@ -10,19 +10,19 @@ from skort.optim.batches import HostBatch
 from skort.optim.transforms import norm
 from skort.runtime.step_session import StepSession
 from skort.solvers.flat_weights import views
+from skort.solvers.graph.joint_graph import MemberTerms, joint_graph
 from skort.solvers.graph.step_graph import ETA, GRADIENT, WEIGHTS, next_name, state_name
-from skort.solvers.side_by_side.step import LaneTerms, lane_step
 
-__all__ = ["Lane", "SideBySide"]
+__all__ = ["JointStep", "Member"]
 
 
-class SideBySide:
+class JointStep:
     """
     The steps of several trainings that differ in numbers only, each with a learning rate of its own.
 
     Parameters
     ----------
-    terms : list of LaneTerms
+    terms : list of MemberTerms
         Of the same model and the same size of a batch, with the same key.
     factors : sequence of float, default=()
         What the sample weights of the batch are multiplied by for each training. Empty: one.
@@ -31,11 +31,11 @@ class SideBySide:
     ----------
     batch : HostBatch
         The rows of the next step, for all trainings.
-    lanes : list of Lane
+    lanes : list of Member
         What each training sees, in the order of `terms`.
     """
 
-    def __init__(self, terms: list[LaneTerms], factors: Sequence[float] = ()):
+    def __init__(self, terms: list[MemberTerms], factors: Sequence[float] = ()):
         problem = terms[0].problem
         graph, dtype = problem.score_graph, problem.objective.dtype
         n_columns = graph.n_features + terms[0].n_ones
@@ -43,11 +43,11 @@ class SideBySide:
         self._terms, self._input_name = terms, graph.input_name
         self._factors = np.array(factors or [1.0] * len(terms), dtype)
         self._open(list(range(len(terms))))
-        self.lanes = [Lane(self, number, term) for number, term in enumerate(terms)]
+        self.lanes = [Member(self, number, term) for number, term in enumerate(terms)]
 
     def _open(self, numbers, states=None):
         """Make the session for some of the trainings; `states` are theirs, or those before the first update."""
-        step = lane_step([self._terms[number] for number in numbers])
+        step = joint_graph([self._terms[number] for number in numbers])
         dtype, n_lanes = self.batch.X.dtype, len(numbers)
         self._eta, self._gradient = np.zeros((n_lanes, 1), dtype), np.zeros_like(step.states[WEIGHTS])
         # Objective and loss of each training.
@@ -98,9 +98,9 @@ class SideBySide:
             places = [self._places[number] for number in numbers]
             self._open(numbers, {name: array[places] for name, array in self._session.state.items()})
 
-    def alone(self, number: int) -> "Lane":
+    def alone(self, number: int) -> "Member":
         """Return a solver of one training alone, as before its first update."""
-        return SideBySide([self._terms[number]], [float(self._factors[number])]).lanes[0]
+        return JointStep([self._terms[number]], [float(self._factors[number])]).lanes[0]
 
     def means(self, number: int) -> tuple[float, float]:
         """Return the means of objective and loss of one training since the last call."""
@@ -128,18 +128,18 @@ class SideBySide:
         row[self._order if row.size == self._order.size else ...] = values
 
 
-class Lane:
+class Member:
     """
     What one of several trainings sees of their solver: a `TrainStep` whose steps are made with those of the others.
 
     Parameters
     ----------
-    solver : SideBySide
+    solver : JointStep
     number : int
-    terms : LaneTerms
+    terms : MemberTerms
     """
 
-    def __init__(self, solver: SideBySide, number: int, terms: LaneTerms):
+    def __init__(self, solver: JointStep, number: int, terms: MemberTerms):
         self._solver, self._number, self._terms = solver, number, terms
         self.batch: Any = solver.batch
 

@@ -11,9 +11,9 @@ from skort.estimators.data.targets import target_encoder
 from skort.estimators.training.result import result_of
 from skort.graphs.chain import chain_of
 from skort.optimizers import Adam, Momentum
-from skort.solvers.graph.solver import GraphSolver
-from skort.solvers.side_by_side.solver import SideBySide
-from skort.solvers.side_by_side.step import lane_terms
+from skort.solvers import make_step
+from skort.solvers.graph.joint_graph import member_terms
+from skort.solvers.graph.joint_step import JointStep
 
 RATES = [0.01, 0.05, 0.2]
 UPDATES = [
@@ -37,7 +37,7 @@ def problem_of(model, X, y):
 
 
 def terms_of(problem):
-    return lane_terms(problem, chain_of(problem.score_graph))
+    return member_terms(problem, chain_of(problem.score_graph))
 
 
 def fill(batch, X, target, sample_weight):
@@ -81,7 +81,7 @@ def test_regressors_make_the_steps_of_single_solvers(inner, options, rng):
     ]
     terms = [terms_of(problem) for problem in problems]
     assert len({term.key for term in terms}) == 1
-    joint, singles = SideBySide(terms), [GraphSolver(problem) for problem in problems]
+    joint, singles = JointStep(terms), [make_step(problem, solver="graph") for problem in problems]
     make_steps(joint, singles, X, y[:, None], rng)
     for lane, single in zip(joint.lanes, singles, strict=True):
         assert_same(lane, single)
@@ -97,7 +97,7 @@ def test_classifiers_make_the_steps_of_single_solvers(loss, n_classes, rng):
     models = [OrtSGDClassifier(inner, loss=loss, penalty="l2", alpha=alpha, eta0=0.1) for alpha in RATES]
     problems = [problem_of(model, X, y) for model in models]
     target = target_encoder(models[0], y).encode(y, None).target
-    joint, singles = SideBySide([terms_of(p) for p in problems]), [GraphSolver(p) for p in problems]
+    joint, singles = JointStep([terms_of(p) for p in problems]), [make_step(p, solver="graph") for p in problems]
     make_steps(joint, singles, X, target, rng)
     for lane, single in zip(joint.lanes, singles, strict=True):
         assert_same(lane, single)
@@ -111,7 +111,7 @@ def test_numbers_of_the_loss_and_of_the_optimizer_are_those_of_each(rng):
         for eta in RATES
     ]
     problems = [problem_of(model, X, y) for model in models]
-    joint, singles = SideBySide([terms_of(p) for p in problems]), [GraphSolver(p) for p in problems]
+    joint, singles = JointStep([terms_of(p) for p in problems]), [make_step(p, solver="graph") for p in problems]
     make_steps(joint, singles, X, y[:, None], rng)
     for lane, single in zip(joint.lanes, singles, strict=True):
         assert_same(lane, single)
@@ -128,7 +128,7 @@ def three(rng):
 
 def test_some_go_on_without_the_others(three, rng):
     problems, X, target = three
-    joint, singles = SideBySide([terms_of(p) for p in problems]), [GraphSolver(p) for p in problems]
+    joint, singles = JointStep([terms_of(p) for p in problems]), [make_step(p, solver="graph") for p in problems]
     make_steps(joint, singles, X, target, rng)
     joint.keep([2])
     make_steps(joint, singles, X, target, rng)
@@ -137,7 +137,7 @@ def test_some_go_on_without_the_others(three, rng):
 
 def test_a_lane_that_is_not_finite_harms_no_other(three, rng):
     problems, X, target = three
-    joint, singles = SideBySide([terms_of(p) for p in problems]), [GraphSolver(p) for p in problems]
+    joint, singles = JointStep([terms_of(p) for p in problems]), [make_step(p, solver="graph") for p in problems]
     state = joint.lanes[1].state()
     joint.lanes[1].restore({name: np.full_like(array, np.inf) for name, array in state.items()})
     with np.errstate(all="ignore"):
@@ -150,7 +150,7 @@ def test_a_lane_that_is_not_finite_harms_no_other(three, rng):
 
 def test_a_lane_goes_back_to_a_state_of_a_single_solver(three, rng):
     problems, X, target = three
-    joint, singles = SideBySide([terms_of(p) for p in problems]), [GraphSolver(p) for p in problems]
+    joint, singles = JointStep([terms_of(p) for p in problems]), [make_step(p, solver="graph") for p in problems]
     make_steps(joint, singles, X, target, rng)
     state = singles[0].state()
     make_steps(joint, singles, X, target, rng)
@@ -161,8 +161,8 @@ def test_a_lane_goes_back_to_a_state_of_a_single_solver(three, rng):
 
 def test_a_lane_alone_is_at_its_beginning_and_makes_steps(three, rng):
     problems, X, target = three
-    joint, single = SideBySide([terms_of(p) for p in problems]), GraphSolver(problems[1])
-    make_steps(joint, [GraphSolver(p) for p in problems], X, target, rng)
+    joint, single = JointStep([terms_of(p) for p in problems]), make_step(problems[1], solver="graph")
+    make_steps(joint, [make_step(p, solver="graph") for p in problems], X, target, rng)
     alone = joint.alone(1)
     for solver in (alone, single):
         fill(solver.batch, X[:8], target[:8], 1 / 8)
@@ -172,9 +172,9 @@ def test_a_lane_alone_is_at_its_beginning_and_makes_steps(three, rng):
 
 def test_sessions_are_made_once_for_a_structure(three, monkeypatch):
     problems, _, _ = three
-    SideBySide([terms_of(p) for p in problems])
-    monkeypatch.setattr("skort.solvers.side_by_side.step.compiled", None)
-    SideBySide([terms_of(p) for p in problems[::-1]])
+    JointStep([terms_of(p) for p in problems])
+    monkeypatch.setattr("skort.solvers.graph.joint_graph.compiled", None)
+    JointStep([terms_of(p) for p in problems[::-1]])
 
 
 def test_what_is_no_part_of_a_step_of_several(three):
@@ -187,11 +187,11 @@ def test_what_is_no_part_of_a_step_of_several(three):
     class Own(Momentum):
         pass
 
-    assert lane_terms(problem, chain) is not None
-    assert lane_terms(with_update(max_grad_norm=1.0), chain) is None
-    assert lane_terms(with_update(average=True), chain) is None
-    assert lane_terms(with_update(optimizer=Adam(weight_decay=0.1)), chain) is None
-    assert lane_terms(with_update(optimizer=Own()), chain) is None
-    assert lane_terms(dataclasses.replace(problem, loss_weights={"skort_w": np.zeros(1)}), chain) is None
+    assert member_terms(problem, chain) is not None
+    assert member_terms(with_update(max_grad_norm=1.0), chain) is None
+    assert member_terms(with_update(average=True), chain) is None
+    assert member_terms(with_update(optimizer=Adam(weight_decay=0.1)), chain) is None
+    assert member_terms(with_update(optimizer=Own()), chain) is None
+    assert member_terms(dataclasses.replace(problem, loss_weights={"skort_w": np.zeros(1)}), chain) is None
     # A large batch makes steps that are no faster together.
-    assert lane_terms(dataclasses.replace(problem, batch_size=2**20), chain) is None
+    assert member_terms(dataclasses.replace(problem, batch_size=2**20), chain) is None

@@ -12,13 +12,13 @@ from skort.objective import L1, L2, SquaredError
 from skort.objective.objective import Objective
 from skort.optim.optimizers import SGD, Adam, Momentum
 from skort.optim.update import Update
-from skort.solvers import SOLVERS, SPARSE_SOLVERS, available_solvers
+from skort.solvers import SOLVERS, available_solvers, has_sparse_steps, make_step
 from skort.solvers.base import Problem
 
 N_FEATURES, N_ROWS, FACTOR = 40, 8, 0.5
 X = scipy.sparse.random(60, N_FEATURES, 0.1, format="csr", random_state=0)
 Y = np.random.RandomState(0).normal(size=(60, 2))
-SOLVER_NAMES = [name for name in SPARSE_SOLVERS if name in available_solvers()]
+SOLVER_NAMES = [name for name in SOLVERS if has_sparse_steps(name) and name in available_solvers()]
 UPDATES = [
     (Update(SGD(), largest_rate=0.1), L2(0.1)),
     (Update(SGD(), average=3, largest_rate=0.1), None),
@@ -54,8 +54,8 @@ def make_steps(solver, steps, *, dense):
 @pytest.mark.parametrize("update, penalty", UPDATES)
 def test_states_are_those_of_dense_steps_and_go_on_either_way(name, model, update, penalty, rng):
     steps = rng.integers(0, 60, (12, N_ROWS))
-    dense, other_dense = (SOLVERS[name](problem_of(model, update, penalty)) for _ in range(2))
-    sparse, other_sparse = (SPARSE_SOLVERS[name](problem_of(model, update, penalty, row_factor=FACTOR)) for _ in "ab")
+    dense, other_dense = (make_step(problem_of(model, update, penalty), solver=name) for _ in range(2))
+    sparse, other_sparse = (make_step(problem_of(model, update, penalty, row_factor=FACTOR), solver=name) for _ in "ab")
     first = [make_steps(solver, steps[:6], dense=solver is dense) for solver in (sparse, dense)]
     np.testing.assert_allclose(*first, rtol=1e-9)
     np.testing.assert_allclose(sparse.means(), dense.means(), rtol=1e-9)
@@ -74,7 +74,7 @@ def test_states_are_those_of_dense_steps_and_go_on_either_way(name, model, updat
 @pytest.mark.parametrize("update, penalty", UPDATES)
 def test_a_restored_state_makes_the_same_steps_to_the_last_bit(name, update, penalty, rng):
     steps = rng.integers(0, 60, (12, N_ROWS))
-    one, other = (SPARSE_SOLVERS[name](problem_of(MODELS[1], update, penalty, row_factor=FACTOR)) for _ in "ab")
+    one, other = (make_step(problem_of(MODELS[1], update, penalty, row_factor=FACTOR), solver=name) for _ in "ab")
     make_steps(one, steps[:6], dense=False)
     other.restore(one.state())
     assert make_steps(one, steps[6:], dense=False) == make_steps(other, steps[6:], dense=False)
@@ -84,7 +84,7 @@ def test_a_restored_state_makes_the_same_steps_to_the_last_bit(name, update, pen
 
 @pytest.mark.parametrize("name", SOLVER_NAMES)
 def test_numbers_that_are_not_finite_are_found(name):
-    solver = SPARSE_SOLVERS[name](problem_of(MODELS[0], *UPDATES[0], row_factor=1.0))
+    solver = make_step(problem_of(MODELS[0], *UPDATES[0], row_factor=1.0), solver=name)
     assert solver.is_finite()
     state = solver.state()
     state["weights"][-1] = np.nan

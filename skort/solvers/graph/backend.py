@@ -1,0 +1,176 @@
+"""Solver "graph": the whole step as one graph on any ONNX Runtime."""
+
+import numpy as np
+
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
+from skort.optim.batches import HostBatch
+from skort.optim.transforms import norm
+from skort.optim.update import Update
+from skort.runtime.cache import COMPILED
+from skort.runtime.installed import load
+from skort.runtime.sessions import compiled
+from skort.runtime.step_session import StepSession
+from skort.solvers.base import Problem, is_small
+from skort.solvers.flat_weights import views
+from skort.solvers.graph.device import DeviceRows, DeviceSums
+from skort.solvers.graph.step_graph import (
+    CONTROLS,
+    ETA,
+    GRADIENT,
+    SUMS,
+    WEIGHTS,
+    StepGraph,
+    constants_graph,
+    next_name,
+    split_graph,
+    state_name,
+)
+from skort.solvers.step import Backend, Sums
+
+__all__ = ["DeviceGraphBackend", "GraphBackend", "needs_onnx_update"]
+
+
+class GraphBackend(Backend):
+    """
+    Steps through one plain InferenceSession.
+
+    skort differentiates the score itself, by one rule an operator, and writes forward, backward, penalty, clipping and
+    update as one graph of standard operators, which any ONNX Runtime runs. All weights are one vector, as are all
+    gradients: penalty and update are a few nodes, whatever the model.
+    """
+
+    def __init__(self, problem: Problem):
+        self.rule, self._problem = problem.rule(), problem
+        # What an update does not change of it is an input that stays.
+        self._memory = self.rule.start(*problem.n_weights(), problem.objective.dtype)
+        self._step = StepGraph.of(problem, self.rule, self._memory)
+        self._open()
+
+    def _open(self):
+        problem, step = self._problem, self._step
+        graph, dtype = problem.score_graph, problem.objective.dtype
+        self.batch, self.sums = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype), Sums()
+        self._eta, self._objective, loss = (np.zeros((), dtype) for _ in range(3))
+        self._loss = loss.item
+
+        def compile_step():
+            model = step.model()
+            return compiled(model.SerializeToString(), problem.device), frozenset(i.name for i in model.graph.input)
+
+        session, names = COMPILED.get(("step", *step.key), compile_step) if is_small(problem) else compile_step()
+        self._gradient = np.zeros_like(step.states[WEIGHTS])
+        inputs = {
+            graph.input_name: self.batch.X,
+            TARGET: self.batch.target,
+            SAMPLE_WEIGHT: self.batch.sample_weight,
+            ETA: self._eta,
+            **{name: array for name, array in step.parameters.items() if name in names},
+        }
+        outputs = {LOSS: loss, OBJECTIVE: self._objective, GRADIENT: self._gradient}
+        next_names = {name: next_name(name) for name in step.states}
+        # The session reads every weight where it is in the vector.
+        self._session = StepSession(session, inputs, outputs, step.states, next_names, self._parts, problem.device)
+
+    def _parts(self, states):
+        return views(states[WEIGHTS], self._problem.weights)
+
+    def run(self, eta, share):
+        """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
+        self._eta[...] = eta
+        self._session.run()
+        self.sums.add(share, self._objective.item(), self._loss())
+
+    def read(self, X):
+        """Let the next steps read the rows of X where they are; None: those of `batch`."""
+        self._session.replace(self._problem.score_graph.input_name, self.batch.X if X is None else X)
+
+    def gradient_norm(self):
+        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
+        return norm(self._gradient)
+
+    def arrays(self):
+        """Return the weights and the rule's state: those of a device are copied."""
+        current, device = self._session.state, self._problem.device
+        memory = {name: current.get(state_name(name), array) for name, array in self._memory.items()}
+        arrays = {"weights": current[WEIGHTS], **memory}
+        return {name: array if isinstance(array, np.ndarray) else device.get(array) for name, array in arrays.items()}
+
+    def load(self, arrays):
+        """Put values in the place of what a step changes; the others are numbers of the update."""
+        current, device = self._session.state, self._problem.device
+        for name, array in arrays.items():
+            input_name = WEIGHTS if name == "weights" else state_name(name)
+            if input_name in current:
+                device.fill(current[input_name], array)
+
+    def training_graphs(self):
+        """Return the graph of the whole step, what the next step reads beside a batch, and how weights are split."""
+        step, arrays = self._step.model(), self.arrays()
+        states = {WEIGHTS if name == "weights" else state_name(name): array for name, array in arrays.items()}
+        weights = views(arrays["weights"], self._problem.weights)
+        start = constants_graph(step, {**states, **weights, **self._step.parameters})
+        return {"step": step, "start": start, "split": split_graph(weights)}
+
+
+class DeviceGraphBackend(GraphBackend):
+    """
+    The same step on a device that has memory of its own, and in front of it the choice of its rows.
+
+    The data go to the device when a training begins. A step then gets the numbers of its rows, and their sample
+    weights and the learning rate where these are others than before. Its results stay there until they are read.
+    """
+
+    def _open(self):
+        problem, device = self._problem, self._problem.device
+        graph, dtype = problem.score_graph, problem.objective.dtype
+        self.batch = DeviceRows(problem)
+        self._controls = np.zeros(2)
+        # What the device has a copy of.
+        self._given = {SAMPLE_WEIGHT: self.batch.sample_weight.copy(), CONTROLS: self._controls.copy()}
+        self._copies = {name: device.put(array) for name, array in self._given.items()}
+        states = self._step.states | {SUMS: np.zeros(2)}
+        outputs = {LOSS: (), OBJECTIVE: (), GRADIENT: states[WEIGHTS].shape}
+        self._outputs = {name: device.put(np.zeros(shape, dtype)) for name, shape in outputs.items()}
+        next_names = {name: next_name(name) for name in states}
+        inputs = {**self.batch.arrays(graph.input_name), **self._copies}
+        session = compiled(self._step.device_model().SerializeToString(), device)
+        self._session = StepSession(session, inputs, self._outputs, states, next_names, device=device)
+        self.sums = DeviceSums(device, self._session, self._outputs[OBJECTIVE])
+
+    def run(self, eta, share):
+        """Make one update with learning rate `eta` on the batch, which is this part of the epoch; read nothing."""
+        self._controls[:] = eta, share
+        for name, array in ((SAMPLE_WEIGHT, self.batch.sample_weight), (CONTROLS, self._controls)):
+            if not np.array_equal(array, self._given[name]):
+                self._given[name][...] = array
+                self._problem.device.fill(self._copies[name], array)
+        for name, array in self.batch.arrays(self._problem.score_graph.input_name).items():
+            self._session.replace(name, array)
+        self._session.run()
+
+    def read(self, X):
+        """Do nothing: a step reads the rows that its device has a copy of."""
+
+    def gradient_norm(self):
+        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
+        return norm(self._problem.device.get(self._outputs[GRADIENT]))
+
+
+def needs_onnx_update(solver: str, dtype: np.dtype, update: Update) -> None:
+    """Raise an error for an optimizer without ONNX text, and where no ONNX Runtime is installed."""
+    load()
+    if not _is_onnx(update.optimizer):
+        raise ValueError(
+            f'solver="{solver}" needs an optimizer with a method onnx_update, got optimizer={update.optimizer!r}. Use '
+            'solver="agent", or write its own update as ONNX text, see skort.optimizers.OnnxOptimizer.'
+        )
+
+
+def _is_onnx(optimizer):
+    """Return whether the ONNX text of an optimizer is that of its update: no subclass has replaced the update alone."""
+    for cls in type(optimizer).__mro__:
+        if "onnx_update" in vars(cls):
+            return True
+        if "update" in vars(cls) or "step_length" in vars(cls):
+            return False
+    return False

@@ -1,1 +1,0 @@
-"""Several trainings of one structure as one step."""

@@ -1,0 +1,188 @@
+"""The steps of solvers "graph" and "agent" where X is sparse: the product with the first layer is outside the graph."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from skort.common.model_builder import build_model, domains_of
+from skort.common.node_phases import mark_rest, marked
+from skort.common.onnx_text import Fragment, infos
+from skort.common.parametrized_graph import Program
+from skort.graphs.after_first_matmul import PRODUCT, after_first_product, product_layer
+from skort.graphs.gradient.reverse import add_gradients
+from skort.graphs.score_graph import set_batch_size
+from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.optim.sparse import SparseBatch
+from skort.runtime.cache import COMPILED
+from skort.runtime.sessions import compiled
+from skort.runtime.step_session import StepSession
+from skort.runtime.training_agent import BoundTrainingAgent
+from skort.solvers.agent import RETURNED_LOSS, GradientGraph, gradient_of
+from skort.solvers.base import Problem, is_small
+from skort.solvers.flat_weights import views
+from skort.solvers.graph.step_graph import add_loss, constants_graph, read_inputs_only
+from skort.solvers.sparse.updates import make_update
+from skort.solvers.step import Backend, Sums
+
+__all__ = ["ProductGradientGraph", "SparseBackend", "sparse_agent_backend", "sparse_graph_backend"]
+
+
+class SparseBackend(Backend):
+    """
+    Steps in which neither the rows nor the gradient by the weights that they are multiplied by become dense.
+
+    scipy computes the product of the rows and the coefficients of the first layer. A graph takes the product, and gives
+    the loss and the gradients by the product and by all other weights: `bind` (rest of the problem, inputs, gradients,
+    loss) returns it, and what runs it. The gradient by the first coefficients is again a product of the rows. The
+    weights change in numpy: with SGD and momentum only where the rows have values, see `LazyWeights`; where a rule has
+    no such form, all of them.
+    """
+
+    def __init__(self, problem: Problem, bind: Callable[..., tuple[Any, Callable[[], Any]]]):
+        layer, graph, dtype = product_layer(problem.score_graph), problem.score_graph, problem.objective.dtype
+        assert layer is not None and problem.row_factor is not None
+        n_first = graph.arrays[layer.coefficient].size
+        shape = graph.n_features, n_first // graph.n_features
+        self._update = make_update(problem, shape, problem.row_factor)
+        self.rule, self.sums = self._update.rule, Sums()
+        objective = dataclasses.replace(problem.objective, penalty=None)
+        self._rest = dataclasses.replace(
+            problem, score_graph=after_first_product(graph, layer), objective=objective, row_factor=None
+        )
+        self.batch = SparseBatch((problem.batch_size, graph.n_features), graph.n_outputs, dtype)
+        self._product, self._by_product = (np.zeros((problem.batch_size, shape[1]), dtype) for _ in range(2))
+        loss, weights = np.zeros((), dtype), self._rest.weights
+        self._loss = loss.item
+        batch = {PRODUCT: self._product, TARGET: self.batch.target, SAMPLE_WEIGHT: self.batch.sample_weight}
+        gradients = {PRODUCT: self._by_product, **views(self._update.gradient, weights)}
+        self._later_weights = views(self._update.weights[n_first:], weights)
+        self._graph, self._run = bind(self._rest, {**batch, **self._later_weights}, gradients, loss)
+
+    def training_graphs(self):
+        """Return the graph from the first product to the gradients, and what it reads; scipy and numpy do the rest."""
+        self._update.settle()
+        gradient, weights = self._graph.model(), self._later_weights
+        return {"gradient": gradient, "start": constants_graph(gradient, {**weights, **self._graph.parameters})}
+
+    def run(self, eta, share):
+        """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
+        rows = self.batch.rows
+        self._product[...] = self._update.product(rows)
+        self._run()
+        loss = self._loss()
+        self.sums.add(share, loss + self._update.update(rows, self._by_product, eta), loss)
+
+    def gradient_norm(self):
+        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
+        return self._update.gradient_norm()
+
+    def is_finite(self):
+        """Return whether all weights are finite."""
+        return self._update.is_finite()
+
+    def arrays(self):
+        """Return the weights and the rule's state."""
+        self._update.settle()
+        return {"weights": self._update.weights, **self._update.memory}
+
+    def load(self, arrays):
+        """Put values in their place."""
+        for name, array in self.arrays().items():
+            array[...] = arrays[name]
+        self._update.forget()
+
+
+def sparse_graph_backend(problem: Problem) -> SparseBackend:
+    """Return the backend of solver "graph" for sparse rows: the graph is one of standard operators."""
+
+    def bind(rest, inputs, gradients, loss):
+        graph = ProductGradientGraph(rest)
+        outputs = {_gradient_name(name): array for name, array in gradients.items()}
+        return graph, graph.bound(inputs, {LOSS: loss, **outputs}).run
+
+    return SparseBackend(problem, bind)
+
+
+def sparse_agent_backend(problem: Problem) -> SparseBackend:
+    """Return the backend of solver "agent" for sparse rows: ONNX Runtime differentiates the graph."""
+
+    def bind(rest, inputs, gradients, loss):
+        graph = GradientGraph(rest, by_rows=True)
+        outputs = {gradient_of(name): array for name, array in gradients.items()} | {RETURNED_LOSS: loss}
+        given = {**inputs, **graph.parameters}
+        return graph, BoundTrainingAgent(graph.session(), given, outputs, [inputs[SAMPLE_WEIGHT]]).run
+
+    return SparseBackend(problem, bind)
+
+
+def _gradient_name(name: str) -> str:
+    """Return the name of the output that is the gradient of the loss by a weight, or by the product."""
+    return f"skort_gradient_of/{name}"
+
+
+@dataclass(frozen=True, eq=False)
+class ProductGradientGraph:
+    """
+    The graph (product, target, sample weight, weights) -> (loss, its gradients) of a problem, whose numbers are inputs.
+
+    The score graph is one as from `skort.graphs.after_first_matmul.after_first_product`.
+    """
+
+    problem: Problem
+
+    @functools.cached_property
+    def _loss(self):
+        loss = Program(self.problem.objective.dtype, self.problem.batch_size, "loss")
+        add_loss(loss, self.problem)
+        return loss
+
+    @functools.cached_property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The numbers, by the names of the inputs."""
+        return {**self._loss.parameters, **self.problem.score_graph.frozen_arrays}
+
+    def model(self) -> onnx.ModelProto:
+        """Return the graph as it runs, each node marked with its phase."""
+        return mark_rest(_graph(self.problem, self._loss.write, self.parameters))
+
+    def bound(self, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> StepSession:
+        """Return the session, which problems of one structure share: every run reads `inputs`, overwrites `outputs`."""
+        problem = self.problem
+
+        def compile_graph():
+            graph = self.model()
+            return compiled(graph.SerializeToString(), problem.device), frozenset(i.name for i in graph.graph.input)
+
+        key = problem.structure, self._loss.structure
+        session, names = COMPILED.get(("sparse", *key), compile_graph) if is_small(problem) else compile_graph()
+        given = {**inputs, **self.parameters}
+        return StepSession(session, {name: given[name] for name in names}, outputs, {}, {}, device=problem.device)
+
+
+def _graph(problem: Problem, write_loss: Any, parameters: dict[str, np.ndarray]) -> onnx.ModelProto:
+    objective, score_graph = problem.objective, problem.score_graph
+    fragment, model = Fragment(objective.dtype), onnx.ModelProto()
+    model.CopyFrom(score_graph.structure)
+    set_batch_size(model, problem.batch_size)
+    graph = model.graph
+    fragment.nodes.extend(graph.node)
+    write_loss(fragment)
+    with marked(fragment, "backward"):
+        gradients = add_gradients(fragment, graph, SCORE_GRADIENT, [PRODUCT, *score_graph.trainable])
+        gradients |= objective.weight_gradients
+        for name, result in gradients.items():
+            fragment.nodes.append(helper.make_node("Identity", [result], [_gradient_name(name)]))
+    scalar, width = np.zeros((), objective.dtype), score_graph.n_features
+    shapes = {PRODUCT: np.zeros((problem.batch_size, width), objective.dtype), **problem.weights}
+    outputs = infos({LOSS: scalar, **{_gradient_name(name): shapes[name] for name in gradients}})
+    loss_inputs = objective.inputs(problem.batch_size)
+    inputs = {PRODUCT: graph.input[0], TARGET: loss_inputs[0], SAMPLE_WEIGHT: loss_inputs[1]}
+    inputs |= {info.name: info for info in infos({**problem.weights, **parameters})}
+    made = helper.make_graph(fragment.nodes, "gradient", list(inputs.values()), outputs, graph.initializer)
+    return read_inputs_only(build_model(made, fragment, domains=domains_of(model)))

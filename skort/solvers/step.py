@@ -1,0 +1,199 @@
+"""The step of a training: a backend runs it, and one class knows weights and state by name, means and masks."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import onnx
+
+from skort.exceptions import NotTrainableError
+from skort.optim.transforms import with_owed
+from skort.optim.update import UpdateRule
+from skort.solvers.base import Problem
+from skort.solvers.flat_weights import views
+
+__all__ = ["Backend", "BackendStep", "Masks", "Sums"]
+
+_MASKS = "dropout"
+
+
+class Sums:
+    """What the steps of an epoch add up to."""
+
+    def __init__(self):
+        self._last = self._objective = self._loss = 0.0
+
+    def add(self, share: float, objective: float, loss: float) -> None:
+        """Add what a step on this part of the epoch gave."""
+        self._last = objective
+        self._objective += share * objective
+        self._loss += share * loss
+
+    def last(self) -> float:
+        """Return the objective of the last step."""
+        return self._last
+
+    def take(self) -> tuple[float, float]:
+        """Return objective and loss, each added up since the last call."""
+        sums = self._objective, self._loss
+        self._objective = self._loss = 0.0
+        return sums
+
+
+class Backend(Protocol):
+    """What runs the steps of a problem through an API of ONNX Runtime. All weights are one vector, see `flat`."""
+
+    #: The place from which the next step reads its rows.
+    batch: Any
+    #: What the steps add up to: a `Sums`, or what has its methods.
+    sums: Any
+    #: How the gradient changes the vector of weights.
+    rule: UpdateRule
+
+    def run(self, eta: float, share: float) -> None:
+        """Make one update with learning rate `eta` on the batch, which is this part of the epoch; add to `sums`."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return "weights", the vector, and the arrays of the rule's state; not to be changed."""
+
+    def load(self, arrays: dict[str, np.ndarray]) -> None:
+        """Put the values of such arrays in the place of what is there."""
+
+    def gradient_norm(self) -> float:
+        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
+
+    def training_graphs(self) -> dict[str, onnx.ModelProto]:
+        """Return every ONNX graph that a step runs, by name."""
+
+    def read(self, X: np.ndarray | None) -> None:
+        """Let the next steps read the rows of X, C-contiguous, where they are if possible; None: those of `batch`."""
+        if X is not None:
+            self.batch.X[...] = X
+
+    def is_finite(self) -> bool:
+        """Return whether all weights are finite."""
+        arrays = self.arrays()
+        return bool(np.isfinite(self.rule.result(arrays["weights"], arrays)).all())
+
+
+class Masks:
+    """
+    The masks of Dropout, which each step multiplies by: a graph reads them where they are.
+
+    They depend on the seed and on the number of the step alone: a training that is resumed goes on with the same ones.
+    """
+
+    def __init__(self, problem: Problem, seed: int):
+        if problem.device.is_remote:
+            raise NotTrainableError(
+                f"estimator: the ONNX model has a Dropout in training mode, whose masks are drawn on the CPU, got "
+                f'device="{problem.device.name}". Use device="cpu", or export the model in evaluation mode.'
+            )
+        graph = problem.score_graph
+        self._masks = [(graph.arrays[name], ratio) for name, ratio in graph.dropout.items()]
+        #: The seed, below 2^32, and the number of steps.
+        self.state = np.array([seed, 0], np.int64)
+
+    def draw(self) -> None:
+        """Draw the masks of the next step."""
+        self.state[1] += 1
+        seed, n_steps = self.state.tolist()
+        generator = np.random.Generator(np.random.Philox(key=seed, counter=n_steps << 128))
+        for mask, ratio in self._masks:
+            np.multiply(generator.random(mask.shape, np.float32) >= ratio, 1 / (1 - ratio), out=mask, casting="unsafe")
+
+
+class BackendStep:
+    """
+    The `TrainStep` of a backend.
+
+    All backends make the same steps: the same weights, batches and learning rates give the same weights.
+    """
+
+    def __init__(self, problem: Problem, backend: Any, masks: Masks | None = None):
+        self.backend, self.batch = backend, backend.batch
+        self._initial, self._masks = problem.weights, masks
+        self.step: Callable[[float, float], None] = backend.run if masks is None else _masked(backend.run, masks)
+
+    def forward(self) -> float:
+        """Return the objective of the batch, and keep what `backward` needs; of a backend that has these three."""
+        if self._masks is not None:
+            self._masks.draw()
+        return self.backend.forward()
+
+    def backward(self) -> dict[str, np.ndarray]:
+        """Return the gradient by each weight, without that of an l1 term, after `forward`: overwritten by the next."""
+        return self.backend.backward()
+
+    def update(self, eta: float) -> None:
+        """Change the weights by the last gradient with learning rate `eta`."""
+        self.backend.update(eta)
+
+    def read(self, X: np.ndarray | None) -> None:
+        """Let the next steps read the rows of X, see `Backend.read`."""
+        self.backend.read(X)
+
+    def objective(self) -> float:
+        """Return the objective on the last step's batch before its update."""
+        return self.backend.sums.last()
+
+    def means(self) -> tuple[float, float]:
+        """Return the objective and the loss, each the mean over all steps since the last call."""
+        return self.backend.sums.take()
+
+    def gradient_norm(self) -> float:
+        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
+        return self.backend.gradient_norm()
+
+    def is_finite(self) -> bool:
+        """Return whether all weights are finite."""
+        return self.backend.is_finite()
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return a copy of the trained weights, by name: of their mean where there is one."""
+        arrays = self.backend.arrays()
+        return views(self.backend.rule.result(arrays["weights"], arrays), self._initial)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return a copy of everything that training goes on from, by name."""
+        arrays = {name: array.copy() for name, array in self.backend.arrays().items()}
+        return arrays if self._masks is None else {**arrays, _MASKS: self._masks.state.copy()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from a state; a ValueError says that it is one of another model or of other parameters."""
+        masks = None
+        if self._masks is not None:
+            masks = state.get(_MASKS)
+            if masks is None or masks.shape != (2,):
+                raise ValueError("state does not fit: it comes from a training without Dropout.")
+            state = {name: array for name, array in state.items() if name != _MASKS}
+        current = self.backend.arrays()
+        # A stream may get another penalty.
+        state = with_owed(state, current)
+        described, given = (
+            sorted((name, array.shape, array.dtype.str) for name, array in arrays.items())
+            for arrays in (current, state)
+        )
+        if described != given:
+            raise ValueError(
+                "state does not fit: it comes from a training with another model, dtype, optimizer or average. It has "
+                f"{given}, expected {described}."
+            )
+        self.backend.load(state)
+        self.backend.sums.take()
+        if self._masks is not None:
+            self._masks.state[:] = masks
+
+    def training_graphs(self) -> dict[str, onnx.ModelProto]:
+        """Return every ONNX graph that a step runs, by name; masks are inputs."""
+        return self.backend.training_graphs()
+
+
+def _masked(run, masks):
+    """Return a step that draws masks first."""
+
+    def step(eta, share):
+        masks.draw()
+        run(eta, share)
+
+    return step
