@@ -72,7 +72,7 @@ def with_defaults(value: Any, base: type, method: str) -> Any:
     if isinstance(value, type) or not hasattr(value, method):
         return None
     completed = copy.copy(value)
-    completed.__class__ = _completed_class(type(value), base)
+    completed.__class__ = _completed_class(type(value), base)  # type: ignore[arg-type]  # classes are hashable
     return completed
 
 
@@ -88,7 +88,7 @@ def _completed_class(given: type, base: type) -> type:
 
 def _restored(given, base, state):
     kind = _completed_class(given, base)
-    value = kind.__new__(kind)
+    value = kind.__new__(kind)  # type: ignore[call-overload]
     vars(value).update(state)
     return value
 
