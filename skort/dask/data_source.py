@@ -1,4 +1,4 @@
-"""The rows of a training in partitions on the workers, and their facts: merged from what each partition says."""
+"""The rows of a training in partitions on the workers, and their statistics: merged from what each partition says."""
 
 import functools
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from distributed import Future
 from skort.dask.assignment import Size
 from skort.dask.cluster import Broadcast, Cluster
 from skort.dask.partitions import Part
-from skort.estimators.data.rows import Columns, training_rows
+from skort.estimators.data.rows import Columns, TrainingData, training_rows
 from skort.estimators.data.targets import target_encoder
 from skort.estimators.model.model import Model
 from skort.optim.standardization import (
@@ -39,17 +39,10 @@ __all__ = [
 _SOME_ROWS = 2000
 
 
-class Rows(NamedTuple):
-    """Rows after the steps before the model, none of sample weight zero; the target has a column for each output."""
+class Rows(TrainingData):
+    """Rows of one or several partitions, none of sample weight zero."""
 
-    X: Any
-    target: np.ndarray
-    sample_weight: np.ndarray | None
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return self.X.shape[0]
+    __slots__ = ()
 
     @property
     def n_bytes(self) -> int:
@@ -217,7 +210,7 @@ def _norm(rows: Rows, mean_weight: float, used: Standardization | None) -> float
 
 @dataclass(frozen=True, eq=False)
 class PartStatistics:
-    """The facts of rows on the workers: of partitions of `Rows`, none empty, and what they say of themselves."""
+    """The statistics of rows on the workers: of partitions of `Rows`, none empty, and what they say of themselves."""
 
     cluster: Cluster
     partitions: Sequence[Future]

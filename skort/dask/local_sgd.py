@@ -257,25 +257,25 @@ class PartitionedRows:
     """The rows of a training in partitions on the workers, whose groups make its steps."""
 
     config: TrainConfig
-    facts: PartStatistics
+    of_parts: PartStatistics
     n_groups: int
 
     def statistics(self) -> PartStatistics:
         """Return those of all rows."""
-        return self.facts
+        return self.of_parts
 
     def batches(self, view: Any, random_state: np.random.RandomState) -> Assignments:
         """Return what assigns the partitions to the groups."""
-        return Assignments(self.facts.measures.sizes, self.n_groups, self.config.batch_size, random_state)
+        return Assignments(self.of_parts.measures.sizes, self.n_groups, self.config.batch_size, random_state)
 
     def step(self, run: TrainRun, model: Model, state: TrainState) -> "DistributedStep":
         """Return what lets the groups make the steps of a run."""
         # The workers draw what they draw from generators of their own.
         state = dataclasses.replace(state, random_state=np.random.RandomState(0).get_state(legacy=False))
-        n_groups, n_batches = min(self.n_groups, len(self.facts.measures.sizes)), run.problem.n_batches or 1
-        mean_weight = self.facts.mean_weight
-        job = Job(self.config, model.without_steps(), state, n_batches, mean_weight, 1 - 1 / n_groups)
-        return DistributedStep(run, job, self.facts)
+        n_groups, n_batches = min(self.n_groups, len(self.of_parts.measures.sizes)), run.problem.n_batches or 1
+        mean_weight, momentum = self.of_parts.mean_weight, 1 - 1 / n_groups
+        job = Job(self.config, model.without_steps(), state, n_batches, mean_weight, momentum)
+        return DistributedStep(run, job, self.of_parts)
 
 
 class DistributedStep:
@@ -287,10 +287,10 @@ class DistributedStep:
     solver of the same steps keeps the global state here.
     """
 
-    def __init__(self, run: TrainRun, job: Job, facts: PartStatistics):
-        self._cluster, self._partitions = facts.cluster, facts.partitions
-        self._solver, self._some_rows = run.step, job.batches(facts.some_rows, run, 0)
-        self._job = facts.cluster.broadcast("job", job)
+    def __init__(self, run: TrainRun, job: Job, of_parts: PartStatistics):
+        self._cluster, self._partitions = of_parts.cluster, of_parts.partitions
+        self._solver, self._some_rows = run.step, job.batches(of_parts.some_rows, run, 0)
+        self._job = of_parts.cluster.broadcast("job", job)
         self._momentum, self._first = job.momentum, job.first
         self._mean = _Mean(job.first)
         self._velocity: np.ndarray | None = None
@@ -385,11 +385,9 @@ class DistributedStep:
         self._last, self._velocity = None, state.get(_VELOCITY)
 
 
-def without_velocity(progress: TrainState) -> TrainState:
-    """Return a progress that a solver in this process goes on from."""
-    states = {name: getattr(progress, name) for name in ("solver", "best")}
-    changed = {name: _of_solver(state) for name, state in states.items() if state is not None}
-    return dataclasses.replace(progress, **changed)
+def without_velocity(state: TrainState) -> TrainState:
+    """Return the state of a finished training that a solver in this process goes on from."""
+    return dataclasses.replace(state, solver=_of_solver(state.solver))
 
 
 def _of_solver(state):
