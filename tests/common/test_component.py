@@ -1,0 +1,71 @@
+"""A loss or penalty of the user's that is no subclass of skort's has what skort declares, and stays the user's."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from skort import OrtSGDRegressor
+from skort.common.component import with_defaults
+from skort.objective import L2, Huber
+from skort.objective.loss import as_loss
+from skort.objective.penalties import Strength, WeightPenalty, as_penalty
+
+
+class Half:
+    """A penalty with nothing but strengths."""
+
+    def __init__(self, strength):
+        self.strength = strength
+
+    def strengths(self, names):
+        return {name: Strength(0.0, self.strength) for name in names}
+
+
+class OwnSquare:
+    """A loss with the least that an estimator takes."""
+
+    estimator_types = ("regressor",)
+
+    def value_function(self, n_outputs):
+        return "own (score, target) => (loss) { r = Sub (score, target)  loss = Mul (r, r) }"
+
+    def gradient_function(self, n_outputs):
+        return None
+
+
+def test_what_is_one_of_skorts_is_itself():
+    loss, penalty = Huber(), L2()
+    assert as_loss(loss) is loss and as_penalty(penalty) is penalty
+
+
+@pytest.mark.parametrize("value", [None, "l2", 3, Huber, Half, object()])
+def test_what_is_none_is_none(value):
+    assert as_loss(value) is None and as_penalty(value) is None
+
+
+def test_the_rest_is_declared_and_the_object_of_the_user_is_left_alone():
+    given = Half(0.5)
+    completed = as_penalty(given)
+    assert isinstance(completed, Half) and isinstance(completed, WeightPenalty) and type(given) is Half
+    assert type(completed).__name__ == "Half" and completed.strength == 0.5
+    assert completed.intercept_strengths(("b",)) == {} and not completed.is_custom and completed.alpha == 0.0
+    assert with_defaults(completed, WeightPenalty, "strengths") is completed
+
+
+@pytest.mark.parametrize("made", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+def test_it_is_copied_and_pickled(made):
+    completed = made(as_penalty(Half(0.5)))
+    assert isinstance(completed, WeightPenalty)
+    assert completed.strengths(("coef",)) == {"coef": Strength(0.0, 0.5)}
+
+
+def test_a_fit_with_both(rng):
+    X = rng.normal(size=(60, 3))
+    y = X @ [1.0, 2.0, -1.0]
+    options = {"tol": 1e-8, "random_state": 0, "dtype": "float64", "standardize": False}
+    own = OrtSGDRegressor(loss=OwnSquare(), penalty=Half(0.2), **options).fit(X, y)
+    named = OrtSGDRegressor(loss="squared_error", penalty=L2(0.1), **options).fit(X, y)
+    np.testing.assert_allclose(own.coef_, named.coef_, rtol=1e-4)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(own)).predict(X), own.predict(X))
