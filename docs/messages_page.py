@@ -43,7 +43,7 @@ GROUPS = {
             "estimators/data/first_pass",
             "estimators/data/data_source",
             "estimators/training/unseen_data",
-            "optim/given_batches",
+            "optim/batches",
             "step",
         ),
     ),

@@ -3,7 +3,7 @@
 from skort.optim.callbacks import Callback, EarlyStopping, EpochScoring
 from skort.optim.checkpoint import Checkpoint
 from skort.optim.display import EpochLines, ProgressBar
-from skort.optim.history import History
+from skort.optim.state import History
 from skort.optim.training import Training
 
 __all__ = [

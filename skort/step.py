@@ -16,7 +16,7 @@ from skort.estimators.regressor import OrtSGDRegressor
 from skort.estimators.training.fitting import TrainRun
 from skort.estimators.training.unseen_data import model_without_data
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
-from skort.optim.filled import fill
+from skort.optim.batches import fill
 
 __all__ = ["Step"]
 

@@ -31,7 +31,7 @@ from skort.estimators.training.result import result_of
 from skort.estimators.training.terms import chosen_class_weight, own_objective_of
 from skort.estimators.training.validation import FitData, converted
 from skort.optim.callbacks import check_callbacks
-from skort.optim.progress import TrainState
+from skort.optim.state import TrainState
 
 __all__ = ["DaskFit"]
 

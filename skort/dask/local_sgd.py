@@ -20,7 +20,7 @@ from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.fitting import TrainRun
 from skort.optim.batches import Batches
-from skort.optim.progress import TrainState
+from skort.optim.state import TrainState
 from skort.runtime.cache import SessionPool
 
 __all__ = [

@@ -37,8 +37,8 @@ from skort.estimators.training.validation import model_and_data, validated
 from skort.objective.penalties import PENALTIES
 from skort.optim.callbacks import check_callbacks
 from skort.optim.optimizers import OPTIMIZERS
-from skort.optim.progress import TrainState
 from skort.optim.schedules import SCHEDULES
+from skort.optim.state import TrainState
 
 __all__ = ["BaseOrtSGD", "left_by_fit"]
 

@@ -9,7 +9,7 @@ from sklearn import get_config
 from sklearn.utils import estimator_html_repr
 
 from skort.common.component import DocumentationLink
-from skort.optim.history import best_epoch
+from skort.optim.state import best_epoch
 
 __all__ = ["HTMLRepr", "training_html"]
 

@@ -20,7 +20,7 @@ except ImportError:  # They are private, and may go.
 # From so many columns on, and up to such a share of values that are not zero, products of sparse rows are the fastest.
 _MANY_COLUMNS, _SHARE = 1000, 0.1
 
-__all__ = ["Batch", "Batches", "HostBatch", "filler", "is_wide"]
+__all__ = ["Batch", "Batches", "HostBatch", "StreamedBatches", "fill", "filler", "is_wide"]
 
 
 class Batch(Protocol):
@@ -286,3 +286,144 @@ def _sparse_filler(rows, out):
         csr_todense(*out.shape, indptr, columns, values, out)
 
     return fill
+
+
+def fill(
+    batch: Batch,
+    X: Any,
+    target: np.ndarray,
+    sample_weight: np.ndarray | None,
+    scale: float,
+    read: Callable[[np.ndarray | None], None] | None = None,
+) -> None:
+    r"""
+    Put rows into a batch.
+
+    Row i of m rows of positive sample weight counts :math:`scale \cdot s_i / m`. The batch is filled up with the same
+    rows once more, of weight zero.
+
+    Parameters
+    ----------
+    batch : Batch
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        At most as many rows as the batch has, of its dtype.
+    target : ndarray of shape (n_samples, n_outputs)
+    sample_weight : ndarray of shape (n_samples,) or None
+        As they count: nobody divides them by their mean. None: all ones.
+    scale : float
+    read : callable, default=None
+        The method `read` of a solver. Where the rows are a whole batch in memory, X is not copied: the solver reads it
+        where it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.optim.batches import HostBatch
+    >>> from skort.optim.batches import fill
+    >>> batch = HostBatch.empty(3, 1, 1, "float32")
+    >>> fill(batch, np.float32([[5], [6]]), np.float32([[0], [1]]), np.array([1.0, 3.0]), 1.0)
+    >>> batch.X.ravel(), batch.sample_weight.ravel()
+    (array([5., 6., 5.], dtype=float32), array([0.5, 1.5, 0. ], dtype=float32))
+    """
+    n_rows = len(target)
+    is_whole = n_rows == len(batch) and isinstance(X, np.ndarray)
+    if read is not None and is_whole and isinstance(batch, HostBatch):
+        read(X)
+        batch.target[...] = target
+    else:
+        if read is not None:
+            read(None)
+        _copy(batch, [X, target], n_rows)
+    if sample_weight is None:
+        batch.sample_weight[:n_rows] = scale / n_rows
+    else:
+        batch.sample_weight[:n_rows, 0] = sample_weight * (scale / max(np.count_nonzero(sample_weight), 1))
+    batch.sample_weight[n_rows:] = 0
+
+
+def _copy(batch, data, n_rows):
+    batch.begin(data)
+    indices = np.resize(np.arange(n_rows), len(batch))
+    for put in batch.fillers(data):
+        put(indices)
+
+
+class StreamedBatches:
+    r"""
+    The training data, batch by batch as they are given: what `Batches` is for rows in memory.
+
+    Row i of a batch of m rows of positive sample weight counts :math:`s_i / (\bar s \, m)`, with the mean sample weight
+    :math:`\bar s` over all rows, as in `Batches`. Larger batches are divided into parts of `batch_size` rows.
+
+    Parameters
+    ----------
+    epoch : callable
+        Returns an iterable of (X, target, sample weights or None) anew for every epoch; encoded, and of the same rows
+        every time.
+    n_rows : int
+        The number of rows of positive sample weight of an epoch.
+    n_batches : int
+        The number of batches of an epoch, parts counted.
+    batch_size : int
+        The largest number of rows of a batch.
+    scale : float
+        A factor that multiplies all sample weights: the inverse of their mean is part of it.
+    random_state : numpy.random.RandomState
+        That of the training. Nothing is drawn from it: the order is that of whoever gives the batches.
+    """
+
+    def __init__(
+        self,
+        epoch: Callable[[], Iterable[tuple[Any, np.ndarray, np.ndarray | None]]],
+        *,
+        n_rows: int,
+        n_batches: int,
+        batch_size: int,
+        scale: float,
+        random_state: np.random.RandomState,
+    ):
+        self._epoch, self._scale = epoch, scale
+        self.n_rows, self.n_batches, self.batch_size = n_rows, n_batches, batch_size
+        self.random_state = random_state
+        #: How often an order was drawn: never.
+        self.n_drawn = 0
+        #: The rows that a device could take as a whole: none.
+        self.data: list[Any] = []
+
+    @property
+    def are_sparse(self) -> bool:
+        """Whether sparse batches are the fastest: every batch is made dense."""
+        return False
+
+    def draw(self, random_state: np.random.RandomState) -> None:
+        """Draw nothing."""
+
+    def epoch(self, batch: Batch) -> Iterator[float]:
+        """
+        Fill `batch` with the rows of each batch of one epoch in turn.
+
+        Yields
+        ------
+        share : float
+            The batch's share of the rows; the shares of an epoch sum to one.
+
+        Raises
+        ------
+        ValueError
+            Where the rows of an epoch are more or fewer than `n_rows`.
+        """
+        n_rows = 0
+        for X, target, sample_weight in self._epoch():
+            for start in range(0, len(target), self.batch_size):
+                part = slice(start, start + self.batch_size)
+                weight = None if sample_weight is None else sample_weight[part]
+                count = len(target[part]) if weight is None else int(np.count_nonzero(weight))
+                n_rows += count
+                if count and n_rows <= self.n_rows:
+                    fill(batch, X[part], target[part], weight, self._scale)
+                    yield count / self.n_rows
+        if n_rows != self.n_rows:
+            raise ValueError(
+                f"batches gave {n_rows} rows of positive sample weight in an epoch, and {self.n_rows} when they were "
+                "read first. Every pass must give the same rows, in any order."
+            )

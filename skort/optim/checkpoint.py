@@ -17,9 +17,8 @@ from sklearn.utils._param_validation import Interval
 
 from skort.common.files import file_at, write_file
 from skort.common.random_state import generator_of
-from skort.optim.history import History
-from skort.optim.progress import TrainState
 from skort.optim.standardization import Standardization
+from skort.optim.state import History, TrainState
 from skort.optim.training import Training
 from skort.version import __version__
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from skort.optim.history import History, best_epoch
+from skort.optim.state import History, best_epoch
 from skort.optim.training import Training
 
 __all__ = ["EpochLines", "ProgressBar"]

@@ -3,15 +3,18 @@
 import math
 import time
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from skort.exceptions import DivergedError
+from skort.optim.batches import Batch, Batches
 from skort.optim.callbacks import CallbackError, Hooks
-from skort.optim.progress import TrainState
-from skort.optim.training import Training
+from skort.optim.schedules import is_steady
+from skort.optim.state import TrainState
+from skort.optim.training import Training, TrainStep
 
-__all__ = ["Outcome", "give_reason", "minimise", "write_epoch"]
+__all__ = ["JointStep", "Outcome", "minimise", "minimise_together"]
 
 # A loss that is so many times that of the first epoch, or 1, overflows in float32; float64 is to say the same.
 _FAR = 1e38
@@ -71,7 +74,7 @@ def minimise(training: Training) -> Outcome:
         error = _run(training, hooks)
         if error is not None and not training.go_back():
             raise error
-        give_reason(training, error)
+        _give_reason(training, error)
     finally:
         end_error = hooks.end()
     training.take_best()
@@ -79,7 +82,7 @@ def minimise(training: Training) -> Outcome:
     return Outcome(training.weights(), training.progress(), error or end_error, training.no_better, training.first_eta)
 
 
-def give_reason(training: Training, error: BaseException | None = None) -> None:
+def _give_reason(training: Training, error: BaseException | None = None) -> None:
     """
     Write down why a training is over.
 
@@ -136,10 +139,10 @@ def _make_epoch(training, hooks, on_batch_end):
     # A diverging training overflows: the error below reports it, numpy's warnings need not.
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         _make_steps(training, hooks, on_batch_end)
-        write_epoch(training, begin)
+        _write_epoch(training, begin)
 
 
-def write_epoch(training: Training, begin: float, part: float = 1.0) -> None:
+def _write_epoch(training: Training, begin: float, part: float = 1.0) -> None:
     """
     Add the row of an epoch, whose updates are made, to the history.
 
@@ -196,3 +199,100 @@ def _diverged(what, training):
     return DivergedError(
         f"Training diverged: the {what} in epoch {training.n_epochs + 1}, at a learning rate of {training.eta:.3g}."
     )
+
+
+class JointStep(Protocol):
+    """The methods of a solver of several trainings that the loop needs."""
+
+    #: The place from which the next step of all trainings reads its rows.
+    batch: Batch
+
+    def rates(self, etas: dict[int, float]) -> None:
+        """Set the learning rates of the next steps, by the numbers of the trainings."""
+
+    def step(self, share: float) -> None:
+        """Make one update of each training on the batch; see `TrainStep.step`."""
+
+    def keep(self, numbers: list[int]) -> None:
+        """Let the next steps be those of some of the trainings alone."""
+
+    def alone(self, number: int) -> TrainStep:
+        """Return a solver of one training alone, as before its first update."""
+
+
+def minimise_together(trainings: list[Training], solver: JointStep, batches: Batches) -> list[Outcome | None]:
+    """
+    Repeat the steps of several trainings, each until it is over.
+
+    Parameters
+    ----------
+    trainings : list of Training
+        At their first update, each with its part of the solver. None of their callbacks has an `on_batch_end`.
+    solver : JointStep
+    batches : Batches
+        Of all trainings.
+
+    Returns
+    -------
+    outcomes : list of Outcome or None
+        What `minimise` returns for each training. None where it diverged, or ended no better than it began: such a
+        training may have to begin again at a lower learning rate, which `minimise` does.
+    """
+    outcomes: list[Outcome | None] = [None] * len(trainings)
+    hooks = [Hooks(training) for training in trainings]
+    solver.batch.begin(batches.data)
+    for hook in hooks:
+        hook.begin()
+    on_epoch_end = [hook.each("on_epoch_end") for hook in hooks]
+    active = list(range(len(trainings)))
+    while active:
+        begin, left = time.perf_counter(), []
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            _make_joint_steps({number: trainings[number] for number in active}, solver, batches)
+            for number in active:
+                training = trainings[number]
+                try:
+                    _write_epoch(training, begin, 1 / len(active))
+                except DivergedError:
+                    continue
+                hooks[number].call(on_epoch_end[number])
+                if training.n_epochs < (training.max_iter or 1) and not training.stopped:
+                    left.append(number)
+                else:
+                    outcomes[number] = _joint_outcome(training, solver.alone, number)
+        solver.keep(left)
+        active = left
+    for hook in hooks:
+        hook.end()
+    return outcomes
+
+
+def _make_joint_steps(trainings, solver, batches):
+    """Make the updates of one epoch of some trainings, by their numbers."""
+    # Each has made all the updates of the others: one that begins again leaves them.
+    t = next(iter(trainings.values())).n_updates
+    are_steady = all(is_steady(training.schedule) for training in trainings.values())
+    etas: dict[int, float] = {}
+    for share in batches.epoch(solver.batch):
+        t += 1
+        if not (etas and are_steady):
+            etas = {number: training.rate(t) for number, training in trainings.items()}
+            solver.rates(etas)
+        solver.step(share)
+        if t == 1:
+            for number, training in trainings.items():
+                training.first_eta, training.first_objective = etas[number], training.batch_objective()
+    for number, training in trainings.items():
+        training.n_updates, training.eta, training.objective = t, etas[number], training.batch_objective()
+
+
+def _joint_outcome(training, alone, number):
+    """Return the outcome of a training that is over; None where it ended no better than it began."""
+    training.end_epoch()
+    _give_reason(training)
+    weights, progress = training.weights(), training.progress()
+    if training.seems_no_better():
+        training.solver = alone(number)
+        if training.is_no_better():
+            return None
+    return Outcome(weights, progress, None, False, training.first_eta)

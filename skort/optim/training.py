@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator
 
 from skort.common.random_state import generator_of
 from skort.optim.batches import Batch, Batches
-from skort.optim.progress import TrainState
 from skort.optim.schedules import lower_rate, rate
+from skort.optim.state import TrainState
 
 __all__ = ["ModelView", "TrainStep", "Training", "TrainingVariables"]
 

@@ -22,9 +22,9 @@ from skort.estimators.training.observers import Observers
 from skort.estimators.training.result import FitResult
 from skort.estimators.training.validation import FitData, model_and_data, validated
 from skort.optim.batches import Batches
-from skort.optim.progress import TrainState
-from skort.optim.side_by_side import minimise_together
+from skort.optim.loop import minimise_together
 from skort.optim.standardization import Standardization
+from skort.optim.state import TrainState
 from skort.optim.training import Training, TrainStep
 
 if TYPE_CHECKING:

@@ -550,7 +550,7 @@ def test_a_call_does_not_copy_the_history(monkeypatch):
     X, y = data()
     model = short(OrtSGDRegressor).partial_fit(X, y)
     copied = []
-    monkeypatch.setattr("skort.optim.history.History.head", lambda *args: copied.append(args))
+    monkeypatch.setattr("skort.optim.state.History.head", lambda *args: copied.append(args))
     for _ in range(3):
         model.partial_fit(X, y)
     assert model.n_iter_ == 4

@@ -10,7 +10,7 @@ from skort import OrtSGDRegressor
 from skort.optim.callbacks import EarlyStopping, EpochScoring, check_callbacks
 from skort.optim.checkpoint import Checkpoint
 from skort.optim.display import EpochLines, ProgressBar
-from skort.optim.history import History
+from skort.optim.state import History
 
 
 class Scripted:

@@ -10,9 +10,8 @@ from sklearn.neural_network import MLPRegressor
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint, EarlyStopping, EpochScoring
 from skort.optim.checkpoint import _checksum, load_progress, save_progress
-from skort.optim.history import History
-from skort.optim.progress import TrainState
 from skort.optim.standardization import Standardization
+from skort.optim.state import History, TrainState
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 5))

@@ -11,7 +11,7 @@ import pytest
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.optim import display
 from skort.optim.display import EpochLines, ProgressBar
-from skort.optim.history import History
+from skort.optim.state import History
 
 REASON = "The training reached max_iter=2 epochs."
 

@@ -10,8 +10,8 @@ from skort.exceptions import DivergedError
 from skort.optim.batches import Batches, HostBatch
 from skort.optim.callbacks import HOOKS, EarlyStopping
 from skort.optim.loop import minimise
-from skort.optim.progress import TrainState
 from skort.optim.schedules import Adaptive, Constant, InvScaling
+from skort.optim.state import TrainState
 from skort.optim.training import Training
 
 

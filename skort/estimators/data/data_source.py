@@ -16,8 +16,7 @@ from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.terms import TrainingSize
-from skort.optim.batches import Batches
-from skort.optim.given_batches import GivenBatches
+from skort.optim.batches import Batches, StreamedBatches
 
 __all__ = ["BatchShape", "DataSource", "GivenRows", "InMemory", "RowEncoder", "Streamed", "StreamedRows", "UserRows"]
 
@@ -99,7 +98,7 @@ class Streamed(InMemory):
                 yield X, view.target(target), sample_weight
 
         batch_size = self.config.batch_size
-        return GivenBatches(
+        return StreamedBatches(
             epoch,
             n_rows=round(size.weight_sum / size.mean_weight),
             n_batches=sum(-(-n // batch_size) for n in self.rows.first.sizes),

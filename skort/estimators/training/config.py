@@ -20,9 +20,9 @@ from skort.objective.combined import ClassWeighted
 from skort.objective.loss import ScoreLoss, as_loss
 from skort.objective.penalties import WeightPenalty, as_penalty
 from skort.optim.optimizers import OPTIMIZERS
-from skort.optim.progress import TrainState
 from skort.optim.schedules import SCHEDULES, largest_rate, rate
 from skort.optim.standardization import Standardization
+from skort.optim.state import TrainState
 from skort.optim.update import Update
 
 if TYPE_CHECKING:

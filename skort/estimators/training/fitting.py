@@ -17,7 +17,7 @@ from skort.estimators.training.result import FitResult, result_of
 from skort.estimators.training.terms import chosen_class_weight
 from skort.exceptions import DivergedError
 from skort.optim.loop import minimise
-from skort.optim.progress import TrainState
+from skort.optim.state import TrainState
 from skort.optim.training import Training, TrainStep
 from skort.runtime.no_pickle import NoPickle
 

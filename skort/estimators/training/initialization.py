@@ -10,8 +10,8 @@ from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.loss_scale import estimated_curvature, has_units
 from skort.estimators.training.reparametrization import Reparametrization, rescaled_state, standardization_of
-from skort.optim.progress import TrainState
 from skort.optim.standardization import Standardization
+from skort.optim.state import TrainState
 
 __all__ = ["begin", "begin_standardized", "chosen_standardization", "go_on"]
 

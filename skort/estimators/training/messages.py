@@ -11,8 +11,8 @@ from skort.estimators.data.rows import TrainingData
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.result import FitResult
 from skort.exceptions import DivergedError
-from skort.optim.progress import TrainState
 from skort.optim.standardization import moments
+from skort.optim.state import TrainState
 
 __all__ = ["diverged_error", "warn_of_outcome"]
 

@@ -16,7 +16,7 @@ from skort.estimators.training.result import FitResult
 from skort.optim.callbacks import EarlyStopping
 from skort.optim.checkpoint import Checkpoint
 from skort.optim.display import EpochLines, ProgressBar
-from skort.optim.progress import TrainState
+from skort.optim.state import TrainState
 
 __all__ = ["ModelPreview", "Observers"]
 

@@ -11,8 +11,8 @@ from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.optim.loop import Outcome
-from skort.optim.progress import TrainState
 from skort.optim.schedules import rate
+from skort.optim.state import TrainState
 
 if TYPE_CHECKING:
     from skort.estimators.training.fitting import TrainRun

@@ -19,7 +19,7 @@ from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.terms import TrainingSize, chosen_class_weight, own_objective_of
 from skort.estimators.training.validation import FitData, converted
-from skort.optim.progress import TrainState
+from skort.optim.state import TrainState
 
 __all__ = ["check_sizes", "model_without_data"]
 

@@ -5,10 +5,9 @@ import pytest
 
 from skort.optim.batches import Batches, HostBatch
 from skort.optim.callbacks import EarlyStopping
-from skort.optim.loop import minimise
-from skort.optim.progress import TrainState
+from skort.optim.loop import minimise, minimise_together
 from skort.optim.schedules import Adaptive, Constant, InvScaling
-from skort.optim.side_by_side import minimise_together
+from skort.optim.state import TrainState
 from skort.optim.training import Training
 
 X = np.random.default_rng(0).normal(size=(25, 1))
