@@ -13,6 +13,7 @@ PACKAGE, DRAWING = HERE.parent / "skort", HERE / "static" / "house.svg"
 
 # From the top to the bottom: the rooms of each floor, and what is in them.
 FLOORS = [
+    {"search": "many fits|trained together"},
     {"estimators": "what a user touches:|settings, fit, predict, export"},
     {"solvers": "one gradient step,|by one API of ONNX Runtime"},
     {
@@ -25,7 +26,7 @@ FLOORS = [
     },
 ]
 ROOMS = {name: text for floor in FLOORS for name, text in floor.items()}
-COLORS = dict(zip(ROOMS, ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"], strict=True))
+COLORS = dict(zip(ROOMS, ["#999999", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"], strict=True))
 
 
 def imports():
