@@ -28,26 +28,7 @@ _ALSO_KNOWN_AS = {
 
 
 def hint(parameters: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:
-    """
-    Return what somebody may have meant, as sentences with a space before each; empty for parameters that are right.
-
-    Parameters
-    ----------
-    parameters : dict of str to object
-    constraints : dict of str to list
-        As `_parameter_constraints` of scikit-learn's estimators.
-
-    Examples
-    --------
-    >>> from sklearn.utils._param_validation import StrOptions
-    >>> from skort.estimators.did_you_mean import hint
-    >>> hint({"loss": "sqared_error"}, {"loss": [StrOptions({"squared_error", "huber"})]})
-    " Did you mean loss='squared_error'?"
-    >>> hint({"loss": "MSE"}, {"loss": [StrOptions({"squared_error", "huber"})]})
-    " Did you mean loss='squared_error'?"
-    >>> hint({"learning_rate": 0.01}, {})
-    ' To set the rate, give eta0=0.01.'
-    """
+    """Return what somebody may have meant, as sentences with a space before each; empty where all is right."""
     hints = []
     for name, value in parameters.items():
         if name == "learning_rate" and isinstance(value, Real):

@@ -39,11 +39,6 @@ def training_html(estimator: Any) -> str:
     Return HTML that says how an estimator was trained: solver, epochs, objective, weights, and a loss curve.
 
     Its colours are those of the text around it, light or dark.
-
-    Parameters
-    ----------
-    estimator : BaseOrtSGD
-        Fitted.
     """
     cells = "".join(
         f'<tr><th style="text-align:left;vertical-align:top;padding:1px 12px 1px 0;font-weight:600">{name}</th>'

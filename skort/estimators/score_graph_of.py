@@ -24,29 +24,7 @@ __all__ = ["estimator_with", "score_graph_of"]
 
 
 def score_graph_of(model: Any, trainable: Any = None, dtype: str | None = None) -> ScoreGraph:
-    """
-    Return the function X -> raw score of a model at its own weights, the steps before the model included.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto, or fitted estimator or Pipeline
-        Of skort or of scikit-learn.
-    trainable : None, str or list of str, default=None
-        Names of weights, or patterns. None: those of the last step; of a skort estimator those that it trains.
-    dtype : {"float32", "float64"}, default=None
-        None: that of an ONNX model or a skort estimator, and float32 otherwise.
-
-    Raises
-    ------
-    NotFittedError
-        For an estimator that is not fitted.
-    NotExportableError
-        Where a step before the model has no ONNX.
-    NotTrainableError
-        For a Dropout in training mode, and as `skort.graphs.onnx_models.onnx_score_graph.onnx_score_graph`.
-    ValueError
-        For what is no model, another dtype than the model's, and as `skort.graphs.trainable.select_trainable`.
-    """
+    """Return the function X -> raw score of a model at its own weights, the steps before the model included."""
     if dtype not in (None, "float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
     transformers, score_graph = _parts(model, dtype)
@@ -105,22 +83,7 @@ def _with_steps(transformers, score_graph):
 
 
 def estimator_with(model: Any, score_graph: ScoreGraph) -> Any:
-    """
-    Return a fitted copy of an estimator with the weights of a score graph.
-
-    Parameters
-    ----------
-    model : fitted estimator or Pipeline
-        As for `score_graph_of`.
-    score_graph : ScoreGraph
-        As from `score_graph_of`, with other values of the trained weights.
-
-    Raises
-    ------
-    ValueError
-        For an ONNX model, where weights of steps before the model were trained, and where scikit-learn has no place
-        for the weights.
-    """
+    """Return a fitted copy of an estimator with the weights of a score graph."""
     if isinstance(model, onnx.ModelProto):
         raise ValueError("The model is an ONNX model, not an estimator: use to_onnx().")
     _, last = _parts(model, str(score_graph.dtype))

@@ -20,20 +20,7 @@ __all__ = ["CallbackSupportMixin", "SklearnCallbacks", "sklearn_callbacks"]
 def sklearn_callbacks(
     estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> list["SklearnCallbacks"]:
-    """
-    Return a callback that runs those of `set_callbacks`, called on the estimator or a meta-estimator.
-
-    Parameters
-    ----------
-    estimator : BaseOrtSGD
-    X, y, sample_weight : array-like
-        As passed to `fit`.
-
-    Returns
-    -------
-    callbacks : list of SklearnCallbacks
-        One item; none if `set_callbacks` was not called.
-    """
+    """Return a callback that runs those of `set_callbacks`, called on the estimator or a meta-estimator."""
     if vars(estimator).keys().isdisjoint({"_skl_callbacks", "_parent_callback_ctx"}):
         return []
     metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -41,15 +28,7 @@ def sklearn_callbacks(
 
 
 class SklearnCallbacks:
-    """
-    Runs scikit-learn's callbacks in a fit, whose epochs are its tasks.
-
-    Parameters
-    ----------
-    estimator : BaseOrtSGD
-    data : dict
-        X, y and metadata of the fit, in the form that a scorer takes.
-    """
+    """Runs scikit-learn's callbacks in a fit, whose epochs are its tasks."""
 
     def __init__(self, estimator: Any, data: dict[str, Any]):
         self._estimator = estimator

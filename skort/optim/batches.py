@@ -43,18 +43,13 @@ class Batch(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class HostBatch:
-    """
-    Arrays in memory that a solver's next step reads. They are overwritten for every step, never replaced.
+    """Arrays in memory that a solver's next step reads. They are overwritten for every step, never replaced."""
 
-    Parameters
-    ----------
-    X : ndarray of shape (batch_size, n_features)
-    target : ndarray of shape (batch_size, n_outputs)
-    sample_weight : ndarray of shape (batch_size, 1)
-    """
-
+    #: ndarray of shape (batch_size, n_features).
     X: np.ndarray
+    #: ndarray of shape (batch_size, n_outputs).
     target: np.ndarray
+    #: ndarray of shape (batch_size, 1).
     sample_weight: np.ndarray
     in_place = False
 
@@ -109,22 +104,6 @@ class Batches:
     :math:`f \sigma^2 / K`. [2]_ shows that block shuffling trains as well as a permutation; it has no regions, and it
     permutes the rows of a window.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        C-contiguous; never copied as a whole. A sparse matrix has the dtype of the batches. Its rows stay sparse in a
-        batch, or become dense there: that is up to the `Batch`.
-    target : ndarray of shape (n_samples, n_outputs)
-    sample_weight : ndarray of shape (n_samples,) or None
-        Not negative, not all zero. Rows of sample weight zero are left out. None: all ones.
-    batch_size : int
-        Rows per batch; reduced to the number of rows of positive sample weight if it is larger.
-    shuffle : bool
-    random_state : numpy.random.RandomState
-        Used once per epoch if `shuffle`.
-    sample_weight_scale : float, default=1.0
-        A factor that multiplies all :math:`v_i`.
-
     References
     ----------
     .. [1] Cochran, W. G., Sampling Techniques, Wiley, 1977: subsampling with units of equal size.
@@ -177,20 +156,7 @@ class Batches:
         return is_wide(X) and X.nnz <= _SHARE * X.shape[0] * X.shape[1]
 
     def order(self, *, in_place: bool = False) -> Iterable[tuple[list[Any], np.ndarray]]:
-        """
-        Draw the order of the next epoch.
-
-        Parameters
-        ----------
-        in_place : bool, default=False
-            Whether to read windows where they are, without a copy.
-
-        Returns
-        -------
-        parts : iterable of (list of ndarray or CSR matrix, ndarray of int)
-            The data, or a copy of one window of it, and the order of its rows. All parts but the last are whole
-            batches.
-        """
+        """Draw the order of the next epoch."""
         self.n_drawn += 1
         drawn = self.draw(self.random_state)
         return self._parts(drawn, in_place) if self._in_windows else [(self.data, drawn)]
@@ -217,14 +183,7 @@ class Batches:
         yield self.data, rest
 
     def epoch(self, batch: Batch) -> Iterator[float]:
-        """
-        Fill `batch` with the rows of each batch of one epoch in turn.
-
-        Yields
-        ------
-        share : float
-            The batch's share of the rows; the shares of an epoch sum to one.
-        """
+        """Fill `batch` with the rows of each batch of one epoch in turn."""
         size = self.batch_size
         share = size / self.n_rows
         # If all sample weights are equal, the data have none.
@@ -301,29 +260,6 @@ def fill(
 
     Row i of m rows of positive sample weight counts :math:`scale \cdot s_i / m`. The batch is filled up with the same
     rows once more, of weight zero.
-
-    Parameters
-    ----------
-    batch : Batch
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        At most as many rows as the batch has, of its dtype.
-    target : ndarray of shape (n_samples, n_outputs)
-    sample_weight : ndarray of shape (n_samples,) or None
-        As they count: nobody divides them by their mean. None: all ones.
-    scale : float
-    read : callable, default=None
-        The method `read` of a solver. Where the rows are a whole batch in memory, X is not copied: the solver reads it
-        where it is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skort.optim.batches import HostBatch
-    >>> from skort.optim.batches import fill
-    >>> batch = HostBatch.empty(3, 1, 1, "float32")
-    >>> fill(batch, np.float32([[5], [6]]), np.float32([[0], [1]]), np.array([1.0, 3.0]), 1.0)
-    >>> batch.X.ravel(), batch.sample_weight.ravel()
-    (array([5., 6., 5.], dtype=float32), array([0.5, 1.5, 0. ], dtype=float32))
     """
     n_rows = len(target)
     is_whole = n_rows == len(batch) and isinstance(X, np.ndarray)
@@ -354,22 +290,6 @@ class StreamedBatches:
 
     Row i of a batch of m rows of positive sample weight counts :math:`s_i / (\bar s \, m)`, with the mean sample weight
     :math:`\bar s` over all rows, as in `Batches`. Larger batches are divided into parts of `batch_size` rows.
-
-    Parameters
-    ----------
-    epoch : callable
-        Returns an iterable of (X, target, sample weights or None) anew for every epoch; encoded, and of the same rows
-        every time.
-    n_rows : int
-        The number of rows of positive sample weight of an epoch.
-    n_batches : int
-        The number of batches of an epoch, parts counted.
-    batch_size : int
-        The largest number of rows of a batch.
-    scale : float
-        A factor that multiplies all sample weights: the inverse of their mean is part of it.
-    random_state : numpy.random.RandomState
-        That of the training. Nothing is drawn from it: the order is that of whoever gives the batches.
     """
 
     def __init__(
@@ -399,19 +319,7 @@ class StreamedBatches:
         """Draw nothing."""
 
     def epoch(self, batch: Batch) -> Iterator[float]:
-        """
-        Fill `batch` with the rows of each batch of one epoch in turn.
-
-        Yields
-        ------
-        share : float
-            The batch's share of the rows; the shares of an epoch sum to one.
-
-        Raises
-        ------
-        ValueError
-            Where the rows of an epoch are more or fewer than `n_rows`.
-        """
+        """Fill `batch` with the rows of each batch of one epoch in turn."""
         n_rows = 0
         for X, target, sample_weight in self._epoch():
             for start in range(0, len(target), self.batch_size):

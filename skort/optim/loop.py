@@ -22,52 +22,22 @@ _FAR = 1e38
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """
-    The result of `minimise`.
+    """The result of `minimise`."""
 
-    Parameters
-    ----------
-    weights : dict of str to ndarray
-        The trained weights.
-    progress : TrainState
-        Everything that another training goes on from.
-    error : BaseException or None
-        A `KeyboardInterrupt`, or the error of a callback, that ended the training early.
-    no_better : bool, default=False
-        Whether the training ended at a larger objective than that of its initial weights.
-    first_eta : float or None, default=None
-        Learning rate of the first update; None where there was none.
-    """
-
+    #: The trained weights.
     weights: dict[str, np.ndarray]
+    #: Everything that another training goes on from.
     progress: TrainState
+    #: A `KeyboardInterrupt`, or the error of a callback, that ended the training early.
     error: BaseException | None
+    #: Whether the training ended at a larger objective than that of its initial weights.
     no_better: bool = False
+    #: Learning rate of the first update; None where there was none.
     first_eta: float | None = None
 
 
 def minimise(training: Training) -> Outcome:
-    """
-    Repeat a solver's step until a callback stops it or `max_iter` epochs are done.
-
-    Parameters
-    ----------
-    training : Training
-
-    Returns
-    -------
-    outcome : Outcome
-        If a `KeyboardInterrupt` or a callback's error ended the training, that after the last whole epoch.
-
-    Raises
-    ------
-    DivergedError
-        If the mean objective of an epoch, or a weight at its end, is not finite, and no restart is left.
-    ValueError
-        If the schedule does not return a learning rate.
-    BaseException
-        A `KeyboardInterrupt` or the error of a callback before the end of the first epoch.
-    """
+    """Repeat a solver's step until a callback stops it or `max_iter` epochs are done."""
     hooks = Hooks(training)
     error = None
     try:
@@ -83,15 +53,7 @@ def minimise(training: Training) -> Outcome:
 
 
 def _give_reason(training: Training, error: BaseException | None = None) -> None:
-    """
-    Write down why a training is over.
-
-    Parameters
-    ----------
-    training : Training
-    error : BaseException or None, default=None
-        What ended it early.
-    """
+    """Write down why a training is over."""
     if isinstance(error, KeyboardInterrupt):
         training.stopping_reason = "The user interrupted the training."
     elif error is not None:
@@ -143,22 +105,7 @@ def _make_epoch(training, hooks, on_batch_end):
 
 
 def _write_epoch(training: Training, begin: float, part: float = 1.0) -> None:
-    """
-    Add the row of an epoch, whose updates are made, to the history.
-
-    Parameters
-    ----------
-    training : Training
-    begin : float
-        When the epoch began, by `time.perf_counter`.
-    part : float, default=1.0
-        The part of the time since then that is that of this training.
-
-    Raises
-    ------
-    DivergedError
-        If the mean objective of the epoch, or a weight at its end, is not finite.
-    """
+    """Add the row of an epoch, whose updates are made, to the history."""
     objective, loss = training.means()
     if not math.isfinite(objective):
         raise _diverged("loss became infinite or NaN", training)
@@ -221,23 +168,7 @@ class JointStep(Protocol):
 
 
 def minimise_together(trainings: list[Training], solver: JointStep, batches: Batches) -> list[Outcome | None]:
-    """
-    Repeat the steps of several trainings, each until it is over.
-
-    Parameters
-    ----------
-    trainings : list of Training
-        At their first update, each with its part of the solver. None of their callbacks has an `on_batch_end`.
-    solver : JointStep
-    batches : Batches
-        Of all trainings.
-
-    Returns
-    -------
-    outcomes : list of Outcome or None
-        What `minimise` returns for each training. None where it diverged, or ended no better than it began: such a
-        training may have to begin again at a lower learning rate, which `minimise` does.
-    """
+    """Repeat the steps of several trainings, each until it is over."""
     outcomes: list[Outcome | None] = [None] * len(trainings)
     hooks = [Hooks(training) for training in trainings]
     solver.batch.begin(batches.data)

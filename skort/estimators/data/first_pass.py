@@ -24,14 +24,7 @@ _OUTPUT = "y of "
 
 
 def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
-    """
-    Return a function that begins a new pass over batches.
-
-    Raises
-    ------
-    ValueError
-        Where batches can be read once only, or not at all.
-    """
+    """Return a function that begins a new pass over batches."""
     if callable(batches):
         return lambda: _iterator(batches())
     if not isinstance(batches, Iterable):
@@ -76,51 +69,23 @@ def _described(batch):
 
 @dataclass(frozen=True, eq=False)
 class FirstPass:
-    """
-    What one pass over all batches tells.
-
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or DataFrame
-        Every k-th row, k a power of two, the least for which they have about 4 million values at most: all rows of
-        small data. The zeros of sparse rows do not count.
-    y : ndarray, DataFrame or dict of str to ndarray
-        The targets of these rows.
-    sample_weight : ndarray or None
-        The sample weights of these rows.
-    all_labels : ndarray of shape (n_samples,) or None
-        The labels of all rows, where they are to be kept.
-    all_weights : ndarray of shape (n_samples,) or None
-        The sample weights of all rows; None where all count the same.
-    sizes : list of int
-        The number of rows of each batch.
-    """
+    """What one pass over all batches tells."""
 
     X: Any
+    #: The targets of these rows.
     y: Any
+    #: The sample weights of these rows.
     sample_weight: np.ndarray | None
+    #: ndarray of shape (n_samples,) or None. The labels of all rows, where they are to be kept.
     all_labels: np.ndarray | None
+    #: ndarray of shape (n_samples,) or None. The sample weights of all rows; None where all count the same.
     all_weights: np.ndarray | None
+    #: The number of rows of each batch.
     sizes: list[int]
 
     @classmethod
     def over(cls, batches: Iterable[Any], *, has_labels: bool, has_steps: bool = False) -> "FirstPass":
-        """
-        Read all batches once.
-
-        Parameters
-        ----------
-        batches : iterable of (X, y) or (X, y, sample_weight)
-        has_labels : bool
-            Whether to keep all y of one column.
-        has_steps : bool, default=False
-            Whether X goes to steps before the model, which may take what is not finite.
-
-        Raises
-        ------
-        ValueError
-            Where there are none, or where they do not fit together.
-        """
+        """Read all batches once."""
         sample = _Sample()
         labels: list[np.ndarray] = []
         weights: list[np.ndarray] = []

@@ -12,39 +12,18 @@ __all__ = ["NamedOutputs", "columns_of"]
 
 @dataclass(frozen=True)
 class NamedOutputs:
-    """
-    The outputs of an ONNX model that a regressor trains, in the order of its parameter `loss`.
+    """The outputs of an ONNX model that a regressor trains, in the order of its parameter `loss`."""
 
-    Parameters
-    ----------
-    widths : dict of str to int
-        The number of columns of each.
-    vectors : frozenset of str, default=frozenset()
-        Those of whose targets y had one dimension.
-    by_name : bool, default=False
-        Whether y was a dict, and predictions are one.
-    """
-
+    #: The number of columns of each.
     widths: dict[str, int]
+    #: Those of whose targets y had one dimension.
     vectors: frozenset[str] = frozenset()
+    #: Whether y was a dict, and predictions are one.
     by_name: bool = False
 
     @classmethod
     def of(cls, model: Any, names: tuple[str, ...], y: Any) -> "NamedOutputs":
-        """
-        Return the outputs that a y is the target of.
-
-        Parameters
-        ----------
-        model : onnx.ModelProto
-        names : tuple of str
-        y : dict of str to array-like, or array-like of shape (n_samples, n_columns)
-
-        Raises
-        ------
-        ValueError
-            Where there is no ONNX model or no such output, and where y has others, or another number of columns.
-        """
+        """Return the outputs that a y is the target of."""
         from skort.graphs.onnx_models.onnx_score_graph import output_widths
 
         declared = output_widths(model, names)

@@ -108,30 +108,7 @@ def training_rows(
 
 
 def rows_to_predict(estimator: Any, X: Any, dtype: DTypeLike, *, has_steps: bool) -> Any:
-    """
-    Return X as a prediction takes it.
-
-    Parameters
-    ----------
-    estimator : BaseOrtSGD
-        Fitted.
-    X : object
-        As the user passes it.
-    dtype : dtype
-        float32 or float64, of the fitted model.
-    has_steps : bool
-        Whether steps before the model take X. They validate it themselves.
-
-    Returns
-    -------
-    X : ndarray or CSR matrix of shape (n_samples, n_features), of `dtype`
-        With steps: an array, a CSR matrix or a DataFrame, of any type.
-
-    Raises
-    ------
-    ValueError
-        For an X that the model does not take.
-    """
+    """Return X as a prediction takes it."""
     check_indices(X)
     if has_steps:
         return validate_data(estimator, as_rows(X), reset=False, skip_check_array=True)
@@ -154,19 +131,6 @@ def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
 
     `validate_data` also handles data frames, feature names and arrays of other libraries; these checks take most of the
     time that it takes to predict one row.
-
-    Parameters
-    ----------
-    estimator : BaseOrtSGD
-    X : object
-        As the user passes it.
-    dtype : dtype
-        float32 or float64.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_samples, n_features) or None
-        C-contiguous, of `dtype`: X itself if it is both. None: `validate_data` has to convert or refuse X.
     """
     known = vars(estimator)
     if (
@@ -184,14 +148,7 @@ def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
 
 
 def check_indices(X: Any) -> None:
-    """
-    Raise a ValueError where the indices of a sparse X point to no value, row or column, which would end the process.
-
-    Parameters
-    ----------
-    X : object
-        As the user passes it.
-    """
+    """Raise an error where indices of a sparse X point to no value, row or column, which would end the process."""
     if not scipy.sparse.issparse(X) or X.ndim != 2:
         return
     for indices, n in _indices(X):
@@ -238,12 +195,6 @@ def blocks(X: Any, matrix: np.ndarray | None = None) -> Iterator[np.ndarray]:
 
     ONNX Runtime computes four rows at a time, and rows that are left over with another rounding: whether a row is
     predicted alone or among others must not matter. The last row is repeated to fill the last block.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-    matrix : ndarray of shape (n_features, n_columns) or None, default=None
-        What the rows are multiplied by. None: nothing.
     """
     width = X.shape[1] if matrix is None else matrix.shape[1]
     n_rows = max(_ROWS, _BLOCK // width // _ROWS * _ROWS)

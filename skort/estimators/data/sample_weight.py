@@ -32,53 +32,16 @@ def _has_sum(weights):
 
 
 class ClassWeight(NamedTuple):
-    """
-    How much classes count.
+    """How much classes count."""
 
-    Parameters
-    ----------
-    given : dict or "balanced"
-        The parameter `class_weight`.
-    of_positives : bool
-        Whether three classes and more, each trained against the rest, have their weights in their own binary problems
-        only.
-    balances_rows : bool
-        Whether "balanced" counts rows; False: it sums sample weights.
-    """
-
+    #: The parameter `class_weight`.
     given: dict[Any, float] | str
     of_positives: bool
+    #: Whether "balanced" counts rows; False: it sums sample weights.
     balances_rows: bool
 
     def by_class(self, classes: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
-        """
-        Return the weight of each class.
-
-        Parameters
-        ----------
-        classes : ndarray of shape (n_classes,)
-            Sorted.
-        y : ndarray of shape (n_samples,)
-            Labels that are all in `classes`.
-        sample_weight : ndarray of shape (n_samples,) or None
-
-        Returns
-        -------
-        weights : ndarray of shape (n_classes,)
-
-        Raises
-        ------
-        ValueError
-            If a class weight is negative or not finite.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skort.estimators.data.sample_weight import ClassWeight
-        >>> classes, y = np.array(["no", "yes"]), np.array(["yes", "no", "no"])
-        >>> ClassWeight("balanced", of_positives=False, balances_rows=False).by_class(classes, y, None)
-        array([0.75, 1.5 ])
-        """
+        """Return the weight of each class."""
         if isinstance(self.given, str):
             counted = None if self.balances_rows else sample_weight
             return balanced(np.bincount(np.searchsorted(classes, y), counted, minlength=len(classes)))
@@ -91,21 +54,7 @@ class ClassWeight(NamedTuple):
 
 
 def balanced(totals: np.ndarray) -> np.ndarray:
-    """
-    Return weights that give all classes the same total weight.
-
-    Parameters
-    ----------
-    totals : ndarray of shape (n_classes,)
-        The number of rows of each class, or the sum of their sample weights.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skort.estimators.data.sample_weight import balanced
-    >>> balanced(np.array([2, 1]))
-    array([0.75, 1.5 ])
-    """
+    """Return weights that give all classes the same total weight."""
     # No row of a class whose total is zero counts; 1.0 only avoids a division by zero.
     return totals.sum() / (len(totals) * np.where(totals > 0, totals, 1.0))
 
@@ -121,34 +70,7 @@ def weighted(
 def with_class_weight(
     sample_weight: np.ndarray | None, class_weight: ClassWeight, encoded: EncodedTarget
 ) -> tuple[np.ndarray | None, EncodedTarget]:
-    """
-    Multiply sample weights by the weights of the rows' classes, or keep these with the target.
-
-    Parameters
-    ----------
-    sample_weight : ndarray of shape (n_samples,) or None
-    class_weight : ClassWeight
-    encoded : EncodedTarget
-
-    Returns
-    -------
-    sample_weight : ndarray of shape (n_samples,) or None
-    encoded : EncodedTarget
-        With `class_weight` where the weights are of positives only.
-
-    Raises
-    ------
-    ValueError
-        As `ClassWeight.by_class` does, for several labels a row, and if no row has a positive sample weight.
-
-    Examples
-    --------
-    >>> from skort.estimators.data.targets import encoded
-    >>> from skort.estimators.data.sample_weight import ClassWeight, with_class_weight
-    >>> weights = ClassWeight({"no": 1, "yes": 3}, of_positives=False, balances_rows=False)
-    >>> with_class_weight(None, weights, encoded(["yes", "no", "no"], None, "float32"))[0]
-    array([3., 1., 1.])
-    """
+    """Multiply sample weights by the weights of the rows' classes, or keep these with the target."""
     classes, y = encoded.classes, encoded.y
     if encoded.multi_label or classes is None:
         raise ValueError("class_weight is for one label a row, and y has several. Use sample_weight.")

@@ -18,30 +18,18 @@ __all__ = ["EncodedTarget", "TargetEncoder", "class_labels", "encoded", "streame
 
 
 class EncodedTarget(NamedTuple):
-    """
-    y, and the target that it is trained as.
+    """y, and the target that it is trained as."""
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        Validated.
-    target : ndarray of shape (n_samples, n_columns)
-        One column for each raw score, in the dtype of the training.
-    classes : ndarray of shape (n_classes,) or None
-        The labels of a classifier, sorted. None for a regressor.
-    single_output : bool, default=True
-        Whether y has one dimension.
-    class_weight : ndarray of shape (n_classes,) or None, default=None
-        What the rows of each class count in the column of their class. None: as in all other columns.
-    outputs : NamedOutputs or None, default=None
-        The outputs of an ONNX model that the columns are of. None: they are of one.
-    """
-
+    #: ndarray of shape (n_samples,) or (n_samples, n_outputs). Validated.
     y: np.ndarray
+    #: ndarray of shape (n_samples, n_columns). One column for each raw score, in the dtype of the training.
     target: np.ndarray
+    #: ndarray of shape (n_classes,) or None. The labels of a classifier, sorted. None for a regressor.
     classes: np.ndarray | None
+    #: Whether y has one dimension.
     single_output: bool = True
     class_weight: np.ndarray | None = None
+    #: The outputs of an ONNX model that the columns are of. None: they are of one.
     outputs: NamedOutputs | None = None
 
     @property
@@ -111,37 +99,7 @@ def target_encoder(estimator: Any, y: Any) -> TargetEncoder:
 
 
 def encoded(y: Any, classes: np.ndarray | None, dtype: str) -> EncodedTarget:
-    """
-    Encode class labels.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,), or ndarray of shape (n_samples, n_labels)
-        Labels; or 1 where a row has a label, 0 elsewhere.
-    classes : ndarray of shape (n_classes,) or None
-        All possible labels, sorted. None: those in y.
-    dtype : {"float32", "float64"}
-
-    Returns
-    -------
-    encoded : EncodedTarget
-        Its target holds 0 and 1, in one column for two classes, and in one column per class, or per label, for more.
-
-    Raises
-    ------
-    ValueError
-        If labels are unknown or of one class only, and if a multi-label y holds other numbers than 0 and 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skort.estimators.data.targets import encoded
-    >>> y = encoded(["b", "a", "c"], None, "float32")
-    >>> y.target, y.classes
-    (array([[0., 1., 0.],
-           [1., 0., 0.],
-           [0., 0., 1.]], dtype=float32), array(['a', 'b', 'c'], dtype='<U1'))
-    """
+    """Encode class labels."""
     if np.ndim(y) == 2 and type_of_target(y) == "multilabel-indicator":
         return _encoded_labels(y, classes, dtype)
     # A vector of integers, booleans or text needs no check: it can only be labels.
@@ -174,14 +132,7 @@ def _encoded_labels(y, classes, dtype):
 
 
 def class_labels(classes: ArrayLike) -> np.ndarray:
-    """
-    Return the labels that a user gives, sorted, each once.
-
-    Raises
-    ------
-    ValueError
-        Where they have not one dimension.
-    """
+    """Return the labels that a user gives, sorted, each once."""
     classes = np.asarray(classes)
     if classes.ndim != 1:
         raise ValueError(f"classes must be an array-like of shape (n_classes,), got one of shape {classes.shape}.")
@@ -189,25 +140,7 @@ def class_labels(classes: ArrayLike) -> np.ndarray:
 
 
 def streamed_classes(estimator: Any, classes: ArrayLike | None) -> np.ndarray:
-    """
-    Return all classes of a stream, sorted.
-
-    Parameters
-    ----------
-    estimator : OrtSGDClassifier
-        Before a `partial_fit`.
-    classes : array-like of shape (n_classes,) or None
-        The parameter `classes` of this call.
-
-    Returns
-    -------
-    classes : ndarray of shape (n_classes,)
-
-    Raises
-    ------
-    ValueError
-        If they are missing in the first call or differ from those of earlier calls.
-    """
+    """Return all classes of a stream, sorted."""
     seen = SimpleNamespace(classes_=getattr(estimator, "classes_", None))
     if classes is not None:
         class_labels(classes)

@@ -20,24 +20,7 @@ VALIDATION_SCORE = "validation_score"
 
 
 def given_scoring(X_val: Any, y_val: ArrayLike | None, scoring: Scoring) -> EpochScoring | None:
-    """
-    Return the callback that scores the user's own validation set.
-
-    Parameters
-    ----------
-    X_val, y_val : array-like or None
-    scoring : str, callable or None
-
-    Returns
-    -------
-    scoring : EpochScoring or None
-        None if there is no such set.
-
-    Raises
-    ------
-    ValueError
-        If one of X_val and y_val is missing.
-    """
+    """Return the callback that scores the user's own validation set."""
     if X_val is None and y_val is None:
         return None
     if X_val is None or y_val is None:
@@ -49,29 +32,7 @@ def given_scoring(X_val: Any, y_val: ArrayLike | None, scoring: Scoring) -> Epoc
 def hold_out(
     estimator: Any, y: np.ndarray, sample_weight: np.ndarray | None, random_state: np.random.RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Choose the rows of the validation set.
-
-    Parameters
-    ----------
-    estimator : BaseOrtSGD
-    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-    sample_weight : ndarray of shape (n_samples,) or None
-        How much the rows count in the training.
-    random_state : numpy.random.RandomState
-
-    Returns
-    -------
-    rows : ndarray of int
-        The numbers of the held-out rows.
-    sample_weight : ndarray of shape (n_samples,)
-        A copy that is zero for these rows.
-
-    Raises
-    ------
-    ValueError
-        If there are too few rows to split.
-    """
+    """Choose the rows of the validation set."""
     sample_weight = np.ones(len(y)) if sample_weight is None else sample_weight.copy()
     rows = _random_part(estimator, y, np.flatnonzero(sample_weight), random_state)
     sample_weight[rows] = 0.0
@@ -83,23 +44,7 @@ def hold_out(
 def held_out_scoring(
     X: Any, y: np.ndarray, sample_weight: ArrayLike | None, rows: np.ndarray, scoring: Scoring
 ) -> EpochScoring:
-    """
-    Return the callback that scores the held-out rows.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        As passed to `fit`.
-    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-    sample_weight : array-like of shape (n_samples,) or None
-        As passed to `fit`, and validated.
-    rows : ndarray of int
-    scoring : str, callable or None
-
-    Returns
-    -------
-    scoring : EpochScoring
-    """
+    """Return the callback that scores the held-out rows."""
     if sample_weight is not None:
         sample_weight = np.broadcast_to(sample_weight, len(y))[rows]
     X = X.tocsr() if scipy.sparse.issparse(X) else X

@@ -12,42 +12,18 @@ __all__ = ["FirstLayer", "first_layer"]
 
 
 class FirstLayer(NamedTuple):
-    """
-    Weights by feature.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_outputs, n_features)
-        The coefficients of a linear model, or the weights of the units of the first hidden layer.
-    feature_names : list of str
-        What the steps of a pipeline inside call their results; those of the columns of X without steps.
-    outputs : list of str
-        The classes of a linear classifier, otherwise numbers.
-    is_linear : bool
-    """
+    """Weights by feature."""
 
     weights: np.ndarray
+    #: What the steps of a pipeline inside call their results; those of the columns of X without steps.
     feature_names: list[str]
+    #: The classes of a linear classifier, otherwise numbers.
     outputs: list[str]
     is_linear: bool
 
 
 def first_layer(estimator: Any, columns: Sequence[str] | None = None) -> FirstLayer:
-    """
-    Return the weights of the first layer of a fitted estimator.
-
-    Parameters
-    ----------
-    estimator : OrtSGDRegressor or OrtSGDClassifier
-    columns : sequence of str or None, default=None
-        Names of the columns of X, where the estimator was not fitted on a DataFrame.
-
-    Raises
-    ------
-    NotFittedError
-    ValueError
-        Where the first layer has no weight for every feature.
-    """
+    """Return the weights of the first layer of a fitted estimator."""
     fitted = result_of(estimator).model
     linear = hasattr(estimator, "coef_")
     weights = np.atleast_2d(_dense(estimator.coef_)) if linear else _of_network(fitted.score_graph)

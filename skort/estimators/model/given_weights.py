@@ -16,18 +16,7 @@ __all__ = ["checked_weights", "original_model"]
 
 
 def original_model(fitted: Model) -> "onnx.ModelProto":
-    """
-    Return the ONNX model that an estimator was given, with its trained weights.
-
-    Parameters
-    ----------
-    fitted : Model
-
-    Raises
-    ------
-    ValueError
-        Where the estimator has no ONNX model inside, and where a trained weight is not in its graph.
-    """
+    """Return the ONNX model that an estimator was given, with its trained weights."""
     from skort.graphs.onnx_models.initializers import with_weights
     from skort.graphs.standardized import uncentred_arrays
 
@@ -42,20 +31,7 @@ def original_model(fitted: Model) -> "onnx.ModelProto":
 
 
 def checked_weights(fitted: Model, weights: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
-    """
-    Return other values of some weights of a fitted model in its dtype.
-
-    Parameters
-    ----------
-    fitted : Model
-    weights : dict of str to array-like
-        By the names of the weights of the score graph, and of those of the loss.
-
-    Raises
-    ------
-    ValueError
-        For another name or shape, and for numbers that are not finite in the dtype.
-    """
+    """Return other values of some weights of a fitted model in its dtype."""
     from skort.graphs.onnx_models.initializers import check_by_name, weight_array
 
     check_by_name(weights)

@@ -44,41 +44,25 @@ class Model:
 
     A stream of `partial_fit` usually trains again before it predicts: the models for predictions and for export are
     made at their first use.
-
-    Parameters
-    ----------
-    inner : WrappedModel
-        Unfitted: what the user changes in `estimator` after the fit does not change the fitted model.
-    preprocessing : Preprocessing
-        The fitted steps before what is trained.
-    score_graph : ScoreGraph
-        What is trained, with its weights.
-    loss : ScoreLoss
-        Its inverse link turns the raw score into a prediction.
-    classes : ndarray of shape (n_classes,) or None
-        The labels of a classifier, sorted. None: it is a regressor.
-    single_output : bool
-        Whether y has one dimension. Otherwise a regressor has several outputs, or a column, and a classifier is
-        multi-label.
-    target_transform : TargetTransform
-        What y went through before the training of a regressor.
-    loss_weights : dict of str to ndarray of shape (n_outputs,), default={}
-        The weights that the loss has of its own, trained with those of the score graph. Predictions need none of them.
-    outputs : NamedOutputs or None, default=None
-        Those that the columns of y are of, where they have names.
-    is_drawn : bool, default=False
-        Whether its weights were drawn for columns of scale one, and are not in the units of X yet.
     """
 
+    #: Unfitted: what the user changes in `estimator` after the fit does not change the fitted model.
     inner: WrappedModel
+    #: The fitted steps before what is trained.
     preprocessing: Preprocessing
+    #: What is trained, with its weights.
     score_graph: "ScoreGraph"
+    #: Its inverse link turns the raw score into a prediction.
     loss: ScoreLoss
+    #: ndarray of shape (n_classes,) or None. The labels of a classifier, sorted. None: it is a regressor.
     classes: np.ndarray | None
     single_output: bool
+    #: What y went through before the training of a regressor.
     target_transform: TargetTransform
     loss_weights: dict[str, np.ndarray] = field(default_factory=dict)
+    #: Those that the columns of y are of, where they have names.
     outputs: NamedOutputs | None = None
+    #: Whether its weights were drawn for columns of scale one, and are not in the units of X yet.
     is_drawn: bool = False
 
     def __getstate__(self):
@@ -100,14 +84,7 @@ class Model:
 
     @functools.cached_property
     def onnx(self) -> "onnx.ModelProto":
-        """
-        The deployable model.
-
-        Raises
-        ------
-        NotExportableError
-            Where a part of the fitted model cannot be written as ONNX.
-        """
+        """The deployable model."""
         from skort.graphs.export import classifier_model, regressor_model
 
         steps = self.preprocessing.exported()
@@ -130,14 +107,7 @@ class Model:
         return None if transformer is None else target_inverse(transformer)
 
     def warn_without_onnx(self) -> None:
-        """
-        Say why there will be no deployable model, where that is so.
-
-        Warns
-        -----
-        UserWarning
-            With the message that `onnx` raises.
-        """
+        """Say why there will be no deployable model, where that is so."""
         from skort.graphs.export import label_tensor
 
         try:
@@ -322,15 +292,7 @@ class Model:
         return dataclasses.replace(self, preprocessing=preprocessing)
 
     def for_stream(self, loss: ScoreLoss, encoded: EncodedTarget) -> "Model":
-        """
-        Return the model for more rows of a stream, whose loss may have changed.
-
-        Raises
-        ------
-        ValueError
-            Where y has another number of outputs, or is multi-label and was not, or the other way round; and where the
-            loss has other weights of its own, or other outputs.
-        """
+        """Return the model for more rows of a stream, whose loss may have changed."""
         n_outputs = encoded.target.shape[1]
         if n_outputs != self.score_graph.n_outputs:
             raise ValueError(f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}.")
@@ -350,14 +312,7 @@ class Model:
         return dataclasses.replace(self, loss=loss, single_output=encoded.single_output, outputs=encoded.outputs)
 
     def going_on_from(self, other: "Model") -> "Model":
-        """
-        Return the model with the trained weights of another one, as `warm_start` does.
-
-        Raises
-        ------
-        ValueError
-            Where the other one has other weights or classes.
-        """
+        """Return the model with the trained weights of another one, as `warm_start` does."""
         from skort.graphs.standardized import uncentred_arrays
 
         known, names = uncentred_arrays(other.score_graph), other.score_graph.trainable
@@ -373,20 +328,7 @@ class Model:
         return self.with_weights({name: w.astype(self.score_graph.dtype) for name, w in weights.items()})
 
     def starting_at(self, coef_init, intercept_init) -> "Model":
-        """
-        Return the model with other weights of a linear model.
-
-        Parameters
-        ----------
-        coef_init : array-like of the shape of `coef_`, or None
-            None: those of this model.
-        intercept_init : array-like of the shape of `intercept_`, or None
-
-        Raises
-        ------
-        ValueError
-            For other shapes, and where the model is not linear.
-        """
+        """Return the model with other weights of a linear model."""
         from skort.graphs.standardized import linear_weights
 
         linear = linear_weights(self.score_graph)
@@ -403,14 +345,7 @@ class Model:
         return self.with_weights({name: values.T.reshape(arrays[name].shape) for name, values in weights.items()})
 
     def to_sklearn(self, feature_names=None):
-        """
-        Return the model as plain scikit-learn, see `WrappedModel.to_sklearn`.
-
-        Parameters
-        ----------
-        feature_names : ndarray of shape (n_features,) or None, default=None
-            The names of the columns, for a model without steps before it.
-        """
+        """Return the model as plain scikit-learn, see `WrappedModel.to_sklearn`."""
         from skort.graphs.sklearn.families import score_model
 
         model = self.inner.to_sklearn(

@@ -14,21 +14,7 @@ FIT_STEP_FIRST = "Fit it on rows that stand for all, and put FrozenEstimator(fit
 
 
 def layers(estimator, *, is_fitted: bool = False):
-    """
-    Yield an estimator, what it holds, and so on down to the model.
-
-    Parameters
-    ----------
-    estimator : estimator or onnx.ModelProto
-    is_fitted : bool, default=False
-        Whether it is inside a `FrozenEstimator`.
-
-    Yields
-    ------
-    layer : estimator or onnx.ModelProto
-    is_fitted : bool
-        Whether it is inside a `FrozenEstimator`.
-    """
+    """Yield an estimator, what it holds, and so on down to the model."""
     yield estimator, is_fitted
     if isinstance(estimator, FrozenEstimator):
         yield from layers(estimator.estimator, is_fitted=True)
@@ -58,25 +44,7 @@ def target_of(estimator):
 
 
 def split(estimator, *, is_fitted: bool = False):
-    """
-    Split an estimator into the steps before the model and the model.
-
-    Parameters
-    ----------
-    estimator : estimator or onnx.ModelProto
-    is_fitted : bool, default=False
-        Whether it is inside a `FrozenEstimator`.
-
-    Returns
-    -------
-    steps : list of (str, estimator)
-        Those that were fitted before are frozen.
-    model : estimator or onnx.ModelProto
-    is_fitted : bool
-        Whether the model is inside a `FrozenEstimator`.
-    name : str
-        The name of the model's step.
-    """
+    """Split an estimator into the steps before the model and the model."""
     if _transforms_target(estimator):
         return split(_regressor(estimator, is_fitted), is_fitted=is_fitted)
     if isinstance(estimator, FrozenEstimator):

@@ -21,37 +21,21 @@ __all__ = ["Preprocessing", "as_rows", "numbers"]
 
 @dataclass(frozen=True)
 class Preprocessing(GraphBytes):
-    """
-    The fitted steps before what is trained: scikit-learn transforms X, and deployed models hold the same as ONNX.
-
-    Parameters
-    ----------
-    transformers : Pipeline or None
-    graph : onnx.ModelProto or None
-        The same as ONNX.
-    dtype : dtype
-        float32 or float64, of what comes out.
-    obstacle : str or None, default=None
-        Why there is no ONNX of the steps: the message of the error that an export raises.
-    """
+    """The fitted steps before what is trained: scikit-learn transforms X, and deployed models hold the same as ONNX."""
 
     _graphs = ("graph",)
 
     transformers: Pipeline | None
+    #: The same as ONNX.
     graph: "onnx.ModelProto | None"
+    #: float32 or float64, of what comes out.
     dtype: DTypeLike
+    #: Why there is no ONNX of the steps: the message of the error that an export raises.
     obstacle: str | None = None
 
     @classmethod
     def of(cls, transformers: Pipeline | None, some_rows, dtype: DTypeLike) -> "Preprocessing":
-        """
-        Return fitted steps with their ONNX, or why they have none, compared with scikit-learn on some rows.
-
-        Warns
-        -----
-        UserWarning
-            Where a step gives other values as ONNX.
-        """
+        """Return fitted steps with their ONNX, or why they have none, compared with scikit-learn on some rows."""
         from skort.graphs.sklearn.transformers import transformer_graph
 
         if transformers is None:
@@ -62,14 +46,7 @@ class Preprocessing(GraphBytes):
             return cls(transformers, None, dtype, str(error))
 
     def exported(self) -> "onnx.ModelProto | None":
-        """
-        Return the steps as ONNX; None where there are no steps.
-
-        Raises
-        ------
-        NotExportableError
-            Where a step cannot be part of an ONNX model.
-        """
+        """Return the steps as ONNX; None where there are no steps."""
         if self.obstacle is not None:
             raise NotExportableError(self.obstacle)
         return self.graph
@@ -82,14 +59,7 @@ class Preprocessing(GraphBytes):
 
 
 def as_rows(X):
-    """
-    Return X as steps before a model take it, unvalidated: a DataFrame as it is, others as an array or CSR matrix.
-
-    Raises
-    ------
-    ValueError
-        For a single row of numbers.
-    """
+    """Return X as steps before a model take it, unvalidated: a DataFrame as it is, others as an array or CSR matrix."""
     # What is wrong with a single text is said by the steps.
     if hasattr(X, "columns") or isinstance(X, str):
         return X

@@ -16,32 +16,9 @@ __all__ = ["TargetTransform", "fitted_target_transform"]
 
 @dataclass(frozen=True)
 class TargetTransform:
-    """
-    A fitted transformer of y.
+    """A fitted transformer of y."""
 
-    Parameters
-    ----------
-    transformer : transformer or None, default=None
-        None: y is trained as it is.
-    encloses_steps : bool, default=False
-        Whether the steps before the model, too, are fitted to the transformed y: those inside a
-        `TransformedTargetRegressor` are, those before one are not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from skort.estimators.model.target_transform import TargetTransform
-    >>> y = np.array([0.0, 10.0])
-    >>> transform = TargetTransform(StandardScaler().fit(y[:, None]))
-    >>> transform.transformed(y)
-    array([[-1.],
-           [ 1.]])
-    >>> transform.inverse(np.array([[1.0], [0.0]]))
-    array([[10.],
-           [ 5.]])
-    """
-
+    #: None: y is trained as it is.
     transformer: Any = None
     encloses_steps: bool = False
 
@@ -73,21 +50,7 @@ class TargetTransform:
 
 
 def fitted_target_transform(estimator, y, *, encloses_steps: bool) -> TargetTransform:
-    """
-    Fit the transformer of a `TransformedTargetRegressor` to a y.
-
-    Parameters
-    ----------
-    estimator : TransformedTargetRegressor, FrozenEstimator around a fitted one, or None
-    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-    encloses_steps : bool
-        See `TargetTransform`.
-
-    Raises
-    ------
-    ValueError
-        As `TransformedTargetRegressor` does: for a transformer and functions, for one function without the other.
-    """
+    """Fit the transformer of a `TransformedTargetRegressor` to a y."""
     if estimator is None:
         return TargetTransform()
     if isinstance(estimator, FrozenEstimator):

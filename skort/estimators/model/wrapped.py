@@ -25,54 +25,26 @@ __all__ = ["WrappedModel"]
 
 @dataclass(frozen=True)
 class WrappedModel:
-    """
-    What the user put inside an estimator, cloned and split.
+    """What the user put inside an estimator, cloned and split."""
 
-    Parameters
-    ----------
-    transformers : Pipeline or None
-        Clones of the steps before the model. Steps that were fitted before, and stay so, are frozen.
-    model : estimator or onnx.ModelProto
-        The model to be trained.
-    is_fitted : bool
-        Whether training starts at the model's own weights.
-    name : str
-        The name of the model's step.
-    target : TransformedTargetRegressor, FrozenEstimator around a fitted one, or None, default=None
-        What transforms y. None: nothing.
-    target_encloses_steps : bool, default=False
-        Whether the steps before the model are inside `target`.
-    is_own : bool, default=False
-        Whether the model is that of skort's own, which nobody else has.
-    """
-
+    #: Clones of the steps before the model. Steps that were fitted before, and stay so, are frozen.
     transformers: Pipeline | None
+    #: The model to be trained.
     model: Any
+    #: Whether training starts at the model's own weights.
     is_fitted: bool
+    #: The name of the model's step.
     name: str
+    #: What transforms y. None: nothing.
     target: Any = None
+    #: Whether the steps before the model are inside `target`.
     target_encloses_steps: bool = False
+    #: Whether the model is that of skort's own, which nobody else has.
     is_own: bool = False
 
     @classmethod
     def of(cls, estimator) -> "WrappedModel":
-        """
-        Split an estimator.
-
-        Parameters
-        ----------
-        estimator : estimator or onnx.ModelProto
-            A model, a `Pipeline` that ends in one, or a `FrozenEstimator` or `TransformedTargetRegressor` around
-            either, at any depth.
-
-        Raises
-        ------
-        ValueError
-            Where a step before the model is no transformer, for a pipeline without steps, and where a
-            `TransformedTargetRegressor` is between steps or inside another one.
-        NotFittedError
-            Where a frozen model or step is not fitted.
-        """
+        """Split an estimator."""
         steps, model, is_fitted, name = split(estimator)
         for key, step in steps:
             if not hasattr(step, "transform") or isinstance(step, type):
@@ -113,18 +85,7 @@ class WrappedModel:
         return score_model(self.model) if self.is_fitted else None
 
     def check(self, kind: str) -> None:
-        """
-        Raise an error where the model cannot be trained by an estimator of a kind.
-
-        Parameters
-        ----------
-        kind : {"regressor", "classifier"}
-
-        Raises
-        ------
-        NotTrainableError
-            As `skort.graphs.trainable.check_trainable` does, and for a model of the other kind.
-        """
+        """Raise an error where the model cannot be trained by an estimator of a kind."""
         from skort.graphs.trainable import check_trainable
 
         check_trainable(self.model, is_fitted=self.is_fitted)
@@ -139,19 +100,7 @@ class WrappedModel:
             validate_data(self.model, X, reset=False, skip_check_array=True)
 
     def known_classes(self, classes):
-        """
-        Return the classes that are known before there are labels, or None.
-
-        Parameters
-        ----------
-        classes : ndarray of shape (n_classes,) or None
-            Those of the user.
-
-        Raises
-        ------
-        ValueError
-            Where they are not those of the fitted model.
-        """
+        """Return the classes that are known before there are labels, or None."""
         fitted = getattr(self.model, "classes_", None) if self.is_fitted else None
         if fitted is None or classes is None:
             return classes if fitted is None else fitted
@@ -160,19 +109,7 @@ class WrappedModel:
         return fitted
 
     def check_labels(self, *, multi_label: bool) -> None:
-        """
-        Raise an error where the model cannot be trained on the labels of a y.
-
-        Parameters
-        ----------
-        multi_label : bool
-            Whether rows may have several labels.
-
-        Raises
-        ------
-        ValueError
-            For a multi-label y and a model that is no neural network, and where a fitted model had another kind of y.
-        """
+        """Raise an error where the model cannot be trained on the labels of a y."""
         from skort.graphs.sklearn.families import FAMILY
 
         is_network = FAMILY.get(type(self.model)) == "neural network"
@@ -188,49 +125,14 @@ class WrappedModel:
                 raise ValueError(f"y has {kinds[multi_label]}, the fitted estimator had {kinds[fitted]}.")
 
     def fit_target(self, y) -> TargetTransform:
-        """
-        Return the fitted transformer of y.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-
-        Raises
-        ------
-        ValueError
-            As `TransformedTargetRegressor` does.
-        """
+        """Return the fitted transformer of y."""
         return fitted_target_transform(self.target, y, encloses_steps=self.target_encloses_steps)
 
     def fit(self, X, y, spec: "Callable[..., ScoreSpec]", random_state, trainable):
         """
-        Fit the steps before the model, and convert the model to ONNX.
+        Fit the steps before the model, and convert it to ONNX: `spec` makes a ScoreSpec of a number of features.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix, DataFrame or texts of shape (n_samples, ...)
-            Validated, where there are no steps.
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        spec : callable
-            Number of features that the model gets -> ScoreSpec.
-        random_state : numpy.random.RandomState
-            Draws the initial weights.
-        trainable : None, str or list of str
-            See `skort.graphs.trainable.select_trainable`. None: the weights of the model.
-
-        Returns
-        -------
-        preprocessing : Preprocessing
-            The steps before the first one that is trained.
-        X : ndarray or CSR matrix of shape (n_samples, n_features)
-            What they make of X.
-        score_graph : ScoreGraph
-            What is trained.
-
-        Warns
-        -----
-        UserWarning
-            Where a step gives other values as ONNX.
+        Returns the steps before the first one that is trained, what they make of X, and the graph of what is trained.
         """
         from skort.graphs.export import check_names
         from skort.graphs.initialization import initial_score_graph
@@ -259,30 +161,7 @@ class WrappedModel:
         return dataclasses.replace(self, model=clone(self.model)) if is_theirs else self
 
     def to_sklearn(self, preprocessing, score_graph, target_transform, *, classes, single_output, has_link):
-        """
-        Return fitted steps and the model, with trained weights, as plain scikit-learn.
-
-        Parameters
-        ----------
-        preprocessing : Preprocessing
-        score_graph : ScoreGraph
-            With the trained weights.
-        target_transform : TargetTransform
-        classes : ndarray of shape (n_classes,) or None
-        single_output : bool
-            Whether a regressor was fitted on a y of one dimension.
-        has_link : bool
-            Whether the trained score is the logarithm of the prediction.
-
-        Returns
-        -------
-        model : estimator or Pipeline
-
-        Raises
-        ------
-        ValueError
-            Where scikit-learn has no place for the weights.
-        """
+        """Return fitted steps and the model, with trained weights, as plain scikit-learn."""
         from skort.graphs.sklearn.families import FAMILY, has_log_link, score_model, trained_model
         from skort.graphs.standardized import uncentred_arrays
 

@@ -42,14 +42,7 @@ _LINEAR_UPDATES, _LEAST_EPOCHS = 30, 3
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainConfig:
-    """
-    Every parameter of a training resolved once: no data, and no weights.
-
-    `given` are the parameters that it was made from, with the device: while an estimator has the same ones, it holds.
-    `inside` says what was to be trained. The schedule of `eta0="auto"` has a first rate of one, which a training
-    multiplies. `class_weight` is what the rows of each class count in the column of their class, where each is trained
-    against the rest.
-    """
+    """Every parameter of a training resolved once: no data, and no weights."""
 
     given: dict[str, Any]
     inside: dict[str, Any]
@@ -132,14 +125,7 @@ class TrainConfig:
         return self.penalty is not None and self.penalty.takes_start
 
     def for_target(self, encoded: EncodedTarget) -> "TrainConfig":
-        """
-        Return the settings for a target: several labels have a log-loss each, and class weights may be of the loss.
-
-        Raises
-        ------
-        ValueError
-            Where the loss is no loss of several labels.
-        """
+        """Return the parameters for a target: several labels have a log-loss each; class weights may be of the loss."""
         loss = self.loss.with_widths(None if encoded.outputs is None else encoded.outputs.widths)
         if loss is not self.loss:
             return dataclasses.replace(self, loss=loss)
@@ -224,26 +210,7 @@ class TrainConfig:
 
 
 def resolved(component, name="component"):
-    """
-    Return a component as training uses it.
-
-    Parameters
-    ----------
-    component : object
-        A loss, penalty, optimizer or schedule. None and plain functions are returned as they are.
-    name : str, default="component"
-        The parameter that it is, for errors.
-
-    Returns
-    -------
-    component : object
-        A clone, because training may change it.
-
-    Raises
-    ------
-    ValueError
-        Where it, or a component inside it, is a class, and where a parameter of either is not as it must be.
-    """
+    """Return a component as training uses it."""
     validated(component, name)
     return clone(component) if isinstance(component, BaseEstimator) else component
 
@@ -313,15 +280,7 @@ def _parameter_names(cls: Hashable) -> tuple[str, ...]:
 
 
 def snapshot(value):
-    """
-    Return what is equal to a later snapshot of the same value unless it was changed, in place too.
-
-    Parameters
-    ----------
-    value : object
-        A parameter. Estimators and components are compared by their type and parameters, arrays by their numbers,
-        anything else by itself.
-    """
+    """Return what is equal to a later snapshot of the same value unless it was changed, in place too."""
     if isinstance(value, np.ndarray):
         return value.shape, value.dtype.str, value.tolist() if value.dtype.kind == "O" else value.tobytes()
     if isinstance(value, FrozenEstimator):

@@ -97,19 +97,6 @@ def fit_model(
     Train a model, from the beginning or from where a state is.
 
     Raises a DivergedError with a likely cause, and a ValueError where the parameters do not suit the data.
-
-    Parameters
-    ----------
-    config : TrainConfig
-    model : Model
-        With the initial weights, or those of the state.
-    source : DataSource
-    state : TrainState
-        A new one, of `TrainState.start`, gets its change of variables and its learning rate from the data.
-    callbacks : Observers
-    epochs : int or None
-        Total number of epochs to end with. None: one more epoch, as in `partial_fit`; the steps stay alive for the
-        next one.
     """
     statistics = source.statistics()
     if state.is_new:

@@ -23,28 +23,14 @@ _n_cores = functools.cache(cpu_count)
 
 
 def training_device(estimator: Any) -> "Device":
-    """
-    Return the device that an estimator trains on.
-
-    Raises
-    ------
-    ValueError
-        If the parameter `device` is not the name of a device.
-    """
+    """Return the device that an estimator trains on."""
     from skort.runtime.device import device_named
 
     return device_named(estimator.device, n_threads(estimator.n_jobs))
 
 
 def predicting_device(estimator: Any, n_rows: int) -> "Device":
-    """
-    Return the device that an estimator predicts on, with one thread for a few rows.
-
-    Warns
-    -----
-    RuntimeWarning
-        Once, if its own device is not available: then this is the CPU.
-    """
+    """Return the device that an estimator predicts on, with one thread for a few rows."""
     from skort.runtime.device import device_named
 
     return _available(device_named(estimator.device, 1 if n_rows < _MANY_ROWS else n_threads(estimator.n_jobs)))
@@ -66,38 +52,7 @@ def _warn_once(message):
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """
-    Return the number of threads that `n_jobs` means here.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        Negative numbers count from all cores: -1 is all, -2 all but one. None is 1, or the number in a surrounding
-        `joblib.parallel_config`. In a worker of joblib both give 1, as the workers share the cores already. More than
-        the number of cores means all cores.
-
-    Raises
-    ------
-    ValueError
-        For 0, and for what is no int.
-
-    Warns
-    -----
-    RuntimeWarning
-        Once, if `n_jobs` is larger than the number of cores.
-
-    Examples
-    --------
-    >>> import joblib
-    >>> from skort.estimators.training.hardware import n_threads
-    >>> n_threads(None), n_threads(1), n_threads(-1) == joblib.cpu_count()
-    (1, 1, True)
-    >>> with joblib.parallel_config(n_jobs=2):
-    ...     n_threads(None)
-    2
-    >>> joblib.Parallel(n_jobs=2, backend="threading")(joblib.delayed(n_threads)(n) for n in (None, -1, 2))
-    [1, 1, 2]
-    """
+    """Return the number of threads that `n_jobs` means here."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs must be an int other than 0, or None, got {n_jobs!r}.")
     backend, of_context = get_active_backend()

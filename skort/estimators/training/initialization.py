@@ -74,13 +74,7 @@ def begin_standardized(
 
 
 def go_on(settings: TrainConfig, model: Model, state: TrainState, facts: DataStatistics) -> TrainState:
-    """
-    Return the state from which a `partial_fit` goes on: columns that vary for the first time get a scale.
-
-    Where rows are larger than any before, a learning rate from the data falls to what it would be for these rows alone;
-    that of a network, by their norms; that of an optimizer whose steps do not grow with them stays. An error for a loss
-    that the standardized y of earlier calls does not suit, and a penalty that their means do not suit.
-    """
+    """Return the state from which a `partial_fit` goes on: columns that vary for the first time get a scale."""
     (X, target, sample_weight), score_graph = facts.some_rows, model.score_graph
     used, solver = state.standardization, state.solver
     renewed = used

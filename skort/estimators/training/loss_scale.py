@@ -28,27 +28,6 @@ def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:
 
     It is twice the mean loss of the score :math:`mean` over the targets :math:`mean \pm scale`: of half the squared
     error, its unit :math:`scale^2`.
-
-    Parameters
-    ----------
-    loss : ScoreLoss
-        Without weights of its own.
-    mean : ndarray of shape (n_outputs,)
-    scale : float
-
-    Returns
-    -------
-    unit : float
-        1 where this is not positive, or not finite in float32.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skort.estimators.training.loss_scale import loss_unit
-    >>> from skort.objective import Loss
-    >>> error = Loss("error (score, target) => (loss) { residual = Sub (score, target)  loss = Abs (residual) }")
-    >>> loss_unit(error, np.array([5000.0]), scale=300.0)
-    600.0
     """
     from skort.objective.objective import LOSS
 
@@ -71,26 +50,6 @@ def estimated_curvature(
     Of a classifier, the targets are the classes, the scores -1, 0 and 1, and h is one. Of a regressor, the targets are
     the mean of y and one standard deviation above and below, s is the score that the training starts with, and h is
     the root mean square of :math:`s - y`, or one where the score is the logarithm of a prediction, or where h is zero.
-
-    Parameters
-    ----------
-    loss : ScoreLoss
-        Without weights of its own.
-    n_outputs : int
-    start : tuple of ndarray of shape (n_outputs,), default=None
-        Of a regressor: the score, and the mean and standard deviation of y.
-
-    Raises
-    ------
-    ValueError
-        Where it is zero, or not finite.
-
-    Examples
-    --------
-    >>> from skort.estimators.training.loss_scale import estimated_curvature
-    >>> from skort.objective import LogLoss, SquaredHinge
-    >>> print(f"{estimated_curvature(LogLoss(), 1):.2f} {estimated_curvature(SquaredHinge(), 1):.0f}")
-    0.24 2
     """
     moved = np.repeat(np.eye(n_outputs), 3, axis=0)
     steps = np.array([[-1.0], [0.0], [1.0]] * n_outputs)

@@ -57,19 +57,12 @@ class _Weights:
 
 @dataclass(frozen=True, eq=False)
 class _Inputs:
-    """
-    The first layer gets :math:`(X - mean) / scale` in the training.
-
-    Parameters
-    ----------
-    layer : Layer
-    mean : ndarray of shape (n_features,)
-        What the weights have to take back: zero where the model subtracts it itself.
-    scale : ndarray of shape (n_features,)
-    """
+    """The first layer gets :math:`(X - mean) / scale` in the training."""
 
     layer: "Layer"
+    #: ndarray of shape (n_features,). What the weights have to take back: zero where the model subtracts it itself.
     mean: np.ndarray
+    #: ndarray of shape (n_features,).
     scale: np.ndarray
 
     @property
@@ -105,25 +98,16 @@ class _Inputs:
 
 @dataclass(frozen=True, eq=False)
 class _Score:
-    """
-    The score of the model is that of the training times the scale, plus the shift.
+    """The score of the model is that of the training times the scale, plus the shift."""
 
-    Parameters
-    ----------
-    layer : Layer
-        The last one.
-    scale : float
-    shift : ndarray of shape (n_outputs,)
-    loss_weights : tuple of str
-        The weights of the loss, which are in units of y.
-    is_of_y : bool
-        Whether the loss gets the score and the target of the model, since it is not known in other units.
-    """
-
+    #: The last one.
     layer: "Layer"
     scale: float
+    #: ndarray of shape (n_outputs,).
     shift: np.ndarray
+    #: The weights of the loss, which are in units of y.
     loss_weights: tuple[str, ...]
+    #: Whether the loss gets the score and the target of the model, since it is not known in other units.
     is_of_y: bool
 
     @property
@@ -152,25 +136,17 @@ class Reparametrization:
     With the weights w of the model and v of the training, the factors :math:`s_{in}` (the scales of X for the first
     layer, else 1) and :math:`s_{out}` (the scale of y for the last layer, else 1), a coefficient is
     :math:`w = v \, s_{out} / s_{in}`. Both minimise the same objective, :math:`J(w) = unit \cdot J'(v) + offset`.
-
-    Parameters
-    ----------
-    standardization : Standardization or None
-        None: the variables are those of the model.
-    in_units : InUnits
-        The loss in units of the standardized y.
-    penalty : WeightPenalty or None
-        That of the weights of the training.
-    inputs : _Inputs or None, default=None
-        None: X is as it is.
-    score : _Score or None, default=None
-        None: y is as it is.
     """
 
+    #: None: the variables are those of the model.
     standardization: Standardization | None
+    #: The loss in units of the standardized y.
     in_units: InUnits
+    #: That of the weights of the training.
     penalty: WeightPenalty | None
+    #: None: X is as it is.
     inputs: _Inputs | None = None
+    #: None: y is as it is.
     score: _Score | None = None
 
     @classmethod
@@ -181,19 +157,7 @@ class Reparametrization:
         penalty: WeightPenalty | None,
         used: Standardization | None,
     ) -> "Reparametrization":
-        """
-        Return the variables of a training.
-
-        Parameters
-        ----------
-        score_graph : ScoreGraph
-            The model.
-        loss : ScoreLoss
-            In units of y.
-        penalty : WeightPenalty or None
-            Of the weights of the model.
-        used : Standardization or None
-        """
+        """Return the variables of a training."""
         if used is None:
             return cls(None, InUnits(loss, 1.0), penalty)
         inputs, score = _inputs(score_graph, used), _score(score_graph, loss, used)
@@ -298,17 +262,7 @@ def _score(score_graph, loss, used):
 def rescaled_state(
     state: dict[str, np.ndarray], weights: dict[str, np.ndarray], before: Reparametrization, after: Reparametrization
 ) -> dict[str, np.ndarray]:
-    """
-    Return the state of a solver in variables that have other scales, but the same means.
-
-    Parameters
-    ----------
-    state : dict of str to ndarray
-        As `Solver.state` returns it, in the variables `before`.
-    weights : dict of str to ndarray
-        The trained weights, in the order of the state; their values do not matter.
-    before, after : Reparametrization
-    """
+    """Return the state of a solver in variables that have other scales, but the same means."""
     factors: dict[str, Any] = {name: np.ones_like(array, dtype=np.float64) for name, array in weights.items()}
     for variables, power in ((before, 1), (after, -1)):
         for name, factor in variables.factors().items():
@@ -327,26 +281,7 @@ def standardization_of(
     *,
     is_classifier: bool,
 ) -> Standardization | None:
-    """
-    Return the standardization of X and y, as far as the weights of a model can take it back.
-
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-    loss : ScoreLoss
-    penalty : WeightPenalty or None
-    facts : DataStatistics
-        Of all rows. A sparse X is divided by one number, see `common_scale`: columns of mean zero would not be sparse,
-        and rare ones would get large weights.
-    batch_size : int
-    is_classifier : bool
-        The target of a classifier is left as it is.
-
-    Returns
-    -------
-    standardization : Standardization or None
-        None: neither X nor y is changed.
-    """
+    """Return the standardization of X and y, as far as the weights of a model can take it back."""
     from skort.graphs.standardized import first_layer, last_layer
 
     # Where the intercepts have a penalty, it is that of the intercepts of X itself.

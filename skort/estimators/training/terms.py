@@ -31,21 +31,14 @@ _ALPHA, _L1_RATIO = 1e-4, 0.15
 
 
 class TrainingSize(NamedTuple):
-    """
-    What the strength of a model's own penalty is divided by.
+    """What the strength of a model's own penalty is divided by."""
 
-    Parameters
-    ----------
-    weight_sum, mean_weight : float
-        Sum and mean of the sample weights of the rows trained on, class weights included.
-    batch_size : int
-    n_outputs : int
-        Number of columns of the raw score.
-    """
-
+    #: Sum and mean of the sample weights of the rows trained on, class weights included.
     weight_sum: float
+    #: Sum and mean of the sample weights of the rows trained on, class weights included.
     mean_weight: float
     batch_size: int
+    #: Number of columns of the raw score.
     n_outputs: int
 
     @classmethod
@@ -101,17 +94,7 @@ def _chosen(estimator, own, loss):
 
 
 def chosen_penalty(estimator, own: "SklearnObjective", size: TrainingSize) -> WeightPenalty | None:
-    """
-    Return the penalty of a training, not validated.
-
-    Parameters
-    ----------
-    estimator : BaseOrtSGD
-        Its parameters `penalty`, `alpha`, `l1_ratio` and `n_total`.
-    own : SklearnObjective
-        Of the model inside.
-    size : TrainingSize
-    """
+    """Return the penalty of a training, not validated."""
     name, alpha = estimator.penalty, estimator.alpha
     if not (name is None or isinstance(name, str)):
         return name
@@ -140,14 +123,7 @@ def _elastic_ratio(l1_ratio, own):
 
 
 def chosen_class_weight(estimator, own: "SklearnObjective", *, one_epoch: bool) -> ClassWeight | None:
-    """
-    Return the class weights of a training, or None where all classes count the same.
-
-    Raises
-    ------
-    ValueError
-        For balanced classes in a `partial_fit`, which has not all rows.
-    """
+    """Return the class weights of a training, or None where all classes count the same."""
     class_weight = getattr(estimator, "class_weight", None)
     if isinstance(class_weight, str) and class_weight == "auto":
         class_weight = own.class_weight

@@ -35,14 +35,7 @@ class UnseenData(NamedTuple):
 def model_without_data(
     estimator: Any, n_features: int | None, n_outputs: int | None, classes: ArrayLike | None
 ) -> UnseenData:
-    """
-    Return the model of an estimator with what encodes rows for it, and the state before its first step.
-
-    A fitted estimator has its own model, with its weights. The variables are those of X and y themselves, whatever
-    `standardize` says, and no learning rate is known. Numbers and labels that are None are those of the fitted or ONNX
-    model inside; one output where it says nothing. An error where something is to be given or is not as the fitted
-    model says, and for steps before the model.
-    """
+    """Return the model of an estimator with what encodes rows for it, and the state before its first step."""
     check_parameters(estimator)
     check_sizes(n_features=n_features, n_outputs=n_outputs)
     classes = _sorted_classes(is_classifier(estimator), n_outputs, classes)
