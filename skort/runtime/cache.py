@@ -13,23 +13,7 @@ _EVERY: list["LRUCache | SessionPool"] = []
 
 
 class LRUCache(Generic[Made]):
-    """
-    The things used last, by key, one for each key. Threads share it, and them. Only a module makes one.
-
-    Parameters
-    ----------
-    size : int
-        How many are kept.
-
-    Examples
-    --------
-    >>> from skort.runtime.cache import LRUCache
-    >>> kept = LRUCache(2)
-    >>> [kept.get(key, lambda key=key: key.upper()) for key in "aba"]
-    ['A', 'B', 'A']
-    >>> kept.get("c", str), kept.get("a", str), kept.get("b", str)
-    ('', 'A', '')
-    """
+    """The things used last, at most so many, by key. Threads share it, and them. Only a module makes one."""
 
     def __init__(self, size: int):
         self._size = size
@@ -59,26 +43,7 @@ class LRUCache(Generic[Made]):
 
 
 class SessionPool(Generic[Made]):
-    """
-    The things used last that one borrower at a time may use. They come back when the borrower is gone.
-
-    Parameters
-    ----------
-    size : int
-        How many are kept that nobody uses.
-
-    Examples
-    --------
-    >>> from skort.runtime.cache import SessionPool
-    >>> class Borrower:
-    ...     pass
-    >>> lent, first, second = SessionPool(2), Borrower(), Borrower()
-    >>> lent.borrow("key", first, lambda: "made first"), lent.borrow("key", second, lambda: "made second")
-    ('made first', 'made second')
-    >>> del first
-    >>> lent.borrow("key", Borrower(), lambda: "made third")
-    'made first'
-    """
+    """Things that one borrower at a time may use: they come back when it is gone, and so many free ones are kept."""
 
     def __init__(self, size: int):
         self._free: collections.deque[tuple[Hashable, Made]] = collections.deque(maxlen=size)

@@ -33,21 +33,7 @@ _SCORE, _LOSS = "skort_score", "skort_loss_sum"
 
 
 def check_loss(objective: Objective, batch_size: int, gradient: Gradient) -> None:
-    """
-    Raise an error if the value of a loss cannot be differentiated by the score.
-
-    Parameters
-    ----------
-    objective : Objective
-    batch_size : int
-    gradient : callable
-        The parts of a graph that the solver differentiates, as for `skort.graphs.differentiable.undifferentiable`.
-
-    Raises
-    ------
-    NotTrainableError
-        Names the operator on the way from the score to the loss that has no gradient.
-    """
+    """Raise a NotTrainableError that names the operator without gradient between the score and the value of a loss."""
     _check(_loss_model(objective, batch_size), gradient)
 
 
@@ -61,23 +47,9 @@ def score_gradient(
 
 def derived_score_gradient(objective: Objective, batch_size: int) -> onnx.FunctionProto:
     """
-    Differentiate the weighted sum of the loss over a batch by the score, and by the weights of the loss.
+    Return the gradient of the weighted sum of the loss over a batch, as ONNX Runtime differentiates it.
 
-    Parameters
-    ----------
-    objective : Objective
-    batch_size : int
-
-    Returns
-    -------
-    gradient : onnx.FunctionProto
-        `(score, target, sample_weight, *loss_weights) => (gradient, *weight_gradients)`, for batches of `batch_size`
-        rows.
-
-    Raises
-    ------
-    NotTrainableError
-        As for `check_loss`.
+    `(score, target, sample_weight, *loss_weights) => (gradient, *weight_gradients)`, for batches of `batch_size` rows.
     """
     loss, names = _loss_model(objective, batch_size), _inputs(objective)
     _check(loss, runtime_gradient)
@@ -93,24 +65,7 @@ def derived_score_gradient(objective: Objective, batch_size: int) -> onnx.Functi
 
 
 def ruled_score_gradient(objective: Objective, batch_size: int) -> onnx.FunctionProto:
-    """
-    Return the same gradient as `derived_score_gradient`, by skort's own rules.
-
-    Parameters
-    ----------
-    objective : Objective
-    batch_size : int
-
-    Returns
-    -------
-    gradient : onnx.FunctionProto
-        As from `derived_score_gradient`, of standard operators.
-
-    Raises
-    ------
-    NotTrainableError
-        As for `check_loss`.
-    """
+    """Return the same gradient as `derived_score_gradient`, by skort's own rules, of standard operators."""
     loss = _loss_model(objective, batch_size)
     _check(loss, rule_gradient)
     fragment = Fragment(objective.dtype)
@@ -164,26 +119,7 @@ def _loss_model(objective, batch_size):
 def check_custom_penalty(
     objective: Objective, weights: dict[str, np.ndarray], gradient: Gradient, *, derives_all: bool = False
 ) -> None:
-    """
-    Raise an error where an own penalty does not fit the weights, or has no gradient.
-
-    Parameters
-    ----------
-    objective : Objective
-    weights : dict of str to ndarray
-        The trained weights.
-    gradient : callable
-        The parts of a graph that the solver differentiates, as for `skort.graphs.differentiable.undifferentiable`.
-    derives_all : bool, default=False
-        Whether the solver derives gradients that the user gives, too.
-
-    Raises
-    ------
-    ValueError
-        As `skort.objective.custom.check_term` does.
-    NotTrainableError
-        Names the operator on the way from the weight to the penalty that has no gradient.
-    """
+    """Raise an error where an own penalty does not fit or has no gradient; `derives_all`: given ones do not count."""
     for name, term in objective.custom_terms.items():
         check_term(term, name, weights[name].shape)
         if term.gradient is None or derives_all:
@@ -196,21 +132,7 @@ def custom_gradient_name(name: str) -> str:
 
 
 def add_custom_gradients(writer, objective: Objective, weights: dict[str, np.ndarray]) -> dict[str, str]:
-    """
-    Add the nodes that compute the derivatives of an own penalty by the weights that have it.
-
-    Parameters
-    ----------
-    writer : Fragment or Program
-    objective : Objective
-    weights : dict of str to ndarray
-        The trained weights; their values do not matter.
-
-    Returns
-    -------
-    gradients : dict of str to str
-        The names of the results, by weight.
-    """
+    """Add the derivatives of an own penalty by the weights that have it; return the names of the results, by weight."""
     results = {}
     for name, term in objective.custom_terms.items():
         results[name] = custom_gradient_name(name)
@@ -231,27 +153,7 @@ def _derived(term, dtype, shape):
 
 
 def ruled_penalty_gradient(term: CustomTerm, dtype: np.dtype, shape: tuple[int, ...]) -> onnx.FunctionProto:
-    """
-    Differentiate the value of an own penalty by the weight, by skort's rules.
-
-    Parameters
-    ----------
-    term : CustomTerm
-    dtype : dtype
-        float32 or float64.
-    shape : tuple of int
-        That of the weight.
-
-    Returns
-    -------
-    gradient : onnx.FunctionProto
-        Of the inputs of the value.
-
-    Raises
-    ------
-    NotTrainableError
-        As for `check_custom_penalty`.
-    """
+    """Return the derivative of the value of an own penalty by a weight of some shape, by skort's rules."""
     model = _penalty_model(term, dtype, shape)
     _check_penalty(model, rule_gradient)
     fragment = Fragment(dtype)

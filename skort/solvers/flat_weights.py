@@ -22,25 +22,7 @@ def views(vector: np.ndarray, arrays: dict[str, np.ndarray]) -> dict[str, np.nda
 
 
 def strengths_vector(objective: Objective, weights: dict[str, np.ndarray], norm: str) -> np.ndarray | None:
-    """
-    Return the strength of one term of the penalty for every weight.
-
-    Parameters
-    ----------
-    objective : Objective
-    weights : dict of str to ndarray
-    norm : {"l1", "l2"}
-
-    Returns
-    -------
-    strengths : ndarray of shape (n_weights,) or None
-        In the order of `flat`; None if the penalty has no such term.
-
-    Raises
-    ------
-    ValueError
-        Where strengths do not broadcast to the shape of their weight.
-    """
+    """Return the strength of the "l1" or "l2" term for every weight, in the order of `flat`, or None: there is none."""
     strengths = {name: getattr(strength, norm) for name, strength in objective.strengths.items()}
     if not any(np.any(strength) for strength in strengths.values()):
         return None

@@ -175,16 +175,7 @@ class SessionBackend(Backend):
 
 
 class _SessionUpdate:
-    """
-    The update that a TrainingSession makes of its own gradient, as an optimizer that transformations can be put around.
-
-    Parameters
-    ----------
-    optimizer : SGD or Adam
-    session : BoundTrainingSession
-    correction : callable
-        Learning rate, state -> the learning rate that the session needs.
-    """
+    """The update that a TrainingSession makes of its own gradient, as an optimizer for transformations around it."""
 
     def __init__(self, optimizer, session, correction):
         self._session, self._correction = session, correction

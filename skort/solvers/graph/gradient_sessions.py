@@ -18,41 +18,22 @@ __all__ = ["GradientPair", "GradientSessions"]
 
 @dataclass(frozen=True, eq=False)
 class GradientPair:
-    """
-    The sessions of the two halves of a gradient, for one number of rows.
-
-    Parameters
-    ----------
-    forward, backward : ArraySession
-    results : list of str
-        The outputs of `forward`; the first one is the score.
-    kept : list of str
-        Those of them that `backward` reads: all, or all but the score.
-    inputs : tuple of str
-        What else it reads, but for the derivative by the score: weights, and X where it does.
-    gradients : list of str
-        Its outputs: the gradient by all weights as a vector, and that by X where it was asked for.
-    """
+    """The sessions of the two halves of a gradient, for one number of rows."""
 
     forward: ArraySession
     backward: ArraySession
+    #: The outputs of `forward`: the first one is the score.
     results: list[str]
+    #: Those of them that `backward` reads: all, or all but the score.
     kept: list[str]
+    #: What else it reads, but for the derivative by the score: weights, and X where it does.
     inputs: tuple[str, ...]
+    #: Its outputs: the gradient by all weights as a vector, and that by X where it was asked for.
     gradients: list[str]
 
 
 class GradientSessions:
-    """
-    The score of a score graph and its gradient, for any number of rows. It keeps no array: threads may share it.
-
-    Parameters
-    ----------
-    score_graph : ScoreGraph
-        Its weights say names and shapes; their values are arguments of the methods.
-    device : Device, default=CPU
-        Of the CPU.
-    """
+    """The score of a score graph and its gradient, for any number of rows. It keeps no array: threads may share it."""
 
     def __init__(self, score_graph: ScoreGraph, device: Device = CPU):
         self._graph, self._device, self._key = score_graph, device, score_graph.key
@@ -60,29 +41,11 @@ class GradientSessions:
         self._trained = score_graph.trained_arrays
 
     def arrays(self, weights: np.ndarray, frozen: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """
-        Return all weights by their names, as the other methods take them.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_weights,)
-            The trained weights, of the dtype of the model, as all arrays here. What is returned are views of it.
-        frozen : dict of str to ndarray
-            The others.
-        """
+        """Return all weights by name: views of a vector of the trained ones, and the frozen."""
         return {**views(weights, self._trained), **frozen}
 
     def score(self, X: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:
-        """
-        Return the raw score, of shape (n_samples, n_outputs), and keep nothing.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            C-contiguous, as all arrays here.
-        arrays : dict of str to ndarray
-            All weights.
-        """
+        """Return the raw score, of shape (n_samples, n_outputs), of C-contiguous arrays; keep nothing."""
         session = COMPILED.get(("score", self._key, self._device), self._made_score)
         (score,) = session.run([self._score], {self._input: X, **arrays})
         return score
@@ -91,14 +54,7 @@ class GradientSessions:
         return ArraySession(self._graph.structure.SerializeToString(), self._device)
 
     def pair(self, n_samples: int, *, input_gradient: bool) -> GradientPair:
-        """
-        Return the sessions for a number of rows, made where it is the first time.
-
-        Raises
-        ------
-        NotTrainableError
-            As `forward_backward` does.
-        """
+        """Return the sessions for a number of rows, made where it is the first time."""
         key = "forward and backward", self._key, n_samples, input_gradient, self._device
         return COMPILED.get(key, lambda: self._made(n_samples, input_gradient))
 
@@ -132,25 +88,7 @@ class GradientSessions:
         arrays: dict[str, np.ndarray],
         kept: list[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """
-        Return the gradients of a loss.
-
-        Parameters
-        ----------
-        pair : GradientPair
-        score_gradient : ndarray of shape (n_samples, n_outputs)
-            The derivative of the loss by the score.
-        X, arrays
-            Those of `forward`.
-        kept : list of ndarray
-            What it returned behind the score.
-
-        Returns
-        -------
-        by_weights : ndarray of shape (n_weights,)
-        by_X : ndarray of shape (n_samples, n_features) or None
-            None where the pair has no such gradient.
-        """
+        """Return the gradients by the vector of weights, and by X or None; `forward` returned `kept`."""
         given = dict(zip(pair.kept, kept, strict=True))
         given[SCORE_GRADIENT] = score_gradient
         for name in pair.inputs:

@@ -75,28 +75,15 @@ lane_l2 (weights, strengths, value) => (sum, gradient) {
 
 @dataclass(frozen=True, eq=False)
 class MemberTerms:
-    """
-    What of one training goes into a step of several.
+    """What of one training goes into a step of several."""
 
-    Parameters
-    ----------
-    key : tuple
-        All that trainings of one step have in common beside the model and the size of a batch, as a hashable value.
-    problem : Problem
-    chain : tuple of Link
-    loss, update : Program
-        Those of this training alone, for their numbers.
-    memory : dict of str to ndarray
-        The state of the rule.
-    changed : tuple of str
-        What the update changes of the memory.
-    """
-
+    #: All that trainings of one step have in common beside the model and the size of a batch.
     key: tuple[Any, ...]
     problem: Problem
     chain: tuple[Link, ...]
     loss: Program
     update: Program
+    #: The state of the rule, and what the update changes of it.
     memory: dict[str, np.ndarray]
     changed: tuple[str, ...]
 
@@ -112,12 +99,6 @@ def member_terms(problem: Problem, chain: tuple[Link, ...]) -> MemberTerms | Non
 
     It can be where the model is small, the loss has no weights of its own, the penalty is one of strengths, and the
     update is an optimizer of `skort.optimizers`, without clipping, weight decay or averaging.
-
-    Parameters
-    ----------
-    problem : Problem
-    chain : tuple of Link
-        The layers of its model.
     """
     update = problem.update
     if problem.loss_weights or problem.objective.custom_terms or not is_small(problem):
@@ -149,18 +130,7 @@ class JointGraph:
     A step of several trainings, and what of them goes into it.
 
     The weights of one training are a row, each coefficient as its transpose; what is one number of each training is a
-    column.
-
-    Parameters
-    ----------
-    session : InferenceSession
-        It is shared.
-    states : dict of str to ndarray of shape (n_lanes, n_weights) or (n_lanes, 1)
-        The weights and what an update changes of the memory, by their names as inputs.
-    parameters : dict of str to ndarray
-        All that no step changes, by their names as inputs.
-    order : ndarray of shape (n_weights,)
-        The row of a training's weights in the order of a step of its own, taken in this order, is that of this step.
+    column. A row of weights in the order of a step of its own, taken in `order`, is that of this step.
     """
 
     session: Any
@@ -265,21 +235,7 @@ def _model(fragment, lane, states, parameters):
 
 
 def parts_of(chain: tuple[Link, ...], arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """
-    Return the weights of one model in the form and order in which `chain_graph` takes them.
-
-    Parameters
-    ----------
-    chain : tuple of Link
-    arrays : dict of str to ndarray
-        By the names of the weights, and in their shapes.
-
-    Returns
-    -------
-    parts : list of ndarray
-        For each layer the coefficients, with a row for each output, and the intercepts, as a column; for the first
-        layer both are one matrix.
-    """
+    """Return the weights of a model as `chain_graph` takes them: a row for each output, the first layer one matrix."""
     parts: list[np.ndarray] = []
     for k, link in enumerate(chain):
         coefficient = arrays[link.coefficient].T
@@ -324,27 +280,9 @@ def chain_graph(
     .. math:: H = f(V^T X^T), \qquad H_c' = f(V_c'^T H_c + b_c')
 
     Nothing has to be moved in memory for that, if each :math:`V_c` is stored as its transpose. The intercepts of the
-    first layer are the coefficients of a column of ones in X.
-
-    Parameters
-    ----------
-    chain : tuple of Link
-    parts : dict of str to tuple of int
-        The shapes of `parts_of` one model, by the names that they have here.
-    rows : tuple of str and int
-        The name of X, which ends with the column of ones, and its number of rows.
-    score_name : str
-        The name of the output.
-    n_lanes : int
-        Number of models.
-    dtype : dtype
-        float32 or float64.
-
-    Returns
-    -------
-    graph : onnx.GraphProto
-        X -> the scores of shape (n_lanes * n_rows, n_outputs), one model after the other. Further inputs are the parts,
-        of shape (n_lanes, n_elements).
+    first layer are the coefficients of a column of ones, with which X ends. `parts` are the shapes of `parts_of` one
+    model, by their names as inputs, of shape (n_lanes, n_elements); `rows` the name of X and its number of rows. The
+    scores have the shape (n_lanes * n_rows, n_outputs), one model after the other.
     """
     nodes, (X, n_rows), given = _Nodes(), rows, iter(parts.items())
     result = X

@@ -20,19 +20,8 @@ class JointStep:
     """
     The steps of several trainings that differ in numbers only, each with a learning rate of its own.
 
-    Parameters
-    ----------
-    terms : list of MemberTerms
-        Of the same model and the same size of a batch, with the same key.
-    factors : sequence of float, default=()
-        What the sample weights of the batch are multiplied by for each training. Empty: one.
-
-    Attributes
-    ----------
-    batch : HostBatch
-        The rows of the next step, for all trainings.
-    lanes : list of Member
-        What each training sees, in the order of `terms`.
+    `terms` have the same key; `factors`, if any, multiply the sample weights of the batch for each. `lanes` are
+    what each training sees, in their order.
     """
 
     def __init__(self, terms: list[MemberTerms], factors: Sequence[float] = ()):
@@ -73,14 +62,7 @@ class JointStep:
         self._order = np.argsort(step.order)
 
     def rates(self, etas: dict[int, float]) -> None:
-        """
-        Set the learning rates of the next steps.
-
-        Parameters
-        ----------
-        etas : dict of int to float
-            By the numbers of the trainings. The results of the others do not matter any more.
-        """
+        """Set the learning rates of the next steps, by number; the results of the other trainings matter no more."""
         self._eta[:, 0] = [etas.get(number, 0.0) for number in self._numbers]
 
     def step(self, share: float) -> None:
@@ -129,15 +111,7 @@ class JointStep:
 
 
 class Member:
-    """
-    What one of several trainings sees of their solver: a `TrainStep` whose steps are made with those of the others.
-
-    Parameters
-    ----------
-    solver : JointStep
-    number : int
-    terms : MemberTerms
-    """
+    """What one of several trainings sees of their step: a `TrainStep` made with those of the others."""
 
     def __init__(self, solver: JointStep, number: int, terms: MemberTerms):
         self._solver, self._number, self._terms = solver, number, terms

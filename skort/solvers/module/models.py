@@ -38,13 +38,7 @@ inner_product (score, gradient) => (sum) {
 
 
 def eval_model(plan: Plan) -> onnx.ModelProto:
-    """
-    Return the model (inputs, parameters) -> outputs of a plan, for any number of rows.
-
-    Parameters
-    ----------
-    plan : Plan
-    """
+    """Return the model (inputs, parameters) -> outputs of a plan, for any number of rows."""
     return _value_model(plan, None)
 
 
@@ -57,21 +51,8 @@ def training_model(plan: Plan, batch_size: int | None) -> onnx.ModelProto:
     .. math:: \frac{\partial J}{\partial w} = \frac{\partial}{\partial w} \sum_k \langle s_k(w), g_k \rangle
         + \frac{\partial penalty}{\partial w}
 
-    so that the closed form of a loss's gradient is used, whoever differentiates the rest.
-
-    Parameters
-    ----------
-    plan : Plan
-    batch_size : int or None
-        The number of rows of every batch: skort's rules differentiate, on any ONNX Runtime. None: any number; ONNX
-        Runtime differentiates, which takes a build for training.
-
-    Raises
-    ------
-    NotTrainableError
-        Where an operator has no gradient.
-    RuntimeNotAvailableError
-        Where `batch_size` is None, and ONNX Runtime is no build for training.
+    so that the closed form of a loss's gradient is used, whoever differentiates the rest: skort's rules for batches of
+    `batch_size` rows; for None, any number of rows, ONNX Runtime, which takes a build for training.
     """
     _check_inputs(plan, batch_size)
     value = _value_model(plan, batch_size)
@@ -100,15 +81,7 @@ def training_model(plan: Plan, batch_size: int | None) -> onnx.ModelProto:
 
 
 def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> onnx.ModelProto:
-    """
-    Return the model (learning rate, step, parameters, gradients, moments) -> whether it has updated the parameters.
-
-    Parameters
-    ----------
-    name : {"SGD", "AdamW"}
-    options : dict of str to float, default=None
-        Of "AdamW": `beta_1`, `beta_2`, `epsilon` and `weight_decay`.
-    """
+    """Return the model (rate, step, parameters, gradients, moments) -> whether it has updated: "SGD" or "AdamW"."""
     # ONNX Runtime gives moments to every optimizer.
     sequences = ["params", "gradients", "first_order_moments"]
     if name == "SGD":

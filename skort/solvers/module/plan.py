@@ -22,23 +22,14 @@ def nothing(fragment: Fragment) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """
-    A loss of one output of a graph.
-
-    Parameters
-    ----------
-    score, target, sample_weight : str
-        The names of results or inputs of shapes (n_rows, n_outputs), the same, and (n_rows, 1).
-    objective : Objective
-        Its loss counts, its penalty does not.
-    weight : float, default=1.0
-        What the loss is multiplied by.
-    """
+    """A loss of one output of a graph, by the names of score and target, (n_rows, n_outputs), and of weights."""
 
     score: str
     target: str
     sample_weight: str
+    #: Its loss counts, its penalty does not.
     objective: Objective
+    #: What the loss is multiplied by.
     weight: float = 1.0
 
     @property
@@ -87,37 +78,20 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """
-    What is to be trained.
-
-    Parameters
-    ----------
-    structure : onnx.ModelProto
-        The graph up to its scores, in `onnx_text.OPSET`. Its inputs are those of the user and the parameters.
-    trainable, frozen : dict of str to ndarray
-        The parameters by name, in float32.
-    terms : tuple of Term
-        The losses. Empty: the first output of the structure is the loss.
-    outputs : tuple of str
-        What the models are to return, the loss first: names of results.
-    inputs : tuple of onnx.ValueInfoProto, default=()
-        What the user gives beside the inputs of the structure, such as targets. The first dimension is that of the
-        rows.
-    penalized : Objective or None, default=None
-        Its penalty counts, its loss does not.
-    before : callable, default=nothing
-        Adds the nodes that make targets and sample weights of the inputs to a `Fragment`.
-    after : callable, default=nothing
-        Adds the nodes that make further outputs of the objective.
-    """
+    """What is to be trained: a graph up to its scores, its parameters in float32, and its losses."""
 
     structure: onnx.ModelProto
     trainable: dict[str, np.ndarray]
     frozen: dict[str, np.ndarray]
+    #: Empty: the first output of the structure is the loss.
     terms: tuple[Term, ...]
+    #: What the models are to return, the loss first.
     outputs: tuple[str, ...]
+    #: What the user gives beside the inputs of the structure, such as targets. The first dimension is that of the rows.
     inputs: tuple[onnx.ValueInfoProto, ...] = ()
+    #: Its penalty counts, its loss does not.
     penalized: Objective | None = None
+    #: Add targets and sample weights, made of the inputs, and further outputs of the objective.
     before: Callable[[Fragment], None] = nothing
     after: Callable[[Fragment], None] = nothing
 

@@ -46,18 +46,7 @@ class FirstUpdate(Protocol):
 
 
 def make_update(problem: Problem, shape: tuple[int, int], factor: float) -> FirstUpdate:
-    """
-    Return an update that touches few weights, if there is one that is exact or asked for, or that of all weights.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its first weights are those of the first product.
-    shape : (int, int)
-        The shape of these: numbers of columns of X and of outputs of the first layer.
-    factor : float
-        What the rows are multiplied by.
-    """
+    """Return an update that touches few weights, if there is one that is exact or asked for, or that of all weights."""
     recurrence = _recurrence(problem)
     if recurrence is not None:
         return LazyUpdate(problem, shape, factor, recurrence)
@@ -85,17 +74,7 @@ def _recurrence(problem):
 
 
 class FullUpdate:
-    """
-    The rule of the other solvers, on all weights.
-
-    Parameters
-    ----------
-    problem : Problem
-    shape : (int, int)
-        That of the first weights, by inputs and outputs.
-    factor : float
-        What the rows are multiplied by.
-    """
+    """The rule of the other solvers, on all weights: the first ones, of `shape`, multiply rows times `factor`."""
 
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float):
         self.rule, self._factor, self._terms = problem.rule(), factor, problem.terms
@@ -134,14 +113,7 @@ class FullUpdate:
 
 
 class TouchedUpdate(FullUpdate):
-    """
-    The rule of the other solvers, on the weights of columns that the rows have values in and on those of later layers.
-
-    Parameters
-    ----------
-    problem, shape, factor
-        As for `FullUpdate`.
-    """
+    """The rule of the other solvers, on the weights of columns that the rows have values in, and of later layers."""
 
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float):
         super().__init__(problem, shape, factor)
@@ -180,16 +152,7 @@ class TouchedUpdate(FullUpdate):
 
 
 class LazyUpdate:
-    """
-    An update that touches only the weights of columns that the rows have values in, and is that of all weights.
-
-    Parameters
-    ----------
-    problem, shape, factor
-        As for `FullUpdate`.
-    recurrence : Recurrence
-        Of the first weights.
-    """
+    """An update that touches only the weights of columns that the rows have values in, and is that of all weights."""
 
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float, recurrence: Recurrence):
         self._recurrence, self._update = recurrence, problem.update
