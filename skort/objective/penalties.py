@@ -250,10 +250,7 @@ class RescaledPenalty(WeightPenalty):
     def custom_terms(self, coefficients, intercepts):
         """Return the terms of an own penalty, by name."""
         of_model = self._penalty.custom_terms(coefficients, intercepts)
-        return {
-            name: term._replace(strength=term.strength / self._unit, factor=self._factors.get(name, 1.0))
-            for name, term in of_model.items()
-        }
+        return {name: term.of_multiple(self._factors.get(name, 1.0), self._unit) for name, term in of_model.items()}
 
     def _rescaled(self, strengths):
         factors, unit = self._factors, self._unit
