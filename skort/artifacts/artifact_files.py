@@ -7,8 +7,6 @@ import onnx
 
 from skort.runtime.checkpoint_file import CheckpointFile, read_checkpoint
 
-__all__ = ["CHECKPOINT", "EVAL", "OPTIMIZER", "TRAINING", "artifact", "check_folder", "checkpoint_at", "model_at"]
-
 TRAINING, EVAL, OPTIMIZER = "training_model.onnx", "eval_model.onnx", "optimizer_model.onnx"
 CHECKPOINT = "checkpoint"
 

@@ -24,8 +24,6 @@ from skort.runtime.checkpoint_file import release_here, releases, version_here
 from skort.runtime.installed import load
 from skort.runtime.module import ModuleSession
 
-__all__ = ["OnDeviceTraining"]
-
 _ACCUMULATED = ".accumulation.out"
 
 

@@ -11,8 +11,6 @@ from skort.artifacts.sources import predicting_graph
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.training.fitting import fitted_problem
 
-__all__ = ["load_checkpoint"]
-
 
 def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = "") -> Any:
     """

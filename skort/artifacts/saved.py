@@ -19,8 +19,6 @@ from skort.optim.optimizers import SGD, Adam, optimizer_tags
 from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, write_checkpoint
 from skort.solvers.module.models import eval_model, optimizer_model, training_model
 
-__all__ = ["PREDICTIONS", "save_training_artifacts"]
-
 #: Where an eval model says which of its results are predictions.
 PREDICTIONS = "skort.predictions"
 # What onnxruntime.training.artifacts has, too.

@@ -26,8 +26,6 @@ from skort.objective.objective import OBJECTIVE, Objective
 from skort.solvers.module.backend import check_dropout
 from skort.solvers.module.plan import Plan, Term
 
-__all__ = ["LOSS", "Source", "check_batch_size", "estimator_source", "model_source"]
-
 #: The names of the inputs that are added, and of the first output.
 TARGET, SAMPLE_WEIGHT, LOSS = "target", "sample_weight", "loss"
 _TRAINING_MODE = "skort_training_mode"

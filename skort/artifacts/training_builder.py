@@ -10,8 +10,6 @@ from skort.artifacts.sources import LOSS, Source, check_batch_size, model_source
 from skort.graphs.trainable import matching
 from skort.solvers.module.models import eval_model, training_model
 
-__all__ = ["TrainingBuilder"]
-
 
 class TrainingBuilder:
     """

@@ -9,8 +9,6 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-__all__ = ["DOCUMENTATION", "Component", "DocumentationLink", "project_address", "with_defaults"]
-
 
 def project_address(name: str) -> str:
     """Return an address of `project.urls` in pyproject.toml; an empty one where skort runs without being installed."""

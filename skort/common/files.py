@@ -6,8 +6,6 @@ import pathlib
 import secrets
 from collections.abc import Mapping
 
-__all__ = ["file_at", "write_file", "write_files"]
-
 
 def write_file(path: str | os.PathLike, content: bytes) -> None:
     """Write a file; an existing one, also behind a link, is replaced when the new one is whole and on the disk."""

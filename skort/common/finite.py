@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-__all__ = ["finite_array"]
-
 
 def finite_array(values: ArrayLike, name: str, dtype: DTypeLike) -> np.ndarray:
     """Return a new array of finite numbers in a dtype; the ValueError for anything else begins with `name`."""

@@ -2,8 +2,6 @@
 
 from typing import Any, ClassVar
 
-__all__ = ["GraphBytes"]
-
 
 class GraphBytes:
     """A class with the attributes `_graphs`, which `pickle`, `copy.deepcopy` and `skops` see as bytes."""

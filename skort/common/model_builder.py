@@ -8,8 +8,6 @@ from numpy.typing import DTypeLike
 
 from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 
-__all__ = ["build_model", "domains_of", "function_model"]
-
 
 def build_model(
     graph: onnx.GraphProto,

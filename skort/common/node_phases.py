@@ -6,8 +6,6 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import onnx
 
-__all__ = ["PHASES", "Phase", "mark_rest", "marked", "phase_of"]
-
 Phase: TypeAlias = Literal["forward", "loss", "backward", "penalty", "update"]
 #: In the order of a step.
 PHASES: tuple[Phase, ...] = get_args(Phase)

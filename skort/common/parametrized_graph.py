@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from skort.common.onnx_text import Fragment, function, is_elementwise, repeated_constants
 
-__all__ = ["Program", "signature", "with_parameters"]
-
 _NUMBER = re.compile(r"Constant\s*<\s*value\s*=\s*float\s*\{\s*([-+.\deE]+)\s*\}\s*>\s*\(\s*\)")
 _END_OF_INPUTS = re.compile(r"\)\s*=>")
 

@@ -8,8 +8,6 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 from sklearn.utils import check_random_state
 
-__all__ = ["advance", "generator_of", "own_generator", "seeded"]
-
 
 class _Unseeded(ISeedSequence):
     """Seeds a generator whose state is replaced at once: numpy's own seeds take a tenth of a small fit."""

@@ -3,8 +3,6 @@
 import sys
 import warnings
 
-__all__ = ["warn_user"]
-
 # Between the user's line and the one that warns there are frames of these packages only: joblib runs the fits of a grid
 # search.
 _INSIDE = ("skort", "sklearn", "joblib")

@@ -7,8 +7,6 @@ import numpy as np
 
 from skort.common.random_state import seeded
 
-__all__ = ["Assignment", "Assignments", "Size", "Task"]
-
 # The rows of a task: at most so many bytes, or one partition.
 _MOST_BYTES = 2**27
 # Groups exchange what they have so many times a round, if each of them makes so many updates in between.

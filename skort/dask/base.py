@@ -33,8 +33,6 @@ from skort.estimators.training.validation import FitData, converted
 from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState
 
-__all__ = ["DaskFit"]
-
 _N_GROUPS = 2
 
 

@@ -15,8 +15,6 @@ from distributed.client import FutureCancelledError
 from skort.dask.errors import ClusterError
 from skort.runtime.cache import LRUCache
 
-__all__ = ["Broadcast", "Cluster", "tree"]
-
 Value = TypeVar("Value")
 
 # Seconds between two looks at whether there are workers.

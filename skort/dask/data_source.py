@@ -24,17 +24,6 @@ from skort.optim.standardization import (
     robust_moments,
 )
 
-__all__ = [
-    "Measures",
-    "Moments",
-    "PartStatistics",
-    "Preparation",
-    "Rows",
-    "measured",
-    "merged_measures",
-    "prepared_rows",
-]
-
 # As many as stand for all where the largest eigenvalue is computed.
 _SOME_ROWS = 2000
 

@@ -1,7 +1,5 @@
 """The error of a cluster that cannot go on."""
 
-__all__ = ["ClusterError"]
-
 
 class ClusterError(RuntimeError):
     """

@@ -15,8 +15,6 @@ from skort.estimators import classifier, regressor
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.predictions import gives_probabilities
 
-__all__ = ["OrtSGDClassifier", "OrtSGDRegressor"]
-
 # The number of rows is known, and the workers' devices are theirs.
 _NOT_HERE = ("n_total", "device")
 # Parameters that the local estimators do not have.

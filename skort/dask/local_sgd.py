@@ -23,20 +23,6 @@ from skort.optim.batches import Batches
 from skort.optim.state import TrainState
 from skort.runtime.cache import SessionPool
 
-__all__ = [
-    "DistributedStep",
-    "GlobalStart",
-    "GlobalState",
-    "Job",
-    "LocalResult",
-    "Means",
-    "PartitionedRows",
-    "averaged",
-    "exchanged",
-    "local_steps",
-    "without_velocity",
-]
-
 # What a worker keeps of a training is its compiled step alone: all else comes with each task.
 _RUNS: SessionPool = SessionPool(8)
 _SUM, _COUNT = "average_sum", "average_n_updates"

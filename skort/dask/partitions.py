@@ -17,20 +17,6 @@ from skort.dask.cluster import Cluster
 from skort.estimators.data.sample_weight import ClassWeight, balanced
 from skort.estimators.training.terms import TrainingSize
 
-__all__ = [
-    "Part",
-    "Partitions",
-    "RowCounts",
-    "Split",
-    "Survey",
-    "check_rows",
-    "delayed_parts",
-    "held_out",
-    "is_collection",
-    "merged_surveys",
-    "survey",
-]
-
 # A survey has at least so many rows, where there are as many.
 _HEAD = 200
 

@@ -28,8 +28,6 @@ from skort.dask.partitions import Part, Partitions
 from skort.estimators.model.nesting import FIT_STEP_FIRST
 from skort.estimators.model.wrapped import WrappedModel
 
-__all__ = ["Statistic", "statistic_of", "with_fitted_steps"]
-
 
 class Statistic(Protocol):
     """What a transformer learns of rows."""

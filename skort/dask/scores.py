@@ -17,8 +17,6 @@ from skort.estimators.training.observers import ModelPreview
 from skort.optim.training import Training
 from skort.runtime.cache import SessionPool
 
-__all__ = ["SCORES", "PartScoring", "Tally", "check_scoring", "merged_tallies", "tally"]
-
 _VIEWS: SessionPool = SessionPool(4)
 
 

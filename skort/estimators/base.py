@@ -40,8 +40,6 @@ from skort.optim.optimizers import OPTIMIZERS
 from skort.optim.schedules import SCHEDULES
 from skort.optim.state import TrainState
 
-__all__ = ["BaseOrtSGD", "left_by_fit"]
-
 
 class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, Component):
     """

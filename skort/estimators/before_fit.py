@@ -5,8 +5,6 @@ from skort.estimators.training.config import what_is_inside
 from skort.estimators.training.terms import chosen_loss, own_objective_of
 from skort.objective.loss import as_loss
 
-__all__ = ["can_partial_fit", "check_same_model", "loss_before_fit"]
-
 
 def loss_before_fit(estimator):
     """Return the loss that a fit would have, or None where its parameters are not as they must be."""

@@ -30,8 +30,6 @@ from skort.objective.penalties import WeightPenalty
 from skort.optim.callbacks import Callback
 from skort.optim.optimizers import Optimizer
 
-__all__ = ["OrtSGDClassifier"]
-
 
 class OrtSGDClassifier(ClassifierPredictions):
     r"""

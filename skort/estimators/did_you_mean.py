@@ -7,8 +7,6 @@ from typing import Any
 
 from sklearn.utils._param_validation import StrOptions
 
-__all__ = ["hint"]
-
 # The names that other libraries have for what is here.
 _ALSO_KNOWN_AS = {
     "mse": "squared_error",

@@ -24,8 +24,6 @@ from skort.optim.standardization import Standardization
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["FittedAttributes"]
-
 
 def _may_be_linear(estimator):
     """Return True unless the fitted model, or a neural network inside that is not fitted yet, is not linear."""

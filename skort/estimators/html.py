@@ -11,8 +11,6 @@ from sklearn.utils import estimator_html_repr
 from skort.common.component import DocumentationLink
 from skort.optim.state import best_epoch
 
-__all__ = ["HTMLRepr", "training_html"]
-
 # More rows of weights, and more points of a curve, would say no more.
 _MOST_WEIGHTS, _MOST_POINTS = 6, 200
 _WIDTH, _HEIGHT = 220, 56

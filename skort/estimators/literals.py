@@ -2,15 +2,6 @@
 
 from typing import Literal
 
-__all__ = [
-    "Auto",
-    "DtypeName",
-    "OptimizerName",
-    "PenaltyName",
-    "ScheduleName",
-    "SolverName",
-]
-
 Auto = Literal["auto"]
 SolverName = Literal["auto", "graph", "agent", "session", "module"]
 PenaltyName = Literal["auto", "l1", "l2", "elasticnet"]

@@ -10,8 +10,6 @@ from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import loss_before_fit
 from skort.estimators.data.outputs import columns_of
 
-__all__ = ["ClassifierPredictions", "RegressorPredictions", "gives_probabilities"]
-
 
 def gives_probabilities(classifier):
     """Return True if the loss (after a fit, that of the fit) gives probabilities; otherwise raise AttributeError."""

@@ -27,8 +27,6 @@ from skort.objective.penalties import WeightPenalty
 from skort.optim.callbacks import Callback
 from skort.optim.optimizers import Optimizer
 
-__all__ = ["OrtSGDRegressor"]
-
 
 class OrtSGDRegressor(RegressorPredictions):
     r"""

@@ -20,8 +20,6 @@ from skort.graphs.sklearn.families import score_model
 from skort.graphs.sklearn.transformers import StepGraphs, trainable_steps
 from skort.graphs.trainable import check_trainable, select_trainable
 
-__all__ = ["estimator_with", "score_graph_of"]
-
 
 def score_graph_of(model: Any, trainable: Any = None, dtype: str | None = None) -> ScoreGraph:
     """Return the function X -> raw score of a model at its own weights, the steps before the model included."""

@@ -14,9 +14,6 @@ except ImportError:  # scikit-learn < 1.9
         """Stands in for the class of scikit-learn 1.9: there are no callbacks to support."""
 
 
-__all__ = ["CallbackSupportMixin", "SklearnCallbacks", "sklearn_callbacks"]
-
-
 def sklearn_callbacks(
     estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> list["SklearnCallbacks"]:

@@ -8,8 +8,6 @@ from onnx import helper
 from skort.graphs.score_graph import ScoreGraph, shared_edit
 from skort.graphs.standardized import OFFSET, Layer, first_layer
 
-__all__ = ["PRODUCT", "after_first_product", "product_layer"]
-
 #: The input of what is left: the product of X and the coefficients of the first layer.
 PRODUCT = "skort_product"
 

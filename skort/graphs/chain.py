@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from skort.graphs.score_graph import ScoreGraph
 
-__all__ = ["Link", "chain_of"]
-
 _ACTIVATIONS = frozenset({"Exp", "Identity", "Relu", "Sigmoid", "Tanh"})
 
 

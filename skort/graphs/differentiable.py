@@ -6,8 +6,6 @@ from onnx import GraphProto, NodeProto, TensorProto
 
 from skort.common.onnx_text import leading_to, read_names
 
-__all__ = ["DIFFERENTIABLE", "FLOAT32_ONLY", "Gradient", "HasGradient", "runtime_gradient", "undifferentiable"]
-
 #: (node, names of results) -> whether a gradient goes through the node to those of its inputs that are among the names.
 HasGradient = Callable[[NodeProto, Collection[str]], bool]
 #: What a solver differentiates of a graph.

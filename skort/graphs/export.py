@@ -18,18 +18,6 @@ from skort.exceptions import NotExportableError
 from skort.graphs.score_graph import ScoreGraph
 from skort.version import __version__
 
-__all__ = [
-    "LABEL",
-    "PREDICTION",
-    "PROBABILITIES",
-    "SCORE",
-    "at_opset",
-    "check_names",
-    "classifier_model",
-    "label_tensor",
-    "regressor_model",
-]
-
 # skl2onnx gives outputs these names.
 PREDICTION = "variable"
 LABEL = "label"

@@ -29,15 +29,6 @@ from skort.graphs.sklearn.families import (
 )
 from skort.graphs.sklearn.raw_inputs import RawInput
 
-__all__ = [
-    "check_differentiable",
-    "fitted_score_graph",
-    "given_model",
-    "initial_score_graph",
-    "n_score_columns",
-    "stand_in_graph",
-]
-
 
 def initial_score_graph(
     model: Any, spec: ScoreSpec, random_state: np.random.RandomState, *, is_fitted: bool = False

@@ -15,9 +15,6 @@ from skort.common.graph_bytes import GraphBytes
 from skort.common.onnx_text import import_each_domain_once, read_names
 from skort.graphs.sklearn.conversion import rename_input
 
-__all__ = ["ScoreGraph", "ScoreSpec", "Weights", "find_weights", "joined", "set_batch_size", "shared_edit"]
-
-
 _PRODUCTS = ("MatMul", "Gemm", "Conv")
 
 

@@ -8,21 +8,6 @@ from onnx import helper
 
 from skort.graphs.score_graph import ScoreGraph, shared_edit
 
-__all__ = [
-    "INVERSE_SCALE",
-    "MEAN",
-    "OFFSET",
-    "STANDARDIZED_SCORE",
-    "Layer",
-    "centred",
-    "first_layer",
-    "last_layer",
-    "linear_weights",
-    "rescaled_score",
-    "standardized_graph",
-    "uncentred_arrays",
-]
-
 #: The weight that `centred` adds.
 OFFSET = "X_offset"
 MEAN, INVERSE_SCALE = "skort_X_mean", "skort_X_inverse_scale"

@@ -20,8 +20,6 @@ from skort.graphs.sklearn.families import FAMILY, score_model
 from skort.graphs.sklearn.raw_inputs import RawInput
 from skort.graphs.sklearn.transformers import StepGraphs
 
-__all__ = ["check_trainable", "select_trainable"]
-
 _OURS = {"regressor": "OrtSGDRegressor", "classifier": "OrtSGDClassifier"}
 # Operators that are seldom the reason why a model has no gradient: an error names others first.
 _BOOKKEEPING = {"ArgMax", "ArrayFeatureExtractor", "ConstantOfShape", "Equal", "Less", "Not", "Shape"}

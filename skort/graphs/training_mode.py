@@ -12,8 +12,6 @@ from skort.common.onnx_text import constant_value, infos, read_names
 from skort.exceptions import NotTrainableError
 from skort.graphs.score_graph import ScoreGraph, set_batch_size
 
-__all__ = ["MASK", "in_training_mode", "masked"]
-
 #: What the names of masks begin with.
 MASK = "skort_mask/"
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from skort.common.onnx_text import Fragment
 
-__all__ = ["ClassWeighted", "OutputLosses", "check_part", "composed"]
-
 
 class OutputLosses(Component, ScoreLoss):
     r"""

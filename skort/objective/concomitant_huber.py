@@ -8,8 +8,6 @@ from sklearn.utils._param_validation import Interval
 from skort.objective.loss import InUnits
 from skort.objective.regression import RegressionLoss
 
-__all__ = ["ConcomitantHuber"]
-
 _LARGEST = float(np.finfo(np.float32).max)
 _SCALE = "skort_loss/scale"
 

@@ -16,17 +16,6 @@ from skort.objective.penalties import WeightPenalty, no_such_weight
 if TYPE_CHECKING:
     import onnx
 
-__all__ = [
-    "CustomTerm",
-    "Loss",
-    "Penalty",
-    "check_signature",
-    "check_term",
-    "parsed",
-    "result_shape",
-    "source_key",
-]
-
 _FUNCTION = [str, HasMethods(["SerializeToString"])]
 _NAMES = [str, list, tuple, None]
 _SIGNATURES = ["weight"], ["weight", "start"]

@@ -9,8 +9,6 @@ from skort.common.component import Component, with_defaults
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["FunctionSource", "InUnits", "ScoreLoss", "TextLoss", "as_loss"]
-
 #: An ONNX function, as text for `skort.common.onnx_text.function` or as a proto.
 FunctionSource: TypeAlias = "str | onnx.FunctionProto"
 

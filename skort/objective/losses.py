@@ -3,8 +3,6 @@
 from skort.objective import classification, label_losses, log_link, log_losses, regression
 from skort.objective.loss import TextLoss
 
-__all__ = ["CLASSIFICATION_LOSSES", "REGRESSION_LOSSES"]
-
 
 def _named(kind: str) -> dict[str, type[TextLoss]]:
     """Return the losses of a kind of estimators that have a name, in the order of the modules and their lines."""

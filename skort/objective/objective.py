@@ -13,20 +13,6 @@ from skort.objective.custom import CustomTerm, source_key
 from skort.objective.loss import ScoreLoss
 from skort.objective.penalties import Strength, WeightPenalty, checked_strengths
 
-__all__ = [
-    "LOSS",
-    "OBJECTIVE",
-    "SAMPLE_WEIGHT",
-    "SCORE_GRADIENT",
-    "SMOOTH",
-    "TARGET",
-    "Objective",
-    "l1_text",
-    "l2_gradient_text",
-    "l2_text",
-    "l2_vector_text",
-]
-
 # The names of the inputs and results that the nodes add to a graph.
 TARGET = "skort_target"
 SAMPLE_WEIGHT = "skort_sample_weight"

@@ -18,23 +18,6 @@ from skort.common.component import Component, with_defaults
 if TYPE_CHECKING:
     from skort.objective.custom import CustomTerm
 
-__all__ = [
-    "L1",
-    "L2",
-    "PENALTIES",
-    "ElasticPenalty",
-    "ModelPenalty",
-    "Strength",
-    "UnitFreeL2",
-    "WeightPenalty",
-    "as_penalty",
-    "checked_strengths",
-    "no_such_weight",
-    "rescaled",
-    "soft_threshold",
-    "soft_threshold_text",
-]
-
 _STRENGTHS = Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")
 _ALPHA = [_STRENGTHS, dict, "array-like"]
 

@@ -30,8 +30,6 @@ from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.penalties import Strength
 from skort.objective.regression import Quantile, SquaredError
 
-__all__ = ["OBJECTIVES", "SklearnObjective", "SklearnStrengths", "sklearn_objective", "unused_parameters"]
-
 
 class SklearnStrengths(NamedTuple):
     """How strong the penalty is: numbers, or arrays of shape (n_outputs,) where outputs have their own."""

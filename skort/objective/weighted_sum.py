@@ -10,8 +10,6 @@ from skort.objective.combined import check_part, composed
 from skort.objective.custom import result_shape, source_key
 from skort.objective.loss import FunctionSource, InUnits, ScoreLoss
 
-__all__ = ["WeightedSum"]
-
 # The number of rows with which shapes are checked: no other dimension has this size.
 _ROWS = 97
 

@@ -20,8 +20,6 @@ except ImportError:  # They are private, and may go.
 # From so many columns on, and up to such a share of values that are not zero, products of sparse rows are the fastest.
 _MANY_COLUMNS, _SHARE = 1000, 0.1
 
-__all__ = ["Batch", "Batches", "HostBatch", "StreamedBatches", "fill", "filler", "is_wide"]
-
 
 class Batch(Protocol):
     """The place from which a solver's next step reads its rows."""

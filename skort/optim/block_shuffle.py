@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["MANY_ROWS", "WindowShape", "aligned"]
-
 #: A larger number of rows is shuffled in windows.
 MANY_ROWS = 2**17
 

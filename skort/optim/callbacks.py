@@ -13,15 +13,6 @@ from sklearn.utils._param_validation import Interval, Options
 from skort.common.component import check_parameters
 from skort.optim.training import Training
 
-__all__ = [
-    "Callback",
-    "CallbackError",
-    "EarlyStopping",
-    "EpochScoring",
-    "Hooks",
-    "check_callbacks",
-]
-
 HOOKS = ("on_train_begin", "on_train_restart", "on_batch_end", "on_epoch_end", "on_train_end")
 Hook: TypeAlias = Callable[[Training], None]
 

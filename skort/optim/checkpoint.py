@@ -22,8 +22,6 @@ from skort.optim.state import History, TrainState
 from skort.optim.training import Training
 from skort.version import __version__
 
-__all__ = ["Checkpoint", "load_progress", "save_progress"]
-
 # The prefixes of the arrays' names in the file.
 _SOLVER, _BEST, _STANDARDIZATION, _START = "solver/", "best/", "standardization/", "penalty_start/"
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")

@@ -10,8 +10,6 @@ from sklearn.base import BaseEstimator
 from skort.optim.state import History, best_epoch
 from skort.optim.training import Training
 
-__all__ = ["EpochLines", "ProgressBar"]
-
 _VALIDATION_SCORE = "validation_score"
 # These stand first in the table; what callbacks add comes after them.
 _FIRST = ("loss", "objective", _VALIDATION_SCORE, "eta", "gradient_norm", "seconds")

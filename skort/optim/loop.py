@@ -14,8 +14,6 @@ from skort.optim.schedules import is_steady
 from skort.optim.state import TrainState
 from skort.optim.training import Training, TrainStep
 
-__all__ = ["JointStep", "Outcome", "minimise", "minimise_together"]
-
 # A loss that is so many times that of the first epoch, or 1, overflows in float32; float64 is to say the same.
 _FAR = 1e38
 

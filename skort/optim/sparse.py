@@ -20,8 +20,6 @@ try:
 except ImportError:  # They are private, and may go.
     csr_row_index = None
 
-__all__ = ["LazyWeights", "Recurrence", "SparseBatch", "SparseRows"]
-
 # Above this momentum a velocity and the weights are too far from each other for float32.
 _LARGEST_MOMENTUM = 0.99
 # Arrays are scaled by so much between two passes over all weights, three digits of float32, and for so many steps.

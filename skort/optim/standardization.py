@@ -6,19 +6,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-__all__ = [
-    "Standardization",
-    "batch_smoothness",
-    "common_scale",
-    "largest_eigenvalue",
-    "largest_norm",
-    "moments",
-    "relative_weights",
-    "robust_moments",
-    "smoothness",
-    "usable_scale",
-]
-
 # Statistics of more values than this are those of evenly spaced blocks of rows.
 _MANY_VALUES, _N_BLOCKS = 2**22, 256
 # The number of values that are converted to float64 at once.

@@ -10,8 +10,6 @@ import numpy as np
 from skort.common.random_state import generator_of
 from skort.optim.standardization import Standardization
 
-__all__ = ["History", "TrainState", "best_epoch"]
-
 
 class History(dict):
     """

@@ -13,8 +13,6 @@ from skort.optim.batches import Batch, Batches
 from skort.optim.schedules import lower_rate, rate
 from skort.optim.state import TrainState
 
-__all__ = ["ModelView", "TrainStep", "Training", "TrainingVariables"]
-
 _MOST_RESTARTS = 3
 # Objectives of the same weights in another order of the rows differ by less, relatively, in float32.
 _ROUNDING = 1e-5

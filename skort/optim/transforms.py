@@ -16,20 +16,6 @@ from skort.optim.optimizers import State
 if TYPE_CHECKING:
     from skort.common.onnx_text import Fragment
 
-__all__ = [
-    "AccumulatedL1",
-    "Averaging",
-    "Clipping",
-    "GradientTransformation",
-    "ImplicitL2",
-    "Names",
-    "StepLength",
-    "WeightDecay",
-    "clipped",
-    "norm",
-    "with_owed",
-]
-
 #: What the results are called that hold "weights", "gradient", "eta" (a scalar), "length" and each array of the state.
 Names: TypeAlias = dict[str, str]
 #: Learning rate, state -> `Optimizer.step_length`.

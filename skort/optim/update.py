@@ -21,8 +21,6 @@ from skort.optim.transforms import (
 if TYPE_CHECKING:
     from skort.common.onnx_text import Fragment
 
-__all__ = ["MANY_ROWS", "PenaltyStrengths", "Update", "UpdateRule"]
-
 #: Where it is not known how long an epoch is, weights owe at most the l1 penalty of so many rows.
 MANY_ROWS = 131_072
 

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["axes_for", "line_style", "named_lines", "whole_numbers"]
-
 
 def axes_for(display: Any, ax: Any = None) -> Any:
     """Return the axes that a display draws on."""

@@ -8,8 +8,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skort.estimators.fitted_mixin import FittedAttributes
 
-__all__ = ["fitted_estimators", "the_fitted_estimator"]
-
 # The fitted estimator inside one of scikit-learn's.
 _INSIDE = ("best_estimator_", "regressor_", "estimator_")
 

@@ -12,8 +12,6 @@ from skort.plotting.fitted import the_fitted_estimator
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["GraphDisplay"]
-
 _SECONDS = 30
 # So many rounds, times the number of boxes, look for better places: more take minutes where a step has 300 operators.
 _ROUNDS = "-Gnslimit=2"

@@ -11,8 +11,6 @@ from onnx import AttributeProto, helper, numpy_helper
 from skort.common.node_phases import phase_of
 from skort.common.onnx_text import constant_value, read_names
 
-__all__ = ["dot_text", "operators_of", "plain_text"]
-
 # A constant with at most so many numbers is written out.
 _FEW = 6
 # Characters of an attribute, and of how a constant is computed, that are shown.

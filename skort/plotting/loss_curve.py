@@ -9,8 +9,6 @@ import numpy as np
 from skort.plotting.axes import axes_for, line_style, whole_numbers
 from skort.plotting.fitted import fitted_estimators
 
-__all__ = ["LossCurveDisplay"]
-
 # How columns are drawn, and what that is called.
 _STYLES = {"-": "solid", ":": "dotted", "-.": "dash-dotted"}
 # Characters of a line of the legend that fit below axes of the usual size.

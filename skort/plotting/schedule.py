@@ -10,8 +10,6 @@ from skort.optim.schedules import SCHEDULES, rate
 from skort.plotting.axes import axes_for, line_style, named_lines, whole_numbers
 from skort.plotting.fitted import fitted_estimators
 
-__all__ = ["ScheduleDisplay"]
-
 # Rates that differ by more are drawn on a logarithmic axis.
 _FAR = 100
 

@@ -10,8 +10,6 @@ from skort.estimators.model.first_layer import first_layer
 from skort.plotting.axes import axes_for
 from skort.plotting.fitted import the_fitted_estimator
 
-__all__ = ["WeightsDisplay"]
-
 # So many columns of a table have room for their names.
 _FEW = 12
 

@@ -6,8 +6,6 @@ import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
-__all__ = ["COMPILED", "POOL", "LRUCache", "SessionPool", "forget"]
-
 Made = TypeVar("Made")
 _EVERY: list["LRUCache | SessionPool"] = []
 

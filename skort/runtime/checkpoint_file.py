@@ -10,16 +10,6 @@ import numpy as np
 
 from skort.runtime.installed import load
 
-__all__ = [
-    "VERSIONS",
-    "CheckpointFile",
-    "read_checkpoint",
-    "release_here",
-    "releases",
-    "version_here",
-    "write_checkpoint",
-]
-
 #: The version of the file that each release of ONNX Runtime reads.
 VERSIONS = {"1.16": 1, "1.17": 1, "1.18": 2, "1.19": 2}
 

@@ -15,8 +15,6 @@ from numpy.typing import DTypeLike
 from skort.exceptions import RuntimeNotAvailableError
 from skort.runtime.installed import installed_distributions, load
 
-__all__ = ["CPU", "Device", "DeviceArray", "device_named", "ortvalue_view"]
-
 #: An ndarray in the CPU's memory, an OrtValue elsewhere.
 DeviceArray: TypeAlias = Any
 

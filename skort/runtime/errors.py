@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["short_message"]
-
 # Where in its C++ sources an error arose.
 _PLACE = re.compile(
     r"\[ONNXRuntimeError\] : \d+ : \w+ : "

@@ -12,8 +12,6 @@ from skort.runtime.cache import COMPILED
 from skort.runtime.device import CPU, Device
 from skort.runtime.sessions import inference_session
 
-__all__ = ["InferenceModel"]
-
 
 class InferenceModel:
     """

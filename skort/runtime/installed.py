@@ -16,8 +16,6 @@ import numpy as np
 
 from skort.exceptions import RuntimeNotAvailableError
 
-__all__ = ["installed_distributions", "load", "mix_advice", "require", "training_api", "why_missing"]
-
 ApiName = Literal["TrainingAgent", "TrainingSession", "GradientGraphBuilder", "Module"]
 # All of these install the same import package, `onnxruntime`.
 DISTRIBUTIONS = (

@@ -13,8 +13,6 @@ from skort.runtime.errors import short_message
 from skort.runtime.installed import load, require
 from skort.runtime.sessions import session_options
 
-__all__ = ["ModuleSession", "gradient_model"]
-
 
 def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
     """Return the serialised model that computes an output, a number, and its gradient by `w` as ``w_grad``."""

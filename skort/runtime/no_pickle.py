@@ -2,8 +2,6 @@
 
 from typing import Any
 
-__all__ = ["NoPickle"]
-
 
 class NoPickle:
     """A box for a value that must not be copied, such as a session: pickle, deepcopy and joblib see an empty box."""

@@ -8,8 +8,6 @@ import numpy as np
 from skort.runtime.device import CPU, Device
 from skort.runtime.installed import load
 
-__all__ = ["ArraySession", "compiled", "inference_session", "session_options"]
-
 _FATAL = 4
 # In 1.16 these make nodes that have float32 kernels only, whatever the type of the model.
 _FLOAT32_FUSIONS = ["GemmActivationFusion", "MatmulTransposeFusion"]

@@ -9,8 +9,6 @@ import numpy as np
 from skort.runtime.device import CPU, Device, DeviceArray
 from skort.runtime.installed import load
 
-__all__ = ["StepSession"]
-
 
 class StepSession:
     """

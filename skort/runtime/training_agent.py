@@ -10,8 +10,6 @@ from skort.runtime.device import CPU, Device, ortvalue_view
 from skort.runtime.installed import require
 from skort.runtime.sessions import inference_session
 
-__all__ = ["BoundTrainingAgent", "agent_session", "gradient_graph"]
-
 
 def gradient_graph(model: bytes, trainable: Sequence[str], inputs: Sequence[str] = ()) -> bytes:
     """

@@ -15,8 +15,6 @@ from skort.runtime.device import CPU, Device, ortvalue_view
 from skort.runtime.installed import load, require
 from skort.runtime.sessions import session_options
 
-__all__ = ["BoundTrainingSession", "SessionOptimizer", "adam_optimizer", "training_graph", "training_session"]
-
 LEARNING_RATE = "Learning_Rate"
 GRADIENT_NORM = "global_gradient_norm"
 _ZERO = "skort_zero"

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from skort.graphs.chain import Link
     from skort.solvers.graph.joint_graph import MemberTerms
 
-__all__ = ["OWN_PARAMETERS", "joint_fits"]
-
 # The parameters in which the fits may differ: they change numbers of a step, but neither its data nor its operators.
 OWN_PARAMETERS = frozenset(
     {

@@ -11,8 +11,6 @@ import numpy as np
 from skort.estimators.training.config import snapshot
 from skort.search.batched_fits import OWN_PARAMETERS, joint_fits
 
-__all__ = ["Together"]
-
 # The attribute of an estimator that its next fit asks.
 MARK = "_search"
 # The values with which a fit does nothing but steps.

@@ -22,8 +22,6 @@ from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.step_graph import constants_graph
 from skort.solvers.step import Backend, Sums
 
-__all__ = ["RETURNED_LOSS", "AgentBackend", "GradientGraph", "gradient_of"]
-
 #: The output that is the loss.
 RETURNED_LOSS, _RETURNED_WEIGHT = f"{LOSS}_returned", f"{SAMPLE_WEIGHT}_returned"
 

@@ -19,8 +19,6 @@ from skort.runtime.installed import training_api, why_missing
 from skort.solvers.derived_gradients import check_custom_penalty, check_loss
 from skort.solvers.flat_weights import strengths_vector
 
-__all__ = ["Problem", "Requirement", "Solver", "is_small", "needs_api", "needs_float32", "needs_own_update"]
-
 # Bytes of a graph and the arrays of a training together. A session keeps a few times as much memory at most.
 _SMALL = 2**20
 

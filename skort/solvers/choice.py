@@ -21,8 +21,6 @@ from skort.solvers.session import SessionBackend, needs_corrections, needs_no_cl
 from skort.solvers.sparse.backend import sparse_agent_backend, sparse_graph_backend
 from skort.solvers.step import BackendStep, Masks
 
-__all__ = ["ON_REQUEST", "SOLVERS", "choose", "has_sparse_steps", "make_step", "usable"]
-
 _SESSION, _ON_DEVICE = "TrainingSession", "the on-device API"
 _OF_SESSION = (
     needs_float32,

@@ -17,17 +17,6 @@ from skort.objective.objective import SAMPLE_WEIGHT, TARGET, Objective
 from skort.runtime.cache import COMPILED
 from skort.runtime.training_agent import gradient_graph
 
-__all__ = [
-    "add_custom_gradients",
-    "check_custom_penalty",
-    "check_loss",
-    "custom_gradient_name",
-    "derived_score_gradient",
-    "ruled_penalty_gradient",
-    "ruled_score_gradient",
-    "score_gradient",
-]
-
 _WEIGHT, _PENALTY = "weight", "skort_penalty"
 _SCORE, _LOSS = "skort_score", "skort_loss_sum"
 

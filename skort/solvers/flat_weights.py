@@ -4,8 +4,6 @@ import numpy as np
 
 from skort.objective.objective import Objective
 
-__all__ = ["flat", "strengths_vector", "views"]
-
 
 def flat(arrays: dict[str, np.ndarray]) -> np.ndarray:
     """Return the values of all arrays as one new vector."""

@@ -17,8 +17,6 @@ from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.objective import LOSS, OBJECTIVE, Objective
 from skort.objective.penalties import PENALTIES, WeightPenalty, as_penalty
 
-__all__ = ["objective_graph"]
-
 
 def objective_graph(
     model: onnx.ModelProto | BaseEstimator,

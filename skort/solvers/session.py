@@ -26,8 +26,6 @@ from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.step_graph import constants_graph
 from skort.solvers.step import Backend, Sums
 
-__all__ = ["SessionBackend", "needs_corrections", "needs_no_clipping"]
-
 
 def _sgd(optimizer):
     return SessionOptimizer(), lambda eta, memory: eta

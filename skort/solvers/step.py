@@ -12,8 +12,6 @@ from skort.optim.update import UpdateRule
 from skort.solvers.base import Problem
 from skort.solvers.flat_weights import views
 
-__all__ = ["Backend", "BackendStep", "Masks", "Sums"]
-
 _MASKS = "dropout"
 
 

@@ -18,8 +18,6 @@ from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.terms import TrainingSize
 from skort.optim.batches import Batches, StreamedBatches
 
-__all__ = ["BatchShape", "DataSource", "GivenRows", "InMemory", "RowEncoder", "Streamed", "StreamedRows", "UserRows"]
-
 
 class BatchShape(Protocol):
     """What the steps have to know of the batches."""

@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-__all__ = ["as_array"]
-
 # What libraries raise where memory cannot be shared: other devices, tensors with a gradient, types without a DLPack.
 _REFUSALS = (BufferError, RuntimeError, TypeError, ValueError, AttributeError)
 

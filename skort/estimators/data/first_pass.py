@@ -15,8 +15,6 @@ from skort.estimators.data.rows import check_indices
 from skort.estimators.data.targets import class_labels
 from skort.estimators.model.nesting import layers
 
-__all__ = ["FirstPass", "known_classes", "numbered", "repeatable"]
-
 # Rows that stand for all have so many values of X at most: 32 MB in float64.
 _MANY_VALUES = 2**22
 # What the names of targets begin with where y is a dict.

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-__all__ = ["NamedOutputs", "columns_of"]
-
 
 @dataclass(frozen=True)
 class NamedOutputs:

@@ -14,19 +14,6 @@ from sklearn.utils.validation import validate_data
 
 from skort.estimators.model.preprocessing import as_rows
 
-__all__ = [
-    "Columns",
-    "TrainingData",
-    "blocks",
-    "check_indices",
-    "is_plain",
-    "knowing",
-    "plain_rows",
-    "prepared",
-    "rows_to_predict",
-    "training_rows",
-]
-
 # The largest number of values that a model gets at once: a few MB.
 _BLOCK = 2**20
 _ROWS = 4

@@ -10,8 +10,6 @@ from sklearn.utils.validation import _check_sample_weight
 
 from skort.estimators.data.targets import EncodedTarget
 
-__all__ = ["ClassWeight", "balanced", "validated_sample_weight", "weighted", "with_class_weight"]
-
 
 def validated_sample_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
     """Return finite sample weights in float64, none negative and not all zero; None for None."""

@@ -17,8 +17,6 @@ from skort.optim.standardization import (
     smoothness,
 )
 
-__all__ = ["DataStatistics", "RowStatistics"]
-
 
 class DataStatistics(Protocol):
     """What the variables and the learning rate of a training come from, wherever its rows are."""

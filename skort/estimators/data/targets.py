@@ -14,8 +14,6 @@ from skort.estimators.data.outputs import NamedOutputs, columns_of
 from skort.estimators.data.rows import is_plain
 from skort.estimators.model.nesting import model_inside
 
-__all__ = ["EncodedTarget", "TargetEncoder", "class_labels", "encoded", "streamed_classes", "target_encoder"]
-
 
 class EncodedTarget(NamedTuple):
     """y, and the target that it is trained as."""

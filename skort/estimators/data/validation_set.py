@@ -11,8 +11,6 @@ from sklearn.utils import _safe_indexing
 
 from skort.optim.callbacks import EpochScoring
 
-__all__ = ["VALIDATION_SCORE", "given_scoring", "held_out_scoring", "hold_out"]
-
 Scoring: TypeAlias = str | Callable[..., float] | None
 
 #: The column of the history that holds the scores of the validation set.

@@ -8,8 +8,6 @@ import scipy.sparse
 
 from skort.estimators.training.result import result_of
 
-__all__ = ["FirstLayer", "first_layer"]
-
 
 class FirstLayer(NamedTuple):
     """Weights by feature."""

@@ -12,8 +12,6 @@ from skort.estimators.model.model import Model
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["checked_weights", "original_model"]
-
 
 def original_model(fitted: Model) -> "onnx.ModelProto":
     """Return the ONNX model that an estimator was given, with its trained weights."""

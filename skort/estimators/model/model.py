@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from skort.runtime.device import Device
     from skort.runtime.inference import InferenceModel
 
-__all__ = ["Model"]
-
 # Made when somebody asks for them, and anew in copies.
 _MADE_ON_DEMAND = ("linear_weights", "onnx", "inference", "step_graphs", "product")
 _MANY_WEIGHTS = 2**17

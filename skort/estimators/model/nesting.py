@@ -7,8 +7,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["FIT_STEP_FIRST", "input_tags", "layers", "model_inside", "split", "steps_to_fit", "target_of"]
-
 #: What to do about a step before the model that a training cannot fit.
 FIT_STEP_FIRST = "Fit it on rows that stand for all, and put FrozenEstimator(fitted_step) in its place."
 

@@ -16,8 +16,6 @@ from skort.exceptions import NotExportableError
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Preprocessing", "as_rows", "numbers"]
-
 
 @dataclass(frozen=True)
 class Preprocessing(GraphBytes):

@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skort.estimators.data.targets import EncodedTarget
 
-__all__ = ["TargetTransform", "fitted_target_transform"]
-
 
 @dataclass(frozen=True)
 class TargetTransform:

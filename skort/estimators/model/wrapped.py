@@ -20,8 +20,6 @@ from skort.exceptions import NotTrainableError
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreSpec
 
-__all__ = ["WrappedModel"]
-
 
 @dataclass(frozen=True)
 class WrappedModel:

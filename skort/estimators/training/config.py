@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from skort.runtime.device import Device
     from skort.solvers.base import Problem
 
-__all__ = ["TrainConfig", "resolved", "snapshot", "what_is_inside"]
-
 # Those of the constructor that say nothing about the steps.
 _NO_SETTINGS = ("estimator", "trainable", "callbacks", "client", "n_groups")
 # Without an improvement in so many updates of a linear model, and epochs, the rate falls: see `benchmarks.defaults`.

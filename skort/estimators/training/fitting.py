@@ -24,8 +24,6 @@ from skort.runtime.no_pickle import NoPickle
 if TYPE_CHECKING:
     from skort.solvers.base import Problem
 
-__all__ = ["FittedProblem", "TrainRun", "fit_model", "fitted_problem"]
-
 # Of a dense batch of sparse rows: 64 MB in float32.
 _MOST_NUMBERS = 2**24
 

@@ -14,8 +14,6 @@ from skort.exceptions import RuntimeNotAvailableError
 if TYPE_CHECKING:
     from skort.runtime.device import Device
 
-__all__ = ["n_threads", "predicting_device", "training_device"]
-
 # Below this, waking threads costs more than predicting.
 _MANY_ROWS = 1000
 # Counting the cores takes as long as a prediction.

@@ -13,8 +13,6 @@ from skort.estimators.training.reparametrization import Reparametrization, resca
 from skort.optim.standardization import Standardization
 from skort.optim.state import TrainState
 
-__all__ = ["begin", "begin_standardized", "chosen_standardization", "go_on"]
-
 # First learning rates: of networks, and of optimizers whose steps do not grow with the gradient.
 _NETWORK = 0.2
 

@@ -4,8 +4,6 @@ import numpy as np
 
 from skort.objective.loss import ScoreLoss
 
-__all__ = ["estimated_curvature", "has_units", "is_of_y", "loss_unit"]
-
 # Sample weights are divided by it in float32.
 _USABLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 # The weighted losses of the rows, as `Objective.add_loss` names them.

@@ -14,8 +14,6 @@ from skort.exceptions import DivergedError
 from skort.optim.standardization import moments
 from skort.optim.state import TrainState
 
-__all__ = ["diverged_error", "warn_of_outcome"]
-
 # Standard deviations that differ by more than this make a training slow, or diverge.
 _DIFFERENT = 10.0
 

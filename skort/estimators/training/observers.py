@@ -18,8 +18,6 @@ from skort.optim.checkpoint import Checkpoint
 from skort.optim.display import EpochLines, ProgressBar
 from skort.optim.state import TrainState
 
-__all__ = ["ModelPreview", "Observers"]
-
 
 class ModelPreview:
     """

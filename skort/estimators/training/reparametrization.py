@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph
     from skort.graphs.standardized import Layer
 
-__all__ = ["Reparametrization", "rescaled_state", "standardization_of"]
-
 # Means of more standard deviations than this would cost an intercept of X itself its digits in float32.
 _FAR = 1e3
 # What of a solver's state is in units of the weights, whatever the optimizer.

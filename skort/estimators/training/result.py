@@ -17,8 +17,6 @@ from skort.optim.state import TrainState
 if TYPE_CHECKING:
     from skort.estimators.training.fitting import TrainRun
 
-__all__ = ["NO_ENDING", "Ending", "FitResult", "result_of"]
-
 
 class Ending(NamedTuple):
     """How a training ended, for whoever began it: nothing that a fitted model keeps."""

@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     # It imports scikit-learn's models, which take most of the time of `import skort`.
     from skort.objective.sklearn_objectives import SklearnObjective
 
-__all__ = [
-    "TrainingSize",
-    "chosen_class_weight",
-    "chosen_loss",
-    "chosen_penalty",
-    "losses_of",
-    "own_objective_of",
-    "warn_of_other_terms",
-]
-
 # Where nothing else says: those of SGDRegressor.
 _ALPHA, _L1_RATIO = 1e-4, 0.15
 

@@ -21,8 +21,6 @@ from skort.estimators.training.terms import TrainingSize, chosen_class_weight, o
 from skort.estimators.training.validation import FitData, converted
 from skort.optim.state import TrainState
 
-__all__ = ["check_sizes", "model_without_data"]
-
 
 class UnseenData(NamedTuple):
     """A model whose rows come batch by batch, and what a training on them needs."""

@@ -21,8 +21,6 @@ from skort.optim.callbacks import check_callbacks
 if TYPE_CHECKING:
     from skort.objective.sklearn_objectives import SklearnObjective
 
-__all__ = ["FitData", "converted", "model_and_data", "validated"]
-
 
 @dataclass(frozen=True, eq=False)
 class FitData:

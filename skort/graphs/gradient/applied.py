@@ -9,8 +9,6 @@ import numpy as np
 import onnx
 from onnx import helper
 
-__all__ = ["Applied", "Rule", "broadcast_axes", "each", "int64s", "sum_to", "texts"]
-
 # Operators that broadcast their inputs to the shape of the output.
 _BROADCASTING = frozenset({"Add", "Sum", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Where", "Expand"})
 

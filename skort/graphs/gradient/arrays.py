@@ -10,8 +10,6 @@ from onnx.reference import ReferenceEvaluator
 from skort.common.model_builder import build_model
 from skort.graphs.gradient.applied import Rule, broadcast_axes, int64s
 
-__all__ = ["ARRAYS"]
-
 # y = scale x: dx = scale dy
 _SCALED = """
 scaled_gradient (dy) => (dx) {

@@ -6,8 +6,6 @@ from numpy.typing import DTypeLike
 
 from skort.graphs.gradient.applied import Rule, each, texts
 
-__all__ = ["ELEMENTWISE", "FLOAT32_ONLY", "relu_gradient"]
-
 #: ONNX Runtime lacks a float64 kernel of these operators, or of an operator in their rule.
 FLOAT32_ONLY = frozenset({"Cos", "Elu", "Erf", "Sin", "Softplus"})
 

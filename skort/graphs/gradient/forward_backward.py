@@ -16,8 +16,6 @@ from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.graphs.score_graph import ScoreGraph, set_batch_size
 from skort.objective.objective import SCORE_GRADIENT
 
-__all__ = ["add_model", "check_gradient", "forward_backward", "needed"]
-
 _FORWARD = """\
 The forward half of a gradient by skort. Its first output is the score; the others are inputs of the backward half.
 """

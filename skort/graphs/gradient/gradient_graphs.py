@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["GradientGraphs", "gradient_name"]
-
 
 class GradientGraphs(NamedTuple):
     """

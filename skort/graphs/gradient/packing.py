@@ -11,8 +11,6 @@ from skort.common.onnx_text import Fragment, inlined, onnx_dtype
 from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.gradient_graphs import gradient_name
 
-__all__ = ["GRADIENT", "packed_gradients", "packed_text", "unpacked_text"]
-
 #: The gradient by all weights.
 GRADIENT = "skort_weights_gradient"
 

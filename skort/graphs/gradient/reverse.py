@@ -15,8 +15,6 @@ from skort.graphs.gradient.applied import Applied, sum_to
 from skort.graphs.gradient.arrays import ARRAYS
 from skort.graphs.gradient.elementwise import ELEMENTWISE, FLOAT32_ONLY
 
-__all__ = ["RULES", "add_gradients", "rule_gradient"]
-
 #: The rules by operator.
 RULES = {**ELEMENTWISE, **ARRAYS}
 

@@ -13,8 +13,6 @@ from skort.exceptions import NotTrainableError
 from skort.runtime.errors import short_message
 from skort.runtime.inference import InferenceModel
 
-__all__ = ["Head", "find_head", "rows_like", "runner"]
-
 _PROBABILITIES = ("Sigmoid", "Softmax", "LogSoftmax")
 _N_ROWS = 64
 

@@ -11,8 +11,6 @@ from onnx import TensorProto, helper
 
 from skort.common.finite import finite_array
 
-__all__ = ["check_by_name", "weight_array", "with_weights"]
-
 _DATA = {TensorProto.FLOAT: "float_data", TensorProto.DOUBLE: "double_data"}
 
 

@@ -10,8 +10,6 @@ from onnx import TensorProto, helper, numpy_helper
 from skort.common.onnx_text import constant_value, read_names
 from skort.exceptions import NotTrainableError
 
-__all__ = ["check_functions", "check_limits", "check_ranges"]
-
 _INTEGERS = (
     *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
     *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),

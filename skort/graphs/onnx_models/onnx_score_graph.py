@@ -22,8 +22,6 @@ from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.graphs.training_mode import in_training_mode
 from skort.runtime.errors import short_message
 
-__all__ = ["constants_to_initializers", "onnx_score_graph", "output_widths", "plain_model", "spec_of"]
-
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 

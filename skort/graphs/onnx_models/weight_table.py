@@ -13,8 +13,6 @@ from skort.graphs.initialization import fitted_score_graph, given_model
 from skort.graphs.onnx_models.onnx_score_graph import constants_to_initializers, plain_model
 from skort.graphs.score_graph import find_weights as weights_of
 
-__all__ = ["Weight", "find_weights"]
-
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 _KINDS = {"coefficients": "coefficient", "intercepts": "intercept", "scales": "scale"}
 

@@ -21,8 +21,6 @@ from skort.common.onnx_text import IR_VERSION, OPSET, import_each_domain_once, o
 from skort.graphs.sklearn.raw_inputs import RawInput
 from skort.graphs.sklearn.text import check_convertible, text_converters, text_shapes
 
-__all__ = ["rename_input", "to_onnx"]
-
 # Operators of skl2onnx that hold their weights as attributes, which cannot be trained.
 _DECOMPOSED = {"LinearRegressor", "LinearClassifier", "Scaler"}
 

@@ -14,8 +14,6 @@ from sklearn.utils.validation import _num_samples
 from skort.graphs.sklearn.raw_inputs import RawInput, feeds, text_columns
 from skort.runtime.inference import InferenceModel
 
-__all__ = ["Difference", "UnlikeError", "largest_difference", "sample"]
-
 # Number of rows on which ONNX is compared with scikit-learn, and of further ones for characters that those may lack.
 _SAMPLE = 100
 # The largest number of values that are dense at once, and of characters of texts, filled up to the longest.

@@ -18,17 +18,6 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import LabelBinarizer
 
-__all__ = [
-    "FAMILY",
-    "any_stand_in",
-    "fitted_stand_in",
-    "has_log_link",
-    "initial_stand_in",
-    "layers",
-    "score_model",
-    "trained_model",
-]
-
 StandIn: TypeAlias = LinearRegression | MLPRegressor
 
 _LINEAR_REGRESSORS = """

@@ -7,8 +7,6 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
-__all__ = ["RawInput", "feeds", "raw_inputs", "text_columns"]
-
 
 @dataclass(frozen=True)
 class RawInput:

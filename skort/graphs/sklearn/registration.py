@@ -21,8 +21,6 @@ from skort.common.onnx_text import function, onnx_dtype
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES, SCORE
 from skort.graphs.sklearn.target_inverse import target_inverse
 
-__all__ = ["register"]
-
 # The options of scikit-learn's classifiers. skl2onnx asks for "nocl" (indices in place of labels); nobody can set it.
 _CLASSIFIER_OPTIONS = {
     "nocl": [False],

@@ -10,8 +10,6 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScale
 
 from skort.exceptions import NotExportableError
 
-__all__ = ["target_inverse"]
-
 # Function of numpy -> operators one after the other, each with its second operand or None.
 _FUNCTIONS: dict[Any, list[tuple[str, float | None]]] = {
     None: [],

@@ -21,8 +21,6 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 
 from skort.exceptions import NotExportableError
 
-__all__ = ["check_convertible", "text_converters", "text_shapes", "token_expression"]
-
 _ML, _MICROSOFT = "ai.onnx.ml", "com.microsoft"
 _UNKNOWN, _STOP_WORD = -1, -2
 _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)

@@ -24,8 +24,6 @@ from skort.graphs.sklearn.conversion_check import Difference, UnlikeError, large
 from skort.graphs.sklearn.raw_inputs import RawInput, raw_inputs
 from skort.runtime.errors import short_message
 
-__all__ = ["Obstacle", "StepGraphs", "trainable_steps", "transformer_graph"]
-
 # A larger difference between both, in standard deviations of a column, is more than rounding.
 _TOLERANCE = 1e-3
 # Where a step goes that cannot be in the exported model.

@@ -27,8 +27,6 @@ from skort.solvers.graph.step_graph import (
 )
 from skort.solvers.step import Backend, Sums
 
-__all__ = ["DeviceGraphBackend", "GraphBackend", "needs_onnx_update"]
-
 
 class GraphBackend(Backend):
     """

@@ -11,8 +11,6 @@ from skort.runtime.device import Device, DeviceArray
 from skort.solvers.base import Problem
 from skort.solvers.graph.step_graph import SUMS, indices_name, rows_name
 
-__all__ = ["DeviceRows", "DeviceSums"]
-
 
 class DeviceSums:
     """What the steps of an epoch add up to, on a device: copied when it is asked for."""

@@ -13,8 +13,6 @@ from skort.runtime.device import CPU, Device
 from skort.runtime.sessions import ArraySession
 from skort.solvers.flat_weights import views
 
-__all__ = ["GradientPair", "GradientSessions"]
-
 
 @dataclass(frozen=True, eq=False)
 class GradientPair:

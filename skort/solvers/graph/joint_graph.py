@@ -32,8 +32,6 @@ from skort.solvers.graph.step_graph import (
     state_name,
 )
 
-__all__ = ["JointGraph", "MemberTerms", "chain_graph", "joint_graph", "member_terms", "parts_of"]
-
 _LOSSES, _LOSS_GRADIENT = "skort_lane_losses", "skort_lane_loss_gradient"
 _L1, _L2 = "skort_l1", "skort_l2"
 

@@ -13,8 +13,6 @@ from skort.solvers.flat_weights import views
 from skort.solvers.graph.joint_graph import MemberTerms, joint_graph
 from skort.solvers.graph.step_graph import ETA, GRADIENT, WEIGHTS, next_name, state_name
 
-__all__ = ["JointStep", "Member"]
-
 
 class JointStep:
     """

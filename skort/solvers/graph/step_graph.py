@@ -27,25 +27,6 @@ from skort.solvers.derived_gradients import (
 )
 from skort.solvers.flat_weights import flat
 
-__all__ = [
-    "CONTROLS",
-    "ETA",
-    "GRADIENT",
-    "SUMS",
-    "WEIGHTS",
-    "StepGraph",
-    "add_loss",
-    "add_rule",
-    "add_score_gradient",
-    "constants_graph",
-    "indices_name",
-    "next_name",
-    "read_inputs_only",
-    "rows_name",
-    "split_graph",
-    "state_name",
-]
-
 ETA = "skort_learning_rate"
 WEIGHTS = "skort_weights"
 #: Of a device: the learning rate, and the batch's share of the epoch.

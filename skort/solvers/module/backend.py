@@ -20,8 +20,6 @@ from skort.solvers.module.models import optimizer_model, training_model
 from skort.solvers.module.plan import Plan, Term
 from skort.solvers.step import Backend, Sums
 
-__all__ = ["ModuleBackend", "check_dropout", "needs_plain_update"]
-
 _TRAINING, _OPTIMIZER, _CHECKPOINT = "training_model.onnx", "optimizer_model.onnx", "checkpoint"
 _MOMENTS = ("first_moment", "second_moment")
 

@@ -19,8 +19,6 @@ from skort.runtime.module import gradient_model
 from skort.solvers.derived_gradients import add_custom_gradients
 from skort.solvers.module.plan import Plan
 
-__all__ = ["eval_model", "optimizer_model", "training_model"]
-
 _MICROSOFT = "com.microsoft"
 _RESET = "lazy_reset_grad"
 # A number whose gradients are those of the objective without its penalty.

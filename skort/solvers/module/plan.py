@@ -11,8 +11,6 @@ from skort.common.model_builder import build_model
 from skort.common.onnx_text import DOMAIN, Fragment
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
 
-__all__ = ["Plan", "Term", "nothing"]
-
 _SCORE = "skort_score"
 
 

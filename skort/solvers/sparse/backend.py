@@ -30,8 +30,6 @@ from skort.solvers.graph.step_graph import add_loss, constants_graph, read_input
 from skort.solvers.sparse.updates import make_update
 from skort.solvers.step import Backend, Sums
 
-__all__ = ["ProductGradientGraph", "SparseBackend", "sparse_agent_backend", "sparse_graph_backend"]
-
 
 class SparseBackend(Backend):
     """

@@ -11,8 +11,6 @@ from skort.optim.update import PenaltyStrengths, UpdateRule
 from skort.solvers.base import Problem
 from skort.solvers.flat_weights import flat, strengths_vector
 
-__all__ = ["FirstUpdate", "FullUpdate", "LazyUpdate", "TouchedUpdate", "make_update"]
-
 
 class FirstUpdate(Protocol):
     """What the solver needs: the product of the first layer, and an update of all weights from the gradient by it."""
