@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.model.first_layer import first_layer
 from skort.plotting import WeightsDisplay
+from skort.plotting.weights import first_layer
 
 matplotlib = pytest.importorskip("matplotlib")
 
