@@ -14,14 +14,7 @@ from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import can_partial_fit
 from skort.estimators.data.data_source import GivenRows
 from skort.estimators.data.targets import streamed_classes
-from skort.estimators.literals import (
-    Auto,
-    DtypeName,
-    OptimizerName,
-    PenaltyName,
-    ScheduleName,
-    SolverName,
-)
+from skort.estimators.literals import Auto, DtypeName, OptimizerName, PenaltyName, ScheduleName, SolverName
 from skort.estimators.model.nesting import layers
 from skort.estimators.predictions import ClassifierPredictions
 from skort.objective.loss import ScoreLoss

@@ -12,14 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import can_partial_fit, loss_before_fit
 from skort.estimators.data.data_source import GivenRows
-from skort.estimators.literals import (
-    Auto,
-    DtypeName,
-    OptimizerName,
-    PenaltyName,
-    ScheduleName,
-    SolverName,
-)
+from skort.estimators.literals import Auto, DtypeName, OptimizerName, PenaltyName, ScheduleName, SolverName
 from skort.estimators.predictions import RegressorPredictions
 from skort.objective.loss import ScoreLoss
 from skort.objective.losses import REGRESSION_LOSSES

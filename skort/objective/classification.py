@@ -6,12 +6,7 @@ Two classes have one score and the target 0 or 1. More classes have one score ea
 
 from skort.objective.loss import TextLoss
 
-__all__ = [
-    "Hinge",
-    "ModifiedHuber",
-    "PerceptronLoss",
-    "SquaredHinge",
-]
+__all__ = ["Hinge", "ModifiedHuber", "PerceptronLoss", "SquaredHinge"]
 
 
 class ClassificationLoss(TextLoss):

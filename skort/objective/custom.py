@@ -141,11 +141,7 @@ class Loss(Component, ScoreLoss):
     array([2.])
     """
 
-    _parameter_constraints = {
-        "value": _FUNCTION,
-        "gradient": [*_FUNCTION, None],
-        "inverse_link": [*_FUNCTION, None],
-    }
+    _parameter_constraints = {"value": _FUNCTION, "gradient": [*_FUNCTION, None], "inverse_link": [*_FUNCTION, None]}
 
     def __init__(
         self,

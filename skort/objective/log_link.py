@@ -136,7 +136,7 @@ class TweedieLoss(RegressionLoss):
     typical_curvature = 1.0
     _inverse_link = _EXP
     _parameter_constraints = {
-        "power": [Interval(Real, None, 0, closed="right"), Interval(Real, 1, None, closed="left")],
+        "power": [Interval(Real, None, 0, closed="right"), Interval(Real, 1, None, closed="left")]
     }
     _terms = """\
     two_minus_power = Constant <value = float {%(two_minus_power)r}> ()

@@ -85,12 +85,7 @@ class SklearnObjective:
 
     def skort_alpha(self, weight_sum, mean_weight, batch_size, n_outputs):
         """Return `alpha` as J has it; parameters as for `strengths`."""
-        divisors = {
-            "mean": 1.0,
-            "sum": weight_sum,
-            "sample_weight": mean_weight,
-            "batch": batch_size * mean_weight,
-        }
+        divisors = {"mean": 1.0, "sum": weight_sum, "sample_weight": mean_weight, "batch": batch_size * mean_weight}
         return self.alpha / (divisors[self.alpha_per] * (n_outputs if self.sums_outputs else 1))
 
 

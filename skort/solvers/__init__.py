@@ -9,16 +9,7 @@ from skort.runtime.installed import load
 from skort.solvers.base import Solver
 from skort.solvers.choice import ON_REQUEST, SOLVERS, choose, has_sparse_steps, make_step, usable
 
-__all__ = [
-    "ON_REQUEST",
-    "SOLVERS",
-    "available_solvers",
-    "choose",
-    "has_sparse_steps",
-    "make_step",
-    "usable",
-    "why_not",
-]
+__all__ = ["ON_REQUEST", "SOLVERS", "available_solvers", "choose", "has_sparse_steps", "make_step", "usable", "why_not"]
 
 
 def available_solvers() -> list[str]:

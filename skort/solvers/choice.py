@@ -22,19 +22,8 @@ from skort.solvers.sparse.backend import sparse_agent_backend, sparse_graph_back
 from skort.solvers.step import BackendStep, Masks
 
 _SESSION, _ON_DEVICE = "TrainingSession", "the on-device API"
-_OF_SESSION = (
-    needs_float32,
-    needs_own_update(_SESSION),
-    needs_corrections,
-    needs_no_clipping,
-    needs_api(_SESSION),
-)
-_OF_MODULE = (
-    needs_float32,
-    needs_own_update(_ON_DEVICE),
-    needs_plain_update,
-    needs_api("Module", _ON_DEVICE),
-)
+_OF_SESSION = (needs_float32, needs_own_update(_SESSION), needs_corrections, needs_no_clipping, needs_api(_SESSION))
+_OF_MODULE = (needs_float32, needs_own_update(_ON_DEVICE), needs_plain_update, needs_api("Module", _ON_DEVICE))
 
 #: The solvers that "auto" chooses from: the fastest first, by `python -m benchmarks`.
 SOLVERS: dict[str, Solver] = {

@@ -89,11 +89,7 @@ class SessionBackend(Backend):
         graph, objective, update, terms = problem.score_graph, problem.objective, problem.update, problem.terms
         self._problem = problem
         self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, objective.dtype)
-        inputs = {
-            graph.input_name: self.batch.X,
-            TARGET: self.batch.target,
-            SAMPLE_WEIGHT: self.batch.sample_weight,
-        }
+        inputs = {graph.input_name: self.batch.X, TARGET: self.batch.target, SAMPLE_WEIGHT: self.batch.sample_weight}
         self._optimizer, correction = _OPTIMIZERS[update.tags.runtime](update.optimizer)
         self._session = self._bound_session(inputs)
         self._is_on_host = terms.l1 is not None or update.is_stiff(terms)

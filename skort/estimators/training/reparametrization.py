@@ -149,11 +149,7 @@ class Reparametrization:
 
     @classmethod
     def of(
-        cls,
-        score_graph: "ScoreGraph",
-        loss: ScoreLoss,
-        penalty: WeightPenalty | None,
-        used: Standardization | None,
+        cls, score_graph: "ScoreGraph", loss: ScoreLoss, penalty: WeightPenalty | None, used: Standardization | None
     ) -> "Reparametrization":
         """Return the variables of a training."""
         if used is None:

@@ -81,8 +81,7 @@ ELEMENTWISE: dict[str, Rule] = {
     "Sub": texts(_PASSED, _NEGATED),
     # y = a b: da = dy b, db = dy a
     "Mul": texts(
-        "mul_gradient (b, dy) => (da) { da = Mul (dy, b) }",
-        "mul_gradient (a, dy) => (db) { db = Mul (dy, a) }",
+        "mul_gradient (b, dy) => (da) { da = Mul (dy, b) }", "mul_gradient (a, dy) => (db) { db = Mul (dy, a) }"
     ),
     # y = a / b: da = dy / b, db = -dy y / b
     "Div": texts(

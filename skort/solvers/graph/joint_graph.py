@@ -23,14 +23,7 @@ from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRAD
 from skort.runtime.cache import COMPILED
 from skort.runtime.sessions import compiled
 from skort.solvers.base import Problem, is_small
-from skort.solvers.graph.step_graph import (
-    ETA,
-    WEIGHTS,
-    add_rule,
-    add_score_gradient,
-    next_name,
-    state_name,
-)
+from skort.solvers.graph.step_graph import ETA, WEIGHTS, add_rule, add_score_gradient, next_name, state_name
 
 _LOSSES, _LOSS_GRADIENT = "skort_lane_losses", "skort_lane_loss_gradient"
 _L1, _L2 = "skort_l1", "skort_l2"
