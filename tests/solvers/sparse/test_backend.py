@@ -1,4 +1,4 @@
-"""Solvers of sparse rows make the steps of those of arrays, from the same state to the same state."""
+"""Steps of sparse rows are those of dense ones, and the graph behind the first product gives gradients."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ import scipy.sparse
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
+from skort.graphs.after_first_matmul import after_first_product, product_layer
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, SquaredError
@@ -14,6 +15,7 @@ from skort.optim.optimizers import SGD, Adam, Momentum
 from skort.optim.update import Update
 from skort.solvers import SOLVERS, available_solvers, has_sparse_steps, make_step
 from skort.solvers.base import Problem
+from skort.solvers.sparse.backend import ProductGradientGraph
 
 N_FEATURES, N_ROWS, FACTOR = 40, 8, 0.5
 X = scipy.sparse.random(60, N_FEATURES, 0.1, format="csr", random_state=0)
@@ -90,3 +92,23 @@ def test_numbers_that_are_not_finite_are_found(name):
     state["weights"][-1] = np.nan
     solver.restore(state)
     assert not solver.is_finite()
+
+
+N_ROWS = 8
+
+
+def test_the_graph_gives_the_gradients(run_onnx, rng):
+    graph = initial_score_graph(LinearRegression(), ScoreSpec(4, 2, "float64"), np.random.RandomState(0))
+    objective = Objective(SquaredError(), None, graph.coefficients, 2, np.dtype("float64"))
+    rest = after_first_product(graph, product_layer(graph))
+    made = ProductGradientGraph(Problem(rest, objective, Update(SGD()), N_ROWS))
+    product, target = rng.normal(size=(2, N_ROWS, 2))
+    weight = np.full((N_ROWS, 1), 1 / N_ROWS)
+    intercept = np.array([1.0, -1.0])
+    batch = {"skort_product": product, "skort_target": target, "skort_sample_weight": weight}
+    results = run_onnx(made.model(), **batch, intercept=intercept, **made.parameters)
+    residual = product + intercept - target
+    # The mean over two outputs is in the sample weights.
+    np.testing.assert_allclose(results["skort_loss"], 0.5 * (residual**2).mean(axis=0).sum())
+    np.testing.assert_allclose(results["skort_gradient_of/skort_product"], residual / N_ROWS)
+    np.testing.assert_allclose(results["skort_gradient_of/intercept"], residual.mean(axis=0))
