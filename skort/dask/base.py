@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skort.common.random_state import own_generator
 from skort.dask.cluster import Broadcast, Cluster
-from skort.dask.data_source import PartStatistics, Preparation, prepared_rows
+from skort.dask.fitted_steps import with_fitted_steps
 from skort.dask.local_sgd import PartitionedRows, without_velocity
+from skort.dask.part_statistics import PartStatistics, Preparation, prepared_rows
 from skort.dask.partitions import Part, Partitions, check_rows, delayed_parts, is_collection
-from skort.dask.preprocessing import with_fitted_steps
 from skort.dask.scores import PartScoring, check_scoring, merged_tallies, tally
 from skort.estimators.base import BaseOrtSGD, left_by_fit
 from skort.estimators.data.data_source import GivenRows

@@ -15,7 +15,7 @@ import numpy as np
 from skort.common.random_state import seeded
 from skort.dask.assignment import Assignment, Assignments, Task
 from skort.dask.cluster import Broadcast
-from skort.dask.data_source import PartStatistics, Rows
+from skort.dask.part_statistics import PartStatistics, Rows
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.fitting import TrainRun
@@ -48,7 +48,7 @@ class Means(NamedTuple):
         share = later.n_rows / n_rows
         objective = (1 - share) * self.objective + share * later.objective
         loss = (1 - share) * self.loss + share * later.loss
-        return later._replace(n_rows=n_rows, objective=objective, loss=loss)
+        return Means(n_rows, objective, loss, later.last_objective, later.gradient_norm)
 
 
 class GlobalStart(NamedTuple):

@@ -10,7 +10,7 @@ from distributed import Future
 from sklearn.base import is_classifier
 
 from skort.dask.cluster import Broadcast, Cluster
-from skort.dask.data_source import Moments
+from skort.dask.part_statistics import Moments
 from skort.dask.partitions import Part
 from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.training.observers import ModelPreview
@@ -147,7 +147,8 @@ def _prepared(part: Part, estimator: Broadcast) -> Part:
     if part.n_rows == 0:
         return part
     try:
-        return part._replace(X=estimator.value().prepared_part(part.X), y=np.asarray(part.y))
+        X = estimator.value().prepared_part(part.X)
+        return Part(part.number, X, np.asarray(part.y), part.sample_weight)
     except ValueError as error:
         raise ValueError(f"Partition {part.number} of the validation set: {error}") from error
 

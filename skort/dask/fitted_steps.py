@@ -23,7 +23,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, Ord
 from sklearn.utils import _safe_indexing, get_tags
 
 from skort.dask.cluster import Cluster
-from skort.dask.data_source import Moments
+from skort.dask.part_statistics import Moments
 from skort.dask.partitions import Part, Partitions
 from skort.estimators.model.nesting import FIT_STEP_FIRST
 from skort.estimators.model.wrapped import WrappedModel
@@ -305,7 +305,7 @@ def with_fitted_steps(inner: WrappedModel, partitions: Partitions) -> WrappedMod
 
 def _of_target(part: Part) -> Part:
     """Return a partition with y as X."""
-    return part._replace(X=_columns(part.y))
+    return Part(part.number, _columns(part.y), part.y, part.sample_weight)
 
 
 def _columns(y):

@@ -10,7 +10,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, Ord
 
 pytest.importorskip("distributed")
 
-from skort.dask.preprocessing import statistic_of
+from skort.dask.fitted_steps import statistic_of
 
 TEXT = ["a", "b", "c", "d"]
 

@@ -129,7 +129,7 @@ class Moments(NamedTuple):
         Examples
         --------
         >>> import numpy as np
-        >>> from skort.dask.data_source import Moments
+        >>> from skort.dask.part_statistics import Moments
         >>> one, other = Moments(1, np.array([1.0]), np.zeros(1)), Moments(3, np.array([5.0]), np.zeros(1))
         >>> one.merged(other)
         Moments(total=4, mean=array([4.]), squares=array([12.]))
@@ -212,7 +212,8 @@ class PartStatistics:
         if not any(size.n_rows for size in measures.sizes):
             raise ValueError("No row has a positive sample weight: there is nothing to train on.")
         some = [part for part, size in zip(partitions, measures.sizes, strict=True) if size.n_rows]
-        return cls(cluster, some, measures._replace(sizes=tuple(size for size in measures.sizes if size.n_rows)))
+        sizes = tuple(size for size in measures.sizes if size.n_rows)
+        return cls(cluster, some, Measures(sizes, *measures[1:]))
 
     @property
     def n_rows(self) -> int:

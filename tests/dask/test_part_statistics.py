@@ -7,7 +7,7 @@ import scipy.sparse
 pytest.importorskip("distributed")
 
 from skort.dask.assignment import Size
-from skort.dask.data_source import Rows, measured, merged_measures
+from skort.dask.part_statistics import Rows, measured, merged_measures
 from skort.optim import standardization
 from skort.optim.standardization import moments
 
