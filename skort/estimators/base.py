@@ -106,7 +106,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, Component):
         search = vars(self).get("_search")
         if search is not None:
             # A search makes fits of its candidates, which are clones, together.
-            cloned._search = search
+            search.mark(cloned)
         return cloned
 
     def __setstate__(self, state):
