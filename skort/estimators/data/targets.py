@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import is_classifier
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets, type_of_target
 
@@ -89,7 +89,7 @@ class NumberEncoder:
 
 def target_encoder(estimator: Any, y: Any) -> TargetEncoder:
     """Return what encodes a y for an estimator."""
-    if is_classifier(estimator):
+    if isinstance(estimator, ClassifierMixin):
         return LabelEncoder(estimator.dtype)
     loss = estimator.loss
     outputs = NamedOutputs.of(model_inside(estimator.estimator), tuple(loss), y) if isinstance(loss, dict) else None

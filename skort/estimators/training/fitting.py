@@ -46,12 +46,19 @@ class TrainRun:
 
     @classmethod
     def begin(
-        cls, config: TrainConfig, model: Model, state: TrainState, batches: BatchShape, n_batches: int | None = None
+        cls,
+        config: TrainConfig,
+        model: Model,
+        state: TrainState,
+        batches: BatchShape,
+        n_batches: int | None = None,
+        variables: Reparametrization | None = None,
     ) -> "TrainRun":
-        """Return the steps of a model that go on from a state; an epoch has `n_batches`, where this is known."""
+        """Return the steps of a model that go on from a state; what is None is not known, or found here."""
         from skort.solvers import choose, make_step
 
-        variables = config.variables(model.score_graph, state.standardization)
+        if variables is None:
+            variables = config.variables(model.score_graph, state.standardization)
         names = config.sparse_solvers(model, variables) if batches.are_sparse else []
         is_sparse = bool(names)
         if not is_sparse:
@@ -106,7 +113,8 @@ def fit_model(
     batches = source.batches(variables, generator)
     if run is None or not run.goes_on(config, batches):
         # The rows of one call say nothing about those of a stream.
-        run = TrainRun.begin(config, model, state, batches, None if epochs is None else batches.n_batches)
+        n_batches = None if epochs is None else batches.n_batches
+        run = TrainRun.begin(config, model, state, batches, n_batches, variables)
     patience = config.patience(batches.n_batches, is_linear=model.score_graph.is_linear)
     training = Training(
         source.step(run, model, state),
