@@ -8,12 +8,26 @@ from sklearn.linear_model import LinearRegression
 from skort import OrtSGDRegressor
 from skort.artifacts import OnDeviceTraining, save_training_artifacts
 from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, read_checkpoint, release_here, write_checkpoint
-from skort.runtime.installed import training_api
+from skort.runtime.installed import load, training_api
 
 pytestmark = pytest.mark.skipif("Module" not in training_api(), reason="this runtime is no build for training")
 RELEASE = release_here()
 X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
 y = (X @ [1.0, -2.0, 0.5] + 0.5).astype(np.float32)[:, None]
+
+
+@pytest.mark.parametrize("batch_size", [10, None])
+@pytest.mark.parametrize("optimizer", ["SGD", "AdamW"])
+def test_the_runtime_logs_no_warning_of_the_files(optimizer, batch_size, tmp_path, monkeypatch, capfd):
+    model = OrtSGDRegressor(LinearRegression(), max_iter=1, tol=None).fit(X, y.ravel())
+    save_training_artifacts(model, tmp_path, optimizer=optimizer, batch_size=batch_size, ort_version=RELEASE)
+    # A session on a device has the options that ONNX Runtime begins with: it logs warnings.
+    monkeypatch.setattr("skort.runtime.module.session_options", lambda device: load().SessionOptions())
+    training = OnDeviceTraining(tmp_path)
+    losses(training, 3)
+    training.eval_step(X, y)
+    training.export_model_for_inferencing(tmp_path / "model.onnx")
+    assert capfd.readouterr().err == ""
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from skort.common.node_phases import mark_rest, marked
 from skort.common.onnx_text import OPSET, Fragment, infos
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
+from skort.graphs.gradient.forward_backward import needed
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.objective.objective import LOSS, OBJECTIVE
 from skort.runtime.module import gradient_model
@@ -82,10 +83,13 @@ def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> on
     """Return the model (rate, step, parameters, gradients, moments) -> whether it has updated: "SGD" or "AdamW"."""
     # ONNX Runtime gives moments to every optimizer.
     sequences = ["params", "gradients", "first_order_moments"]
+    nodes = []
     if name == "SGD":
-        node = helper.make_node("SGDOptimizerV2", ["learning_rate", "params", "gradients"], ["updated"])
+        # ONNX Runtime expects a number as the output, whose shape the kernel takes from the learning rate, (1,).
+        nodes = [helper.make_node("Squeeze", ["learning_rate"], ["rate"], doc_string="update")]
+        node, shape = helper.make_node("SGDOptimizerV2", ["rate", "params", "gradients"], ["updated"]), ()
     else:
-        options = options or {}
+        options, shape = options or {}, (1,)
         sequences.append("second_order_moments")
         node = helper.make_node(
             "AdamWOptimizer",
@@ -105,9 +109,8 @@ def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> on
         helper.make_tensor_value_info("step", TensorProto.INT64, [1]),
         *(helper.make_tensor_sequence_value_info(s, TensorProto.FLOAT, None) for s in sequences),
     ]
-    # ONNX Runtime infers no dimensions where the kernel returns one: any shape is right.
-    output = helper.make_tensor_value_info("updated", TensorProto.BOOL, None)
-    return mark_rest(_model(helper.make_graph([node], "optimizer", inputs, [output])))
+    output = helper.make_tensor_value_info("updated", TensorProto.BOOL, shape)
+    return mark_rest(_model(helper.make_graph([*nodes, node], "optimizer", inputs, [output])))
 
 
 def _check_inputs(plan, batch_size):
@@ -280,7 +283,7 @@ def _accumulating(plan, value, fragment, initializers: Sequence[TensorProto], gr
     reset = helper.make_tensor_value_info(_RESET, TensorProto.BOOL, [1])
     inputs = [*value.graph.input, *infos(buffers), reset]
     graph = helper.make_graph(fragment.nodes, "training", inputs, outputs, initializers)
-    return _model(graph, fragment, plan.structure)
+    return needed(_model(graph, fragment, plan.structure))
 
 
 def _model(graph, fragment=None, source=None):

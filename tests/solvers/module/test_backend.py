@@ -111,7 +111,7 @@ def test_what_it_cannot_do_is_said(options, message):
 def test_its_graphs_are_those_of_the_artifacts():
     graphs = fit("linear", solver="module").training_graphs()
     assert graphs.keys() == {"training", "optimizer"}
-    assert [node.op_type for node in graphs["optimizer"].graph.node] == ["SGDOptimizerV2"]
+    assert [node.op_type for node in graphs["optimizer"].graph.node] == ["Squeeze", "SGDOptimizerV2"]
 
 
 def test_auto_never_chooses_it():
