@@ -1,7 +1,6 @@
 """What watches a training: callbacks in their order, and the model as it would be if it ended now."""
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -27,15 +26,18 @@ class ModelPreview:
     the steps before the model once.
     """
 
-    def __init__(self, model: Model, prepare: Callable, estimator_with: Callable):
-        """`prepare` makes of X what the score graph takes, `estimator_with` an estimator of a model and columns."""
+    def __init__(self, model: Model, estimator_with: Callable):
+        """`estimator_with` makes an estimator of a model and columns; None: those of the fit."""
         self._model, self._estimator_with = model, estimator_with
-        self._transformed = model.without_steps()
-        self.prepare = prepare
+        self._transformed: Model | None = None
+
+    def prepare(self, X: Any) -> Any:
+        """Return X, as `fit` takes it, as the score graph takes it."""
+        return prepared(self._estimator_with(self._model, None), self._model, X)
 
     def at(self, weights: dict[str, np.ndarray]) -> Any:
         """Return the estimator with other weights, for prepared data. Its predictions hold until the next call."""
-        self._transformed = self._transformed.at(weights)
+        self._transformed = (self._transformed or self._model.without_steps()).at(weights)
         return self._estimator_with(self._transformed, Columns(self._transformed.score_graph.n_features))
 
     def fitted(self, weights: dict[str, np.ndarray]) -> Any:
@@ -85,4 +87,4 @@ class Observers:
         def estimator_with(model, columns):
             return self.shown(FitResult(config, model.by_columns(), state), columns)
 
-        return ModelPreview(model, functools.partial(prepared, estimator_with(model, None), model), estimator_with)
+        return ModelPreview(model, estimator_with)
