@@ -2,7 +2,7 @@
 
 import copy
 import functools
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import onnx
@@ -130,9 +130,7 @@ def _template(
     return ScoreGraph.of(model)
 
 
-def check_differentiable(
-    score_graph: ScoreGraph, solver: Literal["graph", "agent", "session", "module"], gradient: Gradient
-) -> None:
+def check_differentiable(score_graph: ScoreGraph, solver: str, gradient: Gradient) -> None:
     """Raise a NotTrainableError where there is no weight, or none that a gradient reaches, naming the operator."""
     if not score_graph.trainable:
         operators = ", ".join(dict.fromkeys(node.op_type for node in score_graph.structure.graph.node))

@@ -155,7 +155,7 @@ def needs_own_update(api: str) -> Requirement:
     return check
 
 
-def needs_api(name: str, api: str = "") -> Requirement:
+def needs_api(name: Any, api: str = "") -> Requirement:
     """Return what raises an error where the installed ONNX Runtime lacks a class of its training API."""
 
     def check(solver, dtype, update):

@@ -59,7 +59,7 @@ _OUTPUTS = (SMOOTH, OBJECTIVE, LOSS)
 def needs_corrections(solver: str, dtype: np.dtype, update: Update) -> None:
     """Raise an error where the correction of Adam's moments divides by zero in float32."""
     optimizer: Any = update.optimizer
-    if update.tags.runtime == "AdamW" and 1 in np.float32([optimizer.beta_1, optimizer.beta_2]):
+    if update.tags.runtime == "AdamW" and 1 in np.asarray([optimizer.beta_1, optimizer.beta_2], np.float32):
         raise ValueError(
             f'solver="{solver}" needs beta_1 and beta_2 that are below 1 in float32, got optimizer={optimizer!r}. '
             'Use smaller ones or solver="agent".'

@@ -1,5 +1,7 @@
 """Solver "graph": the whole step as one graph on any ONNX Runtime."""
 
+from typing import Any
+
 import numpy as np
 
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
@@ -36,6 +38,9 @@ class GraphBackend(Backend):
     update as one graph of standard operators, which any ONNX Runtime runs. All weights are one vector, as are all
     gradients: penalty and update are a few nodes, whatever the model.
     """
+
+    batch: Any
+    sums: Any
 
     def __init__(self, problem: Problem):
         self.rule, self._problem = problem.rule(), problem
