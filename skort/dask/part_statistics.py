@@ -37,7 +37,7 @@ class Rows(TrainingData):
     def n_bytes(self) -> int:
         """The memory of X and the target."""
         X = self.X
-        size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if scipy.sparse.issparse(X) else X.nbytes
+        size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if self.is_sparse else X.nbytes
         return int(size + self.target.nbytes)
 
     def taken(self, numbers: np.ndarray | slice) -> "Rows":
@@ -161,13 +161,12 @@ def measured(rows: Rows, n_rows: int) -> Measures:
         return Measures((Size(0, 0),), 0.0, None, None, 0.0)
     weights = rows.sample_weight
     total = float(rows.n_rows if weights is None else weights.sum())
-    is_sparse = scipy.sparse.issparse(rows.X)
     return Measures(
         (Size(rows.n_rows, rows.n_bytes),),
         total,
-        None if is_sparse else _moments(rows.X, weights, total, n_rows),
+        None if rows.is_sparse else _moments(rows.X, weights, total, n_rows),
         _moments(rows.target, weights, total, n_rows),
-        largest_norm(rows.X, weights, None, 0.0) if is_sparse else 0.0,
+        largest_norm(rows.X, weights, None, 0.0) if rows.is_sparse else 0.0,
     )
 
 
@@ -242,21 +241,6 @@ class PartStatistics:
             if len(piece)
         ]
         return self.cluster.value(self.cluster.merged(Rows.concatenated, futures))
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns of X."""
-        return self.some_rows.X.shape[1]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The dtype of X and of the target."""
-        return self.some_rows.X.dtype
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether X is a sparse matrix."""
-        return scipy.sparse.issparse(self.some_rows.X)
 
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the means and standard deviations of the columns of X."""

@@ -34,6 +34,11 @@ class TrainingData(NamedTuple):
         """The number of rows of positive sample weight."""
         return self.X.shape[0] if self.sample_weight is None else int(np.count_nonzero(self.sample_weight))
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is a sparse matrix."""
+        return scipy.sparse.issparse(self.X)
+
 
 class Columns(NamedTuple):
     """The columns of X that an estimator knows, None where it does not."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import scipy.sparse
 
 from skort.estimators.data.rows import TrainingData
 from skort.optim.standardization import (
@@ -24,18 +23,6 @@ class DataStatistics(Protocol):
     @property
     def some_rows(self) -> TrainingData:
         """All rows, or some that stand for all."""
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns of X."""
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The dtype of X and of the target."""
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether X is a sparse matrix."""
 
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the weighted means and standard deviations of the columns of X, as `moments` does."""
@@ -61,21 +48,6 @@ class RowStatistics:
     """The facts of rows in memory."""
 
     some_rows: TrainingData
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns of X."""
-        return self.some_rows.X.shape[1]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The dtype of X and of the target."""
-        return self.some_rows.X.dtype
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether X is a sparse matrix."""
-        return scipy.sparse.issparse(self.some_rows.X)
 
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the means and standard deviations of the columns of X."""

@@ -165,7 +165,7 @@ def _estimated(settings: TrainConfig, variables: Reparametrization, score_graph,
     if settings.is_classifier:
         return estimated_curvature(settings.loss, score_graph.n_outputs)
     coef, start = linear_weights(score_graph)
-    if coef.any() and not facts.is_sparse:
+    if coef.any() and not facts.some_rows.is_sparse:
         start = start + coef @ facts.columns()[0]
     mean, deviation = facts.targets()
     curvature = estimated_curvature(settings.loss, score_graph.n_outputs, (start, mean, deviation))

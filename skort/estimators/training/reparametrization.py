@@ -280,16 +280,16 @@ def standardization_of(
 
     # Where the intercepts have a penalty, it is that of the intercepts of X itself.
     is_free = penalty is None or penalty.intercepts is None
-    first = first_layer(score_graph)
+    first, X = first_layer(score_graph), facts.some_rows.X
     mean = scale = is_flat = None
     is_offset = is_target_flat = False
-    if first is not None and facts.is_sparse:
-        scale = usable_scale(facts.common_scale(batch_size), facts.dtype)
+    if first is not None and facts.some_rows.is_sparse:
+        scale = usable_scale(facts.common_scale(batch_size), X.dtype)
         # As vectors, such numbers of many columns would take more memory than the weights.
-        mean, scale = (np.broadcast_to(number, facts.n_features) for number in (0.0, scale))
+        mean, scale = (np.broadcast_to(number, X.shape[1]) for number in (0.0, scale))
     elif first is not None:
         mean, deviation = _centred(*facts.columns(), centre=is_free and first.intercept is not None)
-        scale = usable_scale(deviation, facts.dtype)
+        scale = usable_scale(deviation, X.dtype)
         mean = mean.astype(score_graph.dtype).astype(np.float64)
         is_offset = bool(np.any(np.abs(mean) > _FAR * scale))
         is_flat = deviation == 0 if np.any(deviation == 0) else None
@@ -298,7 +298,7 @@ def standardization_of(
     if last is not None and not is_classifier and has_units(loss, score_graph.n_outputs):
         centre = is_free and last.intercept is not None
         target_mean, deviation = _of_target(loss, score_graph.n_outputs, facts, centre=centre)
-        target_scale, is_target_flat = float(usable_scale(deviation, facts.dtype)), bool(deviation == 0)
+        target_scale, is_target_flat = float(usable_scale(deviation, X.dtype)), bool(deviation == 0)
     if scale is None and target_mean is None:
         return None
     return Standardization(mean, scale, target_mean, target_scale, is_offset, is_flat, is_target_flat)
