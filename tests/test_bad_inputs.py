@@ -524,7 +524,7 @@ ARTIFACTS = [
     (lambda m, at: save(m, at, batch_size=1.5), "batch_size must be an int > 0, or None, got 1.5"),
     (
         lambda m, at: save(m, at, ort_version="1.20"),
-        "ort_version must be one of ['1.16', '1.17', '1.18', '1.19'], got '1.20'",
+        "ort_version must be one of ['auto', '1.16', '1.17', '1.18', '1.19'], got '1.20'",
     ),
     (lambda m, at: save(m, at, trainable="zz"), "trainable=['zz'] matches no weight"),
     (lambda m, at: save(m, at, trainable=3), "trainable must be names or patterns of weights, got 3"),

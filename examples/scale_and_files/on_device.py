@@ -35,8 +35,7 @@ model = OrtSGDClassifier(MLPClassifier((30,)), batch_size=BATCH_SIZE, random_sta
 )
 
 folder = Path(tempfile.mkdtemp(prefix="skort-"))
-release = "1.19" if onnxruntime.__version__ >= "1.18" else "1.16"
-save_training_artifacts(model, folder, optimizer="SGD", batch_size=BATCH_SIZE, ort_version=release)
+save_training_artifacts(model, folder, optimizer="SGD", batch_size=BATCH_SIZE)
 for path in sorted(folder.iterdir()):
     print(f"{path.name}: {path.stat().st_size} bytes")
 

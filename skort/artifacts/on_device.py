@@ -46,7 +46,6 @@ class OnDeviceTraining:
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> import onnxruntime
     >>> from sklearn.datasets import load_diabetes
     >>> from skort import OrtSGDRegressor
     >>> from skort.artifacts import OnDeviceTraining, save_training_artifacts
@@ -54,7 +53,7 @@ class OnDeviceTraining:
     >>> batch = X[:20].astype(np.float32), y[:20, None].astype(np.float32)
     >>> model = OrtSGDRegressor(max_iter=3, tol=None, random_state=0).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_training_artifacts(model, folder, batch_size=20, ort_version=onnxruntime.__version__[:4])
+    ...     save_training_artifacts(model, folder, batch_size=20)
     ...     device = OnDeviceTraining(folder)
     >>> losses = [float(device.train_step(*batch)["loss"]) for _ in range(10)]
     >>> losses[-1] < losses[0]

@@ -16,7 +16,7 @@ from skort.common.model_builder import build_model
 from skort.estimators.base import BaseOrtSGD
 from skort.exceptions import RuntimeNotAvailableError
 from skort.optim.optimizers import SGD, Adam, optimizer_tags
-from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, write_checkpoint
+from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, release_of_devices, write_checkpoint
 from skort.solvers.module.models import eval_model, optimizer_model, training_model
 
 #: Where an eval model says which of its results are predictions.
@@ -36,7 +36,7 @@ def save_training_artifacts(
     optimizer: "Literal['SGD', 'AdamW'] | SGD | Adam | None" = "SGD",
     trainable: str | Sequence[str] | None = None,
     batch_size: int | None = None,
-    ort_version: Literal["1.16", "1.17", "1.18", "1.19"] = "1.19",
+    ort_version: Literal["auto", "1.16", "1.17", "1.18", "1.19"] = "auto",
     prefix: str = "",
     additional_output_names: Sequence[str] = (),
     sample_weight: bool = False,
@@ -75,9 +75,9 @@ def save_training_artifacts(
         The number of rows of every training batch. skort then writes the gradients, on any ONNX Runtime. None: batches
         of any number of rows. ONNX Runtime then writes the gradients, and a build for training has to be installed
         here. The eval model always takes any number of rows.
-    ort_version : {"1.16", "1.17", "1.18", "1.19"}, default="1.19"
+    ort_version : {"auto", "1.16", "1.17", "1.18", "1.19"}, default="auto"
         The release of ONNX Runtime on the device. 1.18 and 1.19 cannot read the checkpoints of 1.16 and 1.17, and the
-        other way round.
+        other way round. "auto": that of the build for training that is installed here, or 1.19 where there is none.
     prefix : str, default=""
         What the names of the files begin with.
     additional_output_names : sequence of str, default=()
@@ -125,6 +125,7 @@ def save_training_artifacts(
     ['checkpoint', 'eval_model.onnx', 'optimizer_model.onnx', 'training_model.onnx']
     """
     _check({"ort_format": ort_format, "custom_op_library": custom_op_library}, batch_size, ort_version)
+    release = release_of_devices() if ort_version == "auto" else ort_version
     check_folder(folder, prefix)
     update = _update(optimizer)
     options = (trainable, tuple(additional_output_names))
@@ -138,7 +139,7 @@ def save_training_artifacts(
     training = _with_steps(_training_model(source, batch_size), source)
     evaluation = eval_model(source.eval)
     helper.set_model_props(evaluation, {PREDICTIONS: "\n".join(source.predictions)})
-    checkpoint = CheckpointFile(VERSIONS[ort_version], source.plan.trainable, source.plan.frozen)
+    checkpoint = CheckpointFile(VERSIONS[release], source.plan.trainable, source.plan.frozen)
     contents = {
         TRAINING: training.SerializeToString(),
         EVAL: evaluation.SerializeToString(),
@@ -164,8 +165,8 @@ def _check(refused, batch_size, ort_version):
         if value:
             raise ValueError(f"{name}={value!r} is not possible: {_REFUSED[name]}.")
     check_batch_size(batch_size)
-    if ort_version not in VERSIONS:
-        raise ValueError(f"ort_version must be one of {sorted(VERSIONS)}, got {ort_version!r}.")
+    if ort_version not in ("auto", *VERSIONS):
+        raise ValueError(f"ort_version must be one of {['auto', *VERSIONS]}, got {ort_version!r}.")
 
 
 def _check_model(model, loss):

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from skort.runtime.installed import load
+from skort.exceptions import RuntimeNotAvailableError
+from skort.runtime.installed import load, training_api
 
 #: The version of the file that each release of ONNX Runtime reads.
 VERSIONS = {"1.16": 1, "1.17": 1, "1.18": 2, "1.19": 2}
@@ -44,6 +45,15 @@ def release_here() -> str:
     """Return the key of `VERSIONS` that the installed ONNX Runtime reads."""
     installed = _numbers(load().__version__)
     return max((release for release in VERSIONS if _numbers(release) <= installed), key=_numbers, default="1.16")
+
+
+def release_of_devices() -> str:
+    """Return the key of `VERSIONS` of the installed runtime if it is a build for training, else the newest."""
+    try:
+        trains = "Module" in training_api()
+    except RuntimeNotAvailableError:
+        trains = False
+    return release_here() if trains else max(VERSIONS, key=_numbers)
 
 
 def version_here() -> int:

@@ -1,6 +1,7 @@
 """The four files, trained by ONNX Runtime's own classes: the weights are those that skort would reach."""
 
 import copy
+import types
 
 import numpy as np
 import onnx
@@ -19,7 +20,8 @@ from skort.artifacts import OnDeviceTraining, load_checkpoint, save_training_art
 from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
 from skort.objective import ConcomitantHuber, Huber, Loss, Penalty, SquaredError, WeightedSum
 from skort.optimizers import Adam, Momentum
-from skort.runtime.checkpoint_file import VERSIONS, release_here
+from skort.runtime import checkpoint_file
+from skort.runtime.checkpoint_file import VERSIONS, read_checkpoint, release_here
 from skort.runtime.installed import load, training_api
 
 TRAINS = "Module" in training_api()
@@ -368,6 +370,34 @@ def test_the_models_are_of_one_opset_whatever_the_model_was(tmp_path):
         assert model.ir_version == 8
 
 
+@pytest.mark.parametrize(
+    ("installed", "api", "version"),
+    [
+        ("1.16.3", {"Module"}, 1),
+        ("1.17.1", {"Module"}, 1),
+        ("1.18.0", {"Module"}, 2),
+        ("1.19.2", {"Module"}, 2),
+        ("1.16.3", {}, 2),
+        ("1.22.0", {}, 2),
+    ],
+)
+def test_the_default_release_is_that_of_the_build_for_training_else_the_newest(
+    installed, api, version, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(checkpoint_file, "load", lambda: types.SimpleNamespace(__version__=installed))
+    monkeypatch.setattr(checkpoint_file, "training_api", lambda: api)
+    save_training_artifacts(fitted, tmp_path, batch_size=4)
+    assert read_checkpoint((tmp_path / "checkpoint").read_bytes()).version == version
+
+
+def test_without_any_runtime_the_default_release_is_the_newest(monkeypatch):
+    def training_api():
+        raise RuntimeNotAvailableError("No ONNX Runtime is installed")
+
+    monkeypatch.setattr(checkpoint_file, "training_api", training_api)
+    assert checkpoint_file.release_of_devices() == "1.19"
+
+
 @pytest.mark.skipif(TRAINS, reason="this runtime is a build for training")
 def test_any_batch_size_takes_a_build_for_training(tmp_path):
     estimator = OrtSGDRegressor(**OPTIONS).fit(X, y)
@@ -381,7 +411,7 @@ WRONG = {
     "ort_format": (fitted, {"ort_format": True}, "ort_format=True is not possible: the files are ONNX"),
     "custom": (fitted, {"custom_op_library": "a.so"}, "custom_op_library='a.so' is not possible"),
     "batch_size": (fitted, {"batch_size": 0}, "batch_size must be an int > 0, or None, got 0"),
-    "version": (fitted, {"ort_version": "1.15"}, r"ort_version must be one of \['1.16', .*'1.19'\], got '1.15'"),
+    "version": (fitted, {"ort_version": "1.15"}, r"ort_version must be one of \['auto', '1.16', .*\], got '1.15'"),
     "optimizer": (fitted, {"optimizer": Momentum()}, r'optimizer must be "SGD", "AdamW".*Momentum\(\)'),
     "loss": (fitted, {"loss": "huber"}, "loss='huber': an estimator has its own"),
     "weight": (fitted, {"trainable": ["w*"]}, r"trainable=\['w\*'\] matches no weight. The weights are \['coef"),
