@@ -161,13 +161,12 @@ class Saved:
     Parameters
     ----------
     sessions : GradientSessions
-        Those of its `ForwardBackward`.
+        Those of its `ForwardBackward`, which alone may take it out.
     state : tuple
         The pair of sessions, X, the weights, and what is between X and the score.
     """
 
     def __init__(self, sessions: "GradientSessions", state: tuple):
-        #: Who may take it out.
         self.sessions = sessions
         self._state: tuple | None = state
 

@@ -75,12 +75,9 @@ def is_elementwise(function: onnx.FunctionProto) -> bool:
 
 
 def repeated_constants(function: onnx.FunctionProto) -> onnx.FunctionProto:
-    """
-    Return an elementwise function with its constants repeated to the shape of its first input; any other as it is.
-
-    ONNX Runtime combines a column with a number row by row, which takes ten times as long as with another column. It
-    repeats the constants only once, when it makes the session.
-    """
+    """Return an elementwise function, its constants repeated to the shape of its first input; any other as it is."""
+    # ONNX Runtime combines a column with a number row by row, which takes ten times as long as with another column. It
+    # repeats the constants only once, when it makes the session.
     if not is_elementwise(function) or all(node.op_type != "Constant" for node in function.node):
         return function
     # Nobody writes a name with a slash, so this one is free.

@@ -15,17 +15,13 @@ _NUMBER = re.compile(r"Constant\s*<\s*value\s*=\s*float\s*\{\s*([-+.\deE]+)\s*\}
 _END_OF_INPUTS = re.compile(r"\)\s*=>")
 
 
-class _Call(NamedTuple):
+class _Line(NamedTuple):
+    """A call to a function, by its text or bytes, or a node of a standard operator, by its name."""
+
     source: str | bytes
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    doc_string: str = ""
-
-
-class _Node(NamedTuple):
-    op_type: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
+    is_node: bool = False
     doc_string: str = ""
 
 
@@ -70,7 +66,7 @@ class Program:
         self.dtype = np.dtype(dtype)
         self.parameters: dict[str, np.ndarray] = {}
         self._batch_size, self._name = batch_size, name
-        self._lines: list[_Call | _Node] = []
+        self._lines: list[_Line] = []
 
     @property
     def structure(self) -> Any:
@@ -95,14 +91,14 @@ class Program:
 
     def call_as_is(self, called: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Add a call to a function, as `Fragment.call_as_is`: its numbers are no parameters."""
-        self._lines.append(_Call(called.SerializeToString(), tuple(inputs), tuple(outputs)))
+        self._lines.append(_Line(called.SerializeToString(), tuple(inputs), tuple(outputs)))
 
     def _call_text(self, text, numbers, inputs, outputs, shape):
         names = []
         for number in numbers:
             names.append(f"skort_{self._name}_{len(self.parameters)}")
             self.parameters[names[-1]] = np.full(shape, number, self.dtype)
-        self._lines.append(_Call(text, (*inputs, *names), tuple(outputs)))
+        self._lines.append(_Line(text, (*inputs, *names), tuple(outputs)))
 
     def constant(self, name: str, array: ArrayLike) -> None:
         """Add a parameter with the values and the dtype of an array."""
@@ -110,7 +106,7 @@ class Program:
 
     def node(self, op_type: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Add a node of a standard operator without attributes."""
-        self._lines.append(_Node(op_type, tuple(inputs), tuple(outputs)))
+        self._lines.append(_Line(op_type, tuple(inputs), tuple(outputs), is_node=True))
 
     def rename(self, old: str, new: str) -> None:
         """Give a result another name, wherever it is made or read."""
@@ -132,10 +128,9 @@ class Program:
     def write(self, fragment: Fragment) -> None:
         """Add the calls and nodes to a fragment, in which the parameters are results."""
         for line in self._lines:
-            if isinstance(line, _Node):
-                fragment.node(line.op_type, line.inputs, line.outputs)
-            elif isinstance(line.source, str):
-                fragment.call(line.source, line.inputs, line.outputs)
-            else:
+            if isinstance(line.source, bytes):
                 fragment.call_as_is(onnx.FunctionProto.FromString(line.source), line.inputs, line.outputs)
+            else:
+                add = fragment.node if line.is_node else fragment.call
+                add(line.source, line.inputs, line.outputs)
             fragment.nodes[-1].doc_string = line.doc_string

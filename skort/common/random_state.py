@@ -53,8 +53,5 @@ def advance(random_state, state):
 
 
 def _is_own(random_state):
-    return isinstance(random_state, np.random.RandomState) and not _is_global(random_state)
-
-
-def _is_global(generator):
-    return generator is check_random_state(None)
+    """Return whether it is a generator of the caller: numpy's global one is not."""
+    return isinstance(random_state, np.random.RandomState) and random_state is not check_random_state(None)

@@ -54,11 +54,7 @@ class HostBatch:
     @classmethod
     def empty(cls, batch_size: int, n_features: int, n_outputs: int, dtype: DTypeLike) -> "HostBatch":
         """Return a batch of zeros."""
-        return cls(
-            np.zeros((batch_size, n_features), dtype),
-            np.zeros((batch_size, n_outputs), dtype),
-            np.zeros((batch_size, 1), dtype),
-        )
+        return cls(*(np.zeros((batch_size, n_columns), dtype) for n_columns in (n_features, n_outputs, 1)))
 
     def __len__(self) -> int:
         return len(self.X)
@@ -80,33 +76,8 @@ class Batches:
 
     .. math:: v_i = \frac{s_i}{\bar s \, |B|}, \qquad \bar s = \frac{1}{n} \sum_{i=1}^n s_i
 
-    over the n rows of positive sample weight :math:`s_i`. Each batch is divided by its number of rows, and all batches
-    by the same mean sample weight, so that the gradient of a random batch is on average that of the weighted mean over
-    all rows.
-
-    All batches have `batch_size` rows, so that a solver's graph has fixed shapes. Rows of sample weight zero fill up
-    the last one of an epoch; they change neither the objective nor its gradient.
-
-    The order of an epoch is a permutation of all rows. Up to 131,072 rows are permuted by `RandomState.permutation`.
-    Reading a single row costs a cache miss, or a page of a memory map. So more rows are read in windows of about 2^20
-    values of X (4 MB in float32), which are copied one after the other, in blocks of consecutive rows. X is divided
-    into K regions, and a window has one random block of each; K is 256, or the number of rows of a batch if that is
-    more. The rows of a window are dealt out like cards: one of each block, then another one of each. So nearly all rows
-    of a batch come from different blocks. The variance of the mean over a batch of m rows is about
-
-    .. math:: \frac{\sigma^2}{m} \left(1 - (1 - f) \frac{m}{K}\right)
-
-    where f is the share of the variance :math:`\sigma^2` that lies within the regions. This is the variance of
-    two-stage sampling [1]_: at most that of a permutation, and less if the rows of a region are alike, as in sorted
-    data. But all batches of a window share its blocks, and the mean over them has a variance of up to
-    :math:`f \sigma^2 / K`. [2]_ shows that block shuffling trains as well as a permutation; it has no regions, and it
-    permutes the rows of a window.
-
-    References
-    ----------
-    .. [1] Cochran, W. G., Sampling Techniques, Wiley, 1977: subsampling with units of equal size.
-    .. [2] Xu, L. et al., In-Database Machine Learning with CorgiPile: Stochastic Gradient Descent without Full Data
-       Shuffle, SIGMOD 2022.
+    over the n rows of positive sample weight :math:`s_i`: the gradient of a random batch is on average that of the
+    weighted mean over all rows. Rows of weight zero fill up the last batch of an epoch: a solver's graph has one shape.
     """
 
     def __init__(
@@ -213,20 +184,11 @@ def is_wide(X: Any) -> bool:
 def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:
     """Return the function that copies the rows of given numbers into `out`."""
     if scipy.sparse.issparse(rows):
-        return _sparse_filler(rows, out) if csr_todense is not None else _plain_sparse_filler(rows, out)
+        return (lambda indices: rows[indices].toarray(out=out)) if csr_todense is None else _sparse_filler(rows, out)
     rows, out = aligned(rows, out)
     # mode="clip" writes straight into `out`; the default mode uses a buffer. functools.partial would be slower.
     take = rows.take
     return lambda indices: take(indices, 0, out, "clip")
-
-
-def _plain_sparse_filler(rows, out):
-    """Return this function for a CSR matrix, by scipy's public functions."""
-
-    def fill(indices):
-        rows[indices].toarray(out=out)
-
-    return fill
 
 
 def _sparse_filler(rows, out):
@@ -254,10 +216,9 @@ def fill(
     read: Callable[[np.ndarray | None], None] | None = None,
 ) -> None:
     r"""
-    Put rows into a batch.
+    Put rows into a batch; row i of m rows of positive sample weight counts :math:`scale \cdot s_i / m`.
 
-    Row i of m rows of positive sample weight counts :math:`scale \cdot s_i / m`. The batch is filled up with the same
-    rows once more, of weight zero.
+    The batch is filled up with the same rows once more, of weight zero.
     """
     n_rows = len(target)
     is_whole = n_rows == len(batch) and isinstance(X, np.ndarray)
@@ -267,19 +228,15 @@ def fill(
     else:
         if read is not None:
             read(None)
-        _copy(batch, [X, target], n_rows)
+        batch.begin([X, target])
+        indices = np.resize(np.arange(n_rows), len(batch))
+        for put in batch.fillers([X, target]):
+            put(indices)
     if sample_weight is None:
         batch.sample_weight[:n_rows] = scale / n_rows
     else:
         batch.sample_weight[:n_rows, 0] = sample_weight * (scale / max(np.count_nonzero(sample_weight), 1))
     batch.sample_weight[n_rows:] = 0
-
-
-def _copy(batch, data, n_rows):
-    batch.begin(data)
-    indices = np.resize(np.arange(n_rows), len(batch))
-    for put in batch.fillers(data):
-        put(indices)
 
 
 class StreamedBatches:

@@ -1,4 +1,17 @@
-"""The order of many rows: blocks of consecutive rows, in windows that fit into a processor's cache."""
+r"""
+The order of many rows: blocks of consecutive rows, in windows that fit into a processor's cache.
+
+To read a single row costs a cache miss, or a page of a memory map. So windows of about 2^20 values of X (4 MB in
+float32) are copied one after the other. X is divided into K regions, and a window has one random block of each; K is
+256, or the number of rows of a batch if that is more. The variance of the mean over a batch of m rows is about
+
+.. math:: \frac{\sigma^2}{m} \left(1 - (1 - f) \frac{m}{K}\right)
+
+where f is the share of the variance :math:`\sigma^2` within the regions (two-stage sampling: Cochran, Sampling
+Techniques, 1977): at most that of a permutation, and less in sorted data. The batches of a window share its blocks: the
+mean over them has a variance of up to :math:`f \sigma^2 / K`. Xu et al. (CorgiPile, SIGMOD 2022) show that block
+shuffling, there without regions, trains as well as a permutation.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

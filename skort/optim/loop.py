@@ -3,16 +3,16 @@
 import math
 import time
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from skort.exceptions import DivergedError
-from skort.optim.batches import Batch, Batches
+from skort.optim.batches import Batches
 from skort.optim.callbacks import CallbackError, Hooks
 from skort.optim.schedules import is_steady
 from skort.optim.state import TrainState
-from skort.optim.training import Training, TrainStep
+from skort.optim.training import Training
 
 # A loss that is so many times that of the first epoch, or 1, overflows in float32; float64 is to say the same.
 _FAR = 1e38
@@ -82,7 +82,11 @@ def _make_epochs(training, hooks):
     least, most = (one_more, one_more) if max_iter is None else (1, max_iter)
     try:
         while training.n_epochs < least or (training.n_epochs < most and not training.stopped):
-            _make_epoch(training, hooks, on_batch_end)
+            begin = time.perf_counter()
+            # A diverging training overflows: the error of `_write_epoch` reports it, numpy's warnings need not.
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                _make_steps(training, hooks, on_batch_end)
+                _write_epoch(training, begin)
             training.end_epoch()
             hooks.call(on_epoch_end)
     except DivergedError:
@@ -91,15 +95,6 @@ def _make_epochs(training, hooks):
         return False
     training.no_better = training.is_no_better()
     return not (training.no_better and training.restart())
-
-
-def _make_epoch(training, hooks, on_batch_end):
-    """Make the updates of one epoch and add its row to the history."""
-    begin = time.perf_counter()
-    # A diverging training overflows: the error below reports it, numpy's warnings need not.
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        _make_steps(training, hooks, on_batch_end)
-        _write_epoch(training, begin)
 
 
 def _write_epoch(training: Training, begin: float, part: float = 1.0) -> None:
@@ -146,27 +141,8 @@ def _diverged(what, training):
     )
 
 
-class JointStep(Protocol):
-    """The methods of a solver of several trainings that the loop needs."""
-
-    #: The place from which the next step of all trainings reads its rows.
-    batch: Batch
-
-    def rates(self, etas: dict[int, float]) -> None:
-        """Set the learning rates of the next steps, by the numbers of the trainings."""
-
-    def step(self, share: float) -> None:
-        """Make one update of each training on the batch; see `TrainStep.step`."""
-
-    def keep(self, numbers: list[int]) -> None:
-        """Let the next steps be those of some of the trainings alone."""
-
-    def alone(self, number: int) -> TrainStep:
-        """Return a solver of one training alone, as before its first update."""
-
-
-def minimise_together(trainings: list[Training], solver: JointStep, batches: Batches) -> list[Outcome | None]:
-    """Repeat the steps of several trainings, each until it is over."""
+def minimise_together(trainings: list[Training], solver: Any, batches: Batches) -> list[Outcome | None]:
+    """Repeat the steps of several trainings, each until it is over; `solver`: their `JointStep`."""
     outcomes: list[Outcome | None] = [None] * len(trainings)
     hooks = [Hooks(training) for training in trainings]
     solver.batch.begin(batches.data)

@@ -45,7 +45,7 @@ class Optimizer(Protocol):
 
     def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
         """
-        Return the state before the first update.
+        Return the state before the first update: all arrays that an update reads, by name.
 
         Parameters
         ----------
@@ -55,11 +55,6 @@ class Optimizer(Protocol):
             Number of other weights, such as intercepts.
         dtype : dtype
             The dtype of the weights.
-
-        Returns
-        -------
-        state : dict of str to ndarray
-            All arrays that the next update reads.
         """
 
     def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
@@ -82,7 +77,7 @@ class Optimizer(Protocol):
 
     def step_length(self, eta: float, state: State) -> float | np.ndarray:
         """
-        Return how far the last update moves a weight whose gradient is one in all updates.
+        Return how far the last update moves a weight whose gradient is one in all updates: one number, or one a weight.
 
         Such steps are made for the parts of a penalty that are not in the gradient. A weight stays at its balance where
         the learning rate changes if this length sums the learning rates as the update sums gradients. The limit for
@@ -94,10 +89,6 @@ class Optimizer(Protocol):
             Learning rate of the last update.
         state : dict of str to ndarray
             As `update` left it.
-
-        Returns
-        -------
-        length : float or ndarray of shape (n_weights,)
         """
 
 
@@ -465,12 +456,8 @@ class Adam(NamedOptimizer, name="adam"):
 
     def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
         """Return the state before the first update: both moments and the number of updates."""
-        n_weights = n_coefficients + n_others
-        return {
-            "first_moment": np.zeros(n_weights, dtype),
-            "second_moment": np.zeros(n_weights, dtype),
-            "n_updates": np.zeros(1, np.int64),
-        }
+        moments = {name: np.zeros(n_coefficients + n_others, dtype) for name in ("first_moment", "second_moment")}
+        return {**moments, "n_updates": np.zeros(1, np.int64)}
 
     def corrected(self, eta: float, state: State) -> float:
         """Count one more update; return `eta` times the correction for moments that began at zero."""

@@ -15,21 +15,6 @@ from sklearn.utils._param_validation import Interval
 
 from skort.common.component import Component
 
-__all__ = [
-    "SCHEDULES",
-    "Adaptive",
-    "Constant",
-    "Cosine",
-    "InvScaling",
-    "Optimal",
-    "Schedule",
-    "Warmup",
-    "is_steady",
-    "largest_rate",
-    "lower_rate",
-    "rate",
-]
-
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
@@ -101,15 +86,7 @@ class Schedule(Component):
         Parameters
         ----------
         n_updates : int
-
-        Returns
-        -------
-        eta : ndarray of shape (n_updates,)
-
-        Raises
-        ------
-        ValueError
-            For invalid parameters.
+            The length of the result.
         """
         self._validate_params()
         return np.array([self(t) for t in range(1, n_updates + 1)], dtype=float)

@@ -19,40 +19,21 @@ class Standardization:
 
     .. math:: X' = \frac{X - mean}{scale}, \qquad y' = \frac{y - target\_mean}{target\_scale}
 
-    It changes how fast a training gets to the minimum of its objective, not where this is: the fitted weights are
-    those of X and y themselves.
-
-    Parameters
-    ----------
-    mean, scale : ndarray of shape (n_features,) or None
-        In float64. None: X is as it is.
-    target_mean : ndarray of shape (n_outputs,) or None
-        None: y is as it is.
-    target_scale : float
-        Of all outputs.
-    is_offset : bool, default=False
-        Whether the fitted model subtracts the mean from X itself, because a mean is many times the standard deviation.
-    is_flat : ndarray of bool of shape (n_features,) or None, default=None
-        Which columns have had no spread so far, so that their scale is one. None: all have had some.
-    is_target_flat : bool, default=False
-        Whether y has had no spread so far, so that its scale is one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skort import OrtSGDRegressor
-    >>> X, y = np.array([[100.0, 1.0], [300.0, 3.0]]), np.array([5.0, 15.0])
-    >>> used = OrtSGDRegressor().fit(X, y).standardization_
-    >>> used.mean, used.scale, used.target_mean, used.target_scale
-    (array([200.,   2.]), array([100.,   1.]), array([10.]), 5.0)
+    It changes how fast a training gets to the minimum, not where this is: the fitted weights are those of X and y.
     """
 
+    #: Of shape (n_features,), in float64, as `scale`; None: X is as it is.
     mean: np.ndarray | None
     scale: np.ndarray | None
+    #: Of shape (n_outputs,); None: y is as it is.
     target_mean: np.ndarray | None
+    #: Of all outputs.
     target_scale: float
+    #: Whether the fitted model subtracts the mean from X itself, because it is many times the standard deviation.
     is_offset: bool = False
+    #: Which columns have had no spread so far, so that their scale is one; None: all have had some.
     is_flat: np.ndarray | None = None
+    #: The same for y.
     is_target_flat: bool = False
 
     def with_new_scales(self, X: Any, target: np.ndarray | None, sample_weight: np.ndarray | None) -> "Standardization":
@@ -62,10 +43,8 @@ class Standardization:
             distance = np.where(self.is_flat, _distance(X, self.mean, sample_weight), self.scale)
             still_flat = distance == 0
             if not np.array_equal(still_flat, self.is_flat):
-                changed |= {
-                    "scale": usable_scale(distance, X.dtype),
-                    "is_flat": still_flat if still_flat.any() else None,
-                }
+                changed["scale"] = usable_scale(distance, X.dtype)
+                changed["is_flat"] = still_flat if still_flat.any() else None
         if target is not None and self.target_mean is not None and self.is_target_flat:
             distance = np.sqrt(np.mean(np.square(_distance(target, self.target_mean, sample_weight))))
             if distance > 0:
@@ -79,12 +58,8 @@ class Standardization:
     @classmethod
     def of_arrays(cls, arrays: dict[str, np.ndarray]) -> "Standardization | None":
         """Return the standardization of some arrays; None for no arrays."""
-        if not arrays:
-            return None
-        mean, scale, target_mean = (arrays.get(name) for name in ("mean", "scale", "target_mean"))
-        target_scale, is_offset = float(arrays["target_scale"]), bool(arrays["is_offset"])
-        is_flat, is_target_flat = arrays.get("is_flat"), bool(arrays["is_target_flat"])
-        return cls(mean, scale, target_mean, target_scale, is_offset, is_flat, is_target_flat)
+        values: dict[str, Any] = {name: array if array.ndim else array.item() for name, array in arrays.items()}
+        return cls(**{"mean": None, "scale": None, "target_mean": None} | values) if values else None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Standardization):
@@ -208,17 +183,27 @@ def batch_smoothness(largest: float, norm: float, n: int, b: int) -> float:
 def largest_eigenvalue(
     X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0
 ) -> float:
-    """Return the largest eigenvalue of X'^T S X' / n of at most 2,000 rows, with relative sample weights in S."""
-    return _largest_eigenvalue(_some_rows(X, sample_weight, used, ones))
+    """Return that of X'^T S X' / n of at most 2,000 rows, within a few percent, with relative sample weights in S."""
+    rows = _some_rows(X, sample_weight, used, ones)
+    n, n_columns = rows.shape
+    if not scipy.sparse.issparse(rows) and min(n, n_columns) <= 128:
+        product = rows.T @ rows if n_columns <= n else rows @ rows.T
+        return float(np.linalg.eigvalsh(product / n)[-1])
+    direction, transposed = np.random.RandomState(0).standard_normal(n_columns), rows.T
+    length = 0.0
+    for _ in range(20):
+        direction = transposed @ (rows @ direction) / n
+        length = float(np.linalg.norm(direction))
+        if length == 0.0:
+            return 0.0
+        direction /= length
+    return length
 
 
 def common_scale(X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None, batch_size: int) -> float:
-    """
-    Return the number by which a sparse X is divided, so that its smoothness without a column of ones is one.
-
-    Where the values of X are small, as those of text, the column of ones would be nearly all of the smoothness, and the
-    learning rate too small for all others.
-    """
+    """Return the number by which a sparse X is divided, so that its smoothness without a column of ones is one."""
+    # Where the values of X are small, as those of text, the column of ones would be nearly all of the smoothness, and
+    # the learning rate too small for all others.
     return float(np.sqrt(smoothness(X, sample_weight, batch_size, None, ones=0.0)))
 
 
@@ -277,20 +262,3 @@ def _squared_norms(X, used, ones):
         return np.asarray(rows.multiply(rows).sum(axis=1)).ravel() + ones**2
     rows = _standardized(X, used, ones)
     return np.einsum("ij,ij->i", rows, rows)
-
-
-def _largest_eigenvalue(rows):
-    """Return the largest eigenvalue of X'X / n, within a few percent."""
-    n, n_columns = rows.shape
-    if not scipy.sparse.issparse(rows) and min(n, n_columns) <= 128:
-        product = rows.T @ rows if n_columns <= n else rows @ rows.T
-        return float(np.linalg.eigvalsh(product / n)[-1])
-    direction, transposed = np.random.RandomState(0).standard_normal(n_columns), rows.T
-    length = 0.0
-    for _ in range(20):
-        direction = transposed @ (rows @ direction) / n
-        length = float(np.linalg.norm(direction))
-        if length == 0.0:
-            return 0.0
-        direction /= length
-    return length

@@ -76,15 +76,7 @@ class History(dict):
 
 
 def best_epoch(scores: Iterable[float]) -> tuple[int, float] | None:
-    """
-    Return the number of the first epoch with the largest score, and this score; None where no score is a number.
-
-    Examples
-    --------
-    >>> from skort.optim.state import best_epoch
-    >>> best_epoch([0.5, 0.75, float("nan"), 0.75])
-    (2, 0.75)
-    """
+    """Return the number of the first epoch with the largest score, and this score; None where no score is a number."""
     known = [(score, -epoch) for epoch, score in enumerate(scores, 1) if not math.isnan(score)]
     if not known:
         return None
@@ -94,62 +86,32 @@ def best_epoch(scores: Iterable[float]) -> tuple[int, float] | None:
 
 @dataclass(frozen=True, eq=False)
 class TrainState:
-    """
-    Everything that a training goes on from, to the last bit.
+    """Everything that a training goes on from, to the last bit: a value, of which a training makes the next one."""
 
-    It is a value: a training that goes on makes a new one; an error or an interruption restores the old one.
-
-    Parameters
-    ----------
-    solver : dict of str to ndarray or None
-        The state of the solver: the weights, the optimizer's memory and the averages. None: the initial weights.
-    n_updates : int
-        Number of updates made.
-    n_falls : int
-        How often the learning rate fell because the training did not improve.
-    stopped : bool
-        Whether the training ended because it did not improve, or because a callback stopped it.
-    random_state : dict
-        The state of the training's own random generator, as `numpy.random.RandomState.get_state(legacy=False)` returns
-        it.
-    history : History
-        Only its first `n_epochs` rows and its `columns` belong to this progress. A training that goes on adds rows to
-        the same history, so that a long stream of short trainings copies nothing.
-    n_epochs : int
-        Number of whole epochs made.
-    columns : tuple of str
-        The columns of the history.
-    best : dict of str to ndarray or None, default=None
-        Like `solver`, after the epoch whose weights the training will end with.
-    standardization : Standardization or None, default=None
-        That of the variables of `solver` and `best`.
-    rate_scale : float, default=1.0
-        What the rates of the schedule are multiplied by.
-    row_norm : float, default=0.0
-        Largest squared norm of a row of the standardized X so far, where the learning rate comes from the data; zero
-        where it is not known.
-    penalty_start : dict of str to ndarray or None, default=None
-        The weights that an own penalty compares with, where it does so.
-    stopping_reason : str or None, default=None
-        Why the training ended, a sentence; None where it goes on.
-    live : object, default=None
-        A box for what makes the steps in this process, at this state; it is empty in copies.
-    """
-
+    #: The weights, the optimizer's memory and the averages; None: the initial weights.
     solver: dict[str, np.ndarray] | None
     n_updates: int
+    #: How often the learning rate fell because the training did not improve.
     n_falls: int
     stopped: bool
+    #: Of the training's own generator, from `RandomState.get_state(legacy=False)`.
     random_state: dict[str, Any]
+    #: A training that goes on adds rows to it, so that short ones copy nothing: `n_epochs` rows and `columns` are ours.
     history: History
     n_epochs: int
     columns: tuple[str, ...]
+    #: Like `solver`, after the epoch whose weights the training will end with.
     best: dict[str, np.ndarray] | None = None
+    #: That of the variables of `solver` and `best`.
     standardization: Standardization | None = None
+    #: What the rates of the schedule are multiplied by.
     rate_scale: float = 1.0
+    #: Largest squared norm of a standardized row so far, where the learning rate comes from the data; else zero.
     row_norm: float = 0.0
+    #: The weights that an own penalty compares with, where it does so.
     penalty_start: dict[str, np.ndarray] | None = None
     stopping_reason: str | None = None
+    #: A box for what makes the steps in this process, at this state; it is empty in copies.
     live: Any = None
 
     @classmethod

@@ -27,16 +27,7 @@ class TrainStep(Protocol):
     batch: Batch
 
     def step(self, eta: float, share: float) -> None:
-        """
-        Make one update on the batch.
-
-        Parameters
-        ----------
-        eta : float
-            Learning rate.
-        share : float
-            The batch's share of the epoch's rows, between 0 and 1: how much it counts in `means`.
-        """
+        """Make one update on the batch, which has this share of the epoch's rows, and counts so much in `means`."""
 
     def objective(self) -> float:
         """Return the objective on the last step's batch before its update."""
@@ -54,37 +45,10 @@ class TrainStep(Protocol):
         """Return whether all weights are finite."""
 
     def state(self) -> dict[str, np.ndarray]:
-        """
-        Return a copy of all arrays that the solver goes on from, by name.
-
-        After `restore` another solver of the same problem makes the same steps, to the last bit.
-        """
+        """Return a copy of all arrays that it, or another solver of the same problem, goes on from to the last bit."""
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from a state that `state` returned."""
-
-
-class ModelView(Protocol):
-    """Gives the fitted model as it would be if the training ended now."""
-
-    def prepare(self, X: Any) -> Any:
-        """Return X, as `fit` takes it, in the form that models from `at` take: once, for all calls."""
-
-    def at(self, weights: dict[str, np.ndarray]) -> Any:
-        """Return the fitted estimator with these weights, for data from `prepare`. The next call changes it."""
-
-    def fitted(self, weights: dict[str, np.ndarray]) -> Any:
-        """Return the fitted estimator with these weights, for data as `fit` takes it. The caller may keep it."""
-
-
-class TrainingVariables(Protocol):
-    """What weights and objectives of a training are in the units of the model."""
-
-    def model_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the weights of the model, from those of the training."""
-
-    def objective(self, value: float) -> float:
-        """Return an objective, or loss, of the training in the units of the model's."""
 
 
 class Training:
@@ -102,8 +66,8 @@ class Training:
         returns True, or returns False if the training is to end. It is copied.
     progress : TrainState
         Everything that the training goes on from.
-    variables : TrainingVariables
-        Of the solver.
+    variables : Reparametrization
+        Gives weights and objectives of the solver in the units of the model.
     max_iter : int or None
         Total number of epochs to end with. None: one more epoch.
     can_restart : bool, default=False
@@ -112,8 +76,9 @@ class Training:
         Whether a training that ends above the objective of its initial weights has ended badly.
     callbacks : sequence of Callback, default=()
         What watches it.
-    view : ModelView, default=None
-        What gives `model`.
+    view : object, default=None
+        Gives the fitted estimator at some weights: `at(weights)` for data from its `prepare(X)`, until its next call;
+        `fitted(weights)` for data as `fit` takes it, as a copy.
 
     Attributes
     ----------
@@ -147,13 +112,13 @@ class Training:
         batches: Batches,
         schedule: Any,
         progress: TrainState,
-        variables: TrainingVariables,
+        variables: Any,
         *,
         max_iter: int | None,
         can_restart: bool = False,
         is_compared: bool = True,
         callbacks: Sequence[Any] = (),
-        view: ModelView | None = None,
+        view: Any = None,
     ):
         self.solver = solver
         self.batches = batches
@@ -162,7 +127,7 @@ class Training:
         self._variables = variables
         self.max_iter = max_iter
         self.callbacks = callbacks
-        self._view: Any = view
+        self._view = view
         self.history = progress.open_history()
         self.n_updates = progress.n_updates
         self._n_falls = 0
@@ -204,10 +169,6 @@ class Training:
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        X : ndarray or sparse matrix
         """
         return self._view.prepare(X)
 
@@ -302,14 +263,7 @@ class Training:
         )
 
     def restore(self, progress: TrainState) -> None:
-        """
-        Go on from another progress of at least one epoch. An interruption goes back to it.
-
-        Raises
-        ------
-        ValueError
-            Where it is that of a training on other data, or with a penalty that compares with other weights.
-        """
+        """Go on from another progress of at least one epoch; a ValueError where its data or its start are others."""
         assert progress.solver is not None  # It has an epoch.
         if progress.standardization != self._standardization:
             raise ValueError(

@@ -22,7 +22,7 @@ Names: TypeAlias = dict[str, str]
 StepLength: TypeAlias = Callable[[float, State], float | np.ndarray]
 
 
-class GradientTransformation:
+class Transformation:
     """A transformation that changes nothing: a subclass brings the parts that it has."""
 
     def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
@@ -79,7 +79,7 @@ clipped (gradient, max_norm) => (clipped) {
 }"""
 
 
-class Clipping(GradientTransformation):
+class Clipping(Transformation):
     """A gradient that is too long is shortened, see `clipped`."""
 
     def __init__(self, max_norm: float):
@@ -116,7 +116,7 @@ decayed (weights, eta, n_coefficients) => (decayed) {
 }"""
 
 
-class WeightDecay(GradientTransformation):
+class WeightDecay(Transformation):
     r"""
     Coefficients, never intercepts, shrink before each update, whatever the gradient.
 
@@ -174,7 +174,7 @@ def with_owed(state: State, current: State) -> State:
     return nothing | {name: array for name, array in state.items() if name not in names or name in current}
 
 
-class AccumulatedL1(GradientTransformation):
+class AccumulatedL1(Transformation):
     r"""
     Each weight moves towards zero after the update, by all that it owes of the l1 term's penalty.
 
@@ -249,7 +249,7 @@ shrunk (weights, length, stiff_strengths) => (shrunk) {
 }"""
 
 
-class ImplicitL2(GradientTransformation):
+class ImplicitL2(Transformation):
     r"""
     The l2 term of strength b, part of the gradient :math:`g + b w`, where its explicit step would overshoot zero.
 
@@ -319,7 +319,7 @@ averaged (sum, n_updates, weights, first) => (next_sum, next_n_updates) {
 }"""
 
 
-class Averaging(GradientTransformation):
+class Averaging(Transformation):
     r"""
     The result is the mean of the weights after each update, from the update :math:`t_0` on.
 

@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skort.optim.optimizers import OnnxOptimizer, Optimizer, OptimizerTags, State, optimizer_tags
-from skort.optim.transforms import (
-    AccumulatedL1,
-    Averaging,
-    Clipping,
-    GradientTransformation,
-    ImplicitL2,
-    Names,
-    StepLength,
-    WeightDecay,
-)
+from skort.optim.transforms import AccumulatedL1, Averaging, Clipping, ImplicitL2, Transformation, WeightDecay
 
 if TYPE_CHECKING:
     from skort.common.onnx_text import Fragment
@@ -28,11 +19,11 @@ MANY_ROWS = 131_072
 class UpdateRule:
     """An optimizer and its transformations as one update; the first transformation is the outermost one."""
 
-    def __init__(self, optimizer: Any, transformations: list[GradientTransformation]):
+    def __init__(self, optimizer: Any, transformations: list[Transformation]):
         self._optimizer = optimizer
         self.transformations, self._inner_first = transformations, transformations[::-1]
         #: As `Optimizer.step_length`.
-        self.step_length: StepLength = optimizer.step_length
+        self.step_length = optimizer.step_length
         #: Makes the result; None: it is the weights.
         self.averaging = next((part for part in transformations if isinstance(part, Averaging)), None)
 
@@ -51,7 +42,7 @@ class UpdateRule:
         for part in self._inner_first:
             part.after(weights, eta, state, scratch, self.step_length)
 
-    def add_nodes(self, fragment: "Fragment", names: Names) -> Names:
+    def add_nodes(self, fragment: "Fragment", names: dict[str, str]) -> dict[str, str]:
         """Add the nodes of one update; return the names of "weights", "length" and the changed arrays after it."""
         given = names
         for part in self.transformations:
@@ -124,7 +115,7 @@ class Update:
 
     def rule(self, strengths: PenaltyStrengths = _NO_PENALTY, optimizer: Any = None) -> UpdateRule:
         """Return the update: decay, clip, optimize, the penalty's terms, average. `optimizer` takes the place of it."""
-        parts: list[GradientTransformation] = [Averaging(self.average)] if self.average else []
+        parts: list[Transformation] = [Averaging(self.average)] if self.average else []
         tags = self.tags
         # Outside the l1 term: the proximal step of both is the threshold, divided.
         if strengths.l2 is not None and tags.gain is not None and self.is_stiff(strengths):
