@@ -102,7 +102,10 @@ def test_the_on_device_models():
     assert phases["skort_loss"] == "loss"
     assert phases["skort_objective"] == "penalty"
     assert phases["coef_grad.accumulation.out"] == phases["skort_gradient/coef/0"] == "backward"
-    assert [(node.op_type, node.doc_string) for node in made["optimizer"].graph.node] == [("SGDOptimizerV2", "update")]
+    assert [(node.op_type, node.doc_string) for node in made["optimizer"].graph.node] == [
+        ("Squeeze", "update"),
+        ("SGDOptimizerV2", "update"),
+    ]
 
 
 def test_the_gradient_of_sparse_rows(solver):
