@@ -188,40 +188,6 @@ class Saved:
         return state
 
 
-class DifferentiableModel:
-    """A model with the sessions of its score and gradient: what `ForwardBackward` and `OnnxModule` compute with."""
-
-    def __init__(self, model: Any, trainable: Any, dtype: str | None, n_jobs: int | None, *, input_gradient=False):
-        from skort.estimators.score_graph_of import score_graph_of
-        from skort.estimators.training.hardware import n_threads
-        from skort.graphs.gradient.forward_backward import check_gradient
-        from skort.runtime.device import Device
-        from skort.solvers.graph.gradient_sessions import GradientSessions
-
-        self.model, self.graph = model, score_graph_of(model, trainable, dtype)
-        check_gradient(self.graph, input_gradient=input_gradient)
-        self.sessions = GradientSessions(self.graph, Device(n_threads=n_threads(n_jobs)))
-        self.frozen = self.graph.frozen_arrays
-
-    def weights(self) -> np.ndarray:
-        """Return the trained weights of the model as one new vector."""
-        from skort.solvers.flat_weights import flat
-
-        return flat(self.graph.trained_arrays)
-
-    def views(self, vector: Any) -> dict[str, Any]:
-        """Return the parts of a vector of all trained weights, by name, without a copy."""
-        from skort.solvers.flat_weights import views
-
-        return views(vector, self.graph.trained_arrays)
-
-    def to_estimator(self, score_graph: Any) -> Any:
-        """Return a fitted copy of the estimator, with the weights of a score graph."""
-        from skort.estimators.score_graph_of import estimator_with
-
-        return estimator_with(self.model, score_graph)
-
-
 class ForwardBackward:
     """
     A model whose score and gradient are computed on arrays, for a loss and an update of your own.
@@ -269,6 +235,8 @@ class ForwardBackward:
         dtype: str | None = None,
         n_jobs: int | None = None,
     ):
+        from skort.estimators.score_graph_of import DifferentiableModel
+
         self._model = DifferentiableModel(model, trainable, dtype, n_jobs, input_gradient=input_gradient)
         self._sessions, graph, self._input_gradient = self._model.sessions, self._model.graph, input_gradient
         self._dtype, self._n_features, self._n_outputs = graph.dtype, graph.n_features, graph.n_outputs

@@ -14,7 +14,7 @@ except ImportError as error:
     raise ImportError(f"skort.torch needs torch ({error}). Install it: pip install torch.") from error
 from torch import nn
 
-from skort.gradients import DifferentiableModel
+from skort.estimators.score_graph_of import DifferentiableModel
 from skort.runtime.no_pickle import NoPickle
 from skort.solvers.flat_weights import flat, views
 

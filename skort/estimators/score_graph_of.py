@@ -11,14 +11,41 @@ from skort.estimators.base import BaseOrtSGD
 from skort.estimators.model.preprocessing import Preprocessing
 from skort.estimators.model.target_transform import TargetTransform
 from skort.estimators.model.wrapped import WrappedModel
+from skort.estimators.training.hardware import n_threads
 from skort.estimators.training.result import result_of
 from skort.exceptions import NotExportableError, NotTrainableError
+from skort.graphs.gradient.forward_backward import check_gradient
 from skort.graphs.initialization import fitted_score_graph
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, spec_of
 from skort.graphs.score_graph import ScoreGraph, joined
 from skort.graphs.sklearn.families import score_model
 from skort.graphs.sklearn.transformers import StepGraphs, trainable_steps
 from skort.graphs.trainable import check_trainable, select_trainable
+from skort.runtime.device import Device
+from skort.solvers.flat_weights import flat, views
+from skort.solvers.graph.gradient_sessions import GradientSessions
+
+
+class DifferentiableModel:
+    """A model with the sessions of its score and gradient: what `ForwardBackward` and `OnnxModule` compute with."""
+
+    def __init__(self, model: Any, trainable: Any, dtype: str | None, n_jobs: int | None, *, input_gradient=False):
+        self._model, self.graph = model, score_graph_of(model, trainable, dtype)
+        check_gradient(self.graph, input_gradient=input_gradient)
+        self.sessions = GradientSessions(self.graph, Device(n_threads=n_threads(n_jobs)))
+        self.frozen = self.graph.frozen_arrays
+
+    def weights(self) -> np.ndarray:
+        """Return the trained weights of the model as one new vector."""
+        return flat(self.graph.trained_arrays)
+
+    def views(self, vector: Any) -> dict[str, Any]:
+        """Return the parts of a vector of all trained weights, by name, without a copy."""
+        return views(vector, self.graph.trained_arrays)
+
+    def to_estimator(self, score_graph: ScoreGraph) -> Any:
+        """Return a fitted copy of the estimator, with the weights of a score graph."""
+        return estimator_with(self._model, score_graph)
 
 
 def score_graph_of(model: Any, trainable: Any = None, dtype: str | None = None) -> ScoreGraph:
