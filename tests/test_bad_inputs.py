@@ -175,6 +175,7 @@ PARAMETERS = [
     ("regressor", {"learning_rate": "cosine"}, "'learning_rate' parameter"),
     ("regressor", {"learning_rate": schedules.Cosine}, "learning_rate: Cosine is a class"),
     ("regressor", {"learning_rate": schedules.Cosine(n_updates=0)}, "'n_updates' parameter of Cosine"),
+    ("regressor", {"learning_rate": schedules.Cyclic(eta1=-1.0)}, "'eta1' parameter of Cyclic"),
     ("regressor", {"learning_rate": schedules.Warmup(schedule=3)}, "'schedule' parameter of Warmup"),
     ("regressor", {"learning_rate": nan_rate}, "must return a finite number >= 0, got nan for update 1"),
     ("regressor", {"learning_rate": "optimal", "alpha": 0.0}, "divides by alpha, got alpha=0.0"),

@@ -13,7 +13,7 @@ from skort.optim.schedules import SCHEDULES
 from skort.optim.transforms import clipped
 from skort.optim.update import Update
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
-from skort.schedules import Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
+from skort.schedules import Adaptive, Constant, Cosine, Cyclic, InvScaling, Optimal, Warmup
 from skort.solvers import ON_REQUEST, SOLVERS, usable
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -81,6 +81,11 @@ RATES = {
         r":math:`\eta_1 + \frac{\eta_0 - \eta_1}{2} \left(1 + \cos \frac{\pi \min(t - 1, n)}{n}\right)`",
         Cosine(50, 0.2, 0.1),
         lambda t: 0.1 + (0.2 - 0.1) / 2 * (1 + np.cos(np.pi * np.minimum(t - 1, 50) / 50)),
+    ),
+    "Cyclic": (
+        r":math:`\eta_1 - (\eta_1 - \eta_0) \left|1 - \frac{2}{n} ((t - 1) \bmod n)\right|`",
+        Cyclic(30, 0.1, 0.5),
+        lambda t: 0.5 - (0.5 - 0.1) * np.abs(1 - 2 / 30 * ((t - 1) % 30)),
     ),
     "Warmup": (
         r":math:`\min(1, t / n)` times the rate",

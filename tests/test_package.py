@@ -114,7 +114,7 @@ FACES = {
     "onnx_models": ["Weight", "find_weights", "objective_graph", "with_weights"],
     "optimizers": ["SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"],
     "plotting": ["GraphDisplay", "LossCurveDisplay", "ScheduleDisplay", "WeightsDisplay"],
-    "schedules": ["Adaptive", "Constant", "Cosine", "InvScaling", "Optimal", "Schedule", "Warmup"],
+    "schedules": ["Adaptive", "Constant", "Cosine", "Cyclic", "InvScaling", "Optimal", "Schedule", "Warmup"],
 }
 
 

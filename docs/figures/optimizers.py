@@ -7,7 +7,7 @@ from sklearn.datasets import load_diabetes
 from skort import OrtSGDRegressor
 from skort.optim.update import Update
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
-from skort.schedules import Constant, Cosine, InvScaling, Optimal, Warmup
+from skort.schedules import Constant, Cosine, Cyclic, InvScaling, Optimal, Warmup
 
 _CURVATURES = np.array([0.04, 1.0])
 _START = np.array([-4.0, 1.5])
@@ -63,6 +63,7 @@ def schedules():
         "InvScaling()": InvScaling(),
         "InvScaling(power_t=0.5)": InvScaling(power_t=0.5),
         "Cosine(n_updates=1000)": Cosine(n_updates=1000),
+        "Cyclic(400, eta0=0.002, eta1=0.006)": Cyclic(400, eta0=0.002, eta1=0.006),
     }.items():
         left.plot(updates, schedule.simulate(1000), label=label)
     for label, schedule in {

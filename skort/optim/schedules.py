@@ -219,6 +219,7 @@ class Adaptive(Schedule):
 
     after k plateaus of `n_iter_no_change` epochs, as in `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")`.
     The training ends at the plateau after `max_falls` falls. In scikit-learn it ends when the rate is 1e-6 or less.
+    It is `torch.optim.lr_scheduler.ReduceLROnPlateau(factor=0.2)`, with the estimator's `n_iter_no_change` as patience.
 
     Parameters
     ----------
@@ -315,6 +316,50 @@ class Cosine(Schedule):
         """Return the learning rate of update number `t`."""
         done = min(t - 1, self.n_updates) / self.n_updates
         return self.eta1 + (self.eta0 - self.eta1) / 2 * (1 + math.cos(math.pi * done))
+
+
+class Cyclic(Schedule):
+    r"""
+    A learning rate that rises and falls again and again, along straight lines.
+
+    .. math:: \eta(t) = \eta_1 - (\eta_1 - \eta_0) \left|1 - \frac{2}{n} ((t - 1) \bmod n)\right|
+
+    as in `torch.optim.lr_scheduler.CyclicLR(mode="triangular")`: the triangles of Smith (arXiv:1506.01186, section 3).
+
+    Parameters
+    ----------
+    n_updates : int, default=1000
+        n, the length of a cycle: usually that of 4 to 20 epochs.
+    eta0 : float, default=0.01
+        :math:`\eta_0`, the rate of the first update of each cycle.
+    eta1 : float, default=0.04
+        :math:`\eta_1`, the rate in the middle of each cycle.
+
+    Examples
+    --------
+    >>> from skort.schedules import Cyclic
+    >>> Cyclic(n_updates=4, eta0=0.1, eta1=0.5).simulate(6).round(3)
+    array([0.1, 0.3, 0.5, 0.3, 0.1, 0.3])
+
+    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
+    >>> _ = plt.plot(Cyclic(n_updates=400).simulate(1000))  # doctest: +SKIP
+    """
+
+    _parameter_constraints = Cosine._parameter_constraints
+
+    def __init__(self, n_updates: int = 1000, eta0: float = 0.01, eta1: float = 0.04):
+        self.n_updates = n_updates
+        self.eta0 = eta0
+        self.eta1 = eta1
+
+    def largest_rate(self) -> float:
+        """Return the largest learning rate of all updates."""
+        return max(self.eta0, self.eta1)
+
+    def __call__(self, t: int) -> float:
+        """Return the learning rate of update number `t`."""
+        done = (t - 1) % self.n_updates / self.n_updates
+        return self.eta1 - (self.eta1 - self.eta0) * abs(1 - 2 * done)
 
 
 class Warmup(Schedule):

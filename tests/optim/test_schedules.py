@@ -15,6 +15,7 @@ from skort.optim.schedules import (
     Adaptive,
     Constant,
     Cosine,
+    Cyclic,
     InvScaling,
     Optimal,
     Warmup,
@@ -80,6 +81,26 @@ def test_cosine_stays_at_its_end():
     np.testing.assert_allclose(etas[10:], 0.1)
 
 
+def test_cyclic_rises_and_falls_along_straight_lines():
+    etas = Cyclic(n_updates=8, eta0=0.1, eta1=0.5).simulate(24)
+    np.testing.assert_allclose(etas, [0.1, 0.2, 0.3, 0.4, 0.5, 0.4, 0.3, 0.2] * 3)
+    # An odd cycle has its largest rate between two updates.
+    np.testing.assert_allclose(Cyclic(n_updates=5, eta0=0.0001, eta1=1.0).simulate(6).max(), 0.80002)
+    np.testing.assert_allclose(Cyclic(n_updates=1, eta0=0.3, eta1=1.0).simulate(3), 0.3)
+
+
+def test_cyclic_is_torchs():
+    torch = pytest.importorskip("torch")
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.1)
+    theirs = torch.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=0.5, step_size_up=7)
+    etas = []
+    for _ in range(40):
+        etas.append(theirs.get_last_lr()[0])
+        optimizer.step()
+        theirs.step()
+    np.testing.assert_allclose(Cyclic(n_updates=14, eta0=0.1, eta1=0.5).simulate(40), etas)
+
+
 @pytest.mark.parametrize("schedule", [Constant(0.3), InvScaling(0.3), Cosine(50, 0.3), Optimal(0.1), lambda t: 1 / t])
 def test_warmup_is_a_share_of_the_schedule_inside(schedule):
     t = np.arange(1, 31)
@@ -95,14 +116,14 @@ def test_warmup_reaches_into_the_schedule_inside():
 
 
 @pytest.mark.parametrize("n_updates", [0, -1, 1.5])
-def test_a_warmup_and_a_cosine_have_an_update_or_more(n_updates):
-    for schedule in (Warmup(Cosine(), n_updates=n_updates), Cosine(n_updates=n_updates)):
+def test_a_warmup_and_a_cycle_have_an_update_or_more(n_updates):
+    for schedule in (Warmup(Cosine(), n_updates=n_updates), Cosine(n_updates=n_updates), Cyclic(n_updates=n_updates)):
         name = type(schedule).__name__
         with pytest.raises(ValueError, match=f"The 'n_updates' parameter of {name} must be an int in the range"):
             schedule.simulate(3)
 
 
-@pytest.mark.parametrize("schedule", [cls() for cls in [*SCHEDULES.values(), Cosine, Warmup]], ids=repr)
+@pytest.mark.parametrize("schedule", [cls() for cls in [*SCHEDULES.values(), Cosine, Cyclic, Warmup]], ids=repr)
 def test_simulate_gives_the_first_rates(schedule):
     np.testing.assert_array_equal(schedule.simulate(5), [schedule(t) for t in (1, 2, 3, 4, 5)])
     assert len(schedule.simulate(0)) == 0
@@ -117,6 +138,7 @@ def test_simulate_gives_the_first_rates(schedule):
         (Optimal(alpha=1e-4), 10.0),
         (Cosine(eta0=0.1, eta1=0.2), 0.2),
         (Cosine(n_updates=5, eta0=0.3), 0.3),
+        (Cyclic(n_updates=6, eta0=0.3, eta1=0.7), 0.7),
         (Warmup(Cosine(eta0=0.3)), 0.3),
         (Warmup(), 0.01),
     ],
@@ -141,11 +163,11 @@ def test_what_is_the_same_for_all_updates_of_an_epoch():
             return 1 / t
 
     assert is_steady(Constant()) and is_steady(Adaptive())
-    for schedule in (InvScaling(), Optimal(), Cosine(), Own(), lambda t: 0.1):
+    for schedule in (InvScaling(), Optimal(), Cosine(), Cyclic(), Own(), lambda t: 0.1):
         assert not is_steady(schedule)
 
 
-@pytest.mark.parametrize("schedule_type", [*SCHEDULES.values(), Cosine, Warmup])
+@pytest.mark.parametrize("schedule_type", [*SCHEDULES.values(), Cosine, Cyclic, Warmup])
 def test_defaults_are_those_of_the_docstring(schedule_type):
     documented = dict(re.findall(r"^(\w+) : .*default=([^\s,]+)$", inspect.getdoc(schedule_type), re.MULTILINE))
     parameters = inspect.signature(schedule_type).parameters
