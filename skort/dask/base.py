@@ -283,8 +283,6 @@ def _tally(part: Part, model: Broadcast, name: str):
 
 def _dtype(model, method):
     """Return the dtype of predictions."""
-    if method == "predict_proba":
-        return np.dtype(model.dtype)
     if method == "predict" and hasattr(model, "classes_"):
         return model.classes_.dtype
     return np.dtype(np.float64)

@@ -10,6 +10,9 @@ from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import loss_before_fit
 from skort.estimators.data.outputs import columns_of
 
+# ONNX Runtime adds up the values of a row one after the other: of more classes, the sum may be off by 1e-15.
+_MANY_CLASSES = 20
+
 
 def gives_probabilities(classifier):
     """Return True if the loss (after a fit, that of the fit) gives probabilities; otherwise raise AttributeError."""
@@ -124,12 +127,16 @@ class ClassifierPredictions(ClassifierMixin, BaseOrtSGD):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In the `dtype` of the fit. Each row sums to one in this precision. After a multi-label y, each label has its
-            own probability.
+            In float64, computed from the raw scores: each row sums to one within 1e-15. After a multi-label y, each
+            label has its own probability.
         """
         from skort.graphs.export import PROBABILITIES
 
-        return self._run(self._model(), PROBABILITIES, X)
+        fitted = self._model()
+        probabilities = self._run(fitted, PROBABILITIES, X)
+        if probabilities.shape[1] > _MANY_CLASSES and not fitted.multi_label:
+            probabilities /= np.add.reduce(probabilities, axis=1, keepdims=True)
+        return probabilities
 
     @available_if(gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
@@ -151,10 +158,10 @@ class ClassifierPredictions(ClassifierMixin, BaseOrtSGD):
         fitted = self._model()
         if not fitted.loss.is_logistic:
             with np.errstate(divide="ignore"):
-                return np.log(self._run(fitted, PROBABILITIES, X), dtype=np.float64)
+                return np.log(self._run(fitted, PROBABILITIES, X))
         score = self._score(fitted, X)
         if fitted.multi_label:
-            return log_expit(score[:, 0] if score.shape[1] == 1 else score)
+            return log_expit(score)
         if score.shape[1] == 1:
             return log_expit(np.hstack([-score, score]))
         return log_softmax(log_expit(score) if fitted.loss.one_against_rest else score, axis=1)

@@ -13,7 +13,7 @@ import onnx.helper
 import onnx.version_converter
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import IR_VERSION, Fragment, import_each_domain_once, inlined, onnx_dtype
+from skort.common.onnx_text import IR_VERSION, Fragment, function, import_each_domain_once, inlined, onnx_dtype
 from skort.exceptions import NotExportableError
 from skort.graphs.score_graph import ScoreGraph
 from skort.version import __version__
@@ -26,6 +26,8 @@ PROBABILITIES = "probabilities"
 SCORE = "skort_score"
 # The name of a prediction before the inverse of the transformer of y.
 _TRANSFORMED = "skort_transformed_target"
+# The name of the raw score in float64, where the probabilities are computed in it.
+_LINKED = "skort_float64_score"
 
 _OLDEST_OPSET = 13
 
@@ -48,6 +50,7 @@ labels (score) => (label) {
     has_label = Greater (score, zero)
     label = Cast <to = 7> (has_label)
 }"""
+_IN_FLOAT64 = "in_float64 (score) => (wide) { wide = Cast <to = 11> (score) }"
 _IDENTITY = "identity (score) => (prediction) { prediction = Identity (score) }"
 
 
@@ -88,12 +91,13 @@ def classifier_model(
     inverse_link: str | onnx.FunctionProto | None = None,
     *,
     multi_label: bool = False,
+    in_float64: bool = False,
 ) -> onnx.ModelProto:
     """
     Return the model X -> `LABEL`, of shape (any,), and `PROBABILITIES`, of shape (any, n_classes).
 
     Two classes have one score. `inverse_link` is (score) => (probabilities); None: there is no such output. Where a row
-    may have several labels, `LABEL` has shape (any, n_classes), 1 or 0 in int64.
+    may have several labels, `LABEL` has shape (any, n_classes), 1 or 0 in int64. `in_float64` is of the probabilities.
     """
     model = _raw_score(score_graph, transformers)
     labels = label_tensor(classes)
@@ -107,9 +111,12 @@ def classifier_model(
         head.call(_BINARY_LABEL if score_graph.n_outputs == 1 else _LABEL, [SCORE, labels.name], [LABEL])
         outputs = [helper.make_tensor_value_info(LABEL, labels.data_type, [None])]
     if inverse_link is not None:
-        head.call(inverse_link, [SCORE], [PROBABILITIES])
-        shape = [None, len(classes)]
-        outputs.append(helper.make_tensor_value_info(PROBABILITIES, onnx_dtype(score_graph.dtype), shape))
+        dtype, score = score_graph.dtype, SCORE
+        if in_float64 and dtype != np.float64:
+            dtype, score = np.dtype(np.float64), _LINKED
+            head.call(_IN_FLOAT64, [SCORE], [score])
+        head.call_as_is(function(inverse_link, dtype), [score], [PROBABILITIES])
+        outputs.append(helper.make_tensor_value_info(PROBABILITIES, onnx_dtype(dtype), [None, len(classes)]))
     model.graph.node.extend(head.nodes)
     return _finished(inlined(model, head), outputs)
 

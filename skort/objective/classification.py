@@ -122,7 +122,7 @@ class ModifiedHuber(ClassificationLoss, name="modified_huber"):
     >>> model = OrtSGDClassifier(loss="modified_huber", alpha=0).fit([[-1.0], [1.0]], [0, 1])
     >>> model.predict_proba([[-2.0], [0.0]]).round(2)
     array([[1. , 0. ],
-           [0.5, 0.5]], dtype=float32)
+           [0.5, 0.5]])
     """
 
     _curvature = 2.0

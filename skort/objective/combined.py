@@ -144,6 +144,7 @@ class ClassWeighted(ScoreLoss):
     def __init__(self, loss: ScoreLoss, class_weight: np.ndarray):
         self.loss, self.class_weight = loss, class_weight
         self.estimator_types, self.typical_curvature = loss.estimator_types, loss.typical_curvature
+        self.is_logistic = loss.is_logistic
 
     def value_function(self, n_outputs: int) -> "onnx.FunctionProto":
         """Return the ONNX function `(score, target) => (loss)`."""

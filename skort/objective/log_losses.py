@@ -175,6 +175,7 @@ class MultiLabelLogLoss(ClassificationLoss):
         \frac{\partial loss}{\partial s_k} = p_k - y_k, \quad p_k = \frac{1}{1 + e^{-s_k}}
     """
 
+    is_logistic = True
     _curvature = 0.25
 
     def for_labels(self) -> "MultiLabelLogLoss":

@@ -58,7 +58,7 @@ class ScoreLoss:
     is_least_at_zero: bool = False
     #: Whether all targets have to be positive, or not negative.
     needs_positive_target: bool = False
-    #: Whether the logarithms of the probabilities of classes are those of a sigmoid or softmax of the scores.
+    #: Whether the probabilities of classes are those of a sigmoid or softmax of the scores; else clipped scores.
     is_logistic: bool = False
     #: Whether `in_units` gives the loss of targets and scores in other units.
     has_units: bool = False

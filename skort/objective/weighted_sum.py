@@ -126,6 +126,11 @@ class WeightedSum(Component, ScoreLoss):
         return all(loss.one_against_rest for _, loss in self.losses)
 
     @property
+    def is_logistic(self) -> bool:  # type: ignore[override]
+        """Whether the probabilities of all losses are those of a sigmoid or softmax."""
+        return all(loss.is_logistic for _, loss in self.losses)
+
+    @property
     def is_robust(self) -> bool:  # type: ignore[override]
         """Whether the gradients of all losses are bounded."""
         return all(loss.is_robust for _, loss in self.losses)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit, log_expit, softmax
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -11,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier
+from skort.objective import LogLoss, OneVsRestLogLoss, WeightedSum
 
 
 @pytest.mark.slow
@@ -186,3 +188,49 @@ def test_no_probability_is_above_one(labels):
     model.set_weights({name: np.ones_like(weight) for name, weight in model.weights_.items()})
     assert model.predict_proba(score).max() == 1
     assert model.predict_proba(score).min() >= 0
+
+
+def test_drawing_from_the_probabilities_of_every_row():
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    for row in OrtSGDClassifier(random_state=0, max_iter=20, tol=None).fit(X, y).predict_proba(X):
+        assert rng.multinomial(1, row).sum() == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n_classes", [2, 3, 100])
+@pytest.mark.parametrize("loss", ["log_loss", OneVsRestLogLoss(), "modified_huber"], ids=str)
+def test_probabilities_are_those_of_the_raw_scores_in_float64(loss, n_classes, dtype):
+    X, y = blobs(n_classes, 3 * n_classes)
+    model = OrtSGDClassifier(loss=loss, dtype=dtype, max_iter=2, tol=None, random_state=0).fit(X, y)
+    for factor in (1, 30, 1e4):
+        model.set_weights({name: factor * weight for name, weight in model.weights_.items()})
+        score, found = model.decision_function(X), model.predict_proba(X)
+        if loss == "modified_huber":
+            part = (np.clip(np.column_stack([-score, score]) if n_classes == 2 else score, -1, 1) + 1) / 2
+            part[part.sum(axis=1) == 0] = 1
+            expected = part / part.sum(axis=1, keepdims=True)
+        elif n_classes == 2:
+            expected = expit(np.column_stack([-score, score]))
+        else:
+            expected = softmax(log_expit(score) if isinstance(loss, OneVsRestLogLoss) else score, axis=1)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(found.sum(axis=1), 1, rtol=0, atol=1e-15)
+    assert model.onnx_.graph.output[1].type.tensor_type.elem_type == {"float32": 1, "float64": 11}[dtype]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"loss": OneVsRestLogLoss(), "class_weight": "balanced"},
+        {"loss": WeightedSum([(1.0, LogLoss()), (0.5, LogLoss())])},
+    ],
+    ids=["class_weight", "sum"],
+)
+def test_logarithms_of_probabilities_stay_finite_with_terms_around_the_log_loss(parameters):
+    X, y = blobs(3)
+    model = OrtSGDClassifier(**parameters, max_iter=2, tol=None, random_state=0).fit(X, y)
+    model.set_weights({name: 1e6 * weight for name, weight in model.weights_.items()})
+    assert np.abs(model.decision_function(X)).max() > 1e4 and model.predict_proba(X).min() < 1e-300
+    assert np.isfinite(model.predict_log_proba(X)).all()

@@ -92,6 +92,16 @@ class Model:
             )
         return classifier_model(self.score_graph, self.classes, steps, self.inverse_link, multi_label=self.multi_label)
 
+    def _predicting(self):
+        """Return the deployable model, of a classifier with probabilities in float64."""
+        from skort.graphs.export import classifier_model
+
+        if self.classes is None:
+            return self.onnx
+        return classifier_model(
+            self.score_graph, self.classes, None, self.inverse_link, multi_label=self.multi_label, in_float64=True
+        )
+
     @property
     def named_outputs(self) -> dict[str, int]:
         """The names of the outputs of an ONNX model that were trained, and their numbers of columns; or empty."""
@@ -135,7 +145,7 @@ class Model:
         else:
             structure = bare.structure
         inner_results = (PREDICTION,) * bool(self.named_outputs) if self.classes is None else (SCORE,)
-        return InferenceModel(functools.partial(getattr, bare, "onnx"), inner_results, weights, structure)
+        return InferenceModel(bare._predicting, inner_results, weights, structure)
 
     @property
     def structure(self) -> tuple[Any, ...]:
