@@ -21,9 +21,6 @@ class ClassificationLoss(TextLoss):
 
 
 _MARGIN = """\
-    zero = Constant <value = float {0}> ()
-    one = Constant <value = float {1}> ()
-    two = Constant <value = float {2}> ()
     doubled = Mul (two, target)
     y = Sub (doubled, one)
     z = Mul (y, score)
@@ -51,18 +48,19 @@ class Hinge(ClassificationLoss, name="hinge"):
     """
 
     typical_curvature = 1.0
-    _value = f"""\
-hinge (score, target) => (loss) {{
-{_MARGIN}    missing = Sub (one, z)
-    violated = LessOrEqual (z, one)
-    loss = Where (violated, missing, zero)
-}}"""
-    _gradient = f"""\
-hinge_gradient (score, target) => (gradient) {{
+    _given = f"""\
 {_MARGIN}    violated = LessOrEqual (z, one)
+"""
+    _value = """\
+hinge (score, target) => (loss) {
+    missing = Sub (one, z)
+    loss = Where (violated, missing, zero)
+}"""
+    _gradient = """\
+hinge_gradient (score, target) => (gradient) {
     minus_y = Neg (y)
     gradient = Where (violated, minus_y, zero)
-}}"""
+}"""
 
 
 class SquaredHinge(ClassificationLoss, name="squared_hinge"):
@@ -83,20 +81,20 @@ class SquaredHinge(ClassificationLoss, name="squared_hinge"):
     """
 
     _curvature = 2.0
-    _value = f"""\
-squared_hinge (score, target) => (loss) {{
+    _given = f"""\
 {_MARGIN}    missing = Sub (one, z)
     positive = Relu (missing)
+"""
+    _value = """\
+squared_hinge (score, target) => (loss) {
     loss = Mul (positive, positive)
-}}"""
-    _gradient = f"""\
-squared_hinge_gradient (score, target) => (gradient) {{
-{_MARGIN}    missing = Sub (one, z)
-    positive = Relu (missing)
+}"""
+    _gradient = """\
+squared_hinge_gradient (score, target) => (gradient) {
     signed = Mul (y, positive)
     minus_two = Neg (two)
     gradient = Mul (minus_two, signed)
-}}"""
+}"""
 
 
 class ModifiedHuber(ClassificationLoss, name="modified_huber"):
@@ -128,23 +126,23 @@ class ModifiedHuber(ClassificationLoss, name="modified_huber"):
     _curvature = 2.0
     # With m = max(0, 1 - z) and c = min(2, m), c (2 m - c) is m^2 up to m = 2, and 4 m - 4 beyond. Differentiated
     # operator by operator it gives 2 c for every m.
-    _clipped = f"""\
+    _given = f"""\
 {_MARGIN}    missing = Sub (one, z)
     positive = Relu (missing)
     clipped = Min (positive, two)
 """
-    _value = f"""\
-modified_huber (score, target) => (loss) {{
-{_clipped}    double_positive = Mul (two, positive)
+    _value = """\
+modified_huber (score, target) => (loss) {
+    double_positive = Mul (two, positive)
     rest = Sub (double_positive, clipped)
     loss = Mul (clipped, rest)
-}}"""
-    _gradient = f"""\
-modified_huber_gradient (score, target) => (gradient) {{
-{_clipped}    signed = Mul (y, clipped)
+}"""
+    _gradient = """\
+modified_huber_gradient (score, target) => (gradient) {
+    signed = Mul (y, clipped)
     minus_two = Neg (two)
     gradient = Mul (minus_two, signed)
-}}"""
+}"""
 
     def inverse_link_function(self, n_outputs: int) -> str:
         """Return the clipped scores as probabilities, `(score) => (probabilities)`."""
@@ -199,15 +197,16 @@ class PerceptronLoss(ClassificationLoss, name="perceptron"):
 
     is_least_at_zero = True
     typical_curvature = 1.0
-    _value = f"""\
-perceptron (score, target) => (loss) {{
+    _given = f"""\
 {_MARGIN}    wrong = LessOrEqual (z, zero)
+"""
+    _value = """\
+perceptron (score, target) => (loss) {
     minus_z = Neg (z)
     loss = Where (wrong, minus_z, zero)
-}}"""
-    _gradient = f"""\
-perceptron_gradient (score, target) => (gradient) {{
-{_MARGIN}    wrong = LessOrEqual (z, zero)
+}"""
+    _gradient = """\
+perceptron_gradient (score, target) => (gradient) {
     minus_y = Neg (y)
     gradient = Where (wrong, minus_y, zero)
-}}"""
+}"""

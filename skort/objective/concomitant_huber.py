@@ -11,22 +11,6 @@ from skort.objective.regression import RegressionLoss
 _LARGEST = float(np.finfo(np.float32).max)
 _SCALE = "skort_loss/scale"
 
-# The clipped residual c of the value is z within epsilon: differentiated operator by operator it gives 2 c for every z,
-# and 1 - c^2 by the scale. The smallest scale is that of HuberRegressor: a residual of zero is divided by it.
-_STANDARDISED = """\
-    epsilon = Constant <value = float {%(epsilon)r}> ()
-    minus_epsilon = Neg (epsilon)
-    smallest = Constant <value = float {2.220446049250313e-15}> ()
-    two = Constant <value = float {2.0}> ()
-    one = Constant <value = float {1.0}> ()
-    distance = Abs (scale)
-    sigma = Add (distance, smallest)
-    residual = Sub (score, target)
-    z = Div (residual, sigma)
-    below = Min (z, epsilon)
-    clipped = Max (below, minus_epsilon)
-"""
-
 
 class ConcomitantHuber(RegressionLoss):
     r"""
@@ -66,22 +50,34 @@ class ConcomitantHuber(RegressionLoss):
     is_robust = True
     typical_curvature = 1.0
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
-    _value = f"""\
-concomitant_huber (score, target, scale) => (loss) {{
-{_STANDARDISED}    twice = Add (residual, residual)
+    # The clipped residual c of the value is z within epsilon: differentiated operator by operator it gives 2 c for
+    # every z, and 1 - c^2 by the scale. As in HuberRegressor, a residual of zero is divided by the smallest scale.
+    _given = """\
+    minus_epsilon = Neg (epsilon)
+    smallest = Constant <value = float {2.220446049250313e-15}> ()
+    distance = Abs (scale)
+    sigma = Add (distance, smallest)
+    residual = Sub (score, target)
+    z = Div (residual, sigma)
+    below = Min (z, epsilon)
+    clipped = Max (below, minus_epsilon)
+"""
+    _value = """\
+concomitant_huber (score, target, scale) => (loss) {
+    twice = Add (residual, residual)
     reach = Mul (clipped, sigma)
     rest = Sub (twice, reach)
     bent = Mul (clipped, rest)
     loss = Add (sigma, bent)
-}}"""
-    _gradient = f"""\
-concomitant_huber_gradient (score, target, scale) => (gradient, scale_gradient) {{
-{_STANDARDISED}    gradient = Mul (two, clipped)
+}"""
+    _gradient = """\
+concomitant_huber_gradient (score, target, scale) => (gradient, scale_gradient) {
+    gradient = Mul (two, clipped)
     square = Mul (clipped, clipped)
     by_sigma = Sub (one, square)
     sign = Sign (scale)
     scale_gradient = Mul (sign, by_sigma)
-}}"""
+}"""
 
     def __init__(self, epsilon: float = 1.35):
         self.epsilon = epsilon

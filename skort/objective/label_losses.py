@@ -4,27 +4,28 @@ Losses of regression on the labels -1 and 1, as `sklearn.linear_model.SGDClassif
 Targets are those of all classification losses: 0 or 1 for two classes, one-hot for more.
 """
 
-from numbers import Real
-
-import numpy as np
-from sklearn.utils._param_validation import Interval
-
 from skort.objective.classification import ClassificationLoss
+from skort.objective.regression import EpsilonInsensitive, Huber, SquaredEpsilonInsensitive, SquaredError
 
 __all__ = ["LabelEpsilonInsensitive", "LabelHuber", "LabelSquaredEpsilonInsensitive", "LabelSquaredError"]
 
-_LARGEST = float(np.finfo(np.float32).max)
-
-_RESIDUAL = """\
-    one = Constant <value = float {1}> ()
-    two = Constant <value = float {2}> ()
+_LABEL = """\
     doubled = Mul (two, target)
     y = Sub (doubled, one)
-    residual = Sub (score, y)
 """
 
 
-class LabelSquaredError(ClassificationLoss, name="squared_error"):
+class _OfLabels(ClassificationLoss):
+    """A loss of regression, the base class beside this one, whose target is the label y."""
+
+    has_units = False
+    is_robust = False
+
+    def _nodes(self, nodes):
+        return _LABEL + super()._nodes(nodes).replace("Sub (score, target)", "Sub (score, y)")
+
+
+class LabelSquaredError(_OfLabels, SquaredError, name="squared_error"):
     r"""
     Half the squared distance of the score from the label: least squares classification.
 
@@ -43,20 +44,8 @@ class LabelSquaredError(ClassificationLoss, name="squared_error"):
     array([0, 1])
     """
 
-    _curvature = 1.0
-    _value = f"""\
-label_squared_error (score, target) => (loss) {{
-    half = Constant <value = float {{0.5}}> ()
-{_RESIDUAL}    square = Mul (residual, residual)
-    loss = Mul (half, square)
-}}"""
-    _gradient = f"""\
-label_squared_error_gradient (score, target) => (gradient) {{
-{_RESIDUAL}    gradient = Identity (residual)
-}}"""
 
-
-class LabelHuber(ClassificationLoss, name="huber"):
+class LabelHuber(_OfLabels, Huber, name="huber"):
     r"""
     The Huber loss of the distance of the score from the label.
 
@@ -80,41 +69,8 @@ class LabelHuber(ClassificationLoss, name="huber"):
     LabelHuber(epsilon=0.5)
     """
 
-    shared_parameters = ("epsilon",)
-    _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
-    _curvature = 1.0
-    # c (r - c / 2) with r clipped to c: differentiated as it stands it gives c for every r.
-    _clipped = f"""\
-    epsilon = Constant <value = float {{%(epsilon)r}}> ()
-    minus_epsilon = Neg (epsilon)
-{_RESIDUAL}    below = Min (residual, epsilon)
-"""
-    _value = f"""\
-label_huber (score, target) => (loss) {{
-    half = Constant <value = float {{0.5}}> ()
-{_clipped}    clipped = Max (below, minus_epsilon)
-    half_clipped = Mul (half, clipped)
-    rest = Sub (residual, half_clipped)
-    loss = Mul (clipped, rest)
-}}"""
-    _gradient = f"""\
-label_huber_gradient (score, target) => (gradient) {{
-{_clipped}    gradient = Max (below, minus_epsilon)
-}}"""
 
-    def __init__(self, epsilon=0.1):
-        self.epsilon = epsilon
-
-
-_EXCESS = f"""\
-    epsilon = Constant <value = float {{%(epsilon)r}}> ()
-{_RESIDUAL}    distance = Abs (residual)
-    beyond = Sub (distance, epsilon)
-    excess = Relu (beyond)
-"""
-
-
-class LabelEpsilonInsensitive(ClassificationLoss, name="epsilon_insensitive"):
+class LabelEpsilonInsensitive(_OfLabels, EpsilonInsensitive, name="epsilon_insensitive"):
     r"""
     The distance of the score from the label, beyond `epsilon`.
 
@@ -137,25 +93,8 @@ class LabelEpsilonInsensitive(ClassificationLoss, name="epsilon_insensitive"):
     LabelEpsilonInsensitive(epsilon=0.5)
     """
 
-    shared_parameters = ("epsilon",)
-    _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="both")]}
-    typical_curvature = 1.0
-    _value = f"""\
-label_epsilon_insensitive (score, target) => (loss) {{
-{_EXCESS}    loss = Identity (excess)
-}}"""
-    _gradient = f"""\
-label_epsilon_insensitive_gradient (score, target) => (gradient) {{
-{_EXCESS}    direction = Sign (residual)
-    counted = Sign (excess)
-    gradient = Mul (direction, counted)
-}}"""
 
-    def __init__(self, epsilon=0.1):
-        self.epsilon = epsilon
-
-
-class LabelSquaredEpsilonInsensitive(LabelEpsilonInsensitive, name="squared_epsilon_insensitive"):
+class LabelSquaredEpsilonInsensitive(_OfLabels, SquaredEpsilonInsensitive, name="squared_epsilon_insensitive"):
     r"""
     The squared distance of the score from the label, beyond `epsilon`.
 
@@ -177,15 +116,3 @@ class LabelSquaredEpsilonInsensitive(LabelEpsilonInsensitive, name="squared_epsi
     >>> LabelSquaredEpsilonInsensitive(epsilon=0.5)
     LabelSquaredEpsilonInsensitive(epsilon=0.5)
     """
-
-    _curvature = 2.0
-    _value = f"""\
-label_squared_epsilon_insensitive (score, target) => (loss) {{
-{_EXCESS}    loss = Mul (excess, excess)
-}}"""
-    _gradient = f"""\
-label_squared_epsilon_insensitive_gradient (score, target) => (gradient) {{
-{_EXCESS}    direction = Sign (residual)
-    signed = Mul (direction, excess)
-    gradient = Mul (two, signed)
-}}"""

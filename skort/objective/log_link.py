@@ -88,7 +88,6 @@ gamma (score, target) => (loss) {
 }"""
     _gradient = """\
 gamma_gradient (score, target) => (gradient) {
-    one = Constant <value = float {1}> ()
     minus_score = Neg (score)
     inverse = Exp (minus_score)
     ratio = Mul (target, inverse)
@@ -138,25 +137,23 @@ class TweedieLoss(RegressionLoss):
     _parameter_constraints = {
         "power": [Interval(Real, None, 0, closed="right"), Interval(Real, 1, None, closed="left")]
     }
-    _terms = """\
-    two_minus_power = Constant <value = float {%(two_minus_power)r}> ()
-    one_minus_power = Constant <value = float {%(one_minus_power)r}> ()
+    _given = """\
     mean_exponent = Mul (two_minus_power, score)
     mean_power = Exp (mean_exponent)
     target_exponent = Mul (one_minus_power, score)
     inverse = Exp (target_exponent)
     target_power = Mul (target, inverse)
 """
-    _value = f"""\
-tweedie (score, target) => (loss) {{
-{_terms}    mean_part = Div (mean_power, two_minus_power)
+    _value = """\
+tweedie (score, target) => (loss) {
+    mean_part = Div (mean_power, two_minus_power)
     target_part = Div (target_power, one_minus_power)
     loss = Sub (mean_part, target_part)
-}}"""
-    _gradient = f"""\
-tweedie_gradient (score, target) => (gradient) {{
-{_terms}    gradient = Sub (mean_power, target_power)
-}}"""
+}"""
+    _gradient = """\
+tweedie_gradient (score, target) => (gradient) {
+    gradient = Sub (mean_power, target_power)
+}"""
 
     def __init__(self, power=1.5):
         self.power = power

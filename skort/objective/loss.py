@@ -1,5 +1,6 @@
 """What a loss is: ONNX functions of the raw score, with their formula."""
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -124,12 +125,20 @@ def as_loss(value: Any) -> ScoreLoss | None:
     return with_defaults(value, ScoreLoss, "value_function")
 
 
+_NUMBERS = {"zero": 0.0, "half": 0.5, "one": 1.0, "two": 2.0}
+
+
 class TextLoss(Component, ScoreLoss):
-    """An elementwise loss written as texts, `_value` and `_gradient`, into which its parameters are formatted."""
+    """
+    An elementwise loss written as texts, `_value` and `_gradient`, that both begin with the lines `_given`.
+
+    The names `zero`, `half`, `one`, `two` and those of the parameters are constants in them.
+    """
 
     is_elementwise = True
     #: The value of the estimators' parameter `loss` that means it: ``class Huber(RegressionLoss, name="huber")``.
     name: ClassVar[str | None] = None
+    _given = ""
     _value: str
     _gradient: str
     _inverse_link: str | None = None
@@ -141,11 +150,11 @@ class TextLoss(Component, ScoreLoss):
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""
-        return self._value % self._constants()
+        return self._with_constants(self._value)
 
     def gradient_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (gradient)`."""
-        return self._gradient % self._constants()
+        return self._with_constants(self._gradient)
 
     def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return the ONNX function `(score) => (prediction)`, or None."""
@@ -157,3 +166,15 @@ class TextLoss(Component, ScoreLoss):
 
     def _constants(self) -> dict[str, float]:
         return {name: float(value) for name, value in self.get_params().items()}
+
+    def _nodes(self, nodes: str) -> str:
+        return self._given + nodes
+
+    def _with_constants(self, text: str) -> str:
+        """Return a text that begins with what is given, and with the constants that it takes and does not define."""
+        signature, _, nodes = text.partition("{")
+        nodes = self._nodes(nodes.removeprefix("\n"))
+        for name, number in (_NUMBERS | self._constants()).items():
+            if re.search(rf"\b{name}\b", nodes) and f" {name} = " not in nodes:
+                nodes = f"    {name} = Constant <value = float {{{number!r}}}> ()\n{nodes}"
+        return f"{signature}{{\n{nodes}"

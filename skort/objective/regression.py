@@ -78,7 +78,6 @@ class SquaredError(RegressionLoss, name="squared_error"):
     _degree = 2
     _value = """\
 squared_error (score, target) => (loss) {
-    half = Constant <value = float {0.5}> ()
     residual = Sub (score, target)
     square = Mul (residual, residual)
     loss = Mul (half, square)
@@ -153,13 +152,13 @@ class Huber(RegressionLoss, name="huber"):
     _degree = 2
     # c (r - c / 2), where c is r clipped to [-epsilon, epsilon]. Differentiated operator by operator it gives c for
     # every r.
-    _value = """\
-huber (score, target) => (loss) {
-    epsilon = Constant <value = float {%(epsilon)r}> ()
+    _given = """\
     minus_epsilon = Neg (epsilon)
-    half = Constant <value = float {0.5}> ()
     residual = Sub (score, target)
     below = Min (residual, epsilon)
+"""
+    _value = """\
+huber (score, target) => (loss) {
     clipped = Max (below, minus_epsilon)
     half_clipped = Mul (half, clipped)
     rest = Sub (residual, half_clipped)
@@ -167,10 +166,6 @@ huber (score, target) => (loss) {
 }"""
     _gradient = """\
 huber_gradient (score, target) => (gradient) {
-    epsilon = Constant <value = float {%(epsilon)r}> ()
-    minus_epsilon = Neg (epsilon)
-    residual = Sub (score, target)
-    below = Min (residual, epsilon)
     gradient = Max (below, minus_epsilon)
 }"""
 
@@ -186,15 +181,6 @@ huber_gradient (score, target) => (gradient) {
         epsilon = min(self.epsilon / scale, _LARGEST)
         slope = max(min(1.0, epsilon), 1e-30)
         return InUnits(Huber(epsilon), scale**2 * slope, weight=1 / slope)
-
-
-_EXCESS = """\
-    epsilon = Constant <value = float {%(epsilon)r}> ()
-    residual = Sub (score, target)
-    distance = Abs (residual)
-    beyond = Sub (distance, epsilon)
-    excess = Relu (beyond)
-"""
 
 
 class EpsilonInsensitive(RegressionLoss, name="epsilon_insensitive"):
@@ -222,16 +208,22 @@ class EpsilonInsensitive(RegressionLoss, name="epsilon_insensitive"):
     shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": _NOT_NEGATIVE}
     typical_curvature = 1.0
-    _value = f"""\
-epsilon_insensitive (score, target) => (loss) {{
-{_EXCESS}    loss = Identity (excess)
-}}"""
-    _gradient = f"""\
-epsilon_insensitive_gradient (score, target) => (gradient) {{
-{_EXCESS}    direction = Sign (residual)
+    _given = """\
+    residual = Sub (score, target)
+    distance = Abs (residual)
+    beyond = Sub (distance, epsilon)
+    excess = Relu (beyond)
+"""
+    _value = """\
+epsilon_insensitive (score, target) => (loss) {
+    loss = Identity (excess)
+}"""
+    _gradient = """\
+epsilon_insensitive_gradient (score, target) => (gradient) {
+    direction = Sign (residual)
     counted = Sign (excess)
     gradient = Mul (direction, counted)
-}}"""
+}"""
 
     def __init__(self, epsilon: float = 0.1):
         self.epsilon = epsilon
@@ -261,17 +253,16 @@ class SquaredEpsilonInsensitive(EpsilonInsensitive, name="squared_epsilon_insens
     is_robust = False
     _curvature = 2.0
     _degree = 2
-    _value = f"""\
-squared_epsilon_insensitive (score, target) => (loss) {{
-{_EXCESS}    loss = Mul (excess, excess)
-}}"""
-    _gradient = f"""\
-squared_epsilon_insensitive_gradient (score, target) => (gradient) {{
-{_EXCESS}    two = Constant <value = float {{2}}> ()
+    _value = """\
+squared_epsilon_insensitive (score, target) => (loss) {
+    loss = Mul (excess, excess)
+}"""
+    _gradient = """\
+squared_epsilon_insensitive_gradient (score, target) => (gradient) {
     direction = Sign (residual)
     signed = Mul (direction, excess)
     gradient = Mul (two, signed)
-}}"""
+}"""
 
 
 class Quantile(RegressionLoss, name="quantile"):
@@ -299,29 +290,27 @@ class Quantile(RegressionLoss, name="quantile"):
     shared_parameters = ("quantile",)
     typical_curvature = 1.0
     _parameter_constraints = {"quantile": [Interval(Real, 0, 1, closed="neither")]}
-    _weights = """\
-    one = Constant <value = float {1}> ()
-    quantile = Constant <value = float {%(quantile)r}> ()
+    _given = """\
     rest = Sub (one, quantile)
     above = Sub (score, target)
     below = Neg (above)
     over = Relu (above)
     under = Relu (below)
 """
-    _value = f"""\
-quantile (score, target) => (loss) {{
-{_weights}    over_loss = Mul (rest, over)
+    _value = """\
+quantile (score, target) => (loss) {
+    over_loss = Mul (rest, over)
     under_loss = Mul (quantile, under)
     loss = Add (over_loss, under_loss)
-}}"""
-    _gradient = f"""\
-quantile_gradient (score, target) => (gradient) {{
-{_weights}    is_over = Sign (over)
+}"""
+    _gradient = """\
+quantile_gradient (score, target) => (gradient) {
+    is_over = Sign (over)
     is_under = Sign (under)
     up = Mul (rest, is_over)
     down = Mul (quantile, is_under)
     gradient = Sub (up, down)
-}}"""
+}"""
 
     def __init__(self, quantile: float = 0.5):
         self.quantile = quantile
@@ -354,9 +343,6 @@ class ElasticLoss(RegressionLoss):
     _parameter_constraints = {"l1_weight": _NOT_NEGATIVE, "l2_weight": _NOT_NEGATIVE}
     _value = """\
 elastic (score, target) => (loss) {
-    l1_weight = Constant <value = float {%(l1_weight)r}> ()
-    l2_weight = Constant <value = float {%(l2_weight)r}> ()
-    half = Constant <value = float {0.5}> ()
     residual = Sub (score, target)
     distance = Abs (residual)
     absolute = Mul (l1_weight, distance)
@@ -367,8 +353,6 @@ elastic (score, target) => (loss) {
 }"""
     _gradient = """\
 elastic_gradient (score, target) => (gradient) {
-    l1_weight = Constant <value = float {%(l1_weight)r}> ()
-    l2_weight = Constant <value = float {%(l2_weight)r}> ()
     residual = Sub (score, target)
     direction = Sign (residual)
     absolute = Mul (l1_weight, direction)

@@ -10,6 +10,12 @@ from skort.graphs.gradient.applied import Rule, each, texts
 FLOAT32_ONLY = frozenset({"Cos", "Elu", "Erf", "Sin", "Softplus"})
 
 
+def _slope(of, *lines):
+    """Return the rule dx = dy slope of an operator with one input; the lines compute the slope from x, y or both."""
+    body = "\n    ".join(lines)
+    return each(f"slope_gradient ({of}, dy) => (dx) {{\n    {body}\n    dx = Mul (dy, slope)\n}}")
+
+
 def _formatted(text, **defaults):
     """Return the rule of an operator with one input; the values of its float attributes are written into the text."""
 
@@ -95,18 +101,9 @@ div_gradient (b, y, dy) => (db) {
     ),
     "Neg": each(_NEGATED),
     # y = 1 / x: dx = -dy y^2
-    "Reciprocal": each("""
-reciprocal_gradient (y, dy) => (dx) {
-    square = Mul (y, y)
-    slope = Neg (square)
-    dx = Mul (dy, slope)
-}"""),
+    "Reciprocal": _slope("y", "square = Mul (y, y)", "slope = Neg (square)"),
     # y = |x|: dx = dy sign(x)
-    "Abs": each("""
-abs_gradient (x, dy) => (dx) {
-    slope = Sign (x)
-    dx = Mul (dy, slope)
-}"""),
+    "Abs": _slope("x", "slope = Sign (x)"),
     # y = e^x: dx = dy y
     "Exp": each("exp_gradient (y, dy) => (dx) { dx = Mul (dy, y) }"),
     # y = log x: dx = dy / x
@@ -158,27 +155,11 @@ elu_gradient (x, y, dy) => (dx) {
         alpha=1.0,
     ),
     # y = log(1 + e^x): dx = dy / (1 + e^-x)
-    "Softplus": each("""
-softplus_gradient (x, dy) => (dx) {
-    slope = Sigmoid (x)
-    dx = Mul (dy, slope)
-}"""),
+    "Softplus": _slope("x", "slope = Sigmoid (x)"),
     # y = 1 / (1 + e^-x): dx = dy y (1 - y)
-    "Sigmoid": each("""
-sigmoid_gradient (y, dy) => (dx) {
-    one = Constant <value = float {1}> ()
-    other = Sub (one, y)
-    slope = Mul (y, other)
-    dx = Mul (dy, slope)
-}"""),
+    "Sigmoid": _slope("y", "one = Constant <value = float {1}> ()", "other = Sub (one, y)", "slope = Mul (y, other)"),
     # y = tanh x: dx = dy (1 - y^2)
-    "Tanh": each("""
-tanh_gradient (y, dy) => (dx) {
-    one = Constant <value = float {1}> ()
-    square = Mul (y, y)
-    slope = Sub (one, square)
-    dx = Mul (dy, slope)
-}"""),
+    "Tanh": _slope("y", "one = Constant <value = float {1}> ()", "square = Mul (y, y)", "slope = Sub (one, square)"),
     # y = e^x / sum e^x: dx = y (dy - sum(dy y))
     "Softmax": _softmax("""
 softmax_gradient (y, dy) => (dx) {
@@ -198,28 +179,18 @@ log_softmax_gradient (y, dy) => (dx) {
     dx = Sub (dy, share)
 }"""),
     # y = sin x: dx = dy cos x
-    "Sin": each("""
-sin_gradient (x, dy) => (dx) {
-    slope = Cos (x)
-    dx = Mul (dy, slope)
-}"""),
+    "Sin": _slope("x", "slope = Cos (x)"),
     # y = cos x: dx = -dy sin x
-    "Cos": each("""
-cos_gradient (x, dy) => (dx) {
-    sine = Sin (x)
-    slope = Neg (sine)
-    dx = Mul (dy, slope)
-}"""),
+    "Cos": _slope("x", "sine = Sin (x)", "slope = Neg (sine)"),
     # y = erf x: dx = dy 2 / sqrt(pi) e^(-x^2)
-    "Erf": each("""
-erf_gradient (x, dy) => (dx) {
-    scale = Constant <value = float {1.1283791670955126}> ()
-    square = Mul (x, x)
-    exponent = Neg (square)
-    power = Exp (exponent)
-    slope = Mul (scale, power)
-    dx = Mul (dy, slope)
-}"""),
+    "Erf": _slope(
+        "x",
+        "scale = Constant <value = float {1.1283791670955126}> ()",
+        "square = Mul (x, x)",
+        "exponent = Neg (square)",
+        "power = Exp (exponent)",
+        "slope = Mul (scale, power)",
+    ),
     "Max": _extreme,
     "Min": _extreme,
     # y = x between a lower and an upper bound, otherwise that bound: dx = dy where y = x
