@@ -161,7 +161,7 @@ class Loss(Component, ScoreLoss):
     @property
     def takes_weight(self) -> bool:  # type: ignore[override]
         """Whether `value` has the third input, `weight`."""
-        return "weight" in _parsed("value", self.value).input
+        return "weight" in parsed("loss: value", self.value).input
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return `value`, checked."""
@@ -171,40 +171,32 @@ class Loss(Component, ScoreLoss):
     def gradient_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return `gradient`, checked, or None."""
         if self.gradient is not None:
-            _check_inputs("gradient", self.gradient, [list(_parsed("value", self.value).input)])
-            _check_columns("gradient", self.gradient, n_outputs, {n_outputs})
+            check_signature("loss: gradient", self.gradient, [list(parsed("loss: value", self.value).input)])
+            _check_columns("loss: gradient", self.gradient, n_outputs, {n_outputs})
         return self.gradient
 
     def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return `inverse_link`, checked, or None."""
         if self.inverse_link is not None:
-            _check_inputs("inverse_link", self.inverse_link, [["score"]])
-            _check_columns("inverse_link", self.inverse_link, n_outputs, {n_outputs})
+            check_signature("loss: inverse_link", self.inverse_link, [["score"]])
+            _check_columns("loss: inverse_link", self.inverse_link, n_outputs, {n_outputs})
         return self.inverse_link
 
     def weight_scale(self, n_outputs: int) -> float:
         """Return 1 / the number of columns of `value`."""
-        _check_inputs("value", self.value, [["score", "target"], ["score", "target", "weight"]])
-        return 1.0 / _check_columns("value", self.value, n_outputs, {1, n_outputs})
-
-
-def _parsed(name, source):
-    return parsed(f"loss: {name}", source)
-
-
-def _check_inputs(name, source, signatures):
-    check_signature(f"loss: {name}", source, signatures)
+        check_signature("loss: value", self.value, [["score", "target"], ["score", "target", "weight"]])
+        return 1.0 / _check_columns("loss: value", self.value, n_outputs, {1, n_outputs})
 
 
 def _check_columns(name, source, n_outputs, allowed):
     """Return the number of columns of the result for `n_outputs` scores, one of `allowed`."""
     shapes = {"score": (_ROWS, n_outputs), "target": (_ROWS, n_outputs), "weight": (_ROWS, 1)}
-    inputs = {key: shapes[key] for key in _parsed(name, source).input}
-    shape = result_shape(f"loss: {name}", source, inputs)
+    inputs = {key: shapes[key] for key in parsed(name, source).input}
+    shape = result_shape(name, source, inputs)
     if len(shape) != 2 or shape[0] != _ROWS or shape[1] not in allowed:
         wanted = " or ".join(f"(n_samples, {columns})" for columns in sorted(allowed))
         got = ", ".join("n_samples" if size == _ROWS else str(size or "?") for size in shape)
-        raise ValueError(f"loss: {name} must return an array of shape {wanted} here, got ({got}).")
+        raise ValueError(f"{name} must return an array of shape {wanted} here, got ({got}).")
     return shape[1]
 
 

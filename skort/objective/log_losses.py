@@ -165,7 +165,7 @@ normalized_sigmoids (score) => (probabilities) {
 }"""
 
 
-class MultiLabelLogLoss(ClassificationLoss):
+class MultiLabelLogLoss(OneVsRestLogLoss):
     r"""
     The log-loss of several labels, each of which a row may have, as in `sklearn.neural_network.MLPClassifier`.
 
@@ -174,21 +174,6 @@ class MultiLabelLogLoss(ClassificationLoss):
     .. math:: loss(y, s) = \sum_k \log(1 + e^{s_k}) - y_k s_k, \qquad
         \frac{\partial loss}{\partial s_k} = p_k - y_k, \quad p_k = \frac{1}{1 + e^{-s_k}}
     """
-
-    is_logistic = True
-    _curvature = 0.25
-
-    def for_labels(self) -> "MultiLabelLogLoss":
-        """Return the loss itself."""
-        return self
-
-    def value_function(self, n_outputs):
-        """Return the ONNX function `(score, target) => (loss)`."""
-        return LogLoss().value_function(1)
-
-    def gradient_function(self, n_outputs):
-        """Return the ONNX function `(score, target) => (gradient)`."""
-        return LogLoss().gradient_function(1)
 
     def inverse_link_function(self, n_outputs):
         """Return the sigmoid of each score, `(score) => (probabilities)`."""

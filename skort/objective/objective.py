@@ -22,10 +22,7 @@ SMOOTH = "skort_smooth"
 OBJECTIVE = "skort_objective"
 SCORE_GRADIENT = "skort_score_gradient"
 
-_SUM = """
-sum_of_all (loss) => (sum) {
-    sum = ReduceSum <keepdims = 0> (loss)
-}"""
+_SUM = "sum_of_all (loss) => (sum) { sum = ReduceSum <keepdims = 0> (loss) }"
 # The weights of a loss get the shape of the score: an operator on two equal shapes is the fastest.
 _REPEATED = """
 repeated (weight, score) => (repeated) {
@@ -82,14 +79,9 @@ class Objective:
     @property
     def loss_key(self) -> tuple[Any, ...]:
         """What the value of the loss depends on, as a hashable value."""
-        value = self.loss.value_function(self.n_outputs)
-        return (
-            source_key(value),
-            self.loss.takes_weight,
-            self.loss.weight_names,
-            self.n_outputs,
-            np.dtype(self.dtype).str,
-        )
+        loss, n_outputs = self.loss, self.n_outputs
+        value = source_key(loss.value_function(n_outputs))
+        return value, loss.takes_weight, loss.weight_names, n_outputs, np.dtype(self.dtype).str
 
     @property
     def custom_key(self) -> tuple[Any, ...]:
@@ -109,11 +101,8 @@ class Objective:
 
     def inputs(self, batch_size):
         """Return the graph inputs `TARGET` and `SAMPLE_WEIGHT` of a batch."""
-        element_type = onnx_dtype(self.dtype)
-        return [
-            make_tensor_value_info(TARGET, element_type, [batch_size, self.n_outputs]),
-            make_tensor_value_info(SAMPLE_WEIGHT, element_type, [batch_size, 1]),
-        ]
+        widths = {TARGET: self.n_outputs, SAMPLE_WEIGHT: 1}
+        return [make_tensor_value_info(name, onnx_dtype(self.dtype), [batch_size, n]) for name, n in widths.items()]
 
     def output(self, name=OBJECTIVE):
         """Return the graph output `OBJECTIVE` or `LOSS`."""
@@ -209,7 +198,7 @@ class Objective:
             term = f"skort_{name}_data"
             fragment.constant(f"{term}_strength", np.asarray(strength, self.dtype))
             results[name] = f"{term}_penalty_gradient"
-            fragment.call(l2_gradient_text(), [name, f"{term}_strength"], [results[name]])
+            fragment.call(L2_GRADIENT, [name, f"{term}_strength"], [results[name]])
         return results
 
 
@@ -241,9 +230,8 @@ l2 (weight, strength) => (penalty) {
 }""" % _WEIGHTED[by_element]
 
 
-def l2_vector_text():
-    """Return `(weights, strengths) => (penalty, gradient)` of vectors, each weight with its own strength."""
-    return """\
+#: `(weights, strengths) => (penalty, gradient)` of vectors, each weight with its own strength.
+L2_VECTOR = """\
 l2_vector (weights, strengths) => (penalty, gradient) {
     half = Constant <value = float {0.5}> ()
     gradient = Mul (strengths, weights)
@@ -251,11 +239,5 @@ l2_vector (weights, strengths) => (penalty, gradient) {
     sum = ReduceSum <keepdims = 0> (products)
     penalty = Mul (half, sum)
 }"""
-
-
-def l2_gradient_text():
-    """Return the ONNX function `(weight, strength) => (gradient)`: the derivative of `l2_text` by `weight`."""
-    return """\
-l2_gradient (weight, strength) => (gradient) {
-    gradient = Mul (strength, weight)
-}"""
+#: The derivative of `l2_text` by `weight`.
+L2_GRADIENT = "l2_gradient (weight, strength) => (gradient) { gradient = Mul (strength, weight) }"

@@ -204,11 +204,7 @@ class ModelPenalty(WeightPenalty):
 
 
 class UnitFreeL2(L2):
-    r"""
-    `L2` of standardized columns of X and y, :math:`\frac{\alpha}{2} \sum_j Var(x_j) w_j^2` in units of y.
-
-    It is the penalty where an estimator has no model inside, and so no units of its own.
-    """
+    r"""`L2` of standardized columns of X and y: :math:`\frac{\alpha}{2} \sum_j Var(x_j) w_j^2` in units of y."""
 
     is_unit_free = True
 
@@ -316,9 +312,8 @@ def _checked(value, name):
     return array.astype(np.float64) if array.ndim else float(array)
 
 
-def soft_threshold_text():
-    """Return `soft_threshold` as the ONNX function `(weight, positive, negative) => (moved)`."""
-    return """\
+#: `soft_threshold` as an ONNX function.
+SOFT_THRESHOLD = """\
 soft_threshold (weight, positive, negative) => (moved) {
     zero = Constant <value = float {0}> ()
     lower = Sub (weight, positive)

@@ -91,10 +91,9 @@ class SklearnObjective:
 
 def sklearn_objective(model, *, is_classifier=False):
     """
-    Return what a scikit-learn model, or None, minimises; a ValueError where it cannot be trained.
+    Return what a scikit-learn model minimises, or None: what `SGDRegressor()` or `SGDClassifier(loss="log_loss")` does.
 
-    None is the loss and penalty of `SGDRegressor()` or `SGDClassifier(loss="log_loss")`, whatever the sum of sample
-    weights. `is_classifier` says whether classes are to be predicted where the model, None or ONNX, does not say so.
+    `is_classifier` says whether classes are to be predicted where the model, None or ONNX, does not say so.
     """
     if model is None:
         return SklearnObjective(penalty="l2", alpha=1e-4, is_unit_free=True)
@@ -226,12 +225,9 @@ def _huber(model):
     return _l2(ConcomitantHuber(model.epsilon), 2 * model.alpha, alpha_per="sum", sums_outputs=True)
 
 
-def _poisson(model):
-    return _l2(PoissonLoss(), model.alpha, sums_outputs=True)
-
-
-def _gamma(model):
-    return _l2(GammaLoss(), model.alpha, sums_outputs=True)
+def _log_link(model):
+    loss = PoissonLoss() if isinstance(model, linear_model.PoissonRegressor) else GammaLoss()
+    return _l2(loss, model.alpha, sums_outputs=True)
 
 
 def _tweedie(model):
@@ -299,8 +295,7 @@ OBJECTIVES = {
     **dict.fromkeys(_PASSIVE_AGGRESSIVE, _sgd),
     linear_model.QuantileRegressor: _quantile,
     linear_model.HuberRegressor: _huber,
-    linear_model.PoissonRegressor: _poisson,
-    linear_model.GammaRegressor: _gamma,
+    **dict.fromkeys((linear_model.PoissonRegressor, linear_model.GammaRegressor), _log_link),
     linear_model.TweedieRegressor: _tweedie,
     **dict.fromkeys((neural_network.MLPRegressor, neural_network.MLPClassifier), _network),
 }
@@ -335,31 +330,15 @@ def _as_chosen(model):
     return plain(**shared | {key: getattr(model, attribute) for key, attribute in attributes.items()})
 
 
+_SAME_NAME = """
+average batch_size early_stopping eta0 learning_rate max_iter n_iter_no_change n_jobs power_t shuffle tol
+validation_fraction verbose warm_start
+"""
 #: Parameters that say how a model is trained -> the parameter of skort's estimators that says the same.
 _TRAINING = {
-    "average": "average",
-    "batch_size": "batch_size",
-    "beta_1": "optimizer",
-    "beta_2": "optimizer",
-    "early_stopping": "early_stopping",
-    "eta0": "eta0",
-    "learning_rate": "learning_rate",
-    "learning_rate_init": "eta0",
-    "max_fun": "max_iter",
-    "max_iter": "max_iter",
-    "momentum": "optimizer",
-    "n_iter_no_change": "n_iter_no_change",
-    "n_jobs": "n_jobs",
-    "nesterovs_momentum": "optimizer",
-    "power_t": "power_t",
-    "selection": "shuffle",
-    "shuffle": "shuffle",
-    "solver": "optimizer",
-    "solver_options": "optimizer",
-    "tol": "tol",
-    "validation_fraction": "validation_fraction",
-    "verbose": "verbose",
-    "warm_start": "warm_start",
+    **dict.fromkeys(("beta_1", "beta_2", "momentum", "nesterovs_momentum", "solver", "solver_options"), "optimizer"),
+    **{"learning_rate_init": "eta0", "max_fun": "max_iter", "selection": "shuffle"},
+    **{name: name for name in _SAME_NAME.split()},
 }
 
 

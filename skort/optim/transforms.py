@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from skort.objective.penalties import soft_threshold, soft_threshold_text
+from skort.objective.penalties import SOFT_THRESHOLD, soft_threshold
 from skort.optim.optimizers import State
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class AccumulatedL1(Transformation):
         inputs = [names[_POSITIVE], names[_NEGATIVE], results["length"], "skort_l1_strengths"]
         owed = ["skort_l1_positive", "skort_l1_negative"]
         fragment.call(_OWED % self._n_steps, inputs, owed)
-        fragment.call(soft_threshold_text(), [results["weights"], *owed], ["skort_thresholded"])
+        fragment.call(SOFT_THRESHOLD, [results["weights"], *owed], ["skort_thresholded"])
         left = {name: f"skort_{name}_left" for name in (_POSITIVE, _NEGATIVE)}
         fragment.call(_PAID, [*owed, results["weights"], "skort_thresholded"], list(left.values()))
         return results | left | {"weights": "skort_thresholded"}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skort.objective.objective import l1_text, l2_gradient_text, l2_text
+from skort.objective.objective import L2_GRADIENT, l1_text, l2_text
 from skort.objective.penalties import (
     L1,
     L2,
@@ -29,7 +29,7 @@ def test_terms_are_the_formulas(alpha, dtype, rtol, rng, run_function):
         assert absolute == pytest.approx(float(alpha) * abs(weight).sum(), rel=rtol)
         squares = 0.5 * float(alpha) * (weight**2).sum()
         assert run_function(l2_text(by_element=by_element), dtype, weight, given) == pytest.approx(squares, rel=rtol)
-    gradient = run_function(l2_gradient_text(), dtype, weight, strength)
+    gradient = run_function(L2_GRADIENT, dtype, weight, strength)
     np.testing.assert_allclose(gradient, float(alpha) * weight, rtol=rtol)
 
 

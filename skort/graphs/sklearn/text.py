@@ -37,6 +37,7 @@ _WORDS = re.compile(r"\\b((?:\\w)*)\\w(\+|\{(\d+),\})\\b")
 # One character, and how often.
 _ATOM = re.compile(r"(\\[wd]|\w|\[\^?\]?(?:\\.|[^\]\\])*\])(?:[+*?]|\{\d*,?\d*\})?")
 
+_TYPES = (CountVectorizer, TfidfVectorizer, TfidfTransformer)
 _REASONS = {
     HashingVectorizer: "it keeps no vocabulary, and its hash is not written as ONNX. TfidfVectorizer and "
     "CountVectorizer are; with max_features the file is small.",
@@ -55,38 +56,33 @@ def check_convertible(estimator: Any) -> None:
 def text_converters(element_type: int) -> dict[type, Callable]:
     """Return the converters of text by type, as skl2onnx calls them; vectorizers give numbers of `element_type`."""
 
-    def convert_counts(scope, operator, container):
-        nodes = _Nodes(scope, container)
-        nodes.give(_counts(nodes, operator, element_type), operator)
+    def convert(scope, operator, container):
+        nodes, model = ConversionNodes(scope, container), operator.raw_operator
+        if isinstance(model, CountVectorizer):
+            result = _counts(nodes, operator, element_type)
+        else:
+            result = nodes.add("Cast", [operator.inputs[0].full_name], to=element_type)
+        if isinstance(model, (TfidfVectorizer, TfidfTransformer)):
+            result = _tf_idf(nodes, result, model, element_type)
+        nodes.give(result, operator)
 
-    def convert_tf_idf(scope, operator, container):
-        nodes = _Nodes(scope, container)
-        counts = _counts(nodes, operator, element_type)
-        nodes.give(_tf_idf(nodes, counts, operator.raw_operator, element_type), operator)
-
-    def convert_weighting(scope, operator, container):
-        nodes, X = _Nodes(scope, container), operator.inputs[0]
-        counts = nodes.add("Cast", [X.full_name], to=element_type)
-        nodes.give(_tf_idf(nodes, counts, operator.raw_operator, element_type), operator)
-
-    return {CountVectorizer: convert_counts, TfidfVectorizer: convert_tf_idf, TfidfTransformer: convert_weighting}
+    return dict.fromkeys(_TYPES, convert)
 
 
 def text_shapes(element_type: int) -> dict[type, Callable]:
     """Return what tells skl2onnx the types and shapes of the converters' outputs."""
     tensor = DoubleTensorType if element_type == TensorProto.DOUBLE else FloatTensorType
 
-    def of_vectorizer(operator):
-        operator.outputs[0].type = tensor([None, len(operator.raw_operator.vocabulary_)])
+    def give_type(operator):
+        model = operator.raw_operator
+        width = len(model.vocabulary_) if isinstance(model, CountVectorizer) else model.n_features_in_
+        operator.outputs[0].type = tensor([None, width])
 
-    def of_weighting(operator):
-        operator.outputs[0].type = tensor([None, operator.raw_operator.n_features_in_])
-
-    return {CountVectorizer: of_vectorizer, TfidfVectorizer: of_vectorizer, TfidfTransformer: of_weighting}
+    return dict.fromkeys(_TYPES, give_type)
 
 
 @dataclass(frozen=True)
-class _Nodes:
+class ConversionNodes:
     """Writes nodes of a conversion; results get names of their own."""
 
     scope: Any

@@ -16,7 +16,7 @@ from skort.graphs.gradient.forward_backward import add_model, needed
 from skort.graphs.gradient.packing import GRADIENT, packed_text, unpacked_text
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.standardized import INVERSE_SCALE, MEAN
-from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, l1_text, l2_vector_text
+from skort.objective.objective import L2_VECTOR, LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, l1_text
 from skort.optim.update import UpdateRule
 from skort.solvers.base import Problem
 from skort.solvers.derived_gradients import (
@@ -264,7 +264,7 @@ def _add_penalty(writer, value, terms):
         value = "skort_l1_objective"
     if l2 is not None:
         writer.constant("skort_l2", l2)
-        writer.call(l2_vector_text(), [WEIGHTS, "skort_l2"], ["skort_l2_penalty", "skort_l2_gradient"])
+        writer.call(L2_VECTOR, [WEIGHTS, "skort_l2"], ["skort_l2_penalty", "skort_l2_gradient"])
         writer.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
         writer.node("Add", [_LOSS_GRADIENT, "skort_l2_gradient"], [GRADIENT])
         value = "skort_l2_objective"
