@@ -116,7 +116,9 @@ class Step:
         n_batches = None if whole.n_total is None else -(-whole.n_total // size)
         run = TrainRun.begin(config, model, state, StepShape(size), n_batches)
         self._scale = run.variables.sample_weight_scale(graph.n_outputs)
-        self.solver, self._solver = run.solver_name, run.step
+        self.solver = run.solver_name
+        # That of a backend, which has more than the loop asks for.
+        self._solver: Any = run.step
         self.objective = math.nan
         self._scorer = InferenceModel(lambda: graph.model, (), dict(graph.arrays), ("score", graph.key))
         self._scored = knowing(whole, self._encoder.columns)

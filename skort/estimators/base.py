@@ -221,7 +221,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, Component):
 
     def _joint_fit(self, given, X_val, y_val, init):
         """Return a fit that a search makes with others, and what it has read; None where it is made alone."""
-        search = vars(self).pop("_search", None)
+        search = self.__dict__.pop("_search", None)
         is_plain = isinstance(given, GivenRows) and not any(each is not None for each in (X_val, y_val, *init))
         if search is None or not is_plain or getattr(self, "_skl_callbacks", None):
             return None

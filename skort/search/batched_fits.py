@@ -19,6 +19,7 @@ from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.fitting import TrainRun
 from skort.estimators.training.initialization import begin_standardized, chosen_standardization
 from skort.estimators.training.observers import Observers
+from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import FitResult
 from skort.estimators.training.validation import FitData, model_and_data, validated
 from skort.optim.batches import Batches
@@ -29,6 +30,7 @@ from skort.optim.training import Training, TrainStep
 
 if TYPE_CHECKING:
     from skort.graphs.chain import Link
+    from skort.solvers.base import Problem
     from skort.solvers.graph.joint_graph import MemberTerms
 
 # The parameters in which the fits may differ: they change numbers of a step, but neither its data nor its operators.
@@ -53,22 +55,24 @@ OWN_PARAMETERS = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class _Begun:
-    """One of several fits before its first step; its run has no solver."""
+    """One of several fits before its first step."""
 
     estimator: Any
     model: Model
     state: TrainState
-    run: TrainRun
+    config: TrainConfig
+    variables: Reparametrization
+    problem: "Problem"
     terms: "MemberTerms"
 
     @property
     def weight_scale(self) -> float:
         """What the sample weights of a batch of this training sum to."""
-        return self.run.variables.sample_weight_scale(self.model.score_graph.n_outputs)
+        return self.variables.sample_weight_scale(self.model.score_graph.n_outputs)
 
     def training(self, lane: TrainStep, batches: Batches) -> Training:
         """Return the training, whose steps a solver makes with those of others."""
-        config, variables = self.run.config, self.run.variables
+        config, variables = self.config, self.variables
         patience = config.patience(batches.n_batches, is_linear=self.model.score_graph.is_linear)
         return Training(
             lane,
@@ -161,12 +165,12 @@ class _Common:
         terms = member_terms(problem, self.chain)
         if terms is None:
             return None
-        return _Begun(estimator, model, state, TrainRun(config, variables, problem, "graph", None), terms)
+        return _Begun(estimator, model, state, config, variables, problem, terms)
 
     def batches(self, fit: _Begun) -> Batches:
         """Return the rows of trainings that are made together, in the variables of the training."""
-        data = self.data._replace(X=_rows(self.data.X, fit.run.variables, fit.terms.n_ones))
-        return InMemory(fit.run.config, data).batches(fit.run.variables, copy.deepcopy(self.read.generator))
+        data = self.data._replace(X=_rows(self.data.X, fit.variables, fit.terms.n_ones))
+        return InMemory(fit.config, data).batches(fit.variables, copy.deepcopy(self.read.generator))
 
 
 def _rows(X, variables, n_ones):
@@ -188,7 +192,7 @@ def _trained(group, common):
     from skort.solvers.graph.joint_step import JointStep
 
     fits = list(group.values())
-    first = fits[0].run
+    first = fits[0]
     if choose(first.config.solvers, first.problem) != "graph":
         return {}
     batches = common.batches(fits[0])
@@ -199,8 +203,9 @@ def _trained(group, common):
     factors = [fit.weight_scale / fits[0].weight_scale for fit in fits]
     solver = JointStep([fit.terms for fit in fits], factors)
     trainings = [fit.training(lane, batches) for fit, lane in zip(fits, solver.lanes, strict=True)]
-    made = {}
-    for (place, fit), outcome in zip(group.items(), minimise_together(trainings, solver, batches), strict=True):
+    made, outcomes = {}, minimise_together(trainings, solver, batches)
+    for (place, fit), lane, outcome in zip(group.items(), solver.lanes, outcomes, strict=True):
         if outcome is not None:
-            made[place] = FitResult.of(fit.run, fit.model, fit.state, outcome, None), common.read
+            run = TrainRun(fit.config, fit.variables, fit.problem, "graph", lane)
+            made[place] = FitResult.of(run, fit.model, fit.state, outcome, None), common.read
     return made

@@ -223,8 +223,9 @@ def validated(component, name="component"):
 
 
 def _loss(estimator, own):
-    loss = chosen_loss(estimator, own)
-    loss = as_loss(resolved(loss, "loss") if loss is estimator.loss else validated(loss))
+    given = chosen_loss(estimator, own)
+    loss = as_loss(resolved(given, "loss") if given is estimator.loss else validated(given))
+    assert loss is not None  # The parameter was validated: it has the method.
     kind = "classifier" if isinstance(estimator, ClassifierMixin) else "regressor"
     if kind not in loss.estimator_types:
         names = ", ".join(repr(name) for name in losses_of(estimator))

@@ -90,8 +90,14 @@ def go_on(settings: TrainConfig, model: Model, state: TrainState, facts: DataSta
     start = state.penalty_start
     if start is None and settings.takes_start:
         start = score_graph.trained_arrays
-    others = {"standardization": renewed, "penalty_start": start}
-    return dataclasses.replace(state, solver=solver, rate_scale=rate_scale, row_norm=row_norm, **others)
+    return dataclasses.replace(
+        state,
+        solver=solver,
+        standardization=renewed,
+        rate_scale=rate_scale,
+        row_norm=row_norm,
+        penalty_start=start,
+    )
 
 
 def _check_loss(loss, n_outputs, used, *, has_link):
@@ -164,7 +170,9 @@ def _estimated(settings: TrainConfig, variables: Reparametrization, score_graph,
 
     if settings.is_classifier:
         return estimated_curvature(settings.loss, score_graph.n_outputs)
-    coef, start = linear_weights(score_graph)
+    linear = linear_weights(score_graph)
+    assert linear is not None  # The rate of a network is that of its optimizer.
+    coef, start = linear
     if coef.any() and not facts.some_rows.is_sparse:
         start = start + coef @ facts.columns()[0]
     mean, deviation = facts.targets()

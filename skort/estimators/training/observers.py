@@ -54,7 +54,7 @@ class Observers:
     """
 
     estimator: Any
-    shown: Callable[..., Any]
+    shown: Callable[..., Any] | None
     scoring: Any = None
     more: list[Any] = dataclasses.field(default_factory=list)
 
@@ -83,8 +83,10 @@ class Observers:
 
     def view(self, config: TrainConfig, model: Model, state: TrainState) -> ModelPreview:
         """Return what shows the model of a training that is at a state."""
+        shown = self.shown
+        assert shown is not None  # Only of fits that are made together, which no callback of the user's watches.
 
         def estimator_with(model, columns):
-            return self.shown(FitResult(config, model.by_columns(), state), columns)
+            return shown(FitResult(config, model.by_columns(), state), columns)
 
         return ModelPreview(model, estimator_with)

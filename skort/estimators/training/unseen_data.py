@@ -102,7 +102,8 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
             "Transform X and y yourself, and give the model alone."
         )
     own = own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)
-    columns = Columns(_n_features(wrapped, n_features))
+    n_features = _n_features(wrapped, n_features)
+    columns = Columns(n_features)
     encoder, encoded = _prototype(estimator, wrapped, n_outputs, classes)
     n_rows, batch_size = estimator.n_total, 200 if estimator.batch_size == "auto" else estimator.batch_size
     _check_size_is_known(estimator, own)
@@ -116,7 +117,7 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
             f"loss={config.loss!r} has weights of its own, whose initial values come from all of y. Fit an "
             "estimator with it, for instance for one epoch, and give the fitted estimator."
         )
-    rows = np.zeros((1, columns.n_features), estimator.dtype)
+    rows = np.zeros((1, n_features), estimator.dtype)
     given = GivenRows(rows, None, None)
     read = FitData(
         given, wrapped, own, rows, columns, encoder, encoded, class_weight, None, TargetTransform(), generator

@@ -83,13 +83,13 @@ def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> on
     """Return the model (rate, step, parameters, gradients, moments) -> whether it has updated: "SGD" or "AdamW"."""
     # ONNX Runtime gives moments to every optimizer.
     sequences = ["params", "gradients", "first_order_moments"]
-    nodes = []
+    nodes, shape = [], [1]
     if name == "SGD":
         # ONNX Runtime expects a number as the output, whose shape the kernel takes from the learning rate, (1,).
         nodes = [helper.make_node("Squeeze", ["learning_rate"], ["rate"], doc_string="update")]
-        node, shape = helper.make_node("SGDOptimizerV2", ["rate", "params", "gradients"], ["updated"]), ()
+        node, shape = helper.make_node("SGDOptimizerV2", ["rate", "params", "gradients"], ["updated"]), []
     else:
-        options, shape = options or {}, (1,)
+        options = options or {}
         sequences.append("second_order_moments")
         node = helper.make_node(
             "AdamWOptimizer",
