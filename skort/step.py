@@ -3,13 +3,14 @@
 import copy
 import math
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
 from skort.estimators.classifier import OrtSGDClassifier
+from skort.estimators.data.data_source import DenseBatches
 from skort.estimators.data.dlpack import as_array
 from skort.estimators.data.rows import blocks, knowing, prepared
 from skort.estimators.regressor import OrtSGDRegressor
@@ -114,7 +115,7 @@ class Step:
         model = self._encoder.model
         graph, size = model.score_graph, config.batch_size
         n_batches = None if whole.n_total is None else -(-whole.n_total // size)
-        run = TrainRun.begin(config, model, state, StepShape(size), n_batches)
+        run = TrainRun.plan(config, model, state, DenseBatches(size), n_batches).begun(state)
         self._scale = run.variables.sample_weight_scale(graph.n_outputs)
         self.solver = run.solver_name
         # That of a backend, which has more than the loop asks for.
@@ -308,13 +309,6 @@ class Step:
                 f'solver="{self.solver}" makes forward, backward and update in one run. Use step, or solver="agent".'
             )
         return self._solver
-
-
-class StepShape(NamedTuple):
-    """The rows of a step, which never stay sparse."""
-
-    batch_size: int
-    are_sparse: bool = False
 
 
 def _as_estimator(model, loss, *, has_classes):

@@ -16,6 +16,7 @@ from skort.common.random_state import seeded
 from skort.dask.assignment import Assignment, Assignments, Task
 from skort.dask.cluster import Broadcast
 from skort.dask.part_statistics import PartStatistics, Rows
+from skort.estimators.data.data_source import DenseBatches
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.fitting import TrainRun
@@ -88,13 +89,6 @@ class LocalResult(NamedTuple):
     means: Means
 
 
-class GroupShape(NamedTuple):
-    """The batches of a group, which are made dense."""
-
-    batch_size: int
-    are_sparse: bool = False
-
-
 @dataclass(frozen=True, eq=False)
 class Job:
     """What the steps of a training are made from."""
@@ -113,7 +107,8 @@ class Job:
 
     def run(self, batch_size: int) -> TrainRun:
         """Return what makes these steps."""
-        return TrainRun.begin(self.config, self.model, self.state, GroupShape(batch_size), self.n_batches)
+        run = TrainRun.plan(self.config, self.model, self.state, DenseBatches(batch_size), self.n_batches)
+        return run.begun(self.state)
 
     @property
     def first(self) -> int:

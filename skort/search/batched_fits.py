@@ -4,33 +4,26 @@ import contextlib
 import copy
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from skort.common.component import check_parameters
-from skort.estimators.data.data_source import GivenRows, InMemory
+from skort.estimators.data.data_source import DenseBatches, GivenRows, InMemory
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.data.statistics import RowStatistics
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
-from skort.estimators.training.fitting import TrainRun
-from skort.estimators.training.initialization import begin_standardized, chosen_standardization
+from skort.estimators.training.fitting import Fit, TrainRun, fit_models
+from skort.estimators.training.initialization import begin
 from skort.estimators.training.observers import Observers
-from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import FitResult
 from skort.estimators.training.validation import FitData, model_and_data, validated
-from skort.optim.batches import Batches
-from skort.optim.loop import minimise_together
-from skort.optim.standardization import Standardization
 from skort.optim.state import TrainState
-from skort.optim.training import Training, TrainStep
 
 if TYPE_CHECKING:
     from skort.graphs.chain import Link
-    from skort.solvers.base import Problem
     from skort.solvers.graph.joint_graph import MemberTerms
 
 # The parameters in which the fits may differ: they change numbers of a step, but neither its data nor its operators.
@@ -53,37 +46,20 @@ OWN_PARAMETERS = frozenset(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class _Begun:
-    """One of several fits before its first step."""
+class _Lane(NamedTuple):
+    """One of several fits before its first step, and what of it goes into a step of all; its run has no step."""
 
-    estimator: Any
-    model: Model
-    state: TrainState
-    config: TrainConfig
-    variables: Reparametrization
-    problem: "Problem"
+    fit: Fit
     terms: "MemberTerms"
 
     @property
     def weight_scale(self) -> float:
         """What the sample weights of a batch of this training sum to."""
-        return self.variables.sample_weight_scale(self.model.score_graph.n_outputs)
+        return self.fit.run.variables.sample_weight_scale(self.fit.model.score_graph.n_outputs)
 
-    def training(self, lane: TrainStep, batches: Batches) -> Training:
-        """Return the training, whose steps a solver makes with those of others."""
-        config, variables = self.config, self.variables
-        patience = config.patience(batches.n_batches, is_linear=self.model.score_graph.is_linear)
-        return Training(
-            lane,
-            batches,
-            config.schedule,
-            self.state,
-            variables,
-            max_iter=self.estimator.max_iter,
-            is_compared=config.is_compared,
-            callbacks=Observers(self.estimator, None).callbacks(variables.in_units.unit, patience, one_epoch=False),
-        )
+    def goes_with(self, other: "_Lane") -> bool:
+        """Return whether one run of ONNX Runtime can make a step of both, on the same rows."""
+        return self.terms.key == other.terms.key and self.fit.state.standardization == other.fit.state.standardization
 
 
 def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) -> dict[int, tuple[FitResult, FitData]]:
@@ -93,21 +69,30 @@ def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) ->
     Returns the results and what was read of the data by the places of the estimators, which are not changed. Those that
     are missing have to be fitted alone.
     """
+    groups: list[dict[int, _Lane]] = []
     try:
         common, configs = _read(estimators, X, y, sample_weight)
-        begun = {} if common is None else {p: common.begin(estimators[p], c) for p, c in configs.items()}
+        for place, config in configs.items():
+            lane = common.lane(estimators[place], config)
+            if lane is not None:
+                _add(groups, place, lane)
     except (ValueError, TypeError, ImportError):
         # Each fit alone says what is wrong with its own parameters, or with the data.
         return {}
-    groups: dict[Any, dict[int, _Begun]] = {}
-    for place, fit in begun.items():
-        if fit is not None:
-            groups.setdefault(fit.terms.key, {})[place] = fit
     fits: dict[int, tuple[FitResult, FitData]] = {}
-    for group in groups.values():
+    for group in groups:
         if len(group) > 1:
-            fits |= _trained(group, common)
+            fits |= common.trained(group)
     return fits
+
+
+def _add(groups, place, lane):
+    """Add a fit to the group of those that can make their steps with it."""
+    for group in groups:
+        if lane.goes_with(next(iter(group.values()))):
+            group[place] = lane
+            return
+    groups.append({place: lane})
 
 
 def _read(estimators, X, y, sample_weight):
@@ -124,26 +109,22 @@ def _read(estimators, X, y, sample_weight):
         return None, {}
     first = next(iter(configs.values()))
     model, data = model_and_data(read, first, read.sample_weight, estimators[0].trainable)
-    statistics = RowStatistics(data)
-    standardization = chosen_standardization(first, model.score_graph, statistics)
     chain = chain_of(model.score_graph)
-    if model.loss_weights or chain is None or (standardization is not None and standardization.is_offset):
+    if model.loss_weights or chain is None:
         return None, {}
-    return _Common(read, model, data, statistics, standardization, chain), configs
+    return _Common(read, model, data, RowStatistics(data), chain), configs
 
 
-@dataclass(frozen=True, eq=False)
-class _Common:
+class _Common(NamedTuple):
     """What the fits of a group share: data, the model at its initial weights, and its layers."""
 
     read: FitData
     model: Model
     data: TrainingData
     statistics: RowStatistics
-    standardization: Standardization | None
     chain: tuple["Link", ...]
 
-    def begin(self, estimator: Any, config: TrainConfig) -> _Begun | None:
+    def lane(self, estimator: Any, config: TrainConfig) -> _Lane | None:
         """Return a fit before its first step; None where it has to be made alone."""
         from skort.solvers.graph.joint_graph import member_terms
 
@@ -151,26 +132,38 @@ class _Common:
             # A function of the user's may raise an error, which would be that of another fit.
             return None
         state = TrainState.start(self.read.generator)
-        state, model, variables = begin_standardized(config, self.model, self.statistics, state, self.standardization)
-        if variables.score is not None and variables.score.is_of_y:
+        state, model, variables = begin(config, self.model, self.statistics, state)
+        is_offset = state.standardization is not None and state.standardization.is_offset
+        if is_offset or (variables.score is not None and variables.score.is_of_y):
             return None
         model = dataclasses.replace(model, loss=config.loss)
         # The rows are in the variables of the training before they are read, see `_rows`.
         graph = model.score_graph
         training = model.with_score_graph(graph.with_weights(variables.training_weights(graph.trained_arrays)))
         bare = dataclasses.replace(variables, inputs=None, score=None)
-        batch_size = min(config.batch_size, self.data.n_rows)
-        n_batches = -(-self.data.n_rows // batch_size)
-        problem = config.problem(training, bare, state, batch_size, n_batches)
-        terms = member_terms(problem, self.chain)
+        batches = DenseBatches(min(config.batch_size, self.data.n_rows))
+        run = TrainRun.plan(config, training, state, batches, -(-self.data.n_rows // batches.batch_size), bare)
+        terms = member_terms(run.problem, self.chain) if run.solver_name == "graph" else None
         if terms is None:
             return None
-        return _Begun(estimator, model, state, config, variables, problem, terms)
+        run = dataclasses.replace(run, variables=variables)
+        return _Lane(Fit(run, model, state, Observers(estimator, None), estimator.max_iter), terms)
 
-    def batches(self, fit: _Begun) -> Batches:
-        """Return the rows of trainings that are made together, in the variables of the training."""
-        data = self.data._replace(X=_rows(self.data.X, fit.variables, fit.terms.n_ones))
-        return InMemory(fit.config, data).batches(fit.variables, copy.deepcopy(self.read.generator))
+    def trained(self, group: dict[int, _Lane]) -> dict[int, tuple[FitResult, FitData]]:
+        """Train the fits of a group, by their places; return those that are done."""
+        from skort.solvers.graph.joint_step import JointStep
+
+        lanes = list(group.values())
+        run, scale = lanes[0].fit.run, lanes[0].weight_scale
+        data = self.data._replace(X=_rows(self.data.X, run.variables, lanes[0].terms.n_ones))
+        batches = InMemory(run.config, data).batches(run.variables, copy.deepcopy(self.read.generator))
+        if batches.are_sparse:
+            # A fit alone multiplies such rows as they are.
+            return {}
+        # The batches have the sample weights of the first.
+        step = JointStep([lane.terms for lane in lanes], [lane.weight_scale / scale for lane in lanes])
+        results = fit_models([lane.fit for lane in lanes], step, batches)
+        return {place: (r, self.read) for place, r in zip(group, results, strict=True) if r is not None}
 
 
 def _rows(X, variables, n_ones):
@@ -184,28 +177,3 @@ def _rows(X, variables, n_ones):
         else:
             X = (X - inputs.mean.astype(X.dtype)) * inverse if n_ones else X * inverse
     return scipy.sparse.hstack([X, ones], format="csr") if scipy.sparse.issparse(X) else np.hstack([X, ones])
-
-
-def _trained(group, common):
-    """Train a group of fits, by their places; return those that are done."""
-    from skort.solvers import choose
-    from skort.solvers.graph.joint_step import JointStep
-
-    fits = list(group.values())
-    first = fits[0]
-    if choose(first.config.solvers, first.problem) != "graph":
-        return {}
-    batches = common.batches(fits[0])
-    if batches.are_sparse:
-        # A fit alone multiplies such rows as they are.
-        return {}
-    # The batches have the sample weights of the first.
-    factors = [fit.weight_scale / fits[0].weight_scale for fit in fits]
-    solver = JointStep([fit.terms for fit in fits], factors)
-    trainings = [fit.training(lane, batches) for fit, lane in zip(fits, solver.lanes, strict=True)]
-    made, outcomes = {}, minimise_together(trainings, solver, batches)
-    for (place, fit), lane, outcome in zip(group.items(), solver.lanes, outcomes, strict=True):
-        if outcome is not None:
-            run = TrainRun(fit.config, fit.variables, fit.problem, "graph", lane)
-            made[place] = FitResult.of(run, fit.model, fit.state, outcome, None), common.read
-    return made

@@ -4,8 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import LinearSVR
 
 from skort import OrtSGDRegressor
+from skort.model_selection import OrtGridSearchCV
+from skort.objective import L2, ElasticPenalty
 from skort.search.batched_fits import joint_fits
 from skort.search.together import Together
 
@@ -60,3 +64,30 @@ def test_columns_far_from_zero_are_centred_by_fits_alone(rows):
     model = together.mark(models(0.1)[0]).fit(X + 1e6, y)
     assert together.n_made == 0
     np.testing.assert_array_equal(model.coef_, models(0.1)[0].fit(X + 1e6, y).coef_)
+
+
+@pytest.mark.parametrize(
+    ("model", "grid"),
+    [
+        (None, {"penalty": [L2(0.01), L2(0.1), ElasticPenalty(0.01, 0, intercepts=1.0)]}),
+        (None, {"penalty": [ElasticPenalty(0.01, 0, intercepts=i) for i in (1.0, 2.0)] + [L2(0.01)]}),
+        # As "auto" says, that of the model inside covers the intercept.
+        (LinearSVR(C=0.01), {"penalty": ["l2", "auto"], "alpha": [0.1, 0.2]}),
+    ],
+)
+def test_only_some_penalties_cover_intercepts(rng, model, grid):
+    X = rng.normal(5.0, size=(60, 2))
+    y = X @ [1.0, 2.0] + 3.0 + rng.normal(0, 0.1, 60)
+    model = OrtSGDRegressor(model, random_state=0, dtype="float64", max_iter=20, tol=None)
+    alone, together = (
+        kind(model, grid, cv=3, scoring="neg_mean_squared_error").fit(X, y) for kind in (GridSearchCV, OrtGridSearchCV)
+    )
+    np.testing.assert_allclose(together.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"], rtol=1e-6)
+    assert not np.allclose(alone.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"][0])
+
+
+def test_penalties_that_cover_intercepts_or_not_are_groups_of_their_own(rows):
+    covering = [ElasticPenalty(0.01, 0, intercepts=i) for i in (0.1, 0.2)]
+    fits = joint_fits([OrtSGDRegressor(penalty=p, random_state=0) for p in [L2(0.1), *covering, L2(0.2)]], *rows, None)
+    means = {place: fit[0].state.standardization.mean.any() for place, fit in fits.items()}
+    assert means == {0: True, 1: False, 2: False, 3: True}

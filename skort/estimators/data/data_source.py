@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -29,6 +29,13 @@ class BatchShape(Protocol):
     @property
     def are_sparse(self) -> bool:
         """Whether the batches are best multiplied as sparse rows."""
+
+
+class DenseBatches(NamedTuple):
+    """The shape of batches that are not sparse, or are made dense."""
+
+    batch_size: int
+    are_sparse: bool = False
 
 
 class DataSource(Protocol):

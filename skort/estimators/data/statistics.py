@@ -1,5 +1,6 @@
 """What a training has to know of all its rows before it begins."""
 
+import functools
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -49,13 +50,21 @@ class RowStatistics:
 
     some_rows: TrainingData
 
+    @functools.cached_property
+    def _columns(self):
+        return moments(self.some_rows.X, self.some_rows.sample_weight)
+
+    @functools.cached_property
+    def _targets(self):
+        return moments(self.some_rows.target, self.some_rows.sample_weight)
+
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the means and standard deviations of the columns of X."""
-        return moments(self.some_rows.X, self.some_rows.sample_weight)
+        return self._columns
 
     def targets(self) -> tuple[np.ndarray, np.ndarray]:
         """Return those of the target."""
-        return moments(self.some_rows.target, self.some_rows.sample_weight)
+        return self._targets
 
     def robust_targets(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the medians and scales of the target."""

@@ -1,12 +1,14 @@
 """The way of every training: a model, its data and a state go in; a fitted model and a state come out."""
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from skort.estimators.data.data_source import BatchShape, DataSource
+from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.initialization import begin, go_on
@@ -16,13 +18,15 @@ from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import FitResult, result_of
 from skort.estimators.training.terms import chosen_class_weight
 from skort.exceptions import DivergedError
-from skort.optim.loop import minimise
+from skort.optim.batches import Batches
+from skort.optim.loop import Outcome, minimise, minimise_together
 from skort.optim.state import TrainState
 from skort.optim.training import Training, TrainStep
 from skort.runtime.no_pickle import NoPickle
 
 if TYPE_CHECKING:
     from skort.solvers.base import Problem
+    from skort.solvers.graph.joint_step import JointStep
 
 # Of a dense batch of sparse rows: 64 MB in float32.
 _MOST_NUMBERS = 2**24
@@ -40,12 +44,13 @@ class TrainRun:
     variables: Reparametrization
     problem: "Problem"
     solver_name: str
-    step: TrainStep
+    #: A `TrainStep`, with the methods that one has beside; None: it is made with those of other trainings.
+    step: Any = None
     are_sparse: bool = False
     random_state: np.random.RandomState | None = None
 
     @classmethod
-    def begin(
+    def plan(
         cls,
         config: TrainConfig,
         model: Model,
@@ -54,8 +59,8 @@ class TrainRun:
         n_batches: int | None = None,
         variables: Reparametrization | None = None,
     ) -> "TrainRun":
-        """Return the steps of a model that go on from a state; what is None is not known, or found here."""
-        from skort.solvers import choose, make_step
+        """Return a run that has no step yet; what is None is not known, or found here."""
+        from skort.solvers import choose
 
         if variables is None:
             variables = config.variables(model.score_graph, state.standardization)
@@ -66,12 +71,17 @@ class TrainRun:
             if batches.are_sparse:
                 _check_dense_batches(names, batches.batch_size, model.score_graph.n_features)
         problem = config.problem(model, variables, state, batches.batch_size, n_batches, is_sparse=is_sparse)
-        name = choose(names, problem)
+        return cls(config, variables, problem, choose(names, problem), are_sparse=batches.are_sparse)
+
+    def begun(self, state: TrainState) -> "TrainRun":
+        """Return it with a step that goes on from a state."""
+        from skort.solvers import make_step
+
         # A generator of its own: the order of the rows does not depend on what is drawn from it.
-        solver = make_step(problem, solver=name, random_state=state.generator)
+        step = make_step(self.problem, solver=self.solver_name, random_state=state.generator)
         if state.solver is not None:
-            solver.restore(state.solver)
-        return cls(config, variables, problem, name, solver, batches.are_sparse)
+            step.restore(state.solver)
+        return dataclasses.replace(self, step=step)
 
     def goes_on(self, config: TrainConfig, batches: BatchShape) -> bool:
         """Return whether the steps are right for more rows."""
@@ -87,6 +97,39 @@ def _check_dense_batches(names, n_rows, n_columns):
             f'X up to {_MOST_NUMBERS:,}. Use solver="graph", which multiplies sparse rows as they are, or a smaller '
             "batch_size."
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A training before its first step, and what it ends in."""
+
+    run: TrainRun
+    model: Model
+    state: TrainState
+    observers: Observers
+    #: The most epochs in all; None: one more.
+    epochs: int | None
+
+    def training(self, step: TrainStep, batches: Batches) -> Training:
+        """Return the training on batches by a step."""
+        config, variables, observers = self.run.config, self.run.variables, self.observers
+        patience = config.patience(batches.n_batches, is_linear=self.model.score_graph.is_linear)
+        return Training(
+            step,
+            batches,
+            config.schedule,
+            self.state,
+            variables,
+            max_iter=self.epochs,
+            can_restart=config.is_rate_auto,
+            is_compared=config.is_compared,
+            callbacks=observers.callbacks(variables.in_units.unit, patience, one_epoch=self.epochs is None),
+            view=observers.view(config, self.model, self.state),
+        )
+
+    def result(self, outcome: Outcome, rows: TrainingData | None = None) -> FitResult:
+        """Return what the training leaves; rows that stand for all, where something may be said of them."""
+        return FitResult.of(self.run, self.model, self.state, outcome, rows)
 
 
 def fit_model(
@@ -114,20 +157,9 @@ def fit_model(
     if run is None or not run.goes_on(config, batches):
         # The rows of one call say nothing about those of a stream.
         n_batches = None if epochs is None else batches.n_batches
-        run = TrainRun.begin(config, model, state, batches, n_batches, variables)
-    patience = config.patience(batches.n_batches, is_linear=model.score_graph.is_linear)
-    training = Training(
-        source.step(run, model, state),
-        batches,
-        config.schedule,
-        state,
-        run.variables,
-        max_iter=epochs,
-        can_restart=config.is_rate_auto,
-        is_compared=config.is_compared,
-        callbacks=callbacks.callbacks(run.variables.in_units.unit, patience, one_epoch=epochs is None),
-        view=callbacks.view(config, model, state),
-    )
+        run = TrainRun.plan(config, model, state, batches, n_batches, variables).begun(state)
+    fit = Fit(run, model, state, callbacks, epochs)
+    training = fit.training(source.step(run, model, state), batches)
     try:
         outcome = minimise(training)
     except DivergedError as error:
@@ -136,7 +168,14 @@ def fit_model(
         live = NoPickle()
         live.put(dataclasses.replace(run, random_state=batches.random_state))
         outcome = dataclasses.replace(outcome, progress=dataclasses.replace(outcome.progress, live=live))
-    return FitResult.of(run, model, state, outcome, statistics.some_rows)
+    return fit.result(outcome, statistics.some_rows)
+
+
+def fit_models(fits: Sequence[Fit], step: "JointStep", batches: Batches) -> list[FitResult | None]:
+    """Train models whose steps are lanes of one, as `fit_model` does each; None where one has to be trained alone."""
+    trainings = [fit.training(lane, batches) for fit, lane in zip(fits, step.lanes, strict=True)]
+    outcomes = minimise_together(trainings, step, batches)
+    return [None if end is None else fit.result(end) for fit, end in zip(fits, outcomes, strict=True)]
 
 
 def _resumed(config, model, statistics, state):

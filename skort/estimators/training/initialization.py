@@ -1,7 +1,6 @@
 """How a training begins: its variables, its first weights and its learning rate, from the data."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
@@ -10,47 +9,21 @@ from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.loss_scale import estimated_curvature, has_units
 from skort.estimators.training.reparametrization import Reparametrization, rescaled_state, standardization_of
-from skort.optim.standardization import Standardization
 from skort.optim.state import TrainState
 
 # First learning rates: of networks, and of optimizers whose steps do not grow with the gradient.
 _NETWORK = 0.2
 
 
-def chosen_standardization(settings: TrainConfig, score_graph: Any, facts: DataStatistics) -> Standardization | None:
-    """Return the standardization that a training begins with, or None; an error where True is not possible."""
-    if not settings.standardize:
-        return None
-    terms = settings.loss, settings.penalty, facts, settings.batch_size
-    standardization = standardization_of(score_graph, *terms, is_classifier=settings.is_classifier)
-    if settings.standardize is True and (standardization is None or standardization.scale is None):
-        raise ValueError(
-            "standardize=True needs a model that first multiplies X by trained weights, so that they can take the "
-            'change back. Use standardize="auto" or False.'
-        )
-    return standardization
-
-
 def begin(
     settings: TrainConfig, model: Model, facts: DataStatistics, state: TrainState
 ) -> tuple[TrainState, Model, Reparametrization]:
-    """Return a state before its first update, the model at its initial weights, and the variables of the training."""
-    standardization = chosen_standardization(settings, model.score_graph, facts)
-    return begin_standardized(settings, model, facts, state, standardization)
-
-
-def begin_standardized(
-    settings: TrainConfig,
-    model: Model,
-    facts: DataStatistics,
-    state: TrainState,
-    standardization: Standardization | None,
-) -> tuple[TrainState, Model, Reparametrization]:
     """
-    Return what `begin` does, for a standardization as from `chosen_standardization`.
+    Return a state before its first update, the model at its initial weights, and the variables of the training.
 
     Weights that were drawn are for columns of mean zero and standard deviation one; others for X and y themselves.
     """
+    standardization = _chosen_standardization(settings, model.score_graph, facts)
     score_graph = model.score_graph
     initial = score_graph.trained_arrays
     if standardization is not None and standardization.mean is not None and standardization.is_offset:
@@ -69,6 +42,20 @@ def begin_standardized(
         penalty_start=score_graph.trained_arrays if settings.takes_start else None,
     )
     return state, dataclasses.replace(model, score_graph=score_graph, is_drawn=False), variables
+
+
+def _chosen_standardization(settings, score_graph, facts):
+    """Return the standardization that a training begins with, or None; an error where True is not possible."""
+    if not settings.standardize:
+        return None
+    terms = settings.loss, settings.penalty, facts, settings.batch_size
+    standardization = standardization_of(score_graph, *terms, is_classifier=settings.is_classifier)
+    if settings.standardize is True and (standardization is None or standardization.scale is None):
+        raise ValueError(
+            "standardize=True needs a model that first multiplies X by trained weights, so that they can take the "
+            'change back. Use standardize="auto" or False.'
+        )
+    return standardization
 
 
 def go_on(settings: TrainConfig, model: Model, state: TrainState, facts: DataStatistics) -> TrainState:

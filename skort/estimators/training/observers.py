@@ -50,7 +50,8 @@ class Observers:
     """
     What watches a training and may stop it: the parameters of an estimator, its validation set, the user's callbacks.
 
-    `shown` returns the estimator with a result and, where they are others, columns; `more` come after all others.
+    `shown` returns the estimator with a result and, where they are others, columns; None where no callback of the
+    user's watches. `more` come after all others.
     """
 
     estimator: Any
@@ -81,10 +82,11 @@ class Observers:
         shown = [ProgressBar()] if estimator.verbose == 1 else lines
         return [*([] if self.scoring is None else [self.scoring]), stopping, *users, *shown, *self.more]
 
-    def view(self, config: TrainConfig, model: Model, state: TrainState) -> ModelPreview:
-        """Return what shows the model of a training that is at a state."""
+    def view(self, config: TrainConfig, model: Model, state: TrainState) -> ModelPreview | None:
+        """Return what shows the model of a training that is at a state; None where nobody looks."""
         shown = self.shown
-        assert shown is not None  # Only of fits that are made together, which no callback of the user's watches.
+        if shown is None:
+            return None
 
         def estimator_with(model, columns):
             return shown(FitResult(config, model.by_columns(), state), columns)
