@@ -156,7 +156,7 @@ class DaskFit(BaseOrtSGD):
         """Return the X of a partition as the model takes it."""
         return prepared(self, result_of(self).model, X)
 
-    def view(self) -> ModelPreview:
+    def view(self) -> ModelPreview | None:
         """Return what shows this estimator with other weights."""
         result = result_of(self)
         shown = functools.partial(self._shown, Columns.of(self))
