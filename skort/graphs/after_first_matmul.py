@@ -13,10 +13,7 @@ PRODUCT = "skort_product"
 
 
 def product_layer(score_graph: ScoreGraph) -> Layer | None:
-    """
-    Return the first layer of a score graph if its product can be computed outside, or None: it needs a matrix without a
-    row for each of several outputs, and no offset subtracted from X.
-    """
+    """Return the first layer of a score graph if its product can be computed outside, or None."""
     layer = first_layer(score_graph)
     if layer is None or OFFSET in score_graph.arrays:
         return None
@@ -24,10 +21,7 @@ def product_layer(score_graph: ScoreGraph) -> Layer | None:
 
 
 def after_first_product(score_graph: ScoreGraph, layer: Layer) -> ScoreGraph:
-    """
-    Return the function (product, other weights) -> raw score: `PRODUCT`, of shape (any, n_outputs of the
-    `product_layer`), takes the place of X and of the coefficient.
-    """
+    """Return the function (`PRODUCT` of the `product_layer`, other weights) -> raw score."""
     name = layer.coefficient
     n_outputs = score_graph.arrays[name].shape[0 if layer.transposed else 1]
     structure = _begin_after(score_graph.structure, name, n_outputs)

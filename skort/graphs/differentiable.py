@@ -43,10 +43,7 @@ _FIRST_INPUT = frozenset({"Clip", "Dropout", "Pad", "Pow"})
 
 
 def runtime_gradient(graph: GraphProto) -> HasGradient:
-    """
-    Return what ONNX Runtime differentiates of a graph: (node, names of results) -> whether a gradient goes through the
-    node to those of its inputs that are among them.
-    """
+    """Return what ONNX Runtime differentiates of a graph."""
     float64 = graph.output[0].type.tensor_type.elem_type == TensorProto.DOUBLE
     leading, shapes = leading_to(graph.node, [graph.output[0].name]), _shapes(graph)
     return lambda node, reached: _has_gradient(node, reached, leading, shapes, float64)
@@ -58,8 +55,7 @@ def undifferentiable(
     """
     Return type and name of the first node that stops the gradient between a weight and the only output, or None.
 
-    `gradient` says what a solver differentiates. Comparisons, `ArgMax`, casts to integers and the like count only where
-    no other way leads to the output. A `Where` needs the shapes of its results.
+    Comparisons, `ArgMax`, casts to integers and the like count only where no other way leads to the output.
     """
     output = graph.output[0]
     leading, has_gradient = leading_to(graph.node, [output.name]), gradient(graph)

@@ -9,7 +9,6 @@ import onnx
 import onnx.checker
 import onnx.compose
 import onnx.defs
-import onnx.helper
 import onnx.version_converter
 from onnx import helper, numpy_helper
 
@@ -61,18 +60,13 @@ def regressor_model(
     inverse_target: str | None = None,
     outputs: Mapping[str, int] | None = None,
 ) -> onnx.ModelProto:
-    """
-    Return the model X -> `PREDICTION`, of shape (any, n_outputs), or its columns as several outputs (name -> columns).
-
-    After the score come `inverse_link`, (score) => (prediction), and `inverse_target`, (transformed) => (target).
-    """
+    """Return the model X -> `PREDICTION`, of shape (any, n_outputs), or its columns as several `outputs`, by name."""
     model = _raw_score(score_graph, transformers)
     head = Fragment(score_graph.dtype)
-    if inverse_target is None:
-        head.call(inverse_link or _IDENTITY, [score_graph.score_name], [PREDICTION])
-    else:
-        head.call(inverse_link or _IDENTITY, [score_graph.score_name], [_TRANSFORMED])
-        head.call(inverse_target, [_TRANSFORMED], [PREDICTION])
+    transformed = PREDICTION if inverse_target is None else _TRANSFORMED
+    head.call(inverse_link or _IDENTITY, [score_graph.score_name], [transformed])
+    if inverse_target is not None:
+        head.call(inverse_target, [transformed], [PREDICTION])
     model.graph.node.extend(head.nodes)
     widths = outputs or {PREDICTION: score_graph.n_outputs}
     if outputs:
@@ -94,10 +88,9 @@ def classifier_model(
     in_float64: bool = False,
 ) -> onnx.ModelProto:
     """
-    Return the model X -> `LABEL`, of shape (any,), and `PROBABILITIES`, of shape (any, n_classes).
+    Return the model X -> `LABEL`, of shape (any,), and `PROBABILITIES`, of shape (any, n_classes), if there is a link.
 
-    Two classes have one score. `inverse_link` is (score) => (probabilities); None: there is no such output. Where a row
-    may have several labels, `LABEL` has shape (any, n_classes), 1 or 0 in int64. `in_float64` is of the probabilities.
+    With several labels a row, `LABEL` has shape (any, n_classes), 1 or 0. `in_float64` is of the probabilities.
     """
     model = _raw_score(score_graph, transformers)
     labels = label_tensor(classes)
@@ -152,7 +145,7 @@ def at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         else:
             # skort's own operators have not changed since then; the checker refuses others that have.
             default.version = opset
-        model.ir_version = max(IR_VERSION, onnx.helper.find_min_ir_version_for(model.opset_import, True))
+        model.ir_version = max(IR_VERSION, helper.find_min_ir_version_for(model.opset_import, True))
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # the converter and the checker raise errors of many kinds
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]

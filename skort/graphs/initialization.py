@@ -33,11 +33,7 @@ from skort.graphs.sklearn.raw_inputs import RawInput
 def initial_score_graph(
     model: Any, spec: ScoreSpec, random_state: np.random.RandomState, *, is_fitted: bool = False
 ) -> ScoreGraph:
-    """
-    Convert a model that `check_trainable` accepts to ONNX, up to its raw score, at its initial or its fitted weights.
-
-    All its weights are trained, but for the scales of an ONNX model.
-    """
+    """Convert a model to ONNX, up to its raw score; all weights are trained, but for the scales of an ONNX model."""
     if isinstance(model, onnx.ModelProto):
         return onnx_score_graph(model, spec)
     name = type(model).__name__
@@ -98,11 +94,7 @@ def _converted(model: Any, spec: ScoreSpec) -> onnx.ModelProto:
 def stand_in_graph(
     stand_in: LinearRegression | MLPRegressor, dtype: DTypeLike, *, log_link: bool = False
 ) -> ScoreGraph:
-    """
-    Convert a stand-in of `families` to ONNX; those of the same layers and options share a structure.
-
-    With `log_link` the score is the exponential of its prediction.
-    """
+    """Convert a stand-in of `families` to ONNX; with `log_link` the score is the exponential of its prediction."""
     coefs, intercepts = layers(stand_in)
     sizes = (stand_in.n_features_in_, *(coef.shape[1] for coef in coefs))
     options = getattr(stand_in, "activation", None), getattr(stand_in, "fit_intercept", True)
@@ -134,9 +126,8 @@ def check_differentiable(score_graph: ScoreGraph, solver: str, gradient: Gradien
     """Raise a NotTrainableError where there is no weight, or none that a gradient reaches, naming the operator."""
     if not score_graph.trainable:
         operators = ", ".join(dict.fromkeys(node.op_type for node in score_graph.structure.graph.node))
-        branches = " The weights in the branches of If are not found: export the branch that is used." * (
-            "If" in operators.split(", ")
-        )
+        has_branches = "If" in operators.split(", ")
+        branches = " The weights in the branches of If are not found: export the branch that is used." * has_branches
         raise NotTrainableError(
             "estimator: the model has no weight to train: no initializer of its ONNX graph is an operand of MatMul, "
             f"Gemm, Conv or Add between its input and its output. Its operators are {operators}.{branches}"

@@ -18,11 +18,7 @@ _TARGET_MEAN, _TARGET_SCALE = "skort_y_mean", "skort_y_scale"
 
 @dataclass(frozen=True)
 class Layer:
-    """
-    The names of the trained matrix of a product, and of what is added to it, if that is trained.
-
-    A transposed matrix has a row for each output of the layer; otherwise one for each input.
-    """
+    """The names of a product's trained matrix, transposed if its rows are outputs, and of what is added if trained."""
 
     coefficient: str
     intercept: str | None
@@ -145,18 +141,13 @@ def _rescale(graph: onnx.GraphProto, n_outputs: int) -> None:
 
 
 def centred(score_graph: ScoreGraph, offset: np.ndarray) -> ScoreGraph:
-    """
-    Return the same function as one of X - offset, where the first layer has an intercept.
-
-    Where the mean of a column is many times its standard deviation, an intercept of X itself would take all digits.
-    """
+    """Return the same function as one of X - offset: an intercept of X itself may take all digits of a large mean."""
     layer = first_layer(score_graph)
     assert layer is not None
     offset = offset.astype(score_graph.dtype)
     structure = _centre(score_graph.structure, len(offset))
-    return replace(
-        score_graph, structure=structure, arrays={**_moved(score_graph.arrays, layer, offset), OFFSET: offset}
-    )
+    arrays = {**_moved(score_graph.arrays, layer, offset), OFFSET: offset}
+    return replace(score_graph, structure=structure, arrays=arrays)
 
 
 @shared_edit

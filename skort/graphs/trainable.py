@@ -26,11 +26,7 @@ _BOOKKEEPING = {"ArgMax", "ArrayFeatureExtractor", "ConstantOfShape", "Equal", "
 
 
 def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
-    """
-    Raise an error for a model, without the steps before it, that cannot be trained.
-
-    A fitted model may be of any type: its conversion shows whether it has a gradient.
-    """
+    """Raise an error for a model that cannot be trained; of a fitted one of any type its conversion shows it."""
     if isinstance(model, onnx.ModelProto):
         return
     # Ask the class: some models have `predict` only once they are fitted.
@@ -67,10 +63,9 @@ def select_trainable(
     score_graph: ScoreGraph, steps: StepGraphs, patterns: str | Sequence[str]
 ) -> tuple[int | None, ScoreGraph]:
     """
-    Select the weights to be trained by their names, or patterns with `*`, `?` and `[...]`.
+    Return the position of the first step with a weight that patterns select, or None, and the graph from there on.
 
-    Returned are the position of the first step with a selected weight, or None, and the graph of the steps from that
-    one on and the model. A ValueError names the weights, and says why those of some steps are missing.
+    A ValueError names the weights, and says why those of some steps are missing.
     """
     names = [name for graph in (*steps.graphs.values(), score_graph) for name in graph.arrays]
     matched = set(matching(patterns, names, _missing(steps)))
@@ -97,10 +92,8 @@ def _missing(steps: StepGraphs) -> str:
     """Say which weights are not available, and why."""
     if steps.obstacle is None:
         return ""
-    return (
-        f" Those of the step {steps.obstacle.step!r}, and of the steps before it, are not available: "
-        f"{steps.obstacle.reason}."
-    )
+    step, reason = steps.obstacle.step, steps.obstacle.reason
+    return f" Those of the step {step!r}, and of the steps before it, are not available: {reason}."
 
 
 def _why_untrainable(model: Any) -> str:

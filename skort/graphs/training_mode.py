@@ -20,9 +20,8 @@ def in_training_mode(model: onnx.ModelProto) -> None:
     """
     Write a model so that it predicts, and knows what is another operation in a training, in place.
 
-    `Dropout` in training mode stays, without that mode: then it gives its input. Otherwise it is left out. A
-    `BatchNormalization` of rows of numbers with fixed statistics becomes the four operations that it is made of, so
-    that its shift is trained as an intercept, and its scale where it is named.
+    `Dropout` in training mode stays, without that mode; otherwise it is left out. A `BatchNormalization` of a matrix
+    becomes its four operations, so that its shift is trained as an intercept, and its scale where it is named.
     """
     graph = model.graph
     constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}

@@ -19,7 +19,7 @@ class OutputLosses(Component, ScoreLoss):
 
     .. math:: loss(y, s) = \sum_o loss_o(y_o, s_o)
 
-    The loss of an output of several columns is the mean over them. `widths` are None as long as they are not known.
+    The loss of an output is the mean over its columns. `widths` are None as long as they are not known.
     """
 
     estimator_types = ("regressor",)
@@ -130,6 +130,16 @@ def _add_row_losses(fragment: "Fragment", parts: list[str], result: str) -> None
     fragment.nodes.append(helper.make_node("ReduceSum", ["losses", "columns"], [result], keepdims=1))
 
 
+_TIMES_CLASS_WEIGHT = """
+times_class_weight (unweighted, target, class_weight) => (weighted) {
+    one = Constant <value = float {1}> ()
+    of_positives = Mul (target, class_weight)
+    of_rest = Sub (one, target)
+    weight = Add (of_positives, of_rest)
+    weighted = Mul (unweighted, weight)
+}"""
+
+
 class ClassWeighted(ScoreLoss):
     r"""
     A loss with class weights, as `SGDClassifier` and `LinearSVC` have them for three classes and more.
@@ -174,26 +184,14 @@ class ClassWeighted(ScoreLoss):
 
     def _weighted(self, source):
         """Return a function of score and target whose result is multiplied by the weights."""
-        from onnx import helper, numpy_helper
-
-        from skort.common.onnx_text import function
+        from skort.common.onnx_text import Fragment
 
         # Constants get the dtype of the training later.
-        proto = function(source, np.float64)
-        target, (result,) = proto.input[1], proto.output
-        # Nobody writes a name with a slash, so these are free.
-        names = ("class_weight", "one", "of_positives", "of_rest", "weight", "unweighted")
-        by_class, one, positives, rest, weight, unweighted = (f"class_weight/{name}" for name in names)
-        for node in proto.node:
-            node.input[:] = [unweighted if name == result else name for name in node.input]
-            node.output[:] = [unweighted if name == result else name for name in node.output]
-        for name, array in ((by_class, self.class_weight.astype(np.float64)), (one, np.ones(()))):
-            proto.node.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array)))
-        proto.node.append(helper.make_node("Mul", [target, by_class], [positives]))
-        proto.node.append(helper.make_node("Sub", [one, target], [rest]))
-        proto.node.append(helper.make_node("Add", [positives, rest], [weight]))
-        proto.node.append(helper.make_node("Mul", [unweighted, weight], [result]))
-        return proto
+        fragment = Fragment(np.float64)
+        fragment.call(source, ["score", "target"], ["unweighted"])
+        fragment.constant("class_weight", self.class_weight.astype(np.float64))
+        fragment.call(_TIMES_CLASS_WEIGHT, ["unweighted", "target", "class_weight"], ["weighted"])
+        return composed("class_weighted", ["score", "target"], "weighted", fragment)
 
 
 def composed(name: str, inputs: list[str], output: str, fragment: "Fragment") -> "onnx.FunctionProto":

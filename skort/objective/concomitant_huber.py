@@ -83,11 +83,8 @@ concomitant_huber_gradient (score, target, scale) => (gradient, scale_gradient) 
         self.epsilon = epsilon
 
     def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
-        """
-        Return the scales of a fitted HuberRegressor, or the median distance of y from its median, or 1.
-
-        It has the unit of y, and outliers hardly change it. From 1, where scikit-learn begins, 1000 is many steps away.
-        """
+        """Return the scales of a fitted HuberRegressor, or the median distance of y from its median, or 1."""
+        # It has the unit of y, and outliers hardly change it. From 1, scikit-learn's start, 1000 is many steps away.
         scale = getattr(model, "scale_", None)
         if scale is not None:
             return {_SCALE: np.full(target.shape[1], float(scale))}

@@ -32,12 +32,8 @@ class ScoreLoss:
     """
     What estimators and solvers need of a loss of the raw score, and what is so of most losses.
 
-    `score` and `target` have shape (n_samples, n_outputs). Functions are ONNX: text for `onnx_text.function`, or
-    an `onnx.FunctionProto`.
-
-    A loss may have weights of its own, such as a scale, which are trained with those of the model and are no part of
-    it: they have no penalty, and the exported model lacks them. Value and gradient take each of them as one more input,
-    of the shape of `score`, and the gradient has one more result for each: the derivative of the value by it.
+    Weights of its own, such as a scale, are trained, have no penalty, and are no part of the model. Value and gradient
+    take each of them as one more input, of the shape of `score`; the gradient has one more result for each.
     """
 
     #: The estimators that can minimise it: "regressor", "classifier" or both.
@@ -108,11 +104,7 @@ class ScoreLoss:
     def initial_weights(
         self, target: np.ndarray, sample_weight: "np.ndarray | None" = None, model: Any = None
     ) -> dict[str, np.ndarray]:
-        """
-        Return the initial values of its own weights, of shape (n_outputs,), by the names in `weight_names`.
-
-        `model` is a fitted one whose weights the training goes on from; rows of sample weight zero do not count.
-        """
+        """Return its own weights, (n_outputs,), at the start, or in `model`, which the training goes on from."""
         return {}
 
     def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -333,8 +333,7 @@ def soft_threshold(weight, positive, negative, scratch):
     After a gradient step :math:`w - \eta g` along the smooth part of an objective, :math:`\tau_+ = \tau_- = \eta a`
     make it a proximal gradient step of the objective plus :math:`a \lVert w \rVert_1`. After the step of another
     optimizer, :math:`\eta` is how far a constant gradient of one moves the weight: with momentum
-    :math:`\eta / (1 - \mu)`, with Adam the factor of the first moment. A weight comes to rest where the gradient and
-    :math:`a` balance, whatever the optimizer.
+    :math:`\eta / (1 - \mu)`, with Adam the factor of the first moment.
 
     Parameters
     ----------

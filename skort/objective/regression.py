@@ -45,11 +45,6 @@ class RegressionLoss(TextLoss):
         .. math:: loss(y, s) = unit \cdot loss'(y / scale, s / scale)
 
         Where the score is the logarithm of the prediction, :math:`s - \log scale` takes the place of :math:`s / scale`.
-
-        Parameters
-        ----------
-        scale : float
-            Positive.
         """
         loss = clone(self)
         if "epsilon" in self.get_params():
@@ -173,11 +168,8 @@ huber_gradient (score, target) => (gradient) {
         self.epsilon = epsilon
 
     def in_units(self, scale: float) -> InUnits:
-        """
-        Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`.
-
-        Where `epsilon` is small, its weight makes it a loss of absolute residuals, whose gradient does not vanish.
-        """
+        """Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`."""
+        # Where epsilon is small, its weight makes it a loss of absolute residuals, whose gradient does not vanish.
         epsilon = min(self.epsilon / scale, _LARGEST)
         slope = max(min(1.0, epsilon), 1e-30)
         return InUnits(Huber(epsilon), scale**2 * slope, weight=1 / slope)

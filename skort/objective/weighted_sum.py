@@ -14,6 +14,11 @@ from skort.objective.loss import FunctionSource, InUnits, ScoreLoss
 _ROWS = 97
 
 
+def _of_all(name: str) -> Any:
+    """Return the property that says whether all losses declare it."""
+    return property(lambda weighted: all(getattr(loss, name) for _, loss in weighted.losses))
+
+
 class WeightedSum(Component, ScoreLoss):
     r"""
     A weighted sum of losses of the same score.
@@ -66,14 +71,7 @@ class WeightedSum(Component, ScoreLoss):
         return params
 
     def set_params(self, **params):
-        """
-        Set parameters by the names that `get_params` gives.
-
-        Raises
-        ------
-        ValueError
-            For another name; it lists those that there are.
-        """
+        """Set parameters by the names that `get_params` gives; a ValueError for another name lists those."""
         self.losses = params.pop("losses", self.losses)
         pairs = self.losses if _are_pairs(self.losses) else []
         parts = {name: list(pair) for name, pair in zip(_names(pairs), pairs, strict=True)}
@@ -120,33 +118,17 @@ class WeightedSum(Component, ScoreLoss):
         kinds = [loss.estimator_types for _, loss in self.losses]
         return tuple(kind for kind in kinds[0] if all(kind in others for others in kinds))
 
-    @property
-    def one_against_rest(self) -> bool:  # type: ignore[override]
-        """Whether each column of a score of several classes is a binary problem of its own in all losses."""
-        return all(loss.one_against_rest for _, loss in self.losses)
-
-    @property
-    def is_logistic(self) -> bool:  # type: ignore[override]
-        """Whether the probabilities of all losses are those of a sigmoid or softmax."""
-        return all(loss.is_logistic for _, loss in self.losses)
-
-    @property
-    def is_robust(self) -> bool:  # type: ignore[override]
-        """Whether the gradients of all losses are bounded."""
-        return all(loss.is_robust for _, loss in self.losses)
-
-    @property
-    def is_least_at_zero(self) -> bool:  # type: ignore[override]
-        """Whether a score of zero has the least value of all losses."""
-        return all(loss.is_least_at_zero for _, loss in self.losses)
+    one_against_rest = _of_all("one_against_rest")
+    is_logistic = _of_all("is_logistic")
+    is_robust = _of_all("is_robust")
+    is_least_at_zero = _of_all("is_least_at_zero")
 
     @property
     def has_units(self) -> bool:  # type: ignore[override]
         """Whether all losses are known in other units; of a link, the columns have to count the same."""
         has_link = self.losses[0][1].inverse_link_function(1) is not None
-        return all(loss.has_units for _, loss in self.losses) and not (
-            has_link and any(np.ndim(w) for w, _ in self.losses)
-        )
+        counts_the_same = not any(np.ndim(weight) for weight, _ in self.losses)
+        return all(loss.has_units for _, loss in self.losses) and (counts_the_same or not has_link)
 
     @property
     def typical_curvature(self) -> float | None:  # type: ignore[override]
@@ -198,11 +180,7 @@ class WeightedSum(Component, ScoreLoss):
         return [np.asarray(w, float) * (loss.weight_scale(n_outputs) / scale) for w, loss in self.losses]
 
     def in_units(self, scale: float) -> InUnits:
-        """
-        Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`.
-
-        The weights of the losses are such that the largest ones add up to one.
-        """
+        """Return that of targets and scores divided by a number: the largest weights of the losses add up to one."""
         parts = [loss.in_units(scale) for _, loss in self.losses]
         weights = [np.asarray(weight, float) for weight, _ in self.losses]
         unit = float(sum(np.max(w) * part.unit for w, part in zip(weights, parts, strict=True)))

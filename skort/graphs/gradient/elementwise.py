@@ -16,13 +16,19 @@ def _slope(of, *lines):
     return each(f"slope_gradient ({of}, dy) => (dx) {{\n    {body}\n    dx = Mul (dy, slope)\n}}")
 
 
-def _formatted(text, **defaults):
-    """Return the rule of an operator with one input; the values of its float attributes are written into the text."""
-
-    def rule(applied, i):
-        return text % {name: float(applied.attribute(name, default)) for name, default in defaults.items()}
-
-    return rule
+def _less_below_zero(slope, alpha):
+    """Return the rule dx = dy where x > 0, otherwise dy slope, of an operator with an attribute alpha."""
+    return lambda applied, i: (
+        f"""
+less_below_zero_gradient (x, y, dy) => (dx) {{
+    zero = Constant <value = float {{0}}> ()
+    alpha = Constant <value = float {{{float(applied.attribute("alpha", alpha))!r}}}> ()
+    positive = Greater (x, zero)
+    slope = {slope}
+    less = Mul (slope, dy)
+    dx = Where (positive, dy, less)
+}}"""
+    )
 
 
 def _cast(applied, i):
@@ -32,20 +38,14 @@ def _cast(applied, i):
     return "cast_gradient (x, dy) => (dx) { dx = CastLike (dy, x) }"
 
 
-def _softmax(text):
-    def rule(applied, i):
-        return text % {"axis": applied.axis(-1)}
-
-    return rule
+def _along_axis(text):
+    return lambda applied, i: text % {"axis": applied.axis(-1)}
 
 
 def relu_gradient(dtype: DTypeLike) -> str:
-    """
-    Return the function `(dy, y) => (dx)` of Relu: dx = dy where y > 0, otherwise 0.
-
-    The slope is min(1, y times the largest float32), which takes half the time of a comparison and a Cast. In float32
-    the operator HardSigmoid does both.
-    """
+    """Return the function `(dy, y) => (dx)` of Relu: dx = dy where y > 0, otherwise 0."""
+    # The slope is min(1, y times the largest float32), which takes half the time of a comparison and a Cast. In float32
+    # the operator HardSigmoid does both.
     if dtype == np.float32:
         slope = "slope = HardSigmoid <alpha = 3.4028234e38, beta = 0.0> (y)"
     else:
@@ -130,30 +130,9 @@ pow_gradient (a, b, dy) => (da) {
     # y = max(0, x): dx = dy where y > 0
     "Relu": lambda applied, i: relu_gradient(applied.dtype),
     # y = x where x > 0, otherwise alpha x: dx = dy, otherwise alpha dy
-    "LeakyRelu": _formatted(
-        """
-leaky_relu_gradient (x, dy) => (dx) {
-    zero = Constant <value = float {0}> ()
-    alpha = Constant <value = float {%(alpha)r}> ()
-    positive = Greater (x, zero)
-    less = Mul (alpha, dy)
-    dx = Where (positive, dy, less)
-}""",
-        alpha=0.01,
-    ),
+    "LeakyRelu": _less_below_zero("Identity (alpha)", 0.01),
     # y = x where x > 0, otherwise alpha (e^x - 1): dx = dy, otherwise dy (y + alpha)
-    "Elu": _formatted(
-        """
-elu_gradient (x, y, dy) => (dx) {
-    zero = Constant <value = float {0}> ()
-    alpha = Constant <value = float {%(alpha)r}> ()
-    positive = Greater (x, zero)
-    slope = Add (y, alpha)
-    less = Mul (dy, slope)
-    dx = Where (positive, dy, less)
-}""",
-        alpha=1.0,
-    ),
+    "Elu": _less_below_zero("Add (y, alpha)", 1.0),
     # y = log(1 + e^x): dx = dy / (1 + e^-x)
     "Softplus": _slope("x", "slope = Sigmoid (x)"),
     # y = 1 / (1 + e^-x): dx = dy y (1 - y)
@@ -161,7 +140,7 @@ elu_gradient (x, y, dy) => (dx) {
     # y = tanh x: dx = dy (1 - y^2)
     "Tanh": _slope("y", "one = Constant <value = float {1}> ()", "square = Mul (y, y)", "slope = Sub (one, square)"),
     # y = e^x / sum e^x: dx = y (dy - sum(dy y))
-    "Softmax": _softmax("""
+    "Softmax": _along_axis("""
 softmax_gradient (y, dy) => (dx) {
     axis = Constant <value = int64[1] {%(axis)d}> ()
     product = Mul (dy, y)
@@ -170,7 +149,7 @@ softmax_gradient (y, dy) => (dx) {
     dx = Mul (y, centred)
 }"""),
     # y = x - log sum e^x: dx = dy - e^y sum(dy)
-    "LogSoftmax": _softmax("""
+    "LogSoftmax": _along_axis("""
 log_softmax_gradient (y, dy) => (dx) {
     axis = Constant <value = int64[1] {%(axis)d}> ()
     sum = ReduceSum <keepdims = 1> (dy, axis)

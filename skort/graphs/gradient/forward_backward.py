@@ -75,10 +75,7 @@ def check_gradient(score_graph: ScoreGraph, *, input_gradient: bool = False) -> 
 
 
 def _split(whole: onnx.ModelProto, score: str, results: Sequence[str]) -> GradientGraphs:
-    """
-    Return the nodes that the score needs, and all others, as two models: slopes such as 1 - y^2 depend on no
-    derivative, yet belong to the backward half.
-    """
+    """Return the nodes that the score needs, and all others, slopes such as 1 - y^2 among them, as two models."""
     graph = whole.graph
     constants = [node for node in graph.node if not node.input and not read_names(node)]
     names = leading_to(graph.node, [score])

@@ -18,11 +18,7 @@ _N_ROWS = 64
 
 
 class Head(NamedTuple):
-    """
-    How probabilities come from a result inside a model: as the sigmoid or softmax of the function `score` of it.
-
-    `score` is ONNX text; None: the result is the score.
-    """
+    """Probabilities are the sigmoid or softmax of `score`, ONNX text of a result in a model; None: of the result."""
 
     result: str
     score: str | None
@@ -70,7 +66,7 @@ def _proved(model, node, output, n_outputs):
     result, X = node.input[0], model.graph.input[0]
     end = _part(model, result, output)
     n_columns = _n_columns(model.graph, result)
-    if X.name in _needed_inputs(end) or n_columns is None:
+    if X.name in {i.name for i in end.graph.input[1:]} or n_columns is None:
         return None
     scores = np.random.RandomState(0).normal(scale=3.0, size=(_N_ROWS, n_columns)).astype(_dtype(X))
     run_end = runner(end, output)
@@ -175,9 +171,8 @@ def _part(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProto:
 def rows_like(X: onnx.ValueInfoProto) -> np.ndarray:
     """Return random rows of data, large and small, for an input of two dimensions."""
     random_state, width = np.random.RandomState(0), X.type.tensor_type.shape.dim[1].dim_value
-    return (random_state.normal(size=(_N_ROWS, width)) * random_state.choice([1, 10], size=(_N_ROWS, 1))).astype(
-        _dtype(X)
-    )
+    rows = random_state.normal(size=(_N_ROWS, width)) * random_state.choice([1, 10], size=(_N_ROWS, 1))
+    return rows.astype(_dtype(X))
 
 
 def runner(model: onnx.ModelProto, result: str) -> Callable[[np.ndarray], np.ndarray]:
@@ -196,10 +191,6 @@ def runner(model: onnx.ModelProto, result: str) -> Callable[[np.ndarray], np.nda
             ) from error
 
     return run
-
-
-def _needed_inputs(model):
-    return {i.name for i in model.graph.input[1:]}
 
 
 def _n_columns(graph, name):

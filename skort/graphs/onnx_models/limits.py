@@ -40,12 +40,7 @@ def check_functions(model: onnx.ModelProto) -> None:
 
 
 def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
-    """
-    Raise an error for a typed graph that would compute for long, need much memory or end the process, for any rows.
-
-    That is for loops, for results of more than `max_values` a row, for a convolution with a matrix, and for a division
-    of integers by zero, or by a number that is computed and may be zero.
-    """
+    """Raise an error for a typed graph that would compute for long, need much memory or end the process."""
     parts = list(_with_branches(graph))
     constants = _constants(parts)
     types = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in constants.items()}

@@ -19,18 +19,14 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatu
 
 from skort.common.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype
 from skort.graphs.sklearn.raw_inputs import RawInput
-from skort.graphs.sklearn.text import ConversionNodes, check_convertible, text_converters, text_shapes
+from skort.graphs.sklearn.text import check_convertible, text_converters, text_shapes
 
 # Operators of skl2onnx that hold their weights as attributes, which cannot be trained.
 _DECOMPOSED = {"LinearRegressor", "LinearClassifier", "Scaler"}
 
 
 def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onnx.ModelProto:
-    """
-    Convert a fitted scikit-learn estimator, with its weights as initializers, and inputs of the names of `inputs`.
-
-    `dtype` is that of the numbers in the inputs and of what texts become. skl2onnx raises errors of many kinds.
-    """
+    """Convert a fitted scikit-learn estimator, its weights as initializers; skl2onnx raises errors of many kinds."""
     element_type = onnx_dtype(dtype)
     number = DoubleTensorType if element_type == TensorProto.DOUBLE else FloatTensorType
     model = skl2onnx.convert_sklearn(
@@ -68,9 +64,8 @@ def _convertible(estimator):
     elif isinstance(estimator, ColumnTransformer):
         # skl2onnx takes positions of columns, but no masks, slices of names, or names from an earlier step.
         columns = estimator._transformer_to_input_indices
-        estimator.transformers_ = [
-            (name, _convertible(part), columns[name]) for name, part, _ in estimator.transformers_
-        ]
+        parts = estimator.transformers_
+        estimator.transformers_ = [(name, _convertible(part), columns[name]) for name, part, _ in parts]
     elif isinstance(estimator, (OneHotEncoder, OrdinalEncoder)):
         estimator.categories_ = [_without_missing_text(categories) for categories in estimator.categories_]
     return estimator
@@ -85,45 +80,73 @@ def _without_missing_text(categories):
 def _convert_imputer(scope, operator, container):
     # skl2onnx's own converter fails on missing numbers in float64 and on missing text without a marker, and drops the
     # columns of add_indicator.
-    imputer, X = operator.raw_operator, operator.inputs[0]
-    nodes, name, marker = ConversionNodes(scope, container), X.full_name, imputer.missing_values
-    if len(operator.inputs) > 1:
-        name = nodes.add("Concat", [i.full_name for i in operator.inputs], axis=1)
+    imputer, (X, *others) = operator.raw_operator, operator.inputs
+    name = X.full_name
+    if others:
+        name = scope.get_unique_variable_name("concatenated")
+        container.add_node("Concat", [i.full_name for i in operator.inputs], name, axis=1, op_version=13)
     is_text = isinstance(X.type, StringTensorType)
     element_type = TensorProto.STRING if is_text else X.type.to_onnx_type().tensor_type.elem_type
+    missing = scope.get_unique_variable_name("missing")
+    marker = imputer.missing_values
     if not is_text and isinstance(marker, float) and marker != marker:
-        missing = nodes.add("IsNaN", [name])
+        container.add_node("IsNaN", name, missing, op_version=13)
     elif is_text:
         # Equal takes no text before opset 19.
-        code = nodes.codes(name, {marker if isinstance(marker, str) else "": 1}, 0)
-        missing = nodes.add("Cast", [code], to=TensorProto.BOOL)
+        code = scope.get_unique_variable_name("code")
+        keys = [marker if isinstance(marker, str) else ""]
+        attributes = {"keys_strings": keys, "values_int64s": [1], "default_int64": 0}
+        container.add_node("LabelEncoder", name, code, op_domain="ai.onnx.ml", op_version=2, **attributes)
+        container.add_node("Cast", code, missing, to=TensorProto.BOOL, op_version=13)
     else:
-        missing = nodes.add("Equal", [name, nodes.constant([marker], element_type)])
+        value = scope.get_unique_variable_name("marker")
+        container.add_initializer(value, element_type, [1], [marker])
+        container.add_node("Equal", [name, value], missing, op_version=13)
+    fill = scope.get_unique_variable_name("statistics")
     statistics = imputer.statistics_.tolist()
-    result = nodes.add("Where", [missing, nodes.constant([statistics], element_type), name], version=9)
-    if imputer.indicator_ is not None and not is_text and len(imputer.indicator_.features_):
-        features = imputer.indicator_.features_.tolist()
-        chosen = nodes.add("Gather", [missing, nodes.constant(features)], axis=1)
-        result = nodes.add("Concat", [result, nodes.add("Cast", [chosen], to=element_type)], axis=1)
+    container.add_initializer(
+        fill, element_type, [1, len(statistics)], [s.encode() for s in statistics] if is_text else statistics
+    )
+    output = operator.outputs[0]
+    marked = [] if imputer.indicator_ is None or is_text else imputer.indicator_.features_.tolist()
+    imputed = scope.get_unique_variable_name("imputed") if marked else output.full_name
+    container.add_node("Where", [missing, fill, name], imputed, op_version=9)
+    if marked:
+        features, chosen, indicator = map(scope.get_unique_variable_name, ("features", "chosen", "indicator"))
+        container.add_initializer(features, TensorProto.INT64, [len(marked)], marked)
+        container.add_node("Gather", [missing, features], chosen, axis=1, op_version=13)
+        container.add_node("Cast", chosen, indicator, to=element_type, op_version=13)
+        container.add_node("Concat", [imputed, indicator], output.full_name, axis=1, op_version=13)
         # skl2onnx counts only the imputed columns.
-        operator.outputs[0].type.shape = [None, len(statistics) + len(features)]
-    nodes.give(result, operator)
+        output.type.shape = [None, len(statistics) + len(marked)]
 
 
 def _convert_polynomial(scope, operator, container):
     # skl2onnx's own converter writes float32 constants into a float64 model, and a dozen nodes per feature.
     powers, X = operator.raw_operator.powers_, operator.inputs[0]
-    nodes, n_features = ConversionNodes(scope, container), powers.shape[1]
+    n_features = powers.shape[1]
     factors = [np.repeat(np.arange(n_features), row) for row in powers]
+    element_type = X.type.to_onnx_type().tensor_type.elem_type
+
+    def constant(name, type, values):
+        name = scope.get_unique_variable_name(name)
+        container.add_initializer(name, type, [len(values)] if isinstance(values, list) else [], np.ravel(values))
+        return name
+
     # Products with fewer factors than the degree are filled up with a column of ones.
-    one = nodes.constant(1, X.type.to_onnx_type().tensor_type.elem_type)
-    with_ones = nodes.add("Pad", [X.full_name, nodes.constant([0, 0, 0, 1]), one])
+    with_ones = scope.get_unique_variable_name("with_ones")
+    pads, one = constant("pads", TensorProto.INT64, [0, 0, 0, 1]), constant("one", element_type, 1)
+    container.add_node("Pad", [X.full_name, pads, one], with_ones, op_version=13)
     product = ""
     for i in range(max(1, powers.sum(axis=1).max())):
         columns = [int(row[i]) if i < len(row) else n_features for row in factors]
-        factor = nodes.add("Gather", [with_ones, nodes.constant(columns)], axis=1)
-        product = nodes.add("Mul", [product, factor], version=14) if product else factor
-    nodes.give(product, operator)
+        factor, next_product = (scope.get_unique_variable_name(name) for name in ("factor", "product"))
+        indices = constant("columns", TensorProto.INT64, columns)
+        container.add_node("Gather", [with_ones, indices], factor, axis=1, op_version=13)
+        if product:
+            container.add_node("Mul", [product, factor], next_product, op_version=14)
+        product = next_product if product else factor
+    container.add_node("Identity", product, operator.outputs[0].full_name, op_version=14)
 
 
 _CONVERTERS = {SimpleImputer: _convert_imputer, PolynomialFeatures: _convert_polynomial}

@@ -33,11 +33,7 @@ class UnlikeError(ValueError):
 
 
 def sample(X: Any) -> Any:
-    """
-    Return a copy of some rows of X, to check a conversion on.
-
-    They are up to 100, evenly spaced, and of text up to 100 in which characters beyond ASCII occur first.
-    """
+    """Return up to 100 evenly spaced rows of X, and of text up to 100 in which characters beyond ASCII occur first."""
     n_samples = _num_samples(X)
     spaced = np.arange(0, n_samples, -(-n_samples // _SAMPLE))
     return _safe_indexing(X, np.union1d(spaced, _rows_of_new_characters(X)))

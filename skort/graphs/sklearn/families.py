@@ -67,9 +67,8 @@ def initial_stand_in(model: Any, n_features: int, n_outputs: int, random_state: 
     """
     Return a fitted regressor that predicts the raw score of an unfitted model at its initial weights.
 
-    Linear weights are zero. The layers of a neural network follow scikit-learn's Glorot rule: weights and intercepts
-    are uniform on [-b, b], b = sqrt(6 / (fan_in + fan_out)), with 2 in place of 6 for logistic activations. The same
-    `random_state` gives the same weights as in `sklearn.neural_network`, which draws them in the same order.
+    Linear weights are zero. Those of a neural network follow scikit-learn's Glorot rule, uniform on [-b, b] with b =
+    sqrt(6 / (fan_in + fan_out)), or 2 in place of 6 for logistic activations, and are drawn in the same order.
     """
     model = score_model(model)
     if FAMILY[type(model)] == "linear":
@@ -102,11 +101,9 @@ def any_stand_in(sizes: tuple[int, ...], activation: str | None) -> StandIn:
     random_state = np.random.RandomState(0)
     coefs = [random_state.uniform(size=shape) for shape in itertools.pairwise(sizes)]
     intercepts = [random_state.uniform(size=size) for size in sizes[1:]]
-    return (
-        _linear(coefs[0].T, intercepts[0], True)
-        if activation is None
-        else _neural_network(coefs, intercepts, activation)
-    )
+    if activation is None:
+        return _linear(coefs[0].T, intercepts[0], True)
+    return _neural_network(coefs, intercepts, activation)
 
 
 def layers(stand_in: StandIn) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -124,11 +121,7 @@ def trained_model(
     *,
     single_output: bool = True,
 ) -> Any:
-    """
-    Return a copy of a model fitted to weights of shapes (fan_in, fan_out) and (fan_out,), which are kept, not copied.
-
-    A classifier of a y of two dimensions is multi-label.
-    """
+    """Return a copy of a model fitted to weights of shapes (fan_in, fan_out) and (fan_out,), which are not copied."""
     fitted = clone(model)
     fitted.n_features_in_ = len(coefs[0])
     if isinstance(model, linear_model.RANSACRegressor):

@@ -18,10 +18,7 @@ class RawInput:
 
 
 def raw_inputs(X: Any) -> tuple[RawInput, ...]:
-    """
-    Return the inputs that take X: one per column of a DataFrame, under its name, and of an array of numbers and text,
-    "x0", "x1", ...; otherwise one, "X".
-    """
+    """Return the inputs that take X: one a column of a DataFrame, or of an array of numbers and text; or "X"."""
     parts = _parts(X)
     names = [name for name, _ in parts]
     repeated = {name for name in names if names.count(name) > 1}
@@ -31,11 +28,7 @@ def raw_inputs(X: Any) -> tuple[RawInput, ...]:
 
 
 def feeds(X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike) -> dict[str, np.ndarray]:
-    """
-    Return X as the arrays that an ONNX model takes, by the names of inputs.
-
-    Missing numbers are NaN; missing text is the empty string. Bytes are UTF-8.
-    """
+    """Return X as the arrays that an ONNX model takes, by the names of inputs; missing text is the empty string."""
     # A part of the rows may have a column of text in which all is missing.
     parts = dict(_parts(X, is_mixed=len(inputs) > 1))
     return {i.name: _text(parts[i.name]) if i.is_text else _numbers(parts[i.name], dtype) for i in inputs}
@@ -74,11 +67,8 @@ def _is_text(values):
 
 
 def _is_missing(value):
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or _is_nan(value)
-
-
-def _is_nan(value):
-    return isinstance(value, float) and value != value
+    is_nan = isinstance(value, float) and value != value
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _text(values):

@@ -57,7 +57,7 @@ def text_converters(element_type: int) -> dict[type, Callable]:
     """Return the converters of text by type, as skl2onnx calls them; vectorizers give numbers of `element_type`."""
 
     def convert(scope, operator, container):
-        nodes, model = ConversionNodes(scope, container), operator.raw_operator
+        nodes, model = _Nodes(scope, container), operator.raw_operator
         if isinstance(model, CountVectorizer):
             result = _counts(nodes, operator, element_type)
         else:
@@ -82,7 +82,7 @@ def text_shapes(element_type: int) -> dict[type, Callable]:
 
 
 @dataclass(frozen=True)
-class ConversionNodes:
+class _Nodes:
     """Writes nodes of a conversion; results get names of their own."""
 
     scope: Any
@@ -308,12 +308,10 @@ def _tf_idf(nodes, counts, transformer, element_type):
 
 def token_expression(pattern: str, *, is_alone: bool = True) -> str:
     r"""
-    Return a `token_pattern` of Python as a regular expression for RE2.
+    Return a `token_pattern` of Python as a regular expression for RE2; `\b...\b` around words becomes all words.
 
-    `\w`, `\d` and `\s` match what they match in Python; `\b...\b` around characters of words becomes all words.
     `is_alone`: tokens are looked up one by one, so that other words may be among them. A NotExportableError names what
-    RE2 does not have, or takes for something else (groups that capture, looking ahead or back, `\b` anywhere else), and
-    what the tokenizer does: quantifiers that match as little as possible, and patterns that match the empty text.
+    RE2 or the tokenizer does not have, or takes for something else.
     """
     text = pattern.removeprefix("(?u)")
     if any(not match[0] for match in re.finditer(pattern, " a ")):

@@ -31,12 +31,7 @@ _OUTSIDE = "the step in a Pipeline before this estimator."
 
 
 def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.ModelProto:
-    """
-    Convert fitted transformers to ONNX, of the inputs `raw_inputs(X)` and one output, and check that both transform X
-    alike.
-
-    The error and the warning name the step, and the warning the feature, too.
-    """
+    """Convert fitted transformers to ONNX, of the inputs `raw_inputs(X)` and one output; warn where both differ."""
     steps = [name for name, _ in transformers.steps]
     try:
         model, difference = _convert(transformers, X, dtype)
@@ -61,11 +56,7 @@ class Obstacle:
 
 @dataclass(frozen=True, eq=False)
 class StepGraphs:
-    """
-    The last steps of a pipeline, by position, as graphs with weights such as "standardscaler/offset".
-
-    `obstacle` says why the step before these has none.
-    """
+    """The last steps of a pipeline, by position, as graphs; `obstacle` says why the step before these has none."""
 
     graphs: dict[int, ScoreGraph]
     obstacle: Obstacle | None
