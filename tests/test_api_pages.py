@@ -1,11 +1,15 @@
 """The pages of the API: every public object has one, and its docstring is complete."""
 
 import ast
+import importlib
 import importlib.util
+import inspect
 import re
+import typing
 from pathlib import Path
 
 import pytest
+from sklearn.base import BaseEstimator
 
 ROOT = Path(__file__).parent.parent
 API = (ROOT / "docs" / "api.rst").read_text()
@@ -124,3 +128,37 @@ def test_docstrings_are_complete(name):
     found = validation.validate(name)
     errors = [(code, message) for code, message in found["errors"] if code in CHECKED]
     assert [message for code, message in errors if not are_enough(name, code, message, found["docstring"])] == []
+
+
+ESTIMATORS = ["skort.OrtSGDRegressor", "skort.OrtSGDClassifier"]
+
+
+def estimator_class(name):
+    return getattr(importlib.import_module(name.rpartition(".")[0]), name.rpartition(".")[2])
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_help_of_an_estimator_can_be_read_at_once(name):
+    cls = estimator_class(name)
+    documentation = inspect.getdoc(cls)
+    assert len(documentation.split()) <= 1300
+    section = re.search(r"^Parameters\n-+\n(.*?)\n\nAttributes\n-+\n", documentation, re.DOTALL | re.MULTILINE)[1]
+    texts = dict(re.findall(r"^(\w+) : .*\n((?: {4}.*(?:\n|\Z))+)", section, re.MULTILINE))
+    assert list(texts) == list(inspect.signature(cls).parameters)
+    assert {name: text for name, text in texts.items() if len(text.strip().splitlines()) > 3} == {}
+    for page in re.findall(r":doc:`/(\w+)`", documentation):
+        assert (ROOT / "docs" / f"{page}.rst").is_file()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_signatures_show_types_as_they_are_written(name):
+    cls = estimator_class(name)
+    methods = {method for method in methods_of(name) if callable(getattr(cls, method, None))}
+    for method in {"fit", "partial_fit", "predict"} | methods:
+        signature = inspect.signature(getattr(cls, method))
+        assert len(str(signature)) <= 400
+        evaluated = inspect.signature(getattr(cls, method), eval_str=True)
+        assert list(evaluated.parameters) == list(signature.parameters)
+    assert str(inspect.signature(cls).parameters["estimator"]).endswith("'BaseEstimator | ModelProto | None' = None")
+    assert BaseEstimator in typing.get_args(inspect.signature(cls, eval_str=True).parameters["estimator"].annotation)
+    assert typing.get_type_hints(cls.fit)["return"] is cls

@@ -22,7 +22,7 @@ _CONSTRAINTS: dict[str, list] = {
     "client": [Client, None],
     "n_groups": [Interval(Integral, 1, None, closed="left"), None],
 }
-_TYPES = {"client": Client | None, "n_groups": int | None}
+_TYPES = {"client": "Client | None", "n_groups": "int | None"}
 # What the docstrings of both say.
 _DESCRIPTION = """\
 In every round, the partitions are dealt to a few groups. Each group goes once through its rows, all groups at the

@@ -1,5 +1,7 @@
 """What the regressor and the classifier share: parameters, one fit, the fitted model."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import math
@@ -128,7 +130,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, Component):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
         classes: ArrayLike | None = None,
-    ) -> "BaseOrtSGD":
+    ) -> BaseOrtSGD:
         """
         Train on batches of your own, in their order; an earlier fit is forgotten.
 

@@ -1,10 +1,12 @@
 """What a fitted estimator shows and gives away."""
 
+from __future__ import annotations
+
 import copy
 import os
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -15,14 +17,12 @@ from sklearn.utils.metaestimators import available_if
 from skort.common.files import write_file
 from skort.estimators.data.rows import Columns
 from skort.estimators.data.validation_set import VALIDATION_SCORE
+from skort.estimators.literals import ModelProto
 from skort.estimators.model.given_weights import checked_weights, original_model
 from skort.estimators.model.nesting import model_inside
 from skort.estimators.training.fitting import fitted_problem
 from skort.estimators.training.result import FitResult, result_of
 from skort.optim.standardization import Standardization
-
-if TYPE_CHECKING:
-    import onnx
 
 
 def _may_be_linear(estimator):
@@ -53,11 +53,11 @@ class FittedAttributes:
     _result: FitResult
     _shown: Callable[..., Any]
     _adopt: Callable[..., None]
-    _sparse_coef: "scipy.sparse.csr_matrix | None" = None
+    _sparse_coef: scipy.sparse.csr_matrix | None = None
     solver_: str
 
     @property
-    def coef_(self) -> "np.ndarray | scipy.sparse.csr_matrix":
+    def coef_(self) -> np.ndarray | scipy.sparse.csr_matrix:
         """The coefficients of a linear model, which cannot be written into: `set_weights` changes the model."""
         coef = _shown(self, "coef_")[0]
         return coef if self._sparse_coef is None else self._sparse_coef
@@ -86,7 +86,7 @@ class FittedAttributes:
         return result_of(self).model.score_graph.trainable
 
     @property
-    def onnx_(self) -> "onnx.ModelProto":
+    def onnx_(self) -> ModelProto:
         """The deployable model."""
         return result_of(self).model.onnx
 
@@ -122,7 +122,7 @@ class FittedAttributes:
         return None if scores is None else float(np.fmax.reduce(scores))
 
     @available_if(_may_be_linear)
-    def sparsify(self) -> "FittedAttributes":
+    def sparsify(self) -> FittedAttributes:
         """
         Make `coef_` a CSR matrix, which takes less memory where most coefficients are zero. Predictions are the same.
 
@@ -141,7 +141,7 @@ class FittedAttributes:
         return self
 
     @available_if(_may_be_linear)
-    def densify(self) -> "FittedAttributes":
+    def densify(self) -> FittedAttributes:
         """
         Make `coef_` an array again, after `sparsify`.
 
@@ -166,7 +166,7 @@ class FittedAttributes:
             raise AttributeError("There is no coef_: the model is not linear.")
         return weights
 
-    def set_weights(self, weights: Mapping[str, ArrayLike]) -> "FittedAttributes":
+    def set_weights(self, weights: Mapping[str, ArrayLike]) -> FittedAttributes:
         """
         Give the fitted model other weights.
 
@@ -202,7 +202,7 @@ class FittedAttributes:
         self._adopt(result.with_weights(checked_weights(result.model, weights)))
         return self
 
-    def to_onnx(self, target_opset: int | None = None, *, original: bool = False) -> "onnx.ModelProto":
+    def to_onnx(self, target_opset: int | None = None, *, original: bool = False) -> ModelProto:
         """
         Return the fitted model as ONNX.
 
@@ -273,7 +273,7 @@ class FittedAttributes:
         """
         return result_of(self).model.to_sklearn(getattr(self, "feature_names_in_", None))
 
-    def with_weights(self, weights: Mapping[str, ArrayLike]) -> "FittedAttributes":
+    def with_weights(self, weights: Mapping[str, ArrayLike]) -> FittedAttributes:
         """
         Return a copy that predicts with other weights, and starts from them in `partial_fit` and `warm_start`.
 
@@ -303,7 +303,7 @@ class FittedAttributes:
         result = result_of(self)
         return self._shown(Columns.of(self), result.with_weights(checked_weights(result.model, weights)))
 
-    def training_graphs(self) -> dict[str, "onnx.ModelProto"]:
+    def training_graphs(self) -> dict[str, ModelProto]:
         """
         Return every ONNX graph that training used.
 

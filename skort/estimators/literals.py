@@ -1,6 +1,12 @@
 """The names that parameters take, as types."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NewType
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+else:
+    # What `inspect.signature(..., eval_str=True)` finds: estimators are imported without onnx.
+    ModelProto = NewType("ModelProto", object)
 
 Auto = Literal["auto"]
 SolverName = Literal["auto", "graph", "agent", "session", "module"]

@@ -1,5 +1,7 @@
 """The predictions of a fitted estimator: numbers; labels, raw scores, probabilities."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax

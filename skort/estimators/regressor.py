@@ -1,5 +1,7 @@
 """OrtSGDRegressor."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from numbers import Real
 
@@ -12,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import can_partial_fit, loss_before_fit
 from skort.estimators.data.data_source import GivenRows
-from skort.estimators.literals import Auto, DtypeName, OptimizerName, PenaltyName, ScheduleName, SolverName
+from skort.estimators.literals import Auto, DtypeName, ModelProto, OptimizerName, PenaltyName, ScheduleName, SolverName
 from skort.estimators.predictions import RegressorPredictions
 from skort.objective.loss import ScoreLoss
 from skort.objective.losses import REGRESSION_LOSSES
@@ -35,195 +37,145 @@ class OrtSGDRegressor(RegressorPredictions):
     Parameters
     ----------
     estimator : estimator or onnx.ModelProto, default=None
-        The model to train: any linear regressor or neural network of scikit-learn, or a `Pipeline` that ends in one.
-        None: `LinearRegression()` with an l2 penalty of 1e-4 on the weights of standardised columns. skort uses its
-        architecture and its objective (`fit_intercept`, `hidden_layer_sizes`, `alpha`, ...), not its training
-        parameters, such as `max_iter`: a warning names those that are not at their defaults. The model is not changed:
-        a clone of it is trained. The steps of a pipeline before the model are cloned, fitted once on all rows, and
-        exported with the model. They get X as it is, and no `sample_weight`, as in scikit-learn's pipelines.
-        `FrozenEstimator(fitted)` starts from the weights of a fitted model or pipeline, and does not fit its steps
-        again. The fitted model may be of any type whose ONNX graph has weights with a gradient.
-        `TransformedTargetRegressor`: its transformer is fitted to y, and the model is trained on the transformed y;
-        predictions and scores are in units of y. `onnx.ModelProto`: one input of floats, and one output of floats for
-        each loss. Training starts from its weights.
+        The model to train: a linear regressor or neural network of scikit-learn, a `Pipeline` that ends in one, or
+        `FrozenEstimator(fitted)`; None: `LinearRegression()`. A clone is trained; a warning names its training
+        parameters that are not used. See :doc:`/pipelines` and :doc:`/fine_tuning`.
     solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
-        What makes the gradient steps. All solvers make the same steps. "graph": the whole step is one ONNX graph, which
-        any onnxruntime runs. "agent": TrainingAgent of ONNX Runtime. "session": its TrainingSession (float32; Linux
-        x86-64, Python 3.10 and 3.11). "module": its on-device API (float32, "sgd" and "adam", no l1 term). "auto": the
-        fastest of the first three that can train the model with these parameters. This is "graph", or "agent" for more
-        than 500,000 weights and where "graph" has no rule for an operator of the model or for an optimizer of your own.
+        What makes the gradient steps; all make the same. "auto": the fastest one for the model. See
+        :doc:`/how_it_works`.
     loss : str, loss instance or dict of str to either, default="auto"
-        "auto": the loss of the model inside, such as the quantile loss of a `QuantileRegressor`; "squared_error" if it
-        has none. A name, such as "squared_error", "absolute_error", "huber", "epsilon_insensitive", "quantile" or
-        "poisson"; the page on losses has all of them. An instance, such as
-        `skort.objective.Huber(epsilon=2)`, or `skort.objective.Loss` for a loss of your own. With "poisson" (y not
-        negative) and "gamma" (y positive), the score is the logarithm of the prediction. A dict gives a loss to each
-        output of an ONNX model, by name; their sum is minimised.
+        "auto": that of the model inside, or "squared_error". A name or an instance, such as
+        `skort.objective.Huber(epsilon=2)` or a `skort.objective.Loss` of your own, or a dict of them by the outputs of
+        an ONNX model. See :doc:`/losses`.
     epsilon : float or "auto", default="auto"
-        In units of y. With "huber": the distance from y at which the loss becomes linear. With the two
-        "epsilon_insensitive" losses: the distance that costs nothing. "auto": the value of the model inside, or 0.1. An
-        instance has its own.
+        The distance from y, in its units, at which "huber" becomes linear, or which costs nothing with
+        "epsilon_insensitive". "auto": that of the model inside, or 0.1.
     quantile : float or "auto", default="auto"
-        With the loss "quantile": the quantile to predict, between 0 and 1. "auto": the value of the model inside, or
-        0.5.
+        The quantile that the loss "quantile" predicts. "auto": that of the model inside, or 0.5.
     penalty : {"auto", "l1", "l2", "elasticnet"}, penalty instance or None, default="auto"
-        "auto": the penalty of the model inside, in its own units, so that a long fit ends at scikit-learn's optimum. If
-        the model has none, `alpha` alone means "l2". The penalty covers the weights that multiply inputs. It covers
-        intercepts only for liblinear's models (`LinearSVC`, `LinearSVR`, `LogisticRegression(solver="liblinear")`),
-        and where an instance has `intercepts`. "l1" makes weights exactly zero, in mini-batches too (but see
-        `average`). An instance has its own `alpha` and `l1_ratio`: `skort.objective.ElasticPenalty` has a strength for
-        each weight, `skort.objective.Penalty` is a penalty of your own.
+        "auto": that of the model inside, in its own units. Or an instance, such as `skort.objective.ElasticPenalty`.
+        Intercepts mostly have none. See :doc:`/penalties`.
     alpha : float or "auto", default="auto"
-        Strength of the penalty, not negative. "auto": that of the model inside, for instance 1 / (C S) for
-        `LogisticRegression(C)`, where S is the sum of the sample weights of the fit, or of the first `partial_fit` (but
-        see `n_total`). If the model inside does not have this penalty, "auto" is 1e-4.
+        Strength of the penalty. "auto": that of the model inside, or 1e-4.
     l1_ratio : float, "auto" or None, default="auto"
-        With "elasticnet": the share of l1, from 0 (as "l2") to 1 (as "l1"). "auto": the value of the model inside, or
-        0.15. Other penalties do not use it; it may be None.
+        The share of l1 in "elasticnet", from 0 to 1. "auto": that of the model inside, or 0.15.
     n_total : int or None, default=None
-        Number of rows of a whole stream, if a call gets only a part of them. S is then this number times the mean
-        sample weight of the call.
+        Number of rows of a whole stream, if a call gets a part of them: some penalties depend on it. See
+        :doc:`/penalties`.
     optimizer : str or Optimizer, default="sgd"
-        How a gradient changes the weights: "sgd" (:math:`w \leftarrow w - \eta g`), "momentum", "nesterov", "adam", or
-        the name of another class of `skort.optimizers`; give an instance to set its parameters. Solver "session" has
-        "sgd" and "adam" only. At the same learning rate, momentum moves the weights about ten times as far as "sgd".
-        For "adam", rates of 0.001 to 0.01 are good.
+        How a gradient changes the weights: a name, such as "nesterov" or "adam", or an instance with its own
+        parameters. See :doc:`/optimizers_and_schedules`.
     max_grad_norm : float or None, default=None
-        The largest Euclidean norm of a gradient, over all weights. A longer gradient is shortened to this norm. Not for
-        solver "session".
+        The largest Euclidean norm of a gradient; a longer one is shortened to it. Not for solver "session".
     learning_rate : {"adaptive", "constant", "invscaling", "optimal"} or callable, default="adaptive"
-        "adaptive": `eta0`, which falls to a fifth whenever the training would end because of `tol`, at most four times
-        (in `partial_fit` it does not fall). "constant": :math:`\eta = eta0`. "invscaling": :math:`\eta = eta0 /
-        t^{power\_t}`. "optimal": :math:`\eta = 1 / (\alpha (t_0 + t - 1))` with :math:`t_0 = \alpha^{-3/4}`. t counts
-        the updates from 1. Or any function of t, such as `Cosine()` and `Warmup()` of `skort.schedules`.
+        "adaptive": `eta0`, which falls to a fifth whenever `tol` would end the training, at most four times. Or a
+        function of the number of the update, such as `skort.schedules.Cosine()`. See :doc:`/optimizers_and_schedules`.
     eta0 : float or "auto", default="auto"
-        The first learning rate, positive. "auto": 1 / L for a linear model, where L bounds how fast the gradient
-        changes along a step; 0.2 for a network. Momentum moves the weights farther, and gets a rate that is as much
-        smaller. With "adam": 0.01 for a linear model, 0.001 for a network. If a training with "auto" diverges, or ends
-        no better than it began, it begins again at a tenth of the rate, at most three times. `eta0_` is the rate that
-        was used.
+        The first learning rate. "auto": from the data, and a tenth of it if the training diverges. See
+        :doc:`/scales_and_learning_rate`.
     power_t : float, default=0.25
         Exponent of "invscaling".
     batch_size : int or "auto", default="auto"
-        Number of rows of a batch, at most all rows. "auto": min(200, n_samples). The last batch of an epoch may have
-        fewer.
+        Number of rows of a batch. "auto": min(200, n_samples).
     max_iter : int, default=1000
         Largest number of epochs.
     tol : float or None, default=1e-4
-        The training ends if the objective stays above the best one minus `tol` for `n_iter_no_change` epochs in a row.
-        With the learning rate "adaptive", the rate falls first; the training ends when it can no longer fall. `tol` is
-        in units of the objective of the standardised y; with `early_stopping`, of the score. None: the training makes
-        `max_iter` epochs.
+        The training ends if the objective of the standardised y stays above the best one minus `tol` for
+        `n_iter_no_change` epochs, or with `early_stopping` the score below the best one plus `tol`. None: it makes
+        `max_iter` epochs. See :doc:`/scales_and_learning_rate`.
     n_iter_no_change : int, inf or "auto", default="auto"
-        See `tol`. "auto": at least 3; for a linear model as many epochs as 30 updates take; with momentum enough epochs
-        for twice the updates in which a gradient counts. `numpy.inf`: `tol` does not end the training.
+        "auto": at least 3; for a linear model as many epochs as 30 updates take; more with momentum. `numpy.inf`: `tol`
+        does not end the training.
     early_stopping : bool, default=False
-        Whether the score of a validation set decides when the training ends, in place of the objective. The weights of
-        the best epoch are restored. The set is `X_val`, `y_val` of `fit`, or a random part of the rows, which is not
-        trained on.
+        Whether the score of a validation set, given to `fit` or held out, ends the training, and the best weights are
+        restored. See :doc:`/stopping_and_streaming`.
     validation_fraction : float, default=0.1
-        The part of the rows that `early_stopping` holds out, between 0 and 1.
+        The part of the rows that is held out.
     scoring : str, callable or None, default=None
         How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by the method `score`.
     shuffle : bool, default=True
-        Whether every epoch takes the rows in a new random order. More than 131,072 rows are shuffled window by window.
-        A window consists of random blocks of consecutive rows.
+        Whether every epoch takes the rows in another order, many rows :ref:`window by window <shuffling>`.
     standardize : "auto" or bool, default="auto"
-        Whether the training works on standardised data: columns of X, and a y of regression, with mean zero and
-        standard deviation one. The objective, and everything that the fitted estimator shows, stay in the units of X
-        and y. The training becomes faster, and `eta0` and `tol` do not depend on the units. "auto": wherever the
-        trained weights can be converted back; a sparse X is divided by one number. True: an error where X cannot be
-        standardised. False: the steps are those of X and y as they are. `standardization_` has the means and scales.
+        Whether the training works on columns of X, and a y, with mean zero and standard deviation one. The objective
+        and the fitted weights stay in the units of the data. "auto": where possible. See
+        :doc:`/scales_and_learning_rate`.
     trainable : str, list of str or None, default=None
-        Names of the weights to train, or patterns with `*`, `?` and `[...]`. All others stay as they are, bit for bit.
-        `weights_` shows the names, also those of a pipeline's steps, such as "standardscaler/offset". None: the weights
-        of the model.
+        Names of the weights to train, or patterns; all others stay as they are, bit for bit. None: the weights of the
+        model. See :doc:`/fine_tuning`.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the weights, of the arithmetic, and of the exported model's input. Solver "session" has "float32" only.
+        Type of the weights, of the arithmetic, and of the exported model's input.
     device : str, default="cpu"
-        What trains and predicts: "cpu", or an NVIDIA GPU, with solver "graph": "cuda" is the first one, "cuda:1" the
-        second. The rows, the weights and the optimizer's memory stay on the GPU for the whole fit. If the GPU is
-        missing, `fit` raises an error; predictions are made on the CPU, with a warning.
+        "cpu", or with solver "graph" an NVIDIA GPU: "cuda", "cuda:1". If it is missing, `fit` raises an error, and
+        predictions are made on the CPU, with a warning. See :doc:`/threads_and_devices`.
     n_jobs : int, default=None
-        Number of threads that share an operator on the CPU, in `fit` and in predictions of at least 1,000 rows. None
-        means 1, unless in a `joblib.parallel_config` context. -1 means all processors, -2 all but one. In a worker of
-        joblib, as in `GridSearchCV(n_jobs=2)`, all of these mean 1. Threads help with large batches: see "Threads and
-        devices".
+        Number of threads of an operator on the CPU, in `fit` and in predictions of at least 1,000 rows; None: mostly 1,
+        -1: all. See :doc:`/threads_and_devices`.
     average : bool or int, default=False
-        Whether the fitted weights are the mean of the weights after each update. True: from the first update on. An int
-        n: from the n-th update on, if there are so many. With an l1 penalty, a mean is zero only if all of its weights
-        are.
+        Whether the fitted weights are the mean over all updates, or from the n-th on. See
+        :doc:`/optimizers_and_schedules`.
     random_state : int, RandomState instance or None, default=None
         Seed of the initial weights of hidden layers, and of the order of the rows.
     warm_start : bool, default=False
-        Whether `fit` starts with the weights of the last fit. Everything else begins from scratch.
+        Whether `fit` starts with the weights of the last fit.
     callbacks : list or None, default=None
-        Objects with some of the methods of `skort.callbacks.Callback`, such as `on_epoch_end`. skort calls them in
-        their order, with the training (`skort.callbacks.Training`). `skort.callbacks` has some that are ready to use.
+        Objects with some of the methods of `skort.callbacks.Callback`. See :doc:`/stopping_and_streaming`.
     verbose : int, default=0
-        1: a progress bar over epochs, or one line where there is no terminal. 2: a table. Both say why the training
-        ended.
+        1: a progress bar over epochs, or one line where there is no terminal. 2: a table.
 
     Attributes
     ----------
     solver_ : str
-        The solver that made the steps: "graph", "agent", "session" or "module".
+        The solver that made the steps.
     weights_ : dict of str to ndarray
         Copies of all weights, trained or not, by their names in `onnx_`. `trainable_` names those that were trained.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients of a linear model. Behind a pipeline's steps: of the transformed columns. In a
-        `TransformedTargetRegressor`: for the transformed y. Read-only, as `intercept_` is: `set_weights` changes the
-        model.
+        Coefficients of a linear model, for the transformed columns and y if there are such. Read-only, as `intercept_`
+        is: `set_weights` changes the model.
     intercept_ : ndarray of shape (1,) or (n_outputs,)
         Intercepts of a linear model.
     scale_ : float or ndarray of shape (n_outputs,)
         Scale of the residuals, with a `HuberRegressor` inside or the loss `skort.objective.ConcomitantHuber`.
     onnx_ : onnx.ModelProto
-        The deployable model. Its input "X" has shape (any, `n_features_in_`). If a pipeline got a DataFrame, each
-        column is an input of shape (any, 1). Its output "variable" has shape (any, n_outputs).
+        The model that predicts, as `save_onnx` writes it. See :doc:`/exporting` for its inputs and outputs.
     loss_curve_ : list of float
-        The objective of each epoch: the mean over its batches, each computed before its update.
+        The objective of each epoch: the mean over its batches, each before its update.
     loss_ : float
         The objective of the last epoch.
     best_loss_ : float or None
-        The smallest objective of an epoch; None with `early_stopping`, as in `MLPClassifier`.
+        The smallest objective of an epoch; None with `early_stopping`.
     validation_scores_ : list of float or None
-        The validation score after each epoch; None without a validation set.
+        The validation score after each epoch.
     best_validation_score_ : float or None
-        The largest validation score; None without a validation set.
+        The largest validation score.
     history_ : dict of str to list
-        A list with one value per epoch for each of: "loss" (without the penalty), "objective", "eta" and
-        "gradient_norm" (of the last update; the gradient is that of the training, on standardised columns), "seconds",
-        "validation_score", "restarts" if there were any, and what callbacks record. `pandas.DataFrame(history_)` is a
-        table.
+        One value per epoch for each of: "loss" (without the penalty), "objective", "eta", "gradient_norm" (of the last
+        update), "seconds", "validation_score", "restarts" if there were any, and what callbacks record.
     stopping_reason_ : str or None
         Why the training ended, as a sentence; None after a `partial_fit`.
     eta0_ : float
         Learning rate of the first update, after any restart.
     standardization_ : Standardization or None
-        What the training subtracted from X and y (`mean`, `target_mean`), and what it divided them by (`scale`,
-        `target_scale`). None if it took them as they are.
+        What was subtracted from X and y (`mean`, `target_mean`), and what they were divided by (`scale`,
+        `target_scale`).
     n_iter_ : int
         Number of epochs, including those of `partial_fit`.
     t_ : int
         Number of updates.
     n_features_in_ : int
-        Number of features seen in `fit`.
+        Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features seen in `fit`, where X had string names.
+        Names of the features, where X had string names.
 
     See Also
     --------
     OrtSGDClassifier : The same for classification.
-    sklearn.linear_model.SGDRegressor : Linear regression by gradient descent, one row at a time.
-    sklearn.neural_network.MLPRegressor : Neural networks by gradient descent.
+    sklearn.linear_model.SGDRegressor : Linear models, one row at a time.
+    sklearn.neural_network.MLPRegressor : Neural networks.
 
     Notes
     -----
-    Loss and penalty have the formulas of `sklearn.linear_model.SGDRegressor` (user guide 1.5.8), for any size of the
-    batch. In a batch of m rows, row i has the weight :math:`s_i / (\bar s m)`, where :math:`\bar s` is the mean weight
-    of all rows. So the gradient of a random batch is on average the gradient of J. The page "How it works" lists the
-    differences to scikit-learn. The page "Preparing data" explains `standardize` and `eta0`.
+    Loss and penalty have the formulas of `sklearn.linear_model.SGDRegressor`, for any size of the batch. See
+    :doc:`/parameters`, and :doc:`/how_it_works` for the differences to scikit-learn.
 
     Examples
     --------
@@ -244,7 +196,7 @@ class OrtSGDRegressor(RegressorPredictions):
 
     def __init__(
         self,
-        estimator: BaseEstimator | None = None,
+        estimator: BaseEstimator | ModelProto | None = None,
         *,
         solver: SolverName = "auto",
         loss: str | ScoreLoss | dict[str, str | ScoreLoss] = "auto",
@@ -302,7 +254,7 @@ class OrtSGDRegressor(RegressorPredictions):
         *,
         coef_init: ArrayLike | None = None,
         intercept_init: ArrayLike | None = None,
-    ) -> "OrtSGDRegressor":
+    ) -> OrtSGDRegressor:
         """
         Train on X and y; an earlier fit is forgotten.
 
@@ -351,7 +303,7 @@ class OrtSGDRegressor(RegressorPredictions):
 
     @available_if(can_partial_fit)
     @_fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "OrtSGDRegressor":
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> OrtSGDRegressor:
         """
         Make one epoch over X and y, from where the last call of `partial_fit` or `fit` ended.
 
