@@ -43,9 +43,10 @@ def minimise(training: Training) -> Outcome:
         if error is not None and not training.go_back():
             raise error
         _give_reason(training, error)
+        # First, so that the callbacks see the model that the training ends with.
+        training.take_best()
     finally:
         end_error = hooks.end()
-    training.take_best()
     training.history.truncate(training.n_epochs)
     return Outcome(training.weights(), training.progress(), error or end_error, training.no_better, training.first_eta)
 

@@ -370,8 +370,12 @@ def test_the_kept_epoch_is_the_one_it_ends_with():
             if training.n_epochs == 3:
                 training.keep_best()
 
-    descent = run(ScriptedSolver([5.0, 4, 3, 2, 1]), batches([0.0]), max_iter=5, callbacks=[Third()])
-    assert descent.weights == descent.progress.solver == {"w": 3}
+        def on_train_end(self, training):
+            self.end = training.weights()
+
+    third = Third()
+    descent = run(ScriptedSolver([5.0, 4, 3, 2, 1]), batches([0.0]), max_iter=5, callbacks=[third])
+    assert descent.weights == descent.progress.solver == third.end == {"w": 3}
     assert descent.progress.n_updates == 5
 
 
