@@ -2,7 +2,7 @@
 
 from skort.optim.callbacks import Callback, EarlyStopping, EpochScoring
 from skort.optim.checkpoint import Checkpoint
-from skort.optim.display import EpochLines, ProgressBar
+from skort.optim.display import EpochLines, MLflowLogger, ProgressBar
 from skort.optim.state import History
 from skort.optim.training import Training
 
@@ -13,6 +13,7 @@ __all__ = [
     "EpochLines",
     "EpochScoring",
     "History",
+    "MLflowLogger",
     "ProgressBar",
     "Training",
 ]

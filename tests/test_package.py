@@ -106,7 +106,7 @@ print(sorted({heavy} & set(sys.modules)))
 
 FACES = {
     "artifacts": ["OnDeviceTraining", "load_checkpoint", "save_training_artifacts"],
-    "callbacks": ["Callback", "Checkpoint", "EarlyStopping", "EpochScoring", "ProgressBar", "Training"],
+    "callbacks": ["Callback", "Checkpoint", "EarlyStopping", "EpochScoring", "MLflowLogger", "ProgressBar", "Training"],
     "exceptions": ["NotExportableError", "NotTrainableError", "RuntimeNotAvailableError"],
     "gradients": ["ForwardBackward", "GradientGraphs", "Gradients", "gradient_graphs", "initial_model"],
     "model_selection": ["OrtGridSearchCV"],

@@ -1,6 +1,8 @@
-"""Callbacks that show a training while it runs: a table of its epochs, or a bar."""
+"""Callbacks that show a training while it runs: a table of its epochs, a bar, or a run of MLflow."""
 
+import pathlib
 import sys
+import tempfile
 import time
 from numbers import Real
 from typing import Any
@@ -150,3 +152,83 @@ def _best_score(history: History) -> list[str]:
     """Return the best validation score and its epoch, where there is one."""
     best = best_epoch(history.get(_VALIDATION_SCORE, ()))
     return [] if best is None else [f"the best is {best[1]:.4g} in epoch {best[0]}"]
+
+
+class MLflowLogger(BaseEstimator):
+    """
+    Log the training in MLflow.
+
+    It goes into the active run, or into a run of its own, which ends with the training. Logged are the parameters of
+    the estimator, the history's numbers after each epoch, and the tag "stopping_reason". Callbacks that add columns to
+    the history come earlier in the list. It needs mlflow: ``pip install mlflow``.
+
+    Parameters
+    ----------
+    log_model : bool, default=False
+        Whether the trained model is logged at the end, as the artifact "model.onnx".
+
+    Examples
+    --------
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.callbacks import MLflowLogger
+    >>> model = OrtSGDRegressor(callbacks=[MLflowLogger(log_model=True)])
+    >>> model.callbacks
+    [MLflowLogger(log_model=True)]
+    """
+
+    _parameter_constraints = {"log_model": ["boolean"]}
+
+    _owns_run = False
+
+    def __init__(self, log_model: bool = False):
+        self.log_model = log_model
+
+    def on_train_begin(self, training: Training) -> None:
+        """Begin a run where none is active, and log the parameters."""
+        mlflow = _mlflow()
+        self._n_epochs, self._owns_run = training.n_epochs, mlflow.active_run() is None
+        if self._owns_run:
+            mlflow.start_run()
+        parameters = training.trained_model().get_params()
+        items = [(name, _shown(value)) for name, value in parameters.items() if name != "callbacks"]
+        # A server takes at most 100 of them at once.
+        for i in range(0, len(items), 100):
+            mlflow.log_params(dict(items[i : i + 100]))
+
+    def on_epoch_end(self, training: Training) -> None:
+        """Log the last row of the history."""
+        n = training.n_epochs
+        columns = ((name, column[-1]) for name, column in training.history.items() if len(column) == n)
+        _mlflow().log_metrics({name: float(value) for name, value in columns if isinstance(value, Real)}, step=n)
+
+    def on_train_end(self, training: Training) -> None:
+        """Log why the training ended, and the model; end the run that it began."""
+        mlflow, owns_run = _mlflow(), self._owns_run
+        self._owns_run, reason = False, training.stopping_reason
+        # A `partial_fit` has no reason to end after its epoch; otherwise an error has none.
+        succeeded = training.n_epochs > self._n_epochs if training.max_iter is None else reason is not None
+        try:
+            if reason is not None:
+                mlflow.set_tag("stopping_reason", reason)
+            if succeeded and self.log_model:
+                with tempfile.TemporaryDirectory(prefix="skort-") as folder:
+                    path = pathlib.Path(folder, "model.onnx")
+                    training.trained_model().save_onnx(path)
+                    mlflow.log_artifact(str(path))
+        finally:
+            if owns_run:
+                mlflow.end_run("FINISHED" if succeeded else "FAILED")
+
+
+def _mlflow():
+    try:
+        import mlflow
+    except ImportError as error:
+        raise ImportError(f"MLflowLogger needs mlflow ({error}). Install it: pip install mlflow.") from error
+    return mlflow
+
+
+def _shown(value):
+    """Return the value of a parameter as MLflow keeps it: as text, which may be short; arrays and models by type."""
+    is_short = value is None or isinstance(value, (str, Real, tuple, list, dict, BaseEstimator))
+    return str(value)[:500] if is_short else type(value).__name__

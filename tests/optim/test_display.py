@@ -6,11 +6,17 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import onnx
 import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.callbacks import EarlyStopping, EpochScoring
+from skort.exceptions import DivergedError
 from skort.optim import display
-from skort.optim.display import EpochLines, ProgressBar
+from skort.optim.display import EpochLines, MLflowLogger, ProgressBar
 from skort.optim.state import History
 
 REASON = "The training reached max_iter=2 epochs."
@@ -226,3 +232,115 @@ def test_verbose_1_of_a_fit_is_a_line_with_the_reason(stderr):
     assert line.startswith(f"{model.n_iter_} epochs in ")
     assert line.endswith(f" s: objective={model.loss_:.4g}. {model.stopping_reason_}\n")
     assert "did not improve by" in model.stopping_reason_
+
+
+class MLflow:
+    """What MLflow's module keeps of its runs."""
+
+    def __init__(self):
+        self.runs, self.active = [], None
+
+    def active_run(self):
+        return self.active
+
+    def start_run(self):
+        self.active = SimpleNamespace(parameters={}, metrics=[], tags={}, models={}, status="RUNNING")
+        self.runs.append(self.active)
+
+    def end_run(self, status="FINISHED"):
+        self.active.status, self.active = status, None
+
+    def log_params(self, parameters):
+        assert len(parameters) <= 100
+        self.active.parameters |= parameters
+
+    def log_metrics(self, metrics, step):
+        self.active.metrics.append((step, metrics))
+
+    def set_tag(self, name, value):
+        self.active.tags[name] = value
+
+    def log_artifact(self, path):
+        self.active.models[path.replace("\\", "/").rpartition("/")[2]] = onnx.load(path)
+
+
+@pytest.fixture
+def mlflow(monkeypatch):
+    module = MLflow()
+    monkeypatch.setitem(sys.modules, "mlflow", module)
+    return module
+
+
+COLUMNS = np.random.default_rng(0).normal(size=(30, 3))
+TARGET = COLUMNS @ [1.0, -2.0, 0.5]
+
+
+def test_mlflow_gets_parameters_epochs_reason_and_model(mlflow):
+    callbacks = [EpochScoring(COLUMNS, TARGET, name="r2"), MLflowLogger(log_model=True)]
+    inner = make_pipeline(StandardScaler(), LinearRegression())
+    model = OrtSGDRegressor(inner, alpha=0.5, max_iter=3, tol=None, callbacks=callbacks).fit(COLUMNS, TARGET)
+    (run,) = mlflow.runs
+    assert (run.status, mlflow.active) == ("FINISHED", None)
+    parameters = model.get_params()
+    assert run.parameters.keys() == parameters.keys() - {"callbacks"}
+    for name in ("alpha", "max_iter", "tol", "learning_rate", "estimator__linearregression__fit_intercept"):
+        assert run.parameters[name] == str(parameters[name])
+    assert run.parameters["estimator__standardscaler"] == "StandardScaler()"
+    history = model.history_
+    assert [step for step, _ in run.metrics] == [1, 2, 3]
+    for i, (_, metrics) in enumerate(run.metrics):
+        assert metrics == {name: column[i] for name, column in history.items()}
+    assert "r2" in run.metrics[0][1]
+    assert run.tags == {"stopping_reason": model.stopping_reason_}
+    assert run.models == {"model.onnx": model.onnx_}
+
+
+def test_mlflow_gets_the_model_of_the_best_epoch(mlflow):
+    callbacks = [EarlyStopping("eta", greater_is_better=True, patience=99), MLflowLogger(log_model=True)]
+    model = OrtSGDRegressor(learning_rate="invscaling", max_iter=4, tol=None, callbacks=callbacks).fit(COLUMNS, TARGET)
+    assert mlflow.runs[0].models["model.onnx"] == model.onnx_
+    once = OrtSGDRegressor(learning_rate="invscaling", max_iter=1, tol=None, random_state=0)
+    model.set_params(random_state=0).fit(COLUMNS, TARGET)
+    np.testing.assert_array_equal(model.coef_, once.fit(COLUMNS, TARGET).coef_)
+    assert mlflow.runs[1].models["model.onnx"] == model.onnx_
+
+
+def test_an_active_run_of_mlflow_stays_active(mlflow):
+    mlflow.start_run()
+    model = OrtSGDRegressor(callbacks=[MLflowLogger()])
+    for _ in range(2):
+        model.partial_fit(COLUMNS, TARGET)
+    (run,) = mlflow.runs
+    assert (run.status, run.models, run.tags) == ("RUNNING", {}, {})
+    assert [(step, metrics["loss"]) for step, metrics in run.metrics] == [*enumerate(model.history_["loss"], 1)]
+
+
+def test_a_run_of_mlflow_says_that_a_training_failed(mlflow):
+    options = {"learning_rate": "constant", "eta0": 1e20, "batch_size": 5}
+    model = OrtSGDRegressor(callbacks=[MLflowLogger(log_model=True)], **options)
+    with pytest.raises(DivergedError):
+        model.fit(COLUMNS, TARGET)
+    with pytest.raises(DivergedError):
+        model.partial_fit(COLUMNS, TARGET)
+    assert [(run.status, run.models) for run in mlflow.runs] == [("FAILED", {})] * 2
+    assert mlflow.active is None
+
+
+def test_without_mlflow_the_error_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    model = OrtSGDRegressor(callbacks=[MLflowLogger()])
+    with pytest.raises(ImportError, match=r"MLflowLogger needs mlflow .*pip install mlflow"):
+        model.fit(COLUMNS, TARGET)
+    assert not hasattr(model, "coef_")
+
+
+def test_long_and_other_parameters_of_mlflow_are_short(mlflow):
+    short = display._shown
+    assert short({i: i for i in range(1000)}) == str({i: i for i in range(1000)})[:500]
+    assert [short(value) for value in (None, 0.5, "a", np.zeros(1000), onnx.ModelProto())] == [
+        "None",
+        "0.5",
+        "a",
+        "ndarray",
+        "ModelProto",
+    ]
