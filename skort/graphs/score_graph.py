@@ -23,8 +23,7 @@ class ScoreSpec:
     """
     What the data and the loss ask of a score graph.
 
-    `own_link`: the score includes the exponential with which some regressors predict; a loss may take the logarithm of
-    the prediction as its score. `outputs` are those of an ONNX model whose columns, side by side, are the score.
+    `own_link`: the score includes the exponential with which some regressors predict. `outputs` are side by side.
     """
 
     n_features: int
@@ -40,8 +39,7 @@ class Weights:
     """
     Names of weights, each kind in the order of the graph.
 
-    Coefficients multiply what comes from the input (`MatMul`, `Gemm`, `Conv`), intercepts are added to such a product,
-    scales are other numbers that are added, subtracted, multiplied or divided by, such as those of a scaler.
+    Coefficients multiply what comes from the input, intercepts are added to such a product, scales are other numbers.
     """
 
     coefficients: tuple[str, ...]
@@ -69,9 +67,8 @@ class ScoreGraph(GraphBytes):
     """
     The function (X, weights) -> raw score, and the values of the weights.
 
-    The first input of `structure` is X, of shape (any, n_features); its others are the weights, trained or frozen; its
-    output has the shape (any, n_outputs). `dropout` has the ratio of zeros of each input that is a mask of a training,
-    see `masked`. Several score graphs may share a structure or an array: nobody changes either in place.
+    The inputs of `structure` are X, then the weights, trained or frozen. `dropout` has the ratios of inputs that are
+    masks, see `masked`. Several score graphs may share a structure or an array: nobody changes either in place.
     """
 
     _graphs = ("structure",)
@@ -246,8 +243,7 @@ def find_weights(graph: onnx.GraphProto) -> Weights:
     """
     Find the weights of a graph by its structure: initializers of the type of X, or inputs after it.
 
-    They are what one of these operators combines with results computed from X. Not shapes, which have another type, and
-    not numbers without dimensions, which are constants of an activation.
+    They are combined with what comes from X, and have dimensions: numbers without are constants of an activation.
     """
     X, *inputs = graph.input
     element_type = X.type.tensor_type.elem_type

@@ -106,8 +106,7 @@ def masked(score_graph: ScoreGraph, batch_size: int) -> ScoreGraph:
     .. math:: y = x \odot mask, \qquad mask_{ij} = \frac{1}{1 - ratio} \text{ with the probability } 1 - ratio,
         \text{ else } 0
 
-    Masks have `batch_size` rows, those of weights the shapes of the weights. `dropout` has their ratios, and `arrays`
-    an array of ones for each, which belongs to the caller alone.
+    `dropout` has their ratios, and `arrays` an array of ones for each, which belongs to the caller alone.
     """
     if not any(node.op_type == "Dropout" for node in score_graph.structure.graph.node):
         return score_graph

@@ -142,11 +142,9 @@ times_class_weight (unweighted, target, class_weight) => (weighted) {
 
 class ClassWeighted(ScoreLoss):
     r"""
-    A loss with class weights, as `SGDClassifier` and `LinearSVC` have them for three classes and more.
+    A loss whose rows count by a weight of their class in its own binary problem, as those of `SGDClassifier`.
 
     .. math:: loss(y, s) = \sum_k (y_k c_k + 1 - y_k) \, loss_k(y_k, s_k)
-
-    In the binary problem of class k, its own rows have its weight :math:`c_k`, and all other rows the weight 1.
     """
 
     one_against_rest = True

@@ -1,8 +1,4 @@
-"""
-Losses of regression on the labels -1 and 1, as `sklearn.linear_model.SGDClassifier` has them.
-
-Targets are those of all classification losses: 0 or 1 for two classes, one-hot for more.
-"""
+"""Losses of regression on the labels -1 and 1, as `sklearn.linear_model.SGDClassifier` has them."""
 
 from skort.objective.classification import ClassificationLoss
 from skort.objective.regression import EpsilonInsensitive, Huber, SquaredEpsilonInsensitive, SquaredError

@@ -169,10 +169,7 @@ class MultiLabelLogLoss(OneVsRestLogLoss):
     r"""
     The log-loss of several labels, each of which a row may have, as in `sklearn.neural_network.MLPClassifier`.
 
-    With one score :math:`s_k` and one target :math:`y_k \in \{0, 1\}` a label, summed over the labels,
-
-    .. math:: loss(y, s) = \sum_k \log(1 + e^{s_k}) - y_k s_k, \qquad
-        \frac{\partial loss}{\partial s_k} = p_k - y_k, \quad p_k = \frac{1}{1 + e^{-s_k}}
+    The formula is that of `OneVsRestLogLoss`, but :math:`y` may have several ones, and p is the sigmoid of each score.
     """
 
     def inverse_link_function(self, n_outputs):

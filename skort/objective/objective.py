@@ -43,8 +43,7 @@ class Objective:
 
     .. math:: J(w) = \sum_i v_i \, loss(y_i, score_i) + penalty(w), \qquad v_i = \frac{s_i}{\bar s \, m}
 
-    over a batch of m rows, with the mean weight :math:`\bar s` of all rows, see `Batches`. The batch brings
-    :math:`v_i` times `sample_weight_scale`, so that the graph holds no division.
+    over m rows; :math:`\bar s` is of all rows. The batch brings :math:`v_i` times `sample_weight_scale`.
     """
 
     loss: ScoreLoss

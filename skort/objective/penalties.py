@@ -157,9 +157,6 @@ class ElasticPenalty(Component, WeightPenalty):
     Examples
     --------
     >>> from skort.objective import ElasticPenalty
-    >>> penalty = ElasticPenalty({"coefficient*": 1e-3, "coefficient1": 0.5}, l1_ratio=0)
-    >>> penalty.strengths(("coefficient", "coefficient1"))
-    {'coefficient': Strength(l1=0.0, l2=0.001), 'coefficient1': Strength(l1=0.0, l2=0.5)}
     >>> penalty = ElasticPenalty(0.5, l1_ratio={"coefficient": 0, "*1": 1, "intercept*": 0}, intercepts=0.25)
     >>> penalty.strengths(("coefficient", "coefficient1"))
     {'coefficient': Strength(l1=0.0, l2=0.5), 'coefficient1': Strength(l1=0.5, l2=0.0)}
@@ -248,7 +245,6 @@ def rescaled(
     .. math:: \frac{a |w|}{unit} = \frac{a \, factor}{unit} |v|, \qquad
         \frac{b}{2} \frac{w^2}{unit} = \frac{b \, factor^2}{unit} \frac{v^2}{2}
 
-    An own penalty is computed of w itself. Weights without a factor have one.
     """
     if penalty is None or penalty.is_unit_free:
         return penalty

@@ -128,17 +128,9 @@ def _default_sentence(model, is_classifier):
 # --- least squares: the squared error, and a penalty
 
 
-def _linear_regression(model):
-    return SklearnObjective(SquaredError(), sums_outputs=True)
-
-
 def _ridge(model):
     alpha = np.asarray(model.alpha, dtype=float)
     return _l2(SquaredError(), alpha if alpha.ndim else float(alpha), alpha_per="sum", sums_outputs=True)
-
-
-def _ridge_classifier(model):
-    return _l2(LabelSquaredError(), model.alpha, alpha_per="sum", weighs_positives=False, balances_rows=True)
 
 
 def _elastic_net(model):
@@ -216,20 +208,6 @@ def _sgd(model):
 # --- other losses of linear regression
 
 
-def _quantile(model):
-    return _elastic(Quantile(model.quantile), model.alpha, 1.0, sums_outputs=True)
-
-
-def _huber(model):
-    # scikit-learn's alpha ||w||^2 has no half.
-    return _l2(ConcomitantHuber(model.epsilon), 2 * model.alpha, alpha_per="sum", sums_outputs=True)
-
-
-def _log_link(model):
-    loss = PoissonLoss() if isinstance(model, linear_model.PoissonRegressor) else GammaLoss()
-    return _l2(loss, model.alpha, sums_outputs=True)
-
-
 def _tweedie(model):
     link = model.link if model.link != "auto" else ("identity" if model.power <= 0 else "log")
     if link == "log":
@@ -283,9 +261,11 @@ _PASSIVE_AGGRESSIVE = _of_this_version("PassiveAggressiveClassifier", "PassiveAg
 
 #: Type of a model -> the function of a model that returns its objective. All others are trained with the defaults.
 OBJECTIVES = {
-    linear_model.LinearRegression: _linear_regression,
+    linear_model.LinearRegression: lambda model: SklearnObjective(SquaredError(), sums_outputs=True),
     linear_model.Ridge: _ridge,
-    linear_model.RidgeClassifier: _ridge_classifier,
+    linear_model.RidgeClassifier: lambda model: _l2(
+        LabelSquaredError(), model.alpha, alpha_per="sum", weighs_positives=False, balances_rows=True
+    ),
     **dict.fromkeys((linear_model.Lasso, linear_model.ElasticNet, linear_model.LassoLars), _elastic_net),
     **dict.fromkeys((linear_model.MultiTaskLasso, linear_model.MultiTaskElasticNet), _multi_task),
     linear_model.LogisticRegression: _logistic_regression,
@@ -293,9 +273,15 @@ OBJECTIVES = {
     svm.LinearSVR: _linear_svr,
     **dict.fromkeys((linear_model.SGDRegressor, linear_model.SGDClassifier, linear_model.Perceptron), _sgd),
     **dict.fromkeys(_PASSIVE_AGGRESSIVE, _sgd),
-    linear_model.QuantileRegressor: _quantile,
-    linear_model.HuberRegressor: _huber,
-    **dict.fromkeys((linear_model.PoissonRegressor, linear_model.GammaRegressor), _log_link),
+    linear_model.QuantileRegressor: lambda model: _elastic(
+        Quantile(model.quantile), model.alpha, 1.0, sums_outputs=True
+    ),
+    # scikit-learn's alpha ||w||^2 has no half.
+    linear_model.HuberRegressor: lambda model: _l2(
+        ConcomitantHuber(model.epsilon), 2 * model.alpha, alpha_per="sum", sums_outputs=True
+    ),
+    linear_model.PoissonRegressor: lambda model: _l2(PoissonLoss(), model.alpha, sums_outputs=True),
+    linear_model.GammaRegressor: lambda model: _l2(GammaLoss(), model.alpha, sums_outputs=True),
     linear_model.TweedieRegressor: _tweedie,
     **dict.fromkeys((neural_network.MLPRegressor, neural_network.MLPClassifier), _network),
 }

@@ -31,8 +31,7 @@ def add_gradients(
 
     The walk visits the nodes in reverse order. At a node :math:`y = f(x)` it computes the derivative by x from that by
     y, :math:`\partial J / \partial x = \sum_f (\partial f / \partial x)^T \partial J / \partial y`, over all nodes that
-    take x. All shapes are fixed, and the fragment holds the nodes of the graph already. Returned is the result for each
-    name.
+    take x. The fragment holds the nodes of the graph already. Returned is the result for each name.
     """
     known = _Known(graph)
     names = list(names)

@@ -29,8 +29,7 @@ def find_head(model: onnx.ModelProto, output: str, n_outputs: int) -> Head:
     Find the raw score of a classifier; where the output is no probability, it is the raw score itself.
 
     A sigmoid or softmax is the head where all that `output` takes from X goes through it, and where the probabilities
-    of random scores are those of one of the known heads: the sigmoid of a score or of its negative, one or both columns
-    in either order; the softmax in any order of its columns; the logarithms of these.
+    of random scores are those of a sigmoid or softmax, or their logarithms, with columns in any order.
     """
     node = _last_probability(model.graph, output)
     head = None if node is None else _proved(model, node, output, n_outputs)

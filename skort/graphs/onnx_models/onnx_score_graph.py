@@ -26,12 +26,7 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
 def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
-    """
-    Return the score graph of an ONNX model at its own weights: coefficients and intercepts are trained, scales are not.
-
-    The raw score of a classifier is what its probabilities are the sigmoid or softmax of, see `classifier_heads`, or
-    else the output; two columns of scores become their difference.
-    """
+    """Return the score graph of an ONNX model at its weights: coefficients and intercepts are trained, scales not."""
     model = plain_model(model)
     graph = model.graph
     X = _the_input(graph, spec)
@@ -111,11 +106,7 @@ def output_widths(model: Any, names: tuple[str, ...]) -> dict[str, int | None]:
 
 
 def _without_idle_nodes(graph):
-    """
-    Drop identities, casts to the same type, and a reshape of the score to its own shape, in place.
-
-    skl2onnx and Keras write them; without them, the layers that X goes into and that give the score are seen.
-    """
+    """Drop what skl2onnx and Keras write and what hides layers: identities, casts, and reshapes that change nothing."""
     infos = {info.name: info for info in (*graph.value_info, *graph.input)}
     renamed: dict[str, str] = {}
     kept = []

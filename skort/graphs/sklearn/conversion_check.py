@@ -1,7 +1,6 @@
 """How far converted steps are from scikit-learn's, on some rows of X, of which no large part is made dense."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -20,8 +19,7 @@ _SAMPLE = 100
 _BLOCK = 2**18
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """How far a conversion is from scikit-learn: the largest, in standard deviations of its column."""
 
     size: float

@@ -1,9 +1,8 @@
 """
 The scikit-learn models that gradient descent can train: linear models and neural networks.
 
-skl2onnx converts only fitted models, and writes the probabilities and labels of classifiers. A stand-in is a fitted
-scikit-learn regressor that predicts the raw score of a model, at its initial weights or at those it was fitted to.
-Nobody has to fit a stand-in, or to cut a head off its graph.
+A stand-in is a fitted scikit-learn regressor that predicts the raw score of a model, at its initial or fitted weights:
+nobody has to fit it before skl2onnx converts it, or to cut the head of a classifier off its graph.
 """
 
 import itertools
