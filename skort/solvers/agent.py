@@ -17,9 +17,9 @@ from skort.optim.transforms import norm
 from skort.runtime.cache import COMPILED
 from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
 from skort.solvers.base import Problem, is_small
-from skort.solvers.derived_gradients import add_custom_gradients, derived_score_gradient, score_gradient
+from skort.solvers.derived_gradients import add_custom_gradients, derived_score_gradient
 from skort.solvers.flat_weights import flat, views
-from skort.solvers.graph.step_graph import constants_graph
+from skort.solvers.graph.step_graph import add_score_gradient, constants_graph
 from skort.solvers.step import Backend, Sums
 
 #: The output that is the loss.
@@ -88,11 +88,6 @@ class AgentBackend(Backend):
         """Return the weights and the rule's state."""
         return {"weights": self._flat, **self._memory}
 
-    def load(self, arrays):
-        """Put values in their place."""
-        for name, array in self.arrays().items():
-            array[...] = arrays[name]
-
     def training_graphs(self):
         """Return the graph of forward and backward, and what it reads beside a batch; the update follows in numpy."""
         gradient, arrays = self._graph.model(), {**views(self._flat, self._problem.weights), **self._graph.parameters}
@@ -102,10 +97,6 @@ class AgentBackend(Backend):
 def gradient_of(name: str) -> str:
     """Return the name of the output that is the gradient by a weight, or by X."""
     return f"{name}_grad"
-
-
-def _data_gradient_of(name):
-    return f"{name}_data_grad"
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +123,11 @@ class GradientGraph:
     def model(self) -> onnx.ModelProto:
         """Return the graph as it runs, each node marked with its phase."""
         problem = self.problem
-        model = problem.score_graph.with_frozen_inputs(problem.batch_size)
-        model = _gradient_model(problem, model, by_rows=self.by_rows)
-        frozen = problem.score_graph.frozen_arrays
+        graph = problem.score_graph
+        source = graph.with_frozen_inputs(problem.batch_size).SerializeToString()
+        inputs = [graph.input_name] if self.by_rows else []
+        model = onnx.load_from_string(gradient_graph(source, graph.trainable, inputs))
+        frozen = graph.frozen_arrays
         numbers = infos({name: array for name, array in self.parameters.items() if name not in frozen})
         return mark_rest(_gradient_graph(problem, model, [program.write for program in self._programs], numbers))
 
@@ -149,13 +142,6 @@ class GradientGraph:
         return COMPILED.get(("gradient", *key), compile_graph) if is_small(problem) else compile_graph()
 
 
-def _gradient_model(problem, model, *, by_rows):
-    """Return the runtime's gradient graph of a model of the score."""
-    graph = problem.score_graph
-    inputs = [graph.input_name] if by_rows else []
-    return onnx.load_from_string(gradient_graph(model.SerializeToString(), graph.trainable, inputs))
-
-
 def _gradient_graph(problem, model, parts, parameters=()):
     """
     Return the runtime's gradient graph of the score, with the objective written into it.
@@ -166,8 +152,8 @@ def _gradient_graph(problem, model, parts, parameters=()):
     then belongs to the backward part, without a product with one that says so. Each of the `parts` writes its nodes
     into a `Fragment`, as those of `_PARTS` do.
     """
-    objective, (add_value, add_score_gradient, add_penalty_gradient) = problem.objective, parts
-    data_gradients = {gradient_of(name): _data_gradient_of(name) for name in _smooth(objective)}
+    objective, (add_value, add_gradient, add_penalty_gradient) = problem.objective, parts
+    data_gradients = {gradient_of(name): f"{name}_data_grad" for name in _smooth(objective)}
     fragment = Fragment(objective.dtype)
     for node in model.graph.node:
         node.output[:] = [data_gradients.get(name, name) for name in node.output]
@@ -181,7 +167,7 @@ def _gradient_graph(problem, model, parts, parameters=()):
                 fragment.nodes.append(node)
                 # ONNX Runtime returns a forward value only if backward uses it; hence the product with one.
                 fragment.node("Mul", [LOSS, gradient_of(OBJECTIVE)], [RETURNED_LOSS])
-            add_score_gradient(fragment)
+            add_gradient(fragment)
             with marked(fragment, "backward"):
                 fragment.node("Identity", [SCORE_GRADIENT], [score_gradient])
         else:
@@ -201,21 +187,13 @@ def _value(writer, problem):
 
 
 def _score_gradient(writer, problem):
-    objective, score = problem.objective, problem.score_graph.score_name
-    if objective.loss.gradient_function(objective.n_outputs) is None:
-        gradient = score_gradient(derived_score_gradient, objective, problem.batch_size)
-        by_weights = objective.weight_gradients
-        inputs = [score, TARGET, _RETURNED_WEIGHT, *by_weights]
-        with marked(writer, "backward"):
-            writer.call_as_is(gradient, inputs, [SCORE_GRADIENT, *by_weights.values()])
-    else:
-        with marked(writer, "backward"):
-            objective.add_score_gradient(writer, score, _RETURNED_WEIGHT)
+    with marked(writer, "backward"):
+        add_score_gradient(writer, problem, derived_score_gradient, _RETURNED_WEIGHT)
 
 
 def _penalty_gradient(writer, problem):
     objective, weights = problem.objective, problem.weights
-    added = {name: [_data_gradient_of(name)] for name in _smooth(objective)}
+    added = {name: [f"{name}_data_grad"] for name in _smooth(objective)}
     with marked(writer, "penalty"):
         for gradients in (objective.add_l2_gradients(writer), add_custom_gradients(writer, objective, weights)):
             for name, gradient in gradients.items():

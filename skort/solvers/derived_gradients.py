@@ -1,6 +1,7 @@
 """Gradients of losses by the raw score, and of own penalties by weights, where these bring none: derived."""
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 import onnx
@@ -19,6 +20,8 @@ from skort.runtime.training_agent import gradient_graph
 
 _WEIGHT, _PENALTY = "weight", "skort_penalty"
 _SCORE, _LOSS = "skort_score", "skort_loss_sum"
+#: (objective, batch size) -> the gradient of its loss by the score.
+Derive: TypeAlias = Callable[[Objective, int], onnx.FunctionProto]
 
 
 def check_loss(objective: Objective, batch_size: int, gradient: Gradient) -> None:
@@ -26,9 +29,7 @@ def check_loss(objective: Objective, batch_size: int, gradient: Gradient) -> Non
     _check(_loss_model(objective, batch_size), gradient)
 
 
-def score_gradient(
-    derive: Callable[[Objective, int], onnx.FunctionProto], objective: Objective, batch_size: int
-) -> onnx.FunctionProto:
+def score_gradient(derive: Derive, objective: Objective, batch_size: int) -> onnx.FunctionProto:
     """Return what `derive`, one of the two functions below, makes of a loss: once for every loss."""
     key = derive, objective.loss_key, batch_size
     return COMPILED.get(("loss gradient", *key), lambda: derive(objective, batch_size))

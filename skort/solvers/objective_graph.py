@@ -78,15 +78,10 @@ def objective_graph(
     given = given_model(model)
     resolved_loss, resolved_penalty = _loss(loss, given), _penalty(penalty)
     score_graph = _score_graph(given, resolved_loss)
-    names = score_graph.trained
+    names, arrays = score_graph.trained, score_graph.trained_arrays
+    terms = resolved_loss, resolved_penalty
     objective = Objective(
-        resolved_loss,
-        resolved_penalty,
-        names.coefficients,
-        score_graph.n_outputs,
-        score_graph.dtype,
-        names.intercepts,
-        score_graph.trained_arrays,
+        *terms, names.coefficients, score_graph.n_outputs, score_graph.dtype, names.intercepts, arrays
     )
     for name, term in objective.custom_terms.items():
         check_term(term, name, score_graph.arrays[name].shape)
@@ -137,16 +132,11 @@ def _validated(what, given, component):
 def _score_graph(model, loss):
     """Return the score graph that a loss asks for."""
     if isinstance(model, onnx.ModelProto):
-        return onnx_score_graph(model, _spec(model, loss))
+        spec = spec_of(model, loss.output_names)
+        is_classifier = "regressor" not in loss.estimator_types
+        n_outputs = 1 if is_classifier and spec.n_outputs == 2 else spec.n_outputs
+        return onnx_score_graph(model, replace(spec, n_outputs=n_outputs, is_classifier=is_classifier))
     kind = get_tags(model).estimator_type
     if kind not in loss.estimator_types:
         raise ValueError(f"loss={type(loss).__name__} is not a loss of a {kind}, and {type(model).__name__} is one.")
     return fitted_score_graph(model, own_link=loss.inverse_link_function(1) is None)
-
-
-def _spec(model, loss):
-    """Return what a loss asks of a score graph, with the shapes that the model says."""
-    spec = spec_of(model, loss.output_names)
-    is_classifier = "regressor" not in loss.estimator_types
-    n_outputs = 1 if is_classifier and spec.n_outputs == 2 else spec.n_outputs
-    return replace(spec, n_outputs=n_outputs, is_classifier=is_classifier)

@@ -56,6 +56,8 @@ class Backend(Protocol):
 
     def load(self, arrays: dict[str, np.ndarray]) -> None:
         """Put the values of such arrays in the place of what is there."""
+        for name, array in self.arrays().items():
+            array[...] = arrays[name]
 
     def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
@@ -65,8 +67,6 @@ class Backend(Protocol):
 
     def read(self, X: np.ndarray | None) -> None:
         """Let the next steps read the rows of X, C-contiguous, where they are if possible; None: those of `batch`."""
-        if X is not None:
-            self.batch.X[...] = X
 
     def is_finite(self) -> bool:
         """Return whether all weights are finite."""

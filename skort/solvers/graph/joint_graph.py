@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
 from skort.common.model_builder import build_model
-from skort.common.onnx_text import Fragment, infos, onnx_dtype
+from skort.common.onnx_text import Fragment, infos
 from skort.common.parametrized_graph import Program
 from skort.graphs.chain import Link
 from skort.graphs.gradient.applied import int64s
@@ -262,18 +262,12 @@ def chain_graph(
     dtype: DTypeLike,
 ) -> onnx.GraphProto:
     r"""
-    Return the function from X and the weights of several models of the same layers to their scores.
-
-    Rows and columns change places: the activations of one layer of model c are a matrix :math:`H_c` with a row for each
-    unit and a column for each row of X. The first layer is one product for all models, whose coefficients are one below
-    the other; further layers have a product for each model:
+    Return the function from X and the weights of models to scores of shape (n_lanes * n_rows, n_outputs).
 
     .. math:: H = f(V^T X^T), \qquad H_c' = f(V_c'^T H_c + b_c')
 
-    Nothing has to be moved in memory for that, if each :math:`V_c` is stored as its transpose. The intercepts of the
-    first layer are the coefficients of a column of ones, with which X ends. `parts` are the shapes of `parts_of` one
-    model, by their names as inputs, of shape (n_lanes, n_elements); `rows` the name of X and its number of rows. The
-    scores have the shape (n_lanes * n_rows, n_outputs), one model after the other.
+    The first product is one for all models, whose transposed coefficients :math:`V_c` are one below the other; X ends
+    with a column of ones for intercepts. `parts` are the shapes of `parts_of` one model, by their names as inputs.
     """
     nodes, (X, n_rows), given = _Nodes(), rows, iter(parts.items())
     result = X
@@ -298,10 +292,6 @@ def chain_graph(
     return helper.make_graph(
         nodes.all,
         "lanes",
-        [_info(name, shape, dtype) for name, shape in shapes.items()],
-        [_info(score_name, (n_lanes * n_rows, n_out), dtype)],
+        infos({name: np.empty(shape, dtype) for name, shape in shapes.items()}),
+        infos({score_name: np.empty((n_lanes * n_rows, n_out), dtype)}),
     )
-
-
-def _info(name, shape, dtype):
-    return helper.make_tensor_value_info(name, onnx_dtype(dtype), shape)

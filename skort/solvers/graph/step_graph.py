@@ -20,6 +20,7 @@ from skort.objective.objective import L2_VECTOR, LOSS, OBJECTIVE, SAMPLE_WEIGHT,
 from skort.optim.update import UpdateRule
 from skort.solvers.base import Problem
 from skort.solvers.derived_gradients import (
+    Derive,
     add_custom_gradients,
     custom_gradient_name,
     ruled_score_gradient,
@@ -213,16 +214,18 @@ def add_loss(writer: Any, problem: Problem) -> None:
         add_custom_gradients(writer, problem.objective, problem.weights)
 
 
-def add_score_gradient(writer: Any, problem: Problem) -> None:
-    """Add the gradient of the loss by the score."""
+def add_score_gradient(
+    writer: Any, problem: Problem, derive: Derive = ruled_score_gradient, sample_weight: str = SAMPLE_WEIGHT
+) -> None:
+    """Add the gradient of the loss by the score; `derive` makes that of a loss without its own."""
     objective, score = problem.objective, problem.score_graph.score_name
     if objective.loss.gradient_function(objective.n_outputs) is None:
-        gradient = score_gradient(ruled_score_gradient, objective, problem.batch_size)
+        gradient = score_gradient(derive, objective, problem.batch_size)
         by_weights = objective.weight_gradients
-        inputs = [score, TARGET, SAMPLE_WEIGHT, *by_weights]
+        inputs = [score, TARGET, sample_weight, *by_weights]
         writer.call_as_is(gradient, inputs, [SCORE_GRADIENT, *by_weights.values()])
     else:
-        objective.add_score_gradient(writer, score)
+        objective.add_score_gradient(writer, score, sample_weight)
 
 
 def add_rule(writer: Any, rule: UpdateRule, memory: Mapping[str, np.ndarray]) -> list[str]:

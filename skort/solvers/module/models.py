@@ -119,7 +119,12 @@ def _check_inputs(plan, batch_size):
         raise NotTrainableError("trainable: there is no parameter to train.")
     if batch_size is None:
         for value in plan.user_inputs:
-            _check_any_rows(value)
+            dims = value.type.tensor_type.shape.dim
+            if dims and (n := dims[0].dim_value):
+                raise ValueError(
+                    f"batch_size=None: the input {value.name!r} has {n} rows. Use batch_size={n}, or export the model "
+                    "for any number of rows."
+                )
 
 
 def _check_gradients(plan, batch_size, surrogate):
@@ -137,16 +142,6 @@ def _check_gradients(plan, batch_size, surrogate):
         )
 
 
-def _check_any_rows(value):
-    """Raise an error where an input is for one number of rows."""
-    dims = value.type.tensor_type.shape.dim
-    if dims and (n := dims[0].dim_value):
-        raise ValueError(
-            f"batch_size=None: the input {value.name!r} has {n} rows. Use batch_size={n}, or export the model for any "
-            "number of rows."
-        )
-
-
 def _value_model(plan, batch_size):
     """Return the model (inputs, parameters) -> outputs: of `batch_size` rows, or of any."""
     source, fragment = plan.structure.graph, Fragment(np.float32)
@@ -161,7 +156,10 @@ def _value_model(plan, batch_size):
         _add_sum(fragment, losses or [source.output[0].name], LOSS)
     fragment.nodes[:0] = source.node
     with marked(fragment, "penalty"):
-        _add_penalty(fragment, plan)
+        if plan.penalized is None:
+            fragment.node("Identity", [LOSS], [OBJECTIVE])
+        else:
+            plan.penalized.add_penalty(fragment)
     with marked(fragment, "loss"):
         plan.after(fragment)
     user_inputs = [_with_rows(i, batch_size) for i in plan.user_inputs]
@@ -199,14 +197,6 @@ def _with_rows(value, batch_size):
         else:
             dim.dim_value = batch_size
     return value
-
-
-def _add_penalty(fragment, plan):
-    """Add the penalty to the loss: the result is the objective."""
-    if plan.penalized is None:
-        fragment.node("Identity", [LOSS], [OBJECTIVE])
-    else:
-        plan.penalized.add_penalty(fragment)
 
 
 def _with_penalty(fragment, plan, gradients):

@@ -91,8 +91,7 @@ class SparseBackend(Backend):
 
     def load(self, arrays):
         """Put values in their place."""
-        for name, array in self.arrays().items():
-            array[...] = arrays[name]
+        super().load(arrays)
         self._update.forget()
 
 

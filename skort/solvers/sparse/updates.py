@@ -1,49 +1,18 @@
 """How the weights change after a step of sparse rows: all of them, or only those that the rows touch."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from skort.optim.sparse import LazyWeights, Recurrence, SparseRows
+from skort.optim.sparse import LazyWeights, Recurrence
 from skort.optim.transforms import norm
-from skort.optim.update import PenaltyStrengths, UpdateRule
+from skort.optim.update import PenaltyStrengths
 from skort.solvers.base import Problem
 from skort.solvers.flat_weights import flat, strengths_vector
 
 
-class FirstUpdate(Protocol):
-    """What the solver needs: the product of the first layer, and an update of all weights from the gradient by it."""
-
-    #: The update of all weights, as one vector.
-    rule: UpdateRule
-    #: All weights, those of the first product before the others.
-    weights: np.ndarray
-    #: The gradient of the loss by the weights after those of the first product, which the caller writes.
-    gradient: np.ndarray
-    #: What the rule remembers.
-    memory: dict[str, np.ndarray]
-
-    def product(self, rows: SparseRows) -> np.ndarray:
-        """Return the product of the rows and the weights."""
-
-    def update(self, rows: SparseRows, by_product: np.ndarray, eta: float) -> float:
-        """Make one update from the gradient by the product; return the penalty of the weights before it."""
-
-    def settle(self) -> None:
-        """Make the arrays hold the values that they are called."""
-
-    def forget(self) -> None:
-        """Go on from the arrays, which somebody has overwritten."""
-
-    def gradient_norm(self) -> float:
-        """Return the Euclidean norm of the last gradient, before it was clipped."""
-
-    def is_finite(self) -> bool:
-        """Return whether all weights are finite."""
-
-
-def make_update(problem: Problem, shape: tuple[int, int], factor: float) -> FirstUpdate:
+def make_update(problem: Problem, shape: tuple[int, int], factor: float) -> "FullUpdate | LazyUpdate":
     """Return an update that touches few weights, if there is one that is exact or asked for, or that of all weights."""
     recurrence = _recurrence(problem)
     if recurrence is not None:
@@ -72,7 +41,11 @@ def _recurrence(problem):
 
 
 class FullUpdate:
-    """The rule of the other solvers, on all weights: the first ones, of `shape`, multiply rows times `factor`."""
+    """
+    The rule of the other solvers, on all weights: the first ones, of `shape`, multiply rows times `factor`.
+
+    `gradient` is that of the loss by the other weights, which the caller writes.
+    """
 
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float):
         self.rule, self._factor, self._terms = problem.rule(), factor, problem.terms
