@@ -206,16 +206,13 @@ class DaskFit(BaseOrtSGD):
         statistics, validation = self._statistics(partitions, counted, model, read.columns), partitions.validation
         # Nothing holds the partitions as they were any more: the workers have the prepared ones.
         del partitions
-        rows = statistics.some_rows
-        loss_weights = config.loss.initial_weights(rows.target, rows.sample_weight, wrapped.fitted_model)
-        model = model.with_loss_weights(loss_weights)
+        some, fitted = statistics.some_rows, wrapped.fitted_model
+        model = model.with_loss_weights(config.loss.initial_weights(some.target, some.sample_weight, fitted))
         source = PartitionedRows(config, statistics, _N_GROUPS if self.n_groups is None else self.n_groups)
-        scoring = None
-        if validation is not None:
-            scoring = PartScoring(cluster, validation, check_scoring(self, self.scoring))
-        observers = Observers(self, functools.partial(self._shown, read.columns), scoring)
-        state = TrainState.start(generator)
-        result = fit_model(config, model, source, state, callbacks=observers, epochs=self.max_iter)
+        scores = None if validation is None else PartScoring(cluster, validation, check_scoring(self, self.scoring))
+        observers = Observers(self, functools.partial(self._shown, read.columns), scores)
+        start = TrainState.start(generator)
+        result = fit_model(config, model, source, start, callbacks=observers, epochs=self.max_iter)
         # `partial_fit`, here and of the local estimator, makes steps of its own.
         result = dataclasses.replace(result, state=without_velocity(result.state))
         return self._end_fit(result, read, one_epoch=False)

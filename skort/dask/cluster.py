@@ -64,7 +64,8 @@ class Cluster:
     def submit(self, function: Callable, *arguments: Any) -> Future:
         """Return the future of a call; arguments may be futures, and lists of them."""
         self._check_open()
-        key = self.key(function.__name__.strip("_"))
+        # Of a partial its function.
+        key = self.key(getattr(function, "func", function).__name__.strip("_"))
         return self.client.submit(function, *arguments, key=key, pure=False)
 
     def _check_open(self):

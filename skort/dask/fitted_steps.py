@@ -9,7 +9,7 @@ import collections
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -29,20 +29,23 @@ from skort.estimators.model.nesting import FIT_STEP_FIRST
 from skort.estimators.model.wrapped import WrappedModel
 
 
-class Statistic(Protocol):
-    """What a transformer learns of rows."""
+class Statistic:
+    """What a transformer learns of rows: here nothing, as one that was told everything."""
 
     def collected(self, step: Any, X: Any) -> Any:
         """Return it of the rows of a partition."""
+        return True
 
     def merged(self, values: list) -> Any:
         """Merge the statistics of partitions, in their order."""
+        return True
 
     def fitted(self, step: Any, value: Any, head: Any) -> Any:
         """Return a transformer fitted to rows of which it is the statistic; `head` are a few of them."""
+        return step.fit(head)
 
 
-class _Standard:
+class _Standard(Statistic):
     """The number, mean and variance of each column."""
 
     def collected(self, step, X):
@@ -57,8 +60,7 @@ class _Standard:
         return functools.reduce(Moments.merged, values)
 
     def fitted(self, step, value, head):
-        fitted = step.fit(head)
-        n = value.total
+        fitted, n = step.fit(head), value.total
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = np.where(np.asarray(n) > 0, value.mean, np.nan)
             variance = value.squares / n
@@ -77,7 +79,7 @@ def _scale(mean, variance, n):
     return np.where(is_constant, 1.0, np.sqrt(variance))
 
 
-class _Range:
+class _Range(Statistic):
     """The smallest and the largest value of each column."""
 
     def collected(self, step, X):
@@ -95,7 +97,7 @@ class _Range:
         return fitted
 
 
-class _Largest:
+class _Largest(Statistic):
     """The largest absolute value of each column."""
 
     def collected(self, step, X):
@@ -113,7 +115,7 @@ class _Largest:
         return fitted
 
 
-class _Categories:
+class _Categories(Statistic):
     """The different values of each column."""
 
     def collected(self, step, X):
@@ -128,20 +130,7 @@ class _Categories:
         return step.fit(_like_columns(head, [np.resize(categories, n) for categories in value]))
 
 
-class _Given:
-    """Nothing: a transformer that was told everything."""
-
-    def collected(self, step, X):
-        return True
-
-    def merged(self, values):
-        return True
-
-    def fitted(self, step, value, head):
-        return step.fit(head)
-
-
-class _Filling:
+class _Filling(Statistic):
     """What missing values of each column are filled with, None where there is no value; and whether any is missing."""
 
     def collected(self, step, X):
@@ -169,13 +158,9 @@ class _Filling:
         for _, found in value:
             filling = self._filling(step.strategy, found)
             rows = [step.missing_values if filling is None else filling, *[step.missing_values] * has_missing]
-            columns.append(np.array(rows, dtype=self._dtype(step.strategy, head)))
+            dtype = np.float64 if step.strategy == "mean" else getattr(head, "dtype", object)
+            columns.append(np.array(rows, dtype=dtype))
         return step.fit(_like_columns(head, columns))
-
-    def _dtype(self, strategy, head):
-        if strategy == "mean":
-            return np.float64
-        return getattr(head, "dtype", object)
 
     def _filling(self, strategy, found):
         if strategy == "mean":
@@ -227,8 +212,7 @@ def statistic_of(step: Any) -> Statistic | None:
     if kind in (OneHotEncoder, OrdinalEncoder):
         if step.min_frequency is not None or step.max_categories is not None:
             return None
-        is_auto = isinstance(step.categories, str)
-        return _Categories() if is_auto else _Given()
+        return _Categories() if isinstance(step.categories, str) else Statistic()
     if kind is SimpleImputer:
         merges = step.strategy in ("mean", "most_frequent", "constant") and not step.add_indicator
         return _Filling() if merges else None
@@ -250,20 +234,13 @@ class _Table(NamedTuple):
     def collected(self, step: Any, statistic: Any) -> Any:
         """Return a statistic of all rows."""
         of_parts = self.cluster.each(_collected, self.parts, self.view, step, statistic)
-        return self.cluster.value(self.cluster.merged(_Merge(statistic), of_parts))
+        return self.cluster.value(self.cluster.merged(functools.partial(_merge, statistic), of_parts))
 
 
-class _Merge:
-    """Merges statistics of partitions; those without rows have none."""
-
-    __name__ = "merge"
-
-    def __init__(self, statistic):
-        self._statistic = statistic
-
-    def __call__(self, values):
-        some = [value for value in values if value is not None]
-        return self._statistic.merged(some) if some else None
+def _merge(statistic, values):
+    """Merge statistics of partitions; those without rows have none."""
+    some = [value for value in values if value is not None]
+    return statistic.merged(some) if some else None
 
 
 def _collected(part: Part, view: tuple, step: Any, statistic: Any) -> Any:
@@ -273,16 +250,6 @@ def _collected(part: Part, view: tuple, step: Any, statistic: Any) -> Any:
     for transform in view:
         X = transform(X)
     return statistic.collected(step, X)
-
-
-class _Columns:
-    """Takes columns of X, as `ColumnTransformer` does."""
-
-    def __init__(self, columns):
-        self._columns = columns
-
-    def __call__(self, X):
-        return _safe_indexing(X, self._columns, axis=1)
 
 
 def with_fitted_steps(inner: WrappedModel, partitions: Partitions) -> WrappedModel:
@@ -358,7 +325,8 @@ def _fitted_columns(name, step, table):
     for key, transformer, columns in step.transformers:
         if not isinstance(transformer, str):
             chosen = columns(table.head) if callable(columns) else columns
-            transformer = _frozen(_fitted(f"{name}/{key}", transformer, table.then(_Columns(chosen))))
+            taken = table.then(functools.partial(_safe_indexing, indices=chosen, axis=1))
+            transformer = _frozen(_fitted(f"{name}/{key}", transformer, taken))
         parts.append((key, transformer, columns))
     fitted = clone(step).set_params(transformers=parts).fit(table.head)
     fitted.transformers = clone(step).transformers

@@ -6,6 +6,7 @@ Douillard, A. et al., DiLoCo: Distributed low-communication training of language
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -221,18 +222,6 @@ def _on_one_count(states, first):
     ]
 
 
-class _Mean:
-    """`averaged` with the first update whose weights count."""
-
-    __name__ = "mean"
-
-    def __init__(self, first: int):
-        self._first = first
-
-    def __call__(self, results: list[LocalResult]) -> LocalResult:
-        return averaged(results, self._first)
-
-
 @dataclass(frozen=True, eq=False)
 class PartitionedRows:
     """The rows of a training in partitions on the workers, whose groups make its steps."""
@@ -273,7 +262,7 @@ class DistributedStep:
         self._solver, self._some_rows = run.step, job.batches(of_parts.some_rows, run, 0)
         self._job = of_parts.cluster.broadcast("job", job)
         self._momentum, self._first = job.momentum, job.first
-        self._mean = _Mean(job.first)
+        self._mean = functools.partial(averaged, first=job.first)
         self._velocity: np.ndarray | None = None
         self._rates: list[float] = []
         self._last: Means | None = None

@@ -58,7 +58,7 @@ def _within(estimator: Any, name: str, pipelines: tuple[Any, ...] = ()) -> Itera
     elif parts := _parts(estimator):
         # An ensemble may give each of them other columns.
         for key, one in parts.items():
-            yield from _within(one, _joined(name, key))
+            yield from _within(one, f"{name} {key}".strip())
     elif hasattr(estimator, "get_params"):
         check_is_fitted(estimator)
         if hasattr(estimator, "cv_results_") and estimator.refit is False:
@@ -85,10 +85,6 @@ def _columns_behind(pipelines: Sequence[Any]) -> Sequence[str] | None:
         except (AttributeError, ValueError):
             names = None
     return names
-
-
-def _joined(*names: str) -> str:
-    return " ".join(name for name in names if name)
 
 
 def _best(estimator: Any) -> str:

@@ -66,7 +66,8 @@ def operators_of(model: onnx.ModelProto) -> list[Operator]:
     for node in model.graph.node:
         operator = _operator(node, constants, known)
         known |= set(node.output)
-        is_constant = all(argument.is_constant for argument in operator.arguments) and not _has_subgraph(node)
+        has_subgraph = any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute)
+        is_constant = all(argument.is_constant for argument in operator.arguments) and not has_subgraph
         if is_constant and outputs.isdisjoint(node.output) and (operator.arguments or node.op_type == "Constant"):
             constants |= dict.fromkeys(operator.outputs, _folded(node, operator))
         else:
@@ -95,28 +96,21 @@ def _folded(node: onnx.NodeProto, operator: Operator) -> str:
     return text if len(text) <= _LONGEST else node.output[0]
 
 
-def inputs_of(model: onnx.ModelProto) -> dict[str, str]:
-    """Return the types of the inputs that a model gets, by name."""
+def _types(model: onnx.ModelProto) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the types of the inputs that a model gets, and of its outputs, by name."""
     given = {i.name for i in model.graph.initializer}
-    return {i.name: _type(i) for i in model.graph.input if i.name not in given}
-
-
-def outputs_of(model: onnx.ModelProto) -> dict[str, str]:
-    """Return the types of the outputs of a model, by name."""
-    return {output.name: _type(output) for output in model.graph.output}
+    inputs = {i.name: _type(i) for i in model.graph.input if i.name not in given}
+    return inputs, {output.name: _type(output) for output in model.graph.output}
 
 
 def _type(info: onnx.ValueInfoProto) -> str:
     tensor = info.type.tensor_type
     if not tensor.elem_type:
         return info.type.WhichOneof("value") or ""
-    name = "str" if tensor.elem_type == onnx.TensorProto.STRING else str(_dtype(tensor.elem_type))
+    is_text = tensor.elem_type == onnx.TensorProto.STRING
+    name = "str" if is_text else str(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
     dims = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim]
     return f"{name}[{', '.join(dims)}]" if dims else name
-
-
-def _dtype(element_type):
-    return helper.tensor_dtype_to_np_dtype(element_type)
 
 
 def _weight(name: str, array: np.ndarray) -> str:
@@ -143,10 +137,6 @@ def _value(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def _has_subgraph(node: onnx.NodeProto) -> bool:
-    return any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute)
-
-
 def _attributes(node: onnx.NodeProto) -> dict[str, str]:
     """Return the attributes of a node that are short, as text."""
     found = {}
@@ -161,7 +151,8 @@ def _attributes(node: onnx.NodeProto) -> dict[str, str]:
 
 def plain_text(model: onnx.ModelProto) -> str:
     """Return the inputs, the operators with their phases, and the outputs of a model, a line each."""
-    lines = ["inputs", *(f"  {name}: {type_}" for name, type_ in inputs_of(model).items())]
+    inputs, outputs = ([f"  {name}: {type_}" for name, type_ in types.items()] for types in _types(model))
+    lines = ["inputs", *inputs]
     phase: str | None = ""
     for operator in operators_of(model):
         if operator.phase != phase:
@@ -170,13 +161,12 @@ def plain_text(model: onnx.ModelProto) -> str:
         attributes = [f"{name}={value}" for name, value in operator.attributes.items()]
         arguments = ", ".join([*(argument.text for argument in operator.arguments), *attributes])
         lines.append(f"  {', '.join(operator.outputs)} = {operator.op_type}({arguments})")
-    lines += ["outputs", *(f"  {name}: {type_}" for name, type_ in outputs_of(model).items())]
-    return "\n".join(lines)
+    return "\n".join([*lines, "outputs", *outputs])
 
 
 def dot_text(model: onnx.ModelProto) -> str:
     """Return a model in the language of Graphviz: operators in boxes of their phases, inputs and outputs round."""
-    operators, inputs, outputs = operators_of(model), inputs_of(model), outputs_of(model)
+    operators, (inputs, outputs) = operators_of(model), _types(model)
     made = {name: f"input{i}" for i, name in enumerate(inputs)}
     made |= {name: f"node{i}" for i, operator in enumerate(operators) for name in operator.outputs}
     lines = [_ellipse(f"input{i}", name, inputs[name]) for i, name in enumerate(inputs)]

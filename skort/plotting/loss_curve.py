@@ -121,8 +121,6 @@ class LossCurveDisplay:
             Where a history lacks one of the columns, or the first one has no numbers.
         NotFittedError
             Where an estimator is not fitted.
-        ImportError
-            Where matplotlib is not installed.
         """
         found = fitted_estimators(estimator)
         histories = {name: one.history_ for name, one in found.items()}

@@ -88,8 +88,6 @@ class ScheduleDisplay:
         ------
         ValueError
             For another name or object, and where a function does not return a learning rate.
-        ImportError
-            Where matplotlib is not installed.
         """
         named = dict(schedule) if isinstance(schedule, Mapping) else {_name(schedule): schedule}
         schedules = {name: _resolved(one) for name, one in named.items()}
@@ -119,8 +117,6 @@ class ScheduleDisplay:
         ------
         NotFittedError
             Where an estimator is not fitted.
-        ImportError
-            Where matplotlib is not installed.
         """
         rates = {name: np.array(one.history_["eta"]) for name, one in fitted_estimators(estimator).items()}
         return cls(rates, unit="epoch").plot(ax, **kwargs)

@@ -103,8 +103,6 @@ class WeightsDisplay:
             For several estimators, for `top_k` below 1, and where the first layer has no weight for every feature.
         NotFittedError
             Where the estimator is not fitted.
-        ImportError
-            Where matplotlib is not installed.
         """
         layer = first_layer(*the_fitted_estimator(estimator))
         name = "Coefficient" if layer.is_linear else "Weight"

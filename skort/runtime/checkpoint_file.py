@@ -2,7 +2,6 @@
 
 import math
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +23,8 @@ _MODULE = {"trainable": 0, "frozen": 1}
 _TENSOR = {"name": 0, "dims": 2, "type": 3, "raw": 4}
 _OPTIMIZER = {"name": 0, "step": 1, "rate": 2, "states": 3}
 _STATE = {"parameter": 0, "moments": 1}
+# At least as many as any table has; those at the end that it does not have take no place.
+_N_FIELDS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,15 +81,11 @@ def write_checkpoint(checkpoint: CheckpointFile) -> bytes:
         name: _vector(builder, [_write_tensor(builder, key, array) for key, array in sorted(arrays.items())])
         for name, arrays in parts.items()
     }
-    module = _write_table(builder, _MODULE, offsets)
-    fields = {"module": module}
+    fields = {"module": _write_table(builder, _MODULE, offsets)}
     if checkpoint.moments:
         fields["groups"] = _vector(builder, [_write_group(builder, checkpoint)])
-    builder.StartObject(4)
-    builder.PrependInt32Slot(_CHECKPOINT["version"], checkpoint.version, 0)
-    for name, offset in fields.items():
-        builder.PrependUOffsetTRelativeSlot(_CHECKPOINT[name], offset, 0)
-    builder.Finish(builder.EndObject(), _IDENTIFIER)
+    version = builder.PrependInt32Slot, "version", checkpoint.version
+    builder.Finish(_write_table(builder, _CHECKPOINT, fields, version), _IDENTIFIER)
     return bytes(builder.Output())
 
 
@@ -147,9 +144,7 @@ class _Table:
         return self._table.String(offset + self._table.Pos).decode() if offset else ""
 
     def _at(self, position, slots):
-        from flatbuffers.table import Table
-
-        return _Table(Table(self._table.Bytes, self._table.Indirect(position)), slots)
+        return _Table(type(self._table)(self._table.Bytes, self._table.Indirect(position)), slots)
 
     def table(self, name, slots):
         offset = self._field(name)
@@ -187,11 +182,7 @@ def _write_group(builder, checkpoint):
         fields = {"parameter": builder.CreateString(name), "moments": _vector(builder, tensors)}
         states.append(_write_table(builder, _STATE, fields))
     fields = {"name": builder.CreateString(_GROUP), "states": _vector(builder, states)}
-
-    def numbers():
-        builder.PrependInt64Slot(_OPTIMIZER["step"], checkpoint.n_steps, 0)
-
-    return _write_table(builder, _OPTIMIZER, fields, numbers)
+    return _write_table(builder, _OPTIMIZER, fields, (builder.PrependInt64Slot, "step", checkpoint.n_steps))
 
 
 def _write_tensor(builder, name, array):
@@ -201,14 +192,15 @@ def _write_tensor(builder, name, array):
         builder.PrependInt64(size)
     fields["dims"] = builder.EndVector()
     fields["name"] = builder.CreateString(name)
-    return _write_table(
-        builder, _TENSOR, fields, lambda: builder.PrependInt32Slot(_TENSOR["type"], _FLOAT32, 0), n_fields=6
-    )
+    return _write_table(builder, _TENSOR, fields, (builder.PrependInt32Slot, "type", _FLOAT32))
 
 
-def _write_table(builder, slots, fields, numbers: Callable[[], None] = lambda: None, n_fields=None):
-    builder.StartObject(n_fields or len(slots))
-    numbers()
+def _write_table(builder, slots, fields, number=None):
+    """Write a table; `number` is the method that writes a number, its field and its value."""
+    builder.StartObject(_N_FIELDS)
+    if number is not None:
+        write, name, value = number
+        write(slots[name], value, 0)
     for name, offset in fields.items():
         builder.PrependUOffsetTRelativeSlot(slots[name], offset, 0)
     return builder.EndObject()

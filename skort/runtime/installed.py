@@ -82,7 +82,8 @@ def load() -> Any:
         advice = mixed or f"Mend it with: {_reinstall()}"
         raise RuntimeNotAvailableError(f"onnxruntime cannot be imported ({error}). {advice}") from error
     if not hasattr(onnxruntime, "InferenceSession"):
-        raise RuntimeNotAvailableError(f"onnxruntime has lost files of its own. {mixed or _cure_of_loss()}")
+        cure = f"Another distribution of it was installed over it and uninstalled. Mend it with: {_reinstall()}"
+        raise RuntimeNotAvailableError(f"onnxruntime has lost files of its own. {mixed or cure}")
     if mixed:
         warnings.warn(mixed, RuntimeWarning, stacklevel=2)
     return onnxruntime
@@ -146,11 +147,6 @@ def _owner_of_the_files() -> str | None:
             if name := re.search(r"^package_name = '([\w-]+)'", text, re.MULTILINE):
                 return name[1]
     return None
-
-
-def _cure_of_loss():
-    """Return the advice where the folder of onnxruntime is there without its files."""
-    return f"Another distribution of it was installed over it and uninstalled. Mend it with: {_reinstall()}"
 
 
 def _reinstall():
