@@ -230,7 +230,7 @@ class Step:
         if not self._is_forward:
             raise ValueError("Call forward(X, y, training=True) before each backward().")
         self._is_forward, self._is_backward = False, True
-        return solver.backward()
+        return solver.backend.backward()
 
     def update(self, eta: float) -> None:
         """
@@ -250,7 +250,7 @@ class Step:
         if not self._is_backward:
             raise ValueError("Call backward() before each update().")
         self._is_backward = False
-        solver.update(eta)
+        solver.backend.update(eta)
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return copies of the trained weights, by the names of the ONNX graph; with `average`, their mean."""

@@ -123,17 +123,7 @@ class Moments(NamedTuple):
         return np.sqrt(self.squares / self.total)
 
     def merged(self, other: "Moments") -> "Moments":
-        """
-        Return the moments of both, by the formula of Chan, Golub and LeVeque (1979).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skort.dask.part_statistics import Moments
-        >>> one, other = Moments(1, np.array([1.0]), np.zeros(1)), Moments(3, np.array([5.0]), np.zeros(1))
-        >>> one.merged(other)
-        Moments(total=4, mean=array([4.]), squares=array([12.]))
-        """
+        """Return the moments of both, by the formula of Chan, Golub and LeVeque (1979)."""
         total = self.total + other.total
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.nan_to_num(np.divide(other.total, total))

@@ -124,7 +124,15 @@ class SessionBackend(Backend):
         """Return the graph of the objective as the session gets it, with numbers as inputs."""
         problem = self._problem
         model = problem.score_graph.with_frozen_inputs(problem.batch_size)
-        model = _objective_graph(problem, model, self._program.write)
+        objective, fragment = problem.objective, Fragment(problem.objective.dtype)
+        self._program.write(fragment)
+        model.graph.node.extend(fragment.nodes)
+        model.graph.input.extend(objective.inputs(problem.batch_size))
+        initializers = [numpy_helper.from_array(array, name) for name, array in problem.loss_weights.items()]
+        model.graph.initializer.extend(initializers)
+        del model.graph.output[:]
+        model.graph.output.extend(objective.output(name) for name in _OUTPUTS)
+        model = rewritten(inlined(model, fragment), _OPERATORS, objective.dtype)
         model.graph.input.extend(infos(self._program.parameters))
         return mark_rest(model)
 
@@ -193,17 +201,3 @@ class _SessionUpdate:
 def _vectors(session):
     """Return what a session holds, as copies: the weights, and what its optimizer remembers of each."""
     return {what: flat(arrays) for what, arrays in session.state().items()}
-
-
-def _objective_graph(problem, model, add_value):
-    """Write the objective into a model of the score: X, target, sample weight -> `_OUTPUTS`."""
-    objective = problem.objective
-    fragment = Fragment(objective.dtype)
-    add_value(fragment)
-    model.graph.node.extend(fragment.nodes)
-    model.graph.input.extend(objective.inputs(problem.batch_size))
-    initializers = [numpy_helper.from_array(array, name) for name, array in problem.loss_weights.items()]
-    model.graph.initializer.extend(initializers)
-    del model.graph.output[:]
-    model.graph.output.extend(objective.output(name) for name in _OUTPUTS)
-    return rewritten(inlined(model, fragment), _OPERATORS, objective.dtype)

@@ -111,41 +111,17 @@ class BackendStep:
     def __init__(self, problem: Problem, backend: Any, masks: Masks | None = None):
         self.backend, self.batch = backend, backend.batch
         self._initial, self._masks = problem.weights, masks
+        # What the backend says of its steps.
+        self.objective, self.means = backend.sums.last, backend.sums.take
+        self.gradient_norm, self.is_finite = backend.gradient_norm, backend.is_finite
+        self.read, self.training_graphs = backend.read, backend.training_graphs
         self.step: Callable[[float, float], None] = backend.run if masks is None else _masked(backend.run, masks)
 
     def forward(self) -> float:
-        """Return the objective of the batch, and keep what `backward` needs; of a backend that has these three."""
+        """Return the objective of the batch, and keep what the backend's `backward` needs, where it has one."""
         if self._masks is not None:
             self._masks.draw()
         return self.backend.forward()
-
-    def backward(self) -> dict[str, np.ndarray]:
-        """Return the gradient by each weight, without that of an l1 term, after `forward`: overwritten by the next."""
-        return self.backend.backward()
-
-    def update(self, eta: float) -> None:
-        """Change the weights by the last gradient with learning rate `eta`."""
-        self.backend.update(eta)
-
-    def read(self, X: np.ndarray | None) -> None:
-        """Let the next steps read the rows of X, see `Backend.read`."""
-        self.backend.read(X)
-
-    def objective(self) -> float:
-        """Return the objective on the last step's batch before its update."""
-        return self.backend.sums.last()
-
-    def means(self) -> tuple[float, float]:
-        """Return the objective and the loss, each the mean over all steps since the last call."""
-        return self.backend.sums.take()
-
-    def gradient_norm(self) -> float:
-        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
-        return self.backend.gradient_norm()
-
-    def is_finite(self) -> bool:
-        """Return whether all weights are finite."""
-        return self.backend.is_finite()
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return a copy of the trained weights, by name: of their mean where there is one."""
@@ -181,10 +157,6 @@ class BackendStep:
         self.backend.sums.take()
         if self._masks is not None:
             self._masks.state[:] = masks
-
-    def training_graphs(self) -> dict[str, onnx.ModelProto]:
-        """Return every ONNX graph that a step runs, by name; masks are inputs."""
-        return self.backend.training_graphs()
 
 
 def _masked(run, masks):

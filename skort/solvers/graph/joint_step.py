@@ -36,10 +36,10 @@ class JointStep:
         """Make the session for some of the trainings; `states` are theirs, or those before the first update."""
         step = joint_graph([self._terms[number] for number in numbers])
         dtype, n_lanes = self.batch.X.dtype, len(numbers)
-        self._eta, self._gradient = np.zeros((n_lanes, 1), dtype), np.zeros_like(step.states[WEIGHTS])
+        self._eta, self.gradient = np.zeros((n_lanes, 1), dtype), np.zeros_like(step.states[WEIGHTS])
         # Objective and loss of each training.
-        self._values = np.zeros((2, n_lanes, 1), dtype)
-        self._shares, self._added = np.zeros((2, n_lanes, 1)), np.zeros((2, n_lanes, 1))
+        self.values = np.zeros((2, n_lanes, 1), dtype)
+        self._shares, self.added = np.zeros((2, n_lanes, 1)), np.zeros((2, n_lanes, 1))
         columns = (np.zeros((n_lanes, *array.shape), dtype) for array in (self.batch.target, self.batch.sample_weight))
         self._target, self._sample_weight = columns
         self._factor = self._factors[numbers][:, None, None]
@@ -52,10 +52,10 @@ class JointStep:
         }
         needed = {i.name for i in step.session.get_inputs()}
         inputs = {name: array for name, array in inputs.items() if name in needed}
-        outputs = {OBJECTIVE: self._values[0], LOSS: self._values[1], GRADIENT: self._gradient}
+        outputs = {OBJECTIVE: self.values[0], LOSS: self.values[1], GRADIENT: self.gradient}
         names = {name: next_name(name) for name in step.states}
         self._session = StepSession(step.session, inputs, outputs, states or step.states, names)
-        self._numbers, self._places = numbers, {number: place for place, number in enumerate(numbers)}
+        self._numbers, self.places = numbers, {number: place for place, number in enumerate(numbers)}
         # Where the weights of a training are in a row.
         self._order = np.argsort(step.order)
 
@@ -69,42 +69,27 @@ class JointStep:
         np.multiply(self.batch.sample_weight, self._factor, out=self._sample_weight)
         self._session.run()
         # In float64, as they are added up.
-        np.multiply(self._values, share, out=self._shares, dtype=np.float64)
-        self._added += self._shares
+        np.multiply(self.values, share, out=self._shares, dtype=np.float64)
+        self.added += self._shares
 
     def keep(self, numbers: list[int]) -> None:
         """Let the next steps be those of some of the trainings alone, where this makes them faster."""
         if 0 < len(numbers) <= len(self._numbers) // 2:
-            places = [self._places[number] for number in numbers]
+            places = [self.places[number] for number in numbers]
             self._open(numbers, {name: array[places] for name, array in self._session.state.items()})
 
     def alone(self, number: int) -> "Member":
         """Return a solver of one training alone, as before its first update."""
         return JointStep([self._terms[number]], [float(self._factors[number])]).lanes[0]
 
-    def means(self, number: int) -> tuple[float, float]:
-        """Return the means of objective and loss of one training since the last call."""
-        added = self._added[:, self._places[number], 0]
-        objective, loss = added.tolist()
-        added[:] = 0.0
-        return objective, loss
-
-    def objective(self, number: int) -> float:
-        """Return the objective of one training on the last batch."""
-        return self._values[0][self._places[number], 0].item()
-
-    def gradient(self, number: int) -> np.ndarray:
-        """Return the gradient of one training on the last batch, in no particular order."""
-        return self._gradient[self._places[number]]
-
     def row(self, name: str, number: int) -> np.ndarray:
         """Return a copy of what one training has of a state, as a step of its own has it; by the name of the input."""
-        row = self._session.state[name][self._places[number]]
+        row = self._session.state[name][self.places[number]]
         return row[self._order] if row.size == self._order.size else row.copy()
 
     def put(self, name: str, number: int, values: np.ndarray) -> None:
         """Let one training go on from values that `row` returned."""
-        row = self._session.state[name][self._places[number]]
+        row = self._session.state[name][self.places[number]]
         row[self._order if row.size == self._order.size else ...] = values
 
 
@@ -122,15 +107,18 @@ class Member:
 
     def objective(self) -> float:
         """Return the objective on the last step's batch before its update."""
-        return self._solver.objective(self._number)
+        return self._solver.values[0][self._solver.places[self._number], 0].item()
 
     def means(self) -> tuple[float, float]:
         """Return the objective and the loss, each the mean over all steps since the last call."""
-        return self._solver.means(self._number)
+        added = self._solver.added[:, self._solver.places[self._number], 0]
+        objective, loss = added.tolist()
+        added[:] = 0.0
+        return objective, loss
 
     def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
-        return norm(self._solver.gradient(self._number))
+        return norm(self._solver.gradient[self._solver.places[self._number]])
 
     def is_finite(self) -> bool:
         """Return whether all trained weights are finite numbers."""

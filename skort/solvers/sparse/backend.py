@@ -146,7 +146,27 @@ class ProductGradientGraph:
 
     def model(self) -> onnx.ModelProto:
         """Return the graph as it runs, each node marked with its phase."""
-        return mark_rest(_graph(self.problem, self._loss.write, self.parameters))
+        problem, parameters = self.problem, self.parameters
+        objective, score_graph = problem.objective, problem.score_graph
+        fragment, model = Fragment(objective.dtype), onnx.ModelProto()
+        model.CopyFrom(score_graph.structure)
+        set_batch_size(model, problem.batch_size)
+        graph = model.graph
+        fragment.nodes.extend(graph.node)
+        self._loss.write(fragment)
+        with marked(fragment, "backward"):
+            gradients = add_gradients(fragment, graph, SCORE_GRADIENT, [PRODUCT, *score_graph.trainable])
+            gradients |= objective.weight_gradients
+            for name, result in gradients.items():
+                fragment.nodes.append(helper.make_node("Identity", [result], [_gradient_name(name)]))
+        scalar, width = np.zeros((), objective.dtype), score_graph.n_features
+        shapes = {PRODUCT: np.zeros((problem.batch_size, width), objective.dtype), **problem.weights}
+        outputs = infos({LOSS: scalar, **{_gradient_name(name): shapes[name] for name in gradients}})
+        loss_inputs = objective.inputs(problem.batch_size)
+        inputs = {PRODUCT: graph.input[0], TARGET: loss_inputs[0], SAMPLE_WEIGHT: loss_inputs[1]}
+        inputs |= {info.name: info for info in infos({**problem.weights, **parameters})}
+        made = helper.make_graph(fragment.nodes, "gradient", list(inputs.values()), outputs, graph.initializer)
+        return mark_rest(read_inputs_only(build_model(made, fragment, domains=domains_of(model))))
 
     def bound(self, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> StepSession:
         """Return the session, which problems of one structure share: every run reads `inputs`, overwrites `outputs`."""
@@ -160,26 +180,3 @@ class ProductGradientGraph:
         session, names = COMPILED.get(("sparse", *key), compile_graph) if is_small(problem) else compile_graph()
         given = {**inputs, **self.parameters}
         return StepSession(session, {name: given[name] for name in names}, outputs, {}, {}, device=problem.device)
-
-
-def _graph(problem: Problem, write_loss: Any, parameters: dict[str, np.ndarray]) -> onnx.ModelProto:
-    objective, score_graph = problem.objective, problem.score_graph
-    fragment, model = Fragment(objective.dtype), onnx.ModelProto()
-    model.CopyFrom(score_graph.structure)
-    set_batch_size(model, problem.batch_size)
-    graph = model.graph
-    fragment.nodes.extend(graph.node)
-    write_loss(fragment)
-    with marked(fragment, "backward"):
-        gradients = add_gradients(fragment, graph, SCORE_GRADIENT, [PRODUCT, *score_graph.trainable])
-        gradients |= objective.weight_gradients
-        for name, result in gradients.items():
-            fragment.nodes.append(helper.make_node("Identity", [result], [_gradient_name(name)]))
-    scalar, width = np.zeros((), objective.dtype), score_graph.n_features
-    shapes = {PRODUCT: np.zeros((problem.batch_size, width), objective.dtype), **problem.weights}
-    outputs = infos({LOSS: scalar, **{_gradient_name(name): shapes[name] for name in gradients}})
-    loss_inputs = objective.inputs(problem.batch_size)
-    inputs = {PRODUCT: graph.input[0], TARGET: loss_inputs[0], SAMPLE_WEIGHT: loss_inputs[1]}
-    inputs |= {info.name: info for info in infos({**problem.weights, **parameters})}
-    made = helper.make_graph(fragment.nodes, "gradient", list(inputs.values()), outputs, graph.initializer)
-    return read_inputs_only(build_model(made, fragment, domains=domains_of(model)))
