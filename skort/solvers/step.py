@@ -67,6 +67,7 @@ class Backend(Protocol):
 
     def read(self, X: np.ndarray | None) -> None:
         """Let the next steps read the rows of X, C-contiguous, where they are if possible; None: those of `batch`."""
+        return
 
     def is_finite(self) -> bool:
         """Return whether all weights are finite."""
