@@ -245,14 +245,12 @@ def _as_input(array, name, shape, dtype):
 def _user_inputs(graph, parameters):
     """Return the name, the shape and the dtype of all inputs of a step that are no parameters and no buffers."""
     added = (".accumulation.buffer", "lazy_reset_grad")
-    return [_described(i) for i in graph.input if i.name not in parameters and not i.name.endswith(added)]
-
-
-def _described(info):
-    """Return the name, the shape, with None for any size, and the dtype of an input."""
-    tensor = info.type.tensor_type
-    shape = [dim.dim_value or None for dim in tensor.shape.dim]
-    return info.name, shape, helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+    given = {i.name: i.type.tensor_type for i in graph.input if i.name not in parameters and not i.name.endswith(added)}
+    return [
+        # None: a dimension of any size.
+        (name, [dim.dim_value or None for dim in tensor.shape.dim], helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+        for name, tensor in given.items()
+    ]
 
 
 def _check_release(version, path):

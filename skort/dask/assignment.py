@@ -1,7 +1,7 @@
 """Which group gets which rows in a round: the partitions are assigned anew in every one, by the seed."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,16 +36,6 @@ class Assignment(NamedTuple):
 
     exchanges: list[list[Task]]
     n_updates: list[int]
-
-
-class _Round(Protocol):
-    """What makes the steps of a round together."""
-
-    def open(self, assignment: Assignment) -> None:
-        """Begin to write down the steps of a round."""
-
-    def close(self) -> None:
-        """Make them."""
 
 
 class Assignments:
@@ -117,8 +107,8 @@ class Assignments:
     def _n_updates(self, n_rows):
         return -(-n_rows // self.batch_size)
 
-    def epoch(self, batch: _Round) -> Iterator[float]:
-        """Let groups make one epoch, all steps together at its end; yield what part of it each update is."""
+    def epoch(self, batch: Any) -> Iterator[float]:
+        """Let a `DistributedStep` make an epoch, all steps at its end; yield what part of it each update is."""
         self.n_drawn += 1
         assignment = self.draw(self.random_state)
         batch.open(assignment)

@@ -112,7 +112,7 @@ class DaskFit(BaseOrtSGD):
         y : dask Array, or ndarray, of shape (n_samples,) or (n_samples, n_outputs)
             With the partitions of X.
         """
-        return self._predicted("predict", X, () if self._is_single() else (self._n_scores(),))
+        return self._predicted("predict", X, () if result_of(self).model.single_output else (self._n_scores(),))
 
     def score(self, X, y, sample_weight=None):
         """
@@ -130,7 +130,13 @@ class DaskFit(BaseOrtSGD):
         """
         if not is_collection(X):
             return self.to_local().score(X, y, sample_weight)
-        return self._score_collections(X, y, sample_weight)
+        cluster, parts = self._cluster(), delayed_parts(X, y, sample_weight)
+        model, name = cluster.broadcast("model", self.to_local()), check_scoring(self, None)
+        tallies = cluster.each(_tally, cluster.computed(parts), model, name)
+        merged = cluster.value(cluster.merged(merged_tallies, tallies))
+        if merged is None:
+            raise ValueError("No row of X has a positive sample weight.")
+        return merged.score(name)
 
     def to_local(self) -> Any:
         """
@@ -172,9 +178,6 @@ class DaskFit(BaseOrtSGD):
 
     def _n_scores(self):
         return result_of(self).model.score_graph.n_outputs
-
-    def _is_single(self):
-        return result_of(self).model.single_output
 
     def _cluster(self):
         if self.client is not None:
@@ -260,17 +263,6 @@ class DaskFit(BaseOrtSGD):
             for block, size in zip(blocks, sizes, strict=True)
         ]
         return da.concatenate(pieces)
-
-    def _score_collections(self, X, y, sample_weight):
-        """Return the score of collections, without gathering them."""
-        cluster, parts = self._cluster(), delayed_parts(X, y, sample_weight)
-        model = cluster.broadcast("model", self.to_local())
-        name = check_scoring(self, None)
-        tallies = cluster.each(_tally, cluster.computed(parts), model, name)
-        merged = cluster.value(cluster.merged(merged_tallies, tallies))
-        if merged is None:
-            raise ValueError("No row of X has a positive sample weight.")
-        return merged.score(name)
 
 
 def _tally(part: Part, model: Broadcast, name: str):

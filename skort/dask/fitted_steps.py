@@ -79,38 +79,24 @@ def _scale(mean, variance, n):
     return np.where(is_constant, 1.0, np.sqrt(variance))
 
 
-class _Range(Statistic):
-    """The smallest and the largest value of each column."""
+class _Extremes(Statistic):
+    """The number of rows, and of each column the attributes of the transformer that merge as these functions do."""
+
+    def __init__(self, **merges: np.ufunc):
+        self._merges = merges
 
     def collected(self, step, X):
         fitted = step.fit(X)
-        return fitted.n_samples_seen_, fitted.data_min_, fitted.data_max_
+        return fitted.n_samples_seen_, [getattr(fitted, name) for name in self._merges]
 
     def merged(self, values):
-        n, least, most = zip(*values, strict=True)
-        return sum(n), functools.reduce(np.fmin, least), functools.reduce(np.fmax, most)
+        n, found = zip(*values, strict=True)
+        columns = zip(self._merges.values(), zip(*found, strict=True), strict=True)
+        return sum(n), [functools.reduce(merge, each) for merge, each in columns]
 
     def fitted(self, step, value, head):
-        n, least, most = value
-        fitted = step.fit(_like(head, np.stack([least, most])))
-        fitted.n_samples_seen_ = n
-        return fitted
-
-
-class _Largest(Statistic):
-    """The largest absolute value of each column."""
-
-    def collected(self, step, X):
-        fitted = step.fit(X)
-        return fitted.n_samples_seen_, fitted.max_abs_
-
-    def merged(self, values):
-        n, most = zip(*values, strict=True)
-        return sum(n), functools.reduce(np.fmax, most)
-
-    def fitted(self, step, value, head):
-        n, most = value
-        fitted = step.fit(_like(head, most[None]))
+        n, rows = value
+        fitted = step.fit(_like(head, np.stack(rows)))
         fitted.n_samples_seen_ = n
         return fitted
 
@@ -203,7 +189,11 @@ def _like_columns(head, columns):
     return np.column_stack([column.astype(object) if is_object else column for column in columns])
 
 
-_STATISTICS: dict[type, Statistic] = {StandardScaler: _Standard(), MinMaxScaler: _Range(), MaxAbsScaler: _Largest()}
+_STATISTICS: dict[type, Statistic] = {
+    StandardScaler: _Standard(),
+    MinMaxScaler: _Extremes(data_min_=np.fmin, data_max_=np.fmax),
+    MaxAbsScaler: _Extremes(max_abs_=np.fmax),
+}
 
 
 def statistic_of(step: Any) -> Statistic | None:

@@ -44,12 +44,12 @@ class GradientSessions:
 
     def score(self, X: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:
         """Return the raw score, of shape (n_samples, n_outputs), of C-contiguous arrays; keep nothing."""
-        session = COMPILED.get(("score", self._key, self._device), self._made_score)
+        session = COMPILED.get(
+            ("score", self._key, self._device),
+            lambda: ArraySession(self._graph.structure.SerializeToString(), self._device),
+        )
         (score,) = session.run([self._score], {self._input: X, **arrays})
         return score
-
-    def _made_score(self):
-        return ArraySession(self._graph.structure.SerializeToString(), self._device)
 
     def pair(self, n_samples: int, *, input_gradient: bool) -> GradientPair:
         """Return the sessions for a number of rows, made where it is the first time."""

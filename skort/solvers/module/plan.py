@@ -14,10 +14,6 @@ from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGE
 _SCORE = "skort_score"
 
 
-def nothing(fragment: Fragment) -> None:
-    """Add no nodes to a fragment."""
-
-
 @dataclass(frozen=True, eq=False)
 class Term:
     """A loss of one output of a graph, by the names of score and target, (n_rows, n_outputs), and of weights."""
@@ -90,8 +86,8 @@ class Plan:
     #: Its penalty counts, its loss does not.
     penalized: Objective | None = None
     #: Add targets and sample weights, made of the inputs, and further outputs of the objective.
-    before: Callable[[Fragment], None] = nothing
-    after: Callable[[Fragment], None] = nothing
+    before: Callable[[Fragment], None] = lambda fragment: None
+    after: Callable[[Fragment], None] = lambda fragment: None
 
     @property
     def user_inputs(self) -> list[onnx.ValueInfoProto]:

@@ -17,12 +17,9 @@ def make_update(problem: Problem, shape: tuple[int, int], factor: float) -> "Ful
     recurrence = _recurrence(problem)
     if recurrence is not None:
         return LazyUpdate(problem, shape, factor, recurrence)
-    return (TouchedUpdate if _is_lazy_adam(problem) else FullUpdate)(problem, shape, factor)
-
-
-def _is_lazy_adam(problem):
-    """Return whether the update is an `Adam(lazy=True)` that nothing else is around."""
-    return problem.update.tags.is_lazy and problem.update.is_plain and problem.terms.l1 is None
+    # An `Adam(lazy=True)` that nothing else is around.
+    is_lazy_adam = problem.update.tags.is_lazy and problem.update.is_plain and problem.terms.l1 is None
+    return (TouchedUpdate if is_lazy_adam else FullUpdate)(problem, shape, factor)
 
 
 def _recurrence(problem):
