@@ -44,11 +44,7 @@ from skort.optim.state import TrainState
 
 
 class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, Component):
-    """
-    Parameters, fit and export of `OrtSGDRegressor` and `OrtSGDClassifier`.
-
-    A training returns a result, which the estimator takes over in `_adopt`: an error before changes nothing.
-    """
+    """Parameters, fit and export of both estimators. An error before `_adopt` changes nothing."""
 
     _parameter_constraints = {
         # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.

@@ -288,24 +288,13 @@ class OrtSGDClassifier(ClassifierPredictions):
 
         Raises
         ------
-        ValueError
-            For a parameter, X, y or `sample_weight` that is not as described, and where the training diverges. After an
-            error the estimator is as it was before, with one exception: after an error of a callback, it is fitted up
-            to the last whole epoch, if there is one.
-        NotTrainableError
-            Where `estimator` is not a model that can be trained; a `ValueError`.
-        RuntimeNotAvailableError
-            Where the installed ONNX Runtime lacks the API that `solver` needs, or cannot use `device`; an
-            `ImportError`.
+        ValueError, NotTrainableError, RuntimeNotAvailableError
+            As `OrtSGDRegressor.fit` does.
 
         Warns
         -----
-        ConvergenceWarning
-            Where `max_iter` ended the training before `tol` did, and where it ended no better than it began.
-        UserWarning
-            Where a step of a pipeline cannot be part of an ONNX model, or gives other values as ONNX than in
-            scikit-learn: then everything works except the export, which raises the same message. Where a
-            `KeyboardInterrupt` ended the training: then the estimator is fitted up to the last whole epoch.
+        ConvergenceWarning, UserWarning
+            As `OrtSGDRegressor.fit` does.
         """
         return self._fit(GivenRows(X, y, sample_weight), X_val=X_val, y_val=y_val, init=(coef_init, intercept_init))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -113,47 +113,16 @@ class Streamed(InMemory):
         )
 
 
-class UserRows(Protocol):
-    """The rows of a fit as the user gives them: all of them, or some that stand for all."""
-
-    @property
-    def X(self) -> Any:
-        """As `fit` takes it."""
-
-    @property
-    def y(self) -> Any:
-        """As `fit` takes it."""
-
-    @property
-    def sample_weight(self) -> Any:
-        """As `fit` takes it."""
-
-    def class_weight(self, class_weight: ClassWeight | None, encoded: EncodedTarget) -> ClassWeight | None:
-        """Return class weights that are those of all rows."""
-
-    def size(
-        self, batch_size: int | str, encoded: EncodedTarget, weights: np.ndarray | None, class_weight: Any
-    ) -> TrainingSize:
-        """Return the size of the training."""
-
-    @property
-    def batch_size(self) -> int | None:
-        """The largest number of rows of a batch; None: as the parameters say."""
-
-    def source(self, config: TrainConfig, data: TrainingData, encoder: "RowEncoder") -> DataSource:
-        """Return the rows as the model takes them."""
-
-
 @dataclass(frozen=True, eq=False)
 class GivenRows:
-    """All rows of a fit."""
+    """All rows of a fit, as the user gives them; batches have as many as the parameters say."""
 
     X: Any
     y: Any
     sample_weight: Any
-    batch_size = None
+    batch_size: ClassVar[None] = None
 
-    def class_weight(self, class_weight, encoded):
+    def class_weight(self, class_weight: ClassWeight | None, encoded: EncodedTarget) -> ClassWeight | None:
         """Return the class weights as they are."""
         return class_weight
 
@@ -168,14 +137,11 @@ class GivenRows:
 
 @dataclass(frozen=True, eq=False)
 class StreamedRows:
-    """
-    Rows that stand for all, and a function that begins a new pass over the batches.
-
-    Batches that are larger than `largest`, "auto" or a number, are divided into parts of so many rows.
-    """
+    """Rows that stand for all, and what begins a new pass over the batches; has the methods of `GivenRows`."""
 
     passes: Callable[[], Iterator[Any]]
     first: FirstPass
+    #: Larger batches are divided into parts of so many rows; "auto": none.
     largest: int | str
 
     @property
@@ -225,11 +191,7 @@ class StreamedRows:
 
 @dataclass(frozen=True, eq=False)
 class RowEncoder:
-    """
-    Makes rows of the user's what a model that exists is trained on.
-
-    The columns have to be those given; the class weights must not depend on all rows.
-    """
+    """Makes rows of the user's, of given columns, what a model that exists is trained on."""
 
     estimator: Any
     columns: Columns
@@ -249,9 +211,8 @@ class RowEncoder:
         if sample_weight is not None:
             sample_weight = as_array(sample_weight, "sample_weight")
         encoder = target_encoder(self.estimator, y)
-        rows, y, _ = training_rows(
-            self.estimator, X, encoder.columns(y), has_steps=model.has_steps, columns=self.columns
-        )
+        y = encoder.columns(y)
+        rows, y, _ = training_rows(self.estimator, X, y, has_steps=model.has_steps, columns=self.columns)
         encoded = model.target_transform.applied(encoder.encode(y, model.classes))
         n_outputs, expected = encoded.target.shape[1], model.score_graph.n_outputs
         if n_outputs != expected:

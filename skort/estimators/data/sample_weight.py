@@ -61,23 +61,18 @@ def weighted(
     sample_weight: ArrayLike | None, X: Any, encoded: EncodedTarget, class_weight: ClassWeight | None
 ) -> tuple[np.ndarray | None, EncodedTarget]:
     """Return what each row counts, None where all count the same, and the target with its class weights."""
-    weights = validated_sample_weight(sample_weight, X)
-    return (weights, encoded) if class_weight is None else with_class_weight(weights, class_weight, encoded)
-
-
-def with_class_weight(
-    sample_weight: np.ndarray | None, class_weight: ClassWeight, encoded: EncodedTarget
-) -> tuple[np.ndarray | None, EncodedTarget]:
-    """Multiply sample weights by the weights of the rows' classes, or keep these with the target."""
+    of_rows = validated_sample_weight(sample_weight, X)
+    if class_weight is None:
+        return of_rows, encoded
     classes, y = encoded.classes, encoded.y
     if encoded.multi_label or classes is None:
         raise ValueError("class_weight is for one label a row, and y has several. Use sample_weight.")
-    by_class = class_weight.by_class(classes, y, sample_weight)
+    by_class = class_weight.by_class(classes, y, of_rows)
     if class_weight.of_positives and len(classes) > 2:
-        return sample_weight, encoded._replace(class_weight=by_class)
+        return of_rows, encoded._replace(class_weight=by_class)
     weights = by_class[np.searchsorted(classes, y)]
     with np.errstate(over="ignore"):
-        weights = weights if sample_weight is None else sample_weight * weights
+        weights = weights if of_rows is None else of_rows * weights
     if not _has_sum(weights):
         raise ValueError(
             f"class_weight={class_weight.given} times sample_weight is too large for float64. Make one of them smaller."

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,16 +36,6 @@ class EncodedTarget(NamedTuple):
         return self.classes is not None and not self.single_output
 
 
-class TargetEncoder(Protocol):
-    """What makes the target of a training of a y."""
-
-    def columns(self, y: Any) -> Any:
-        """Return a y as an array-like: one by names becomes columns."""
-
-    def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:
-        """Return a validated y as numbers in the dtype of the training; `classes` are those that are known."""
-
-
 @dataclass(frozen=True, eq=False)
 class LabelEncoder:
     """Of a classifier: 0 and 1, in one column for two classes, and in one column a class for more."""
@@ -57,7 +47,7 @@ class LabelEncoder:
         return y
 
     def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:
-        """Return labels as 0 and 1."""
+        """Return labels as 0 and 1 in the dtype of the training; `classes` are those that are known."""
         return encoded(y, classes, self.dtype)
 
 
@@ -85,6 +75,10 @@ class NumberEncoder:
         if not np.isfinite(target).all():
             raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
         return EncodedTarget(y, target, None, single_output=y.ndim == 1, outputs=self.outputs)
+
+
+#: What makes the target of a training of a y.
+TargetEncoder: TypeAlias = LabelEncoder | NumberEncoder
 
 
 def target_encoder(estimator: Any, y: Any) -> TargetEncoder:

@@ -37,12 +37,7 @@ _MANY_WEIGHTS = 2**17
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """
-    What a fit makes: weights, the steps before them, and what the raw score means.
-
-    A stream of `partial_fit` usually trains again before it predicts: the models for predictions and for export are
-    made at their first use.
-    """
+    """What a fit makes: weights, the steps before them, and what the raw score means; the rest is made on demand."""
 
     #: Unfitted: what the user changes in `estimator` after the fit does not change the fitted model.
     inner: WrappedModel
@@ -129,11 +124,7 @@ class Model:
 
     @functools.cached_property
     def inference(self) -> "InferenceModel":
-        """
-        What predicts from transformed rows, as numbers of classes and in the units of the training.
-
-        scikit-learn transforms rows and predictions, as it did for the training.
-        """
+        """What predicts from transformed rows, as numbers of classes and in the units of the training."""
         from skort.graphs.export import PREDICTION, SCORE
         from skort.runtime.inference import InferenceModel
 
@@ -179,11 +170,7 @@ class Model:
 
     @functools.cached_property
     def linear_weights(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """
-        The weights of a linear model as scikit-learn's models show them, read-only; None where it is not linear.
-
-        They have the shapes (n_features,) or (n_outputs, n_features), and (n_outputs,).
-        """
+        """Those of a linear model, (n_features,) or (n_outputs, n_features), and (n_outputs,), read-only; or None."""
         from skort.graphs.standardized import linear_weights
 
         linear = linear_weights(self.score_graph)

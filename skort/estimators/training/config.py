@@ -66,12 +66,7 @@ class TrainConfig:
 
     @classmethod
     def of(cls, estimator, own: "SklearnObjective", size: TrainingSize, batch_size: int | None = None) -> "TrainConfig":
-        """
-        Return what the validated parameters of an estimator mean for rows of a size; None: batches of its own size.
-
-        Raises a ValueError where they are not as they must be, or do not go together, and a RuntimeNotAvailableError
-        where the installed ONNX Runtime cannot do what is asked.
-        """
+        """Return what the parameters of an estimator mean for rows of a size; None: batches of its own size."""
         from skort.solvers import usable
 
         penalty = chosen_penalty(estimator, own, size)
@@ -137,12 +132,9 @@ class TrainConfig:
         return self if of_labels is self.loss else dataclasses.replace(self, loss=of_labels)
 
     def patience(self, n_batches: int, *, is_linear: bool) -> int | float:
-        """
-        Return how many epochs without improvement end a training, or let its learning rate fall.
-
-        "auto": so many that the objective can improve, but three at least: of a linear model as many as 30 updates
-        take, and with momentum twice the updates that a gradient counts in, as fewer may be part of one oscillation.
-        """
+        """Return how many epochs without improvement end a training, or let its learning rate fall."""
+        # "auto": so many that the objective can improve. A linear model gets as many as 30 updates take, and momentum
+        # twice the updates that a gradient counts in, as fewer may be part of one oscillation.
         if not isinstance(self.n_iter_no_change, str):
             return self.n_iter_no_change
         n_updates = max(2 * self.update.tags.memory, _LINEAR_UPDATES if is_linear else 1)
@@ -234,11 +226,7 @@ def _loss(estimator, own):
 
 
 def _schedule(estimator, penalty):
-    """
-    Return the schedule, and whether its rate is to come from the data.
-
-    By its name it gets the parameters of the estimator, alpha as the penalty has it.
-    """
+    """Return the schedule, by name with the parameters of the estimator, and whether its rate comes from the data."""
     is_auto = False
     if isinstance(estimator.learning_rate, str):
         component = SCHEDULES[estimator.learning_rate]

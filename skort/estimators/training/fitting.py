@@ -34,11 +34,7 @@ _MOST_NUMBERS = 2**24
 
 @dataclass(frozen=True, eq=False)
 class TrainRun:
-    """
-    What makes the steps of a training. The next `partial_fit` goes on with it while its parameters hold.
-
-    The generator, of which None is to be made, is the training's own.
-    """
+    """What makes the steps of a training. The next `partial_fit` goes on with it while its parameters hold."""
 
     config: TrainConfig
     variables: Reparametrization
@@ -47,6 +43,7 @@ class TrainRun:
     #: A `TrainStep`, with the methods that one has beside; None: it is made with those of other trainings.
     step: Any = None
     are_sparse: bool = False
+    #: The training's own; None: it is still to be made.
     random_state: np.random.RandomState | None = None
 
     @classmethod
@@ -141,11 +138,7 @@ def fit_model(
     callbacks: Observers,
     epochs: int | None,
 ) -> FitResult:
-    """
-    Train a model, from the beginning or from where a state is.
-
-    Raises a DivergedError with a likely cause, and a ValueError where the parameters do not suit the data.
-    """
+    """Train a model, from the beginning or from where a state is; no `epochs`: one more."""
     statistics = source.statistics()
     if state.is_new:
         state, model, variables = begin(config, model, statistics, state)

@@ -18,11 +18,8 @@ _NETWORK = 0.2
 def begin(
     settings: TrainConfig, model: Model, facts: DataStatistics, state: TrainState
 ) -> tuple[TrainState, Model, Reparametrization]:
-    """
-    Return a state before its first update, the model at its initial weights, and the variables of the training.
-
-    Weights that were drawn are for columns of mean zero and standard deviation one; others for X and y themselves.
-    """
+    """Return a state before its first update, the model at its initial weights, and the variables of the training."""
+    # Weights that were drawn are for columns of mean zero and standard deviation one; others for X and y themselves.
     standardization = _chosen_standardization(settings, model.score_graph, facts)
     score_graph = model.score_graph
     initial = score_graph.trained_arrays

@@ -19,11 +19,7 @@ _DIFFERENT = 10.0
 
 
 def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> None:
-    """
-    Warn if a training ended early or did not converge, or raise the error of a callback that ended it.
-
-    The estimator has taken over the result before.
-    """
+    """Warn if a training ended early or did not converge, or raise the error of a callback that ended it."""
     ending, state = result.ending, result.state
     interrupted = isinstance(ending.error, KeyboardInterrupt)
     if ending.error is not None and not interrupted:

@@ -19,12 +19,7 @@ from skort.optim.state import TrainState
 
 
 class ModelPreview:
-    """
-    The estimator as it would be if the training ended now.
-
-    Its weights are inputs of one session. It predicts through the estimator's own methods, on data that went through
-    the steps before the model once.
-    """
+    """The estimator as it would be if the training ended now; its weights are inputs of one session."""
 
     def __init__(self, model: Model, estimator_with: Callable):
         """`estimator_with` makes an estimator of a model and columns; None: those of the fit."""
@@ -47,24 +42,17 @@ class ModelPreview:
 
 @dataclass(frozen=True, eq=False)
 class Observers:
-    """
-    What watches a training and may stop it: the parameters of an estimator, its validation set, the user's callbacks.
-
-    `shown` returns the estimator with a result and, where they are others, columns; None where no callback of the
-    user's watches. `more` come after all others.
-    """
+    """What watches a training and may stop it: parameters of an estimator, its validation set, the user's callbacks."""
 
     estimator: Any
+    #: Returns the estimator with a result and, where they are others, columns; None where no callback asks for it.
     shown: Callable[..., Any] | None
     scoring: Any = None
+    #: They come after all others.
     more: list[Any] = dataclasses.field(default_factory=list)
 
     def callbacks(self, unit: float, patience: int | float, *, one_epoch: bool) -> list[Any]:
-        """
-        Return the callbacks in their order; `tol` of the objective is in units, `patience` is that of `EarlyStopping`.
-
-        One epoch is the training of a `partial_fit`: nothing stops it, and no bar shows it.
-        """
+        """Return the callbacks in their order; `tol` of the objective is in units. One epoch is never stopped."""
         estimator = self.estimator
         # A checkpoint saves what the others have decided and added to the history.
         users = sorted(estimator.callbacks or (), key=lambda callback: isinstance(callback, Checkpoint))

@@ -33,11 +33,7 @@ NO_ENDING = Ending(None, False, None)
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """
-    What a training leaves: the model, and everything that the next one goes on from.
-
-    The trained weights are in both. A copy has those of the state alone, where they are the model's to the last bit.
-    """
+    """What a training leaves: the model, and all that the next one goes on from. Copies keep equal weights once."""
 
     config: TrainConfig
     model: Model
