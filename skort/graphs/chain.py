@@ -40,8 +40,5 @@ def chain_of(score_graph: ScoreGraph) -> tuple[Link, ...] | None:
 
 def _fits(score_graph, links):
     """Return whether the weights of all layers have the shapes of layers."""
-    for link in links:
-        shape = score_graph.arrays[link.coefficient].shape
-        if len(shape) != 2 or (link.intercept and score_graph.arrays[link.intercept].size != shape[1]):
-            return False
-    return True
+    shapes = [(score_graph.arrays[link.coefficient].shape, link.intercept) for link in links]
+    return all(len(shape) == 2 and (not b or score_graph.arrays[b].size == shape[1]) for shape, b in shapes)

@@ -11,6 +11,7 @@ HasGradient = Callable[[NodeProto, Collection[str]], bool]
 #: What a solver differentiates of a graph.
 Gradient = Callable[[GraphProto], HasGradient]
 
+_OF_IMAGES = ("AveragePool", "Conv", "GlobalAveragePool", "MaxPool")
 #: Standard operators that ONNX Runtime differentiates correctly: the tests compare each with a finite difference.
 DIFFERENTIABLE = frozenset(
     {
@@ -19,16 +20,11 @@ DIFFERENTIABLE = frozenset(
         *("Gemm", "MatMul", "LogSoftmax", "ReduceMean", "ReduceSum", "Softmax"),
         *("Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Pad", "Reshape", "Slice", "Split"),
         *("Squeeze", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Where"),
-        *("AveragePool", "Conv", "GlobalAveragePool", "MaxPool"),
+        *_OF_IMAGES,
     }
 )
 #: Some of them have no gradient in float64: the runtime lacks a kernel of the operator or of its gradient.
-FLOAT32_ONLY = frozenset(
-    {
-        *("Cos", "Erf", "LeakyRelu", "LogSoftmax", "Sin", "Softmax", "Concat"),
-        *("AveragePool", "Conv", "GlobalAveragePool", "MaxPool"),
-    }
-)
+FLOAT32_ONLY = frozenset(("Cos", "Erf", "LeakyRelu", "LogSoftmax", "Sin", "Softmax", "Concat", *_OF_IMAGES))
 
 # The results of these are constant or jump, so their gradient is zero. They do no harm where another way leads from the
 # weight to the output. Floor, Round and Sign are not here: the runtime stops at them.

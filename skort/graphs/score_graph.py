@@ -190,12 +190,6 @@ class ScoreGraph(GraphBytes):
         rename_input(structure.graph, structure.graph.input[0], name)
         return replace(self, structure=structure)
 
-    def with_batch_size(self, batch_size: int) -> onnx.ModelProto:
-        """Return a new model for exactly `batch_size` rows: its gradient graph is half as long."""
-        model = self.model
-        set_batch_size(model, batch_size)
-        return model
-
     def with_frozen_inputs(self, batch_size: int) -> onnx.ModelProto:
         """Return a new model for exactly `batch_size` rows, whose frozen weights are inputs, too."""
         model = copy.deepcopy(self.structure)

@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +10,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 
 from skort.common.component import Component
 from skort.objective.loss import FunctionSource, ScoreLoss
-from skort.objective.penalties import WeightPenalty, no_such_weight
+from skort.objective.penalties import WeightPenalty, matching
 
 if TYPE_CHECKING:
     import onnx
@@ -341,9 +340,7 @@ def check_term(term: CustomTerm, name: str, shape: tuple[int, ...]) -> None:
 
 
 def _matching(parameter, patterns, names):
-    """Return those of the weights `names` that a pattern matches."""
-    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
-    for pattern in patterns:
-        if not any(fnmatchcase(name, str(pattern)) for name in names):
-            raise no_such_weight(parameter, pattern, names)
-    return [name for name in names if any(fnmatchcase(name, str(pattern)) for pattern in patterns)]
+    """Return those of the weights `names` that a pattern matches, in their order."""
+    patterns = [patterns] if isinstance(patterns, str) else patterns
+    found = {name for pattern in patterns for name in matching(parameter, pattern, names)}
+    return [name for name in names if name in found]

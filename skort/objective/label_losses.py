@@ -25,9 +25,8 @@ class LabelSquaredError(_OfLabels, SquaredError, name="squared_error"):
     r"""
     Half the squared distance of the score from the label: least squares classification.
 
-    With :math:`y = 2 \, target - 1 \in \{-1, 1\}`, for every score :math:`s`,
-
-    .. math:: loss = \frac{1}{2} (s - y)^2, \qquad \frac{\partial loss}{\partial s} = s - y
+    .. math:: y = 2 \, target - 1 \in \{-1, 1\}, \qquad loss = \frac{1}{2} (s - y)^2, \qquad
+        \frac{\partial loss}{\partial s} = s - y
 
     as in `sklearn.linear_model.SGDClassifier(loss="squared_error")` and `sklearn.linear_model.RidgeClassifier`;
     several classes as in `Hinge`.
@@ -70,9 +69,7 @@ class LabelEpsilonInsensitive(_OfLabels, EpsilonInsensitive, name="epsilon_insen
     r"""
     The distance of the score from the label, beyond `epsilon`.
 
-    With :math:`y = 2 \, target - 1 \in \{-1, 1\}`, for every score :math:`s`,
-
-    .. math:: loss = \max(0, |s - y| - \epsilon), \qquad
+    .. math:: y = 2 \, target - 1 \in \{-1, 1\}, \qquad loss = \max(0, |s - y| - \epsilon), \qquad
         \frac{\partial loss}{\partial s} = \begin{cases} sign(s - y) & |s - y| > \epsilon \\ 0 & otherwise \end{cases}
 
     as in `sklearn.linear_model.SGDClassifier(loss="epsilon_insensitive")`; several classes as in `Hinge`.
@@ -94,9 +91,7 @@ class LabelSquaredEpsilonInsensitive(_OfLabels, SquaredEpsilonInsensitive, name=
     r"""
     The squared distance of the score from the label, beyond `epsilon`.
 
-    With :math:`y = 2 \, target - 1 \in \{-1, 1\}`, for every score :math:`s`,
-
-    .. math:: loss = \max(0, |s - y| - \epsilon)^2, \qquad
+    .. math:: y = 2 \, target - 1 \in \{-1, 1\}, \qquad loss = \max(0, |s - y| - \epsilon)^2, \qquad
         \frac{\partial loss}{\partial s} = 2 \max(0, |s - y| - \epsilon) \, sign(s - y)
 
     as in `sklearn.linear_model.SGDClassifier(loss="squared_epsilon_insensitive")`; several classes as in `Hinge`.

@@ -6,6 +6,7 @@ A penalty says how strong the l1 and the l2 term of each weight are:
 .. math:: penalty(w) = a \lVert w \rVert_1 + \frac{b}{2} \lVert w \rVert_2^2
 """
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -256,7 +257,7 @@ def checked_strengths(penalty: WeightPenalty, names: tuple[str, ...]) -> dict[st
     strengths = penalty.strengths(names)
     for name in strengths:
         if name not in names:
-            raise no_such_weight(type(penalty).__name__, name, names)
+            raise _no_such_weight(type(penalty).__name__, name, names)
     return strengths
 
 
@@ -274,11 +275,16 @@ def _by_name(values, names, parameter):
     by_name = {}
     for pattern, value in values.items():
         checked = _checked(value, f"{parameter}[{pattern!r}]")
-        matched = [name for name in names if fnmatchcase(name, str(pattern))]
-        if not matched:
-            raise no_such_weight(parameter, pattern, names)
-        by_name.update(dict.fromkeys(matched, checked))
+        by_name.update(dict.fromkeys(matching(parameter, pattern, names), checked))
     return by_name
+
+
+def matching(parameter: str, pattern: Any, names: Sequence[str]) -> list[str]:
+    """Return those of the weights `names` that a pattern matches; a ValueError where it matches none."""
+    matched = [name for name in names if fnmatchcase(name, str(pattern))]
+    if not matched:
+        raise _no_such_weight(parameter, pattern, names)
+    return matched
 
 
 def _ratio(l1_ratio, name):
@@ -294,7 +300,7 @@ def _ratio(l1_ratio, name):
     return ratio
 
 
-def no_such_weight(what: str, name: str, names: tuple[str, ...]) -> ValueError:
+def _no_such_weight(what, name, names):
     """Return the error of a penalty that names no weight among `names`."""
     listed = f"it can name the weights {', '.join(names)}" if names else "no trained weight can have a penalty"
     return ValueError(f"penalty: {what} names {name!r}, but {listed}.")

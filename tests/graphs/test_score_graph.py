@@ -11,7 +11,7 @@ from onnx import numpy_helper
 from sklearn.linear_model import LinearRegression
 
 from skort.graphs.initialization import initial_score_graph
-from skort.graphs.score_graph import ScoreGraph, ScoreSpec, Weights, find_weights, joined
+from skort.graphs.score_graph import ScoreGraph, ScoreSpec, Weights, find_weights, joined, set_batch_size
 from skort.graphs.standardized import linear_weights
 
 OPSET = '<ir_version: 8, opset_import: ["" : 17]>'
@@ -58,9 +58,10 @@ def test_weights_are_counted_element_by_element():
     assert without.n_weights() == (6, 0)
 
 
-def test_with_batch_size_fixes_the_first_dimension():
+def test_set_batch_size_fixes_the_first_dimension():
     graph = initial_score_graph(LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0))
-    model = graph.with_batch_size(7)
+    model = graph.model
+    set_batch_size(model, 7)
     shapes = [
         [d.dim_value for d in v.type.tensor_type.shape.dim] for v in (model.graph.input[0], model.graph.output[0])
     ]

@@ -6,7 +6,7 @@ import pytest
 
 from skort.exceptions import NotTrainableError
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph
-from skort.graphs.score_graph import ScoreSpec, Weights
+from skort.graphs.score_graph import ScoreSpec, Weights, set_batch_size
 from skort.graphs.training_mode import masked
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
@@ -19,6 +19,12 @@ def score_graph(body, weights="", dtype="float"):
 
 
 ACTIVE = "float ratio = {0.25}, bool on = {1}"
+
+
+def _of_rows(graph, batch_size):
+    model = graph.model
+    set_batch_size(model, batch_size)
+    return model
 
 
 def operators(graph):
@@ -56,7 +62,7 @@ def test_an_active_dropout_predicts_nothing_and_has_masks_in_a_training(body, rn
     assert training.trained == graph.trained == Weights(("W",), ())
     np.testing.assert_array_equal(training.arrays[name], np.ones((3, 2), np.float32))
     mask = np.float32([[0, 2], [2, 0], [1, 1]])
-    result = run_onnx(training.with_batch_size(3), **{"X": X, name: mask})["model/y"]
+    result = run_onnx(_of_rows(training, 3), **{"X": X, name: mask})["model/y"]
     np.testing.assert_allclose(result, (X * mask) @ [[1], [2]], rtol=1e-6)
     # Nothing of it gets into what shares the structure.
     assert not graph.dropout and name not in graph.arrays
@@ -72,7 +78,7 @@ def test_masks_have_the_shape_of_what_they_multiply():
     weights = ACTIVE + ", float[2, 3] V = {1, 2, 3, 4, 5, 6}, float[3, 1] U = {1, 2, 3}"
     training = masked(score_graph(body, weights), 5)
     assert [training.arrays[name].shape for name in training.dropout] == [(5, 3), (5, 3)]
-    assert training.with_batch_size(5).graph.input[1].type.tensor_type.shape.dim[0].dim_value == 5
+    assert _of_rows(training, 5).graph.input[1].type.tensor_type.shape.dim[0].dim_value == 5
 
 
 @pytest.mark.parametrize(
