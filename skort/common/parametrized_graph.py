@@ -25,6 +25,7 @@ class _Line(NamedTuple):
     doc_string: str = ""
 
 
+@functools.lru_cache(maxsize=256)
 def with_parameters(source: str) -> tuple[str, tuple[float, ...]]:
     """Return a text for `function` in which every constant ``float {...}`` is one more input, and their values."""
     numbers: list[float] = []

@@ -7,12 +7,15 @@ import onnx
 from onnx import helper
 
 from skort.graphs.score_graph import ScoreGraph, shared_edit
+from skort.runtime.cache import LRUCache
 
 #: The weight that `centred` adds.
 OFFSET = "X_offset"
 MEAN, INVERSE_SCALE = "skort_X_mean", "skort_X_inverse_scale"
 #: The score before `rescaled_score`.
 STANDARDIZED_SCORE = "skort_standardized_score"
+#: By the structure: fits of one model ask several times.
+_LAYERS: LRUCache = LRUCache(64)
 _TARGET_MEAN, _TARGET_SCALE = "skort_y_mean", "skort_y_scale"
 
 
@@ -27,6 +30,21 @@ class Layer:
 
 def first_layer(score_graph: ScoreGraph) -> Layer | None:
     """Return the layer that X goes straight into; None where X goes elsewhere, too, or the matrix is not trained."""
+    return _LAYERS.get(_key(score_graph, "first"), lambda: _first_layer(score_graph))
+
+
+def last_layer(score_graph: ScoreGraph) -> Layer | None:
+    """Return the layer that gives the score; None where something else does, or where not all of it is trained."""
+    return _LAYERS.get(_key(score_graph, "last"), lambda: _last_layer(score_graph))
+
+
+def _key(score_graph, place):
+    """Return all that a layer depends on."""
+    shapes = tuple((name, array.shape) for name, array in score_graph.trained_arrays.items())
+    return place, OFFSET in score_graph.arrays, shapes, score_graph.key
+
+
+def _first_layer(score_graph):
     name, readers = score_graph.input_name, _readers(score_graph)
     if OFFSET in score_graph.arrays:
         name = readers[name][0].output[0]
@@ -34,8 +52,7 @@ def first_layer(score_graph: ScoreGraph) -> Layer | None:
     return _layer(score_graph, products[0], readers) if len(products) == 1 and products[0].input[0] == name else None
 
 
-def last_layer(score_graph: ScoreGraph) -> Layer | None:
-    """Return the layer that gives the score; None where something else does, or where not all of it is trained."""
+def _last_layer(score_graph):
     makers = {name: node for node in score_graph.structure.graph.node for name in node.output}
     node, has_intercept = makers[score_graph.score_name], False
     if node.op_type == "Add":

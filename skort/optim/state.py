@@ -9,6 +9,7 @@ import numpy as np
 
 from skort.common.random_state import generator_of
 from skort.optim.standardization import Standardization
+from skort.runtime.no_pickle import NoPickle
 
 
 class History(dict):
@@ -117,7 +118,10 @@ class TrainState:
     @classmethod
     def start(cls, random_state: np.random.RandomState, **others: Any) -> "TrainState":
         """Return the progress before the first update, with the present state of a random generator."""
-        return cls(None, 0, 0, False, random_state.get_state(legacy=False), History(), 0, (), **others)
+        live = NoPickle()
+        live.put(random_state)
+        state = random_state.get_state(legacy=False)
+        return cls(None, 0, 0, False, state, History(), 0, (), live=live, **others)
 
     @property
     def is_new(self) -> bool:
@@ -132,6 +136,11 @@ class TrainState:
     def generator(self) -> np.random.RandomState:
         """Return a new random generator in the state `random_state`."""
         return generator_of(self.random_state)
+
+    def first_generator(self) -> np.random.RandomState:
+        """Return, before the first update, the generator of `start` once; then one as `generator` does."""
+        given = None if self.live is None else self.live.take()
+        return self.generator() if given is None else given
 
     def rows(self) -> History:
         """Return a copy of the history up to here."""

@@ -142,7 +142,7 @@ def fit_model(
     statistics = source.statistics()
     if state.is_new:
         state, model, variables = begin(config, model, statistics, state)
-        run, generator = None, state.generator()
+        run, generator = None, state.first_generator()
     else:
         state, run, generator = _resumed(config, model, statistics, state)
         variables = config.variables(model.score_graph, state.standardization) if run is None else run.variables

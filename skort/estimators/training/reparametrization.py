@@ -37,10 +37,8 @@ class _Weights:
     def multiply(self, name, factor):
         """Multiply a weight, if there is one."""
         if name in self:
-            # A weight that is nearly zero may become zero.
-            with np.errstate(under="ignore"):
-                changed = self.exact(name)
-                self._changed[name] = np.multiply(changed, factor, out=changed)
+            changed = self.exact(name)
+            self._changed[name] = np.multiply(changed, factor, out=changed)
 
     def add(self, name, values):
         """Add to a vector, if there is one."""
@@ -49,8 +47,7 @@ class _Weights:
 
     def arrays(self):
         """Return all weights, each in its own dtype."""
-        with np.errstate(under="ignore"):
-            return self._weights | {n: w.astype(self._weights[n].dtype) for n, w in self._changed.items()}
+        return self._weights | {n: w.astype(self._weights[n].dtype) for n, w in self._changed.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,18 +213,21 @@ class Reparametrization:
     def model_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the weights of the model, from those of the training."""
         changed = _Weights(weights)
-        for part in (self.score, self.inputs):
-            if part is not None:
-                part.to_model(changed)
-        return changed.arrays()
+        # A weight that is nearly zero may become zero.
+        with np.errstate(under="ignore"):
+            for part in (self.score, self.inputs):
+                if part is not None:
+                    part.to_model(changed)
+            return changed.arrays()
 
     def training_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the weights of the training, from those of the model; of the model, of the loss, or of both."""
         changed = _Weights(weights)
-        for part in (self.inputs, self.score):
-            if part is not None:
-                part.to_training(changed)
-        return changed.arrays()
+        with np.errstate(under="ignore"):
+            for part in (self.inputs, self.score):
+                if part is not None:
+                    part.to_training(changed)
+            return changed.arrays()
 
 
 def _inputs(score_graph, used):
