@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from skort.estimators.classifier import OrtSGDClassifier
     from skort.estimators.regressor import OrtSGDRegressor
+    from skort.estimators.sklearn_checks import expected_failed_checks
     from skort.step import Step
     from skort.versions import show_versions
 
@@ -32,6 +33,7 @@ __all__ = [
     "artifacts",
     "callbacks",
     "exceptions",
+    "expected_failed_checks",
     "gradients",
     "model_selection",
     "objective",
@@ -48,6 +50,7 @@ _HOMES = {
     "OrtSGDClassifier": "skort.estimators.classifier",
     "OrtSGDRegressor": "skort.estimators.regressor",
     "Step": "skort.step",
+    "expected_failed_checks": "skort.estimators.sklearn_checks",
     "show_versions": "skort.versions",
 }
 
