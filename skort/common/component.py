@@ -59,8 +59,7 @@ class DocumentationLink:
 
     def _doc_link_url_param_generator(self) -> dict[str, str]:
         """Return the name by which users import the class, such as ``skort.dask.OrtSGDRegressor``."""
-        package = ".".join(type(self).__module__.split(".")[:2]).removesuffix(".estimators")
-        return {"name": f"{package}.{type(self).__name__}"}
+        return {"name": f"{type(self).__module__}.{type(self).__name__}"}
 
 
 def with_defaults(value: Any, base: type, method: str) -> Any:
@@ -69,26 +68,32 @@ def with_defaults(value: Any, base: type, method: str) -> Any:
         return value
     if isinstance(value, type) or not hasattr(value, method):
         return None
-    completed = copy.copy(value)
-    completed.__class__ = _completed_class(type(value), base)  # type: ignore[arg-type]  # classes are hashable
-    return completed
+    return completed(value, base)
+
+
+class Completed:
+    """An object of a user's class that has what a base declares, too: a copy of the user's, which files hold."""
+
+
+def completed(value: Any, base: type) -> Any:
+    """Return a user's object as one of a base, too."""
+    copied = copy.copy(value)
+    copied.__class__ = _completed_class(type(value), base)  # type: ignore[arg-type]  # classes are hashable
+    return copied
+
+
+def what_was_completed(value: Completed) -> tuple[Any, type]:
+    """Return the user's object, and the base."""
+    given, base, _ = type(value).__bases__
+    original = given.__new__(given)  # type: ignore[call-overload]
+    vars(original).update(vars(value))
+    return original, base
 
 
 @functools.cache
 def _completed_class(given: type, base: type) -> type:
-    """Return a class of the given name that has what the base declares, too; its objects are pickled as the user's."""
-
-    def reduced(self):
-        return _restored, (given, base, vars(self))
-
-    return type(given.__name__, (given, base), {"__reduce__": reduced, "__module__": given.__module__})
-
-
-def _restored(given, base, state):
-    kind = _completed_class(given, base)
-    value = kind.__new__(kind)  # type: ignore[call-overload]
-    vars(value).update(state)
-    return value
+    attributes = {"__reduce__": lambda self: (completed, what_was_completed(self)), "__module__": given.__module__}
+    return type(given.__name__, (given, base, Completed), attributes)
 
 
 def check_parameters(part: Any) -> None:

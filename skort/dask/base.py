@@ -55,7 +55,9 @@ class DaskFit(BaseOrtSGD):
 
     def __sklearn_clone__(self):
         # A copy has no client, which cannot be cloned.
-        cloned = super(DaskFit, copy.copy(self)).__sklearn_clone__()
+        unconnected = copy.copy(self)
+        unconnected.client = None
+        cloned = super(DaskFit, unconnected).__sklearn_clone__()
         cloned.client = self.client
         return cloned
 
@@ -155,7 +157,7 @@ class DaskFit(BaseOrtSGD):
         check_is_fitted(self)
         names = self.get_params(deep=False).keys() - {"client", "n_groups"}
         local = self._local(**{name: getattr(self, name) for name in names})
-        local.__setstate__({**vars(local), **left_by_fit(self)})
+        local._take_over(left_by_fit(self))
         return local
 
     def prepared_part(self, X: Any) -> Any:

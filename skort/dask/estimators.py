@@ -115,6 +115,8 @@ class OrtSGDRegressor(DaskFit, regressor.OrtSGDRegressor):
     1.0
     """
 
+    __module__ = "skort.dask"
+
 
 @_for_dask(classifier.OrtSGDClassifier)
 class OrtSGDClassifier(DaskFit, classifier.OrtSGDClassifier):
@@ -139,6 +141,8 @@ class OrtSGDClassifier(DaskFit, classifier.OrtSGDClassifier):
     >>> round(score, 2)  # doctest: +SKIP
     0.91
     """
+
+    __module__ = "skort.dask"
 
     def decision_function(self, X):
         """

@@ -33,6 +33,7 @@ from skort.estimators.training.fitting import fit_model
 from skort.estimators.training.hardware import predicting_device
 from skort.estimators.training.messages import warn_of_outcome
 from skort.estimators.training.observers import Observers
+from skort.estimators.training.persistence import from_plain, to_plain
 from skort.estimators.training.result import NO_ENDING, result_of
 from skort.estimators.training.terms import chosen_class_weight, warn_of_other_terms
 from skort.estimators.training.validation import model_and_data, validated
@@ -107,9 +108,30 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, Component):
             search.mark(cloned)
         return cloned
 
+    def __getstate__(self):
+        # Of Python 3.11 and later it may be the dict of this object.
+        state = dict(super().__getstate__())
+        # A fit in another process is made alone.
+        state.pop("_search", None)
+        if state.get("_result") is not None:
+            state["_result"] = state["_result"].packed()
+        return to_plain(state)
+
     def __setstate__(self, state):
-        super().__setstate__(state)
-        if "_result" in state:
+        attributes = from_plain(state)
+        if attributes.get("_result") is not None:
+            attributes["_result"] = attributes["_result"].unpacked()
+        self._take_over(attributes)
+
+    def __copy__(self):
+        copied = object.__new__(type(self))
+        copied.__dict__ = vars(self).copy()
+        return copied
+
+    def _take_over(self, attributes):
+        """Set attributes of another estimator, fitted or not."""
+        vars(self).update(attributes)
+        if "_result" in attributes:
             self._register()
 
     def _register(self):

@@ -191,6 +191,7 @@ class OrtSGDClassifier(ClassifierPredictions):
     0.99
     """
 
+    __module__ = "skort"
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
         "loss": [StrOptions({"auto", *CLASSIFICATION_LOSSES}), HasMethods(["value_function", "gradient_function"])],
@@ -332,3 +333,7 @@ class OrtSGDClassifier(ClassifierPredictions):
         *_, (model, _) = layers(self.estimator)
         tags.classifier_tags.multi_label = type(model).__name__ == "MLPClassifier"
         return tags
+
+
+# Where doctest is to find the examples of a class that says that it is elsewhere.
+__test__ = {"OrtSGDClassifier": OrtSGDClassifier}

@@ -187,6 +187,7 @@ class OrtSGDRegressor(RegressorPredictions):
     0.51
     """
 
+    __module__ = "skort"
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
         "loss": [StrOptions({"auto", *REGRESSION_LOSSES}), HasMethods(["value_function", "gradient_function"]), dict],
@@ -331,3 +332,7 @@ class OrtSGDRegressor(RegressorPredictions):
         loss = loss_before_fit(self)
         tags.target_tags.positive_only = loss is not None and loss.needs_positive_target
         return tags
+
+
+# Where doctest is to find the examples of a class that says that it is elsewhere.
+__test__ = {"OrtSGDRegressor": OrtSGDRegressor}

@@ -11,7 +11,6 @@ import onnx.compose
 from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
-from skort.common.graph_bytes import GraphBytes
 from skort.common.onnx_text import import_each_domain_once, read_names
 from skort.graphs.sklearn.conversion import rename_input
 
@@ -63,15 +62,13 @@ class Weights:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreGraph(GraphBytes):
+class ScoreGraph:
     """
     The function (X, weights) -> raw score, and the values of the weights.
 
     The inputs of `structure` are X, then the weights, trained or frozen. `dropout` has the ratios of inputs that are
     masks, see `masked`. Several score graphs may share a structure or an array: nobody changes either in place.
     """
-
-    _graphs = ("structure",)
 
     structure: onnx.ModelProto
     arrays: dict[str, np.ndarray]

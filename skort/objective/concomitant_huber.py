@@ -45,6 +45,7 @@ class ConcomitantHuber(RegressionLoss):
     0.069 0.069
     """
 
+    __module__ = "skort.objective"
     shared_parameters = ("epsilon",)
     weight_names = (_SCALE,)
     is_robust = True

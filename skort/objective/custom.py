@@ -140,6 +140,7 @@ class Loss(Component, ScoreLoss):
     array([2.])
     """
 
+    __module__ = "skort.objective"
     _parameter_constraints = {"value": _FUNCTION, "gradient": [*_FUNCTION, None], "inverse_link": [*_FUNCTION, None]}
 
     def __init__(
@@ -281,6 +282,7 @@ class Penalty(Component, WeightPenalty):
     array([ 2.5, -1. ], dtype=float32)
     """
 
+    __module__ = "skort.objective"
     is_custom = True
     _parameter_constraints = {
         "value": _FUNCTION,

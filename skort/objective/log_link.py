@@ -132,6 +132,7 @@ class TweedieLoss(RegressionLoss):
     array([2.])
     """
 
+    __module__ = "skort.objective"
     typical_curvature = 1.0
     _inverse_link = _EXP
     _parameter_constraints = {

@@ -131,6 +131,7 @@ class OneVsRestLogLoss(LogLoss):
     array([0, 2])
     """
 
+    __module__ = "skort.objective"
     one_against_rest = True
 
     def value_function(self, n_outputs: int) -> str:

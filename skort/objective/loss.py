@@ -139,6 +139,8 @@ class TextLoss(Component, ScoreLoss):
     def __init_subclass__(cls, *, name: str | None = None, **options: Any):
         super().__init_subclass__(**options)
         cls.name = name
+        if name is not None:
+            cls.__module__ = "skort.objective"
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""

@@ -104,6 +104,7 @@ class L1(_OneNorm):
     {'coef': Strength(l1=0.5, l2=0.0)}
     """
 
+    __module__ = "skort.objective"
     _l1_ratio = 1.0
 
 
@@ -129,6 +130,7 @@ class L2(_OneNorm):
     {'coef': Strength(l1=0.0, l2=0.5)}
     """
 
+    __module__ = "skort.objective"
     _l1_ratio = 0.0
 
 
@@ -165,6 +167,7 @@ class ElasticPenalty(Component, WeightPenalty):
     {'intercept': Strength(l1=0.0, l2=0.25)}
     """
 
+    __module__ = "skort.objective"
     shared_parameters = ("alpha", "l1_ratio")
     _parameter_constraints = {
         "alpha": _ALPHA,

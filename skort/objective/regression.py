@@ -331,6 +331,7 @@ class ElasticLoss(RegressionLoss):
     OrtSGDRegressor(loss=ElasticLoss(l1_weight=0.1, l2_weight=0.9))
     """
 
+    __module__ = "skort.objective"
     typical_curvature = 1.0
     _parameter_constraints = {"l1_weight": _NOT_NEGATIVE, "l2_weight": _NOT_NEGATIVE}
     _value = """\

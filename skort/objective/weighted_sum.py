@@ -52,6 +52,7 @@ class WeightedSum(Component, ScoreLoss):
     WeightedSum(losses=[(0.1, SquaredError()), (0.6, Huber(epsilon=2.0))])
     """
 
+    __module__ = "skort.objective"
     _parameter_constraints = {"losses": [list, tuple]}
 
     def __init__(self, losses: "list[tuple[Any, ScoreLoss]]"):

@@ -146,6 +146,7 @@ class EarlyStopping(BaseEstimator):
     True
     """
 
+    __module__ = "skort.callbacks"
     _parameter_constraints = {
         "monitor": [str],
         "patience": [Interval(Integral, 1, None, closed="left"), Options(Real, {math.inf})],
@@ -247,6 +248,7 @@ class EpochScoring(BaseEstimator):
     (20, 1.0)
     """
 
+    __module__ = "skort.callbacks"
     _parameter_constraints = {
         "X": "no_validation",
         "y": "no_validation",

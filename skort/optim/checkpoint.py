@@ -62,6 +62,7 @@ class Checkpoint(BaseEstimator):
     True
     """
 
+    __module__ = "skort.callbacks"
     _parameter_constraints = {
         "path": [str, os.PathLike, None],
         "every": [Interval(Integral, 1, None, closed="left")],

@@ -37,6 +37,8 @@ class EpochLines(BaseEstimator):
     The training reached max_iter=2 epochs.
     """
 
+    __module__ = "skort.callbacks"
+
     def on_train_begin(self, training: Training) -> None:
         """Forget the last training."""
         self._header: str | None = None
@@ -92,6 +94,8 @@ class ProgressBar(BaseEstimator):
     >>> X, y = [[-1.0], [0.0], [1.0]], [1.0, 3.0, 5.0]
     >>> model = OrtSGDRegressor(callbacks=[ProgressBar()]).fit(X, y)
     """
+
+    __module__ = "skort.callbacks"
 
     def on_train_begin(self, training: Training) -> None:
         """Show the bar."""

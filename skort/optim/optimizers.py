@@ -140,7 +140,7 @@ class NamedOptimizer(Component):
     def __init_subclass__(cls, *, name: str | None = None, **options: Any):
         super().__init_subclass__(**options)
         if name is not None:
-            OPTIMIZERS[name] = cls
+            OPTIMIZERS[name], cls.__module__ = cls, "skort.optimizers"
 
     @property
     def tags(self) -> OptimizerTags:

@@ -115,6 +115,7 @@ class Constant(Schedule):
     >>> _ = plt.plot(Constant().simulate(1000))  # doctest: +SKIP
     """
 
+    __module__ = "skort.schedules"
     is_steady = True
     shared_parameters = ("eta0",)
     _parameter_constraints = {"eta0": _POSITIVE}
@@ -156,6 +157,7 @@ class InvScaling(Schedule):
     >>> _ = plt.plot(InvScaling().simulate(1000))  # doctest: +SKIP
     """
 
+    __module__ = "skort.schedules"
     shared_parameters = ("eta0", "power_t")
     _parameter_constraints = {"eta0": _POSITIVE, "power_t": _NOT_NEGATIVE}
 
@@ -196,6 +198,7 @@ class Optimal(Schedule):
     >>> _ = plt.plot(Optimal().simulate(1000))  # doctest: +SKIP
     """
 
+    __module__ = "skort.schedules"
     shared_parameters = ("alpha",)
     _parameter_constraints = {"alpha": _POSITIVE}
 
@@ -242,6 +245,7 @@ class Adaptive(Schedule):
     >>> _ = plt.semilogy(etas, "o")  # doctest: +SKIP
     """
 
+    __module__ = "skort.schedules"
     is_steady = True
     shared_parameters = ("eta0",)
     _parameter_constraints = {"eta0": _POSITIVE, "max_falls": [Interval(Integral, 0, None, closed="left")]}
@@ -297,6 +301,7 @@ class Cosine(Schedule):
     >>> _ = plt.plot(Cosine(n_updates=800).simulate(1000))  # doctest: +SKIP
     """
 
+    __module__ = "skort.schedules"
     _parameter_constraints = {
         "n_updates": [Interval(Integral, 1, None, closed="left")],
         "eta0": _POSITIVE,
@@ -345,6 +350,7 @@ class Cyclic(Schedule):
     >>> _ = plt.plot(Cyclic(n_updates=400).simulate(1000))  # doctest: +SKIP
     """
 
+    __module__ = "skort.schedules"
     _parameter_constraints = Cosine._parameter_constraints
 
     def __init__(self, n_updates: int = 1000, eta0: float = 0.01, eta1: float = 0.04):
@@ -388,6 +394,7 @@ class Warmup(Schedule):
     >>> _ = plt.plot(Warmup(Cosine(n_updates=1000)).simulate(1000))  # doctest: +SKIP
     """
 
+    __module__ = "skort.schedules"
     _parameter_constraints = {"schedule": [callable, None], "n_updates": [Interval(Integral, 1, None, closed="left")]}
 
     def __init__(self, schedule: Callable[[int], float] | None = None, n_updates: int = 100):

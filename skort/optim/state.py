@@ -29,6 +29,8 @@ class History(dict):
     {'objective': [3.0, 2.0], 'accuracy': [nan, 0.9]}
     """
 
+    __module__ = "skort.callbacks"
+
     @property
     def n_epochs(self) -> int:
         """Number of epochs."""

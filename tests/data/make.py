@@ -8,14 +8,16 @@ import json
 import pathlib
 import pickle
 import sys
+import zipfile
 
 import numpy as np
+import skops.io
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort import OrtSGDClassifier, OrtSGDRegressor, callbacks, objective, optimizers, schedules
 
 X = np.round(np.random.RandomState(0).normal(size=(12, 3)), 2)
 OPTIONS = {"max_iter": 5, "tol": None, "eta0": 0.1, "learning_rate": "constant", "random_state": 0}
@@ -23,11 +25,21 @@ MODELS = {
     "linear": OrtSGDRegressor(**OPTIONS),
     "classifier": OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(3,)), optimizer="adam", **OPTIONS),
     "pipeline": OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression()), **OPTIONS),
+    "components": OrtSGDRegressor(
+        **OPTIONS
+        | {
+            "loss": objective.Huber(0.5),
+            "penalty": objective.ElasticPenalty(0.01, 0.5),
+            "optimizer": optimizers.Nesterov(),
+            "learning_rate": schedules.Warmup(schedules.Cosine(50, eta0=0.1), 5),
+            "callbacks": [callbacks.EarlyStopping(monitor="objective")],
+        }
+    ),
 }
 
 
 def main(version):
-    """Fit the models, and write a pickle and an ONNX file of each, and what they predict."""
+    """Fit the models, and write a pickle, a file of skops and an ONNX file of each, and what they predict."""
     folder = pathlib.Path(__file__).with_name(version)
     folder.mkdir()
     predictions = {}
@@ -36,6 +48,7 @@ def main(version):
         fitted = model.fit(X, y)
         # A protocol that every supported Python reads.
         (folder / f"{name}.pickle").write_bytes(pickle.dumps(fitted, protocol=4))
+        skops.io.dump(fitted, folder / f"{name}.skops", compression=zipfile.ZIP_DEFLATED)
         fitted.save_onnx(folder / f"{name}.onnx")
         score = fitted.predict_proba if isinstance(model, OrtSGDClassifier) else fitted.predict
         predictions[name] = score(X).tolist()

@@ -10,7 +10,6 @@ from numpy.typing import DTypeLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 
-from skort.common.graph_bytes import GraphBytes
 from skort.exceptions import NotExportableError
 
 if TYPE_CHECKING:
@@ -18,10 +17,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Preprocessing(GraphBytes):
+class Preprocessing:
     """The fitted steps before what is trained: scikit-learn transforms X, and deployed models hold the same as ONNX."""
-
-    _graphs = ("graph",)
 
     transformers: Pipeline | None
     #: The same as ONNX.

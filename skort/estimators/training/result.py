@@ -33,7 +33,7 @@ NO_ENDING = Ending(None, False, None)
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """What a training leaves: the model, and all that the next one goes on from. Copies keep equal weights once."""
+    """What a training leaves: the model, and all that the next one goes on from. Files keep equal weights once."""
 
     config: TrainConfig
     model: Model
@@ -47,6 +47,8 @@ class FitResult:
     #: Learning rate of the first update; None where there was none.
     first_eta: float | None = None
     ending: Ending = NO_ENDING
+    #: Those of the trained weights, in a copy that has the weights of the state alone.
+    shapes: dict[str, tuple[int, ...]] | None = None
 
     @classmethod
     def of(cls, run: "TrainRun", model: Model, state: TrainState, outcome: Outcome, rows: TrainingData | None):
@@ -80,20 +82,21 @@ class FitResult:
         state = dataclasses.replace(self.state, solver=None, live=None)
         return dataclasses.replace(self, model=self.model.with_weights(weights), state=state)
 
-    def __getstate__(self):
-        state, made = dict(vars(self)), self._of_state()
-        known = self.model.trained_weights
-        if made is not None and all(np.array_equal(array, known[name]) for name, array in made.items()):
-            state["model"], state["shapes"] = self.model.without_weights(), {n: a.shape for n, a in known.items()}
-        return state
+    def packed(self) -> "FitResult":
+        """Return what a file holds: the weights once, and nothing of this process."""
+        packed = dataclasses.replace(self, state=dataclasses.replace(self.state, live=None), ending=NO_ENDING)
+        made, known = self._of_state(), self.model.trained_weights
+        if made is None or not all(np.array_equal(array, known[name]) for name, array in made.items()):
+            return packed
+        shapes = {name: array.shape for name, array in known.items()}
+        return dataclasses.replace(packed, model=self.model.without_weights(), shapes=shapes)
 
-    def __setstate__(self, state):
-        shapes = state.pop("shapes", None)
-        vars(self).update(state)
-        if shapes is not None:
-            model = self.model.with_shapes(shapes)
-            vars(self)["model"] = model
-            vars(self)["model"] = model.with_weights(self._of_state())
+    def unpacked(self) -> "FitResult":
+        """Return what was `packed`."""
+        if self.shapes is None:
+            return self
+        empty = dataclasses.replace(self, model=self.model.with_shapes(self.shapes), shapes=None)
+        return dataclasses.replace(empty, model=empty.model.with_weights(empty._of_state()))
 
     def _of_state(self):
         """Return the trained weights of the model as those of the state make them; None where it has none."""

@@ -1,0 +1,178 @@
+"""What files hold of an estimator: plain values, and a name for each class that no move of a module changes."""
+
+import dataclasses
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from skort.common.component import Completed, completed, what_was_completed
+from skort.version import __version__
+
+#: Of what is written. It grows when a file could not be read by earlier versions.
+FORMAT = 1
+
+_FORMAT, _VERSION, _KIND = "skort_format", "skort_version", "skort"
+# A public class is written as "module.name".
+_PUBLIC = ("callbacks", "objective", "optimizers", "schedules")
+# The names of other classes in files, which stay, and where the classes are now.
+_INNER = {
+    "ClassWeighted": "skort.objective.combined.ClassWeighted",
+    "Device": "skort.runtime.device.Device",
+    "FitResult": "skort.estimators.training.result.FitResult",
+    "Model": "skort.estimators.model.model.Model",
+    "ModelPenalty": "skort.objective.penalties.ModelPenalty",
+    "MultiLabelLogLoss": "skort.objective.log_losses.MultiLabelLogLoss",
+    "NamedOutputs": "skort.estimators.data.outputs.NamedOutputs",
+    "OutputLosses": "skort.objective.combined.OutputLosses",
+    "Preprocessing": "skort.estimators.model.preprocessing.Preprocessing",
+    "ScoreGraph": "skort.graphs.score_graph.ScoreGraph",
+    "ScoreLoss": "skort.objective.loss.ScoreLoss",
+    "SklearnObjective": "skort.objective.sklearn_objectives.SklearnObjective",
+    "Standardization": "skort.optim.standardization.Standardization",
+    "Strength": "skort.objective.penalties.Strength",
+    "TargetTransform": "skort.estimators.model.target_transform.TargetTransform",
+    "TrainConfig": "skort.estimators.training.config.TrainConfig",
+    "TrainState": "skort.optim.state.TrainState",
+    "TrainingSize": "skort.estimators.training.terms.TrainingSize",
+    "UnitFreeL2": "skort.objective.penalties.UnitFreeL2",
+    "Update": "skort.optim.update.Update",
+    "WeightPenalty": "skort.objective.penalties.WeightPenalty",
+    "Weights": "skort.graphs.score_graph.Weights",
+    "WrappedModel": "skort.estimators.model.wrapped.WrappedModel",
+}
+_LEAVES = (bool, bytes, float, int, str, type(None))
+_NAMES = {path: name for name, path in _INNER.items()}
+
+
+def to_plain(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return attributes of an estimator as files hold them; objects of the user's and of scikit-learn stay."""
+    plain = _Walk(_plain)
+    return {**{name: plain(value) for name, value in attributes.items()}, _FORMAT: FORMAT, _VERSION: __version__}
+
+
+def from_plain(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes that `to_plain` wrote; a ValueError for what another version wrote that cannot be read."""
+    if _FORMAT not in state:
+        raise ValueError(OLD)
+    if state[_FORMAT] > FORMAT:
+        raise ValueError(
+            f"This estimator was written by skort {state[_VERSION]}, a newer version, in format {state[_FORMAT]}. "
+            f"skort {__version__} reads formats up to {FORMAT}: update skort, or serve the ONNX file of the model."
+        )
+    restored = _Walk(_restored)
+    return {name: restored(value) for name, value in state.items() if name not in (_FORMAT, _VERSION)}
+
+
+#: Why what was written before there were formats cannot be read.
+OLD = (
+    "This estimator was written before skort 0.1.0 was released, when files depended on where skort's classes were. "
+    "Fit it again, or serve the ONNX file of the model."
+)
+
+
+class _Walk:
+    """A change of all parts of a value; what is there twice is so afterwards, and what has no part to change stays."""
+
+    def __init__(self, change: Callable[[Any, "_Walk"], Any]):
+        self._change = change
+        # The keys are right as long as the values live.
+        self._seen: dict[int, tuple[Any, Any]] = {}
+
+    def __call__(self, value: Any) -> Any:
+        if type(value) in _LEAVES:
+            return value
+        if id(value) not in self._seen:
+            self._seen[id(value)] = value, self._change(value, self)
+        return self._seen[id(value)][1]
+
+    def parts(self, value: Any) -> Any:
+        """Return a dict, list or tuple with its parts changed; anything else as it is."""
+        if type(value) is dict:
+            changed = {key: self(part) for key, part in value.items()}
+            return changed if any(changed[key] is not part for key, part in value.items()) else value
+        if type(value) not in (list, tuple):
+            return value
+        items = [self(part) for part in value]
+        return type(value)(items) if any(a is not b for a, b in zip(items, value, strict=True)) else value
+
+
+def _plain(value, walk):
+    kind = type(value)
+    if kind is dict and _KIND in value:
+        return {_KIND: "dict", "items": [[key, walk(part)] for key, part in value.items()]}
+    if kind is frozenset:
+        return {_KIND: "frozenset", "items": sorted(value)}
+    if isinstance(value, type):
+        name = _name(value)
+        return value if name is None else {_KIND: "class", "name": name}
+    if isinstance(value, Completed):
+        given, base = what_was_completed(value)
+        return {_KIND: "completed", "value": given, "base": _name(base)}
+    if kind.__module__.startswith("onnx.") and hasattr(kind, "SerializeToString"):
+        return {_KIND: "onnx", "name": kind.__name__, "bytes": value.SerializeToString()}
+    name = _name(kind)
+    if name is None:
+        return walk.parts(value)
+    return {_KIND: name, **{key: walk(part) for key, part in _fields(value).items()}}
+
+
+def _fields(value):
+    """Return what an object of skort's is made of, without fields of a data class that are at their defaults."""
+    if isinstance(value, dict):
+        return {"columns": dict(value)}
+    if isinstance(value, tuple):
+        return value._asdict()
+    if not dataclasses.is_dataclass(value):
+        return vars(value)
+    values = {field: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return {field.name: part for field, part in values.items() if part is not field.default}
+
+
+def _name(kind):
+    """Return the name of a class of skort in files; None for another class."""
+    module, _, public = kind.__module__.partition(".")
+    if module == "skort" and public in _PUBLIC:
+        return f"{public}.{kind.__qualname__}"
+    return _NAMES.get(f"{kind.__module__}.{kind.__qualname__}")
+
+
+def _class(name):
+    module, _, attribute = _INNER.get(name, f"skort.{name}").rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _restored(value, walk):
+    if type(value) is not dict or _KIND not in value:
+        return walk.parts(value)
+    fields = dict(value)
+    name = fields.pop(_KIND)
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(walk, **fields)
+    kind = _class(name)
+    fields = {key: walk(part) for key, part in fields.items()}
+    if issubclass(kind, dict):
+        return kind(fields["columns"])
+    if issubclass(kind, tuple) or dataclasses.is_dataclass(kind):
+        return kind(**fields)
+    # Parameters, of which a later version may have more, and what an object has besides.
+    names = inspect.signature(kind).parameters
+    restored = kind(**{key: part for key, part in fields.items() if key in names})
+    vars(restored).update(fields)
+    return restored
+
+
+def _onnx(walk, name, bytes):
+    import onnx
+
+    return getattr(onnx, name).FromString(bytes)
+
+
+_SPECIAL = {
+    "dict": lambda walk, items: {key: walk(part) for key, part in items},
+    "frozenset": lambda walk, items: frozenset(items),
+    "class": lambda walk, name: _class(name),
+    "completed": lambda walk, value, base: completed(value, _class(base)),
+    "onnx": _onnx,
+}
