@@ -180,6 +180,8 @@ class MLflowLogger(BaseEstimator):
     [MLflowLogger(log_model=True)]
     """
 
+    __module__ = "skort.callbacks"
+
     _parameter_constraints = {"log_model": ["boolean"]}
 
     _owns_run = False
