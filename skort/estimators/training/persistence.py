@@ -1,6 +1,7 @@
 """What files hold of an estimator: plain values, and a name for each class that no move of a module changes."""
 
 import dataclasses
+import functools
 import importlib
 import inspect
 from collections.abc import Callable
@@ -129,6 +130,7 @@ def _fields(value):
     return {field.name: part for field, part in values.items() if part is not field.default}
 
 
+@functools.cache
 def _name(kind):
     """Return the name of a class of skort in files; None for another class."""
     module, _, public = kind.__module__.partition(".")
@@ -137,6 +139,7 @@ def _name(kind):
     return _NAMES.get(f"{kind.__module__}.{kind.__qualname__}")
 
 
+@functools.cache
 def _class(name):
     module, _, attribute = _INNER.get(name, f"skort.{name}").rpartition(".")
     return getattr(importlib.import_module(module), attribute)
@@ -157,10 +160,15 @@ def _restored(value, walk):
     if issubclass(kind, tuple) or dataclasses.is_dataclass(kind):
         return kind(**fields)
     # Parameters, of which a later version may have more, and what an object has besides.
-    names = inspect.signature(kind).parameters
+    names = _parameters(kind)
     restored = kind(**{key: part for key, part in fields.items() if key in names})
     vars(restored).update(fields)
     return restored
+
+
+@functools.cache
+def _parameters(kind):
+    return frozenset(inspect.signature(kind).parameters)
 
 
 def _onnx(walk, name, bytes):
