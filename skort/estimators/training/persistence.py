@@ -105,7 +105,7 @@ def _plain(value, walk):
     if kind is frozenset:
         return {_KIND: "frozenset", "items": sorted(value)}
     if isinstance(value, type):
-        name = _name(value)
+        name = _name(value)  # type: ignore[arg-type]  # classes are hashable
         return value if name is None else {_KIND: "class", "name": name}
     if isinstance(value, Completed):
         given, base = what_was_completed(value)
@@ -123,7 +123,7 @@ def _fields(value):
     if isinstance(value, dict):
         return {"columns": dict(value)}
     if isinstance(value, tuple):
-        return value._asdict()
+        return value._asdict()  # type: ignore[attr-defined]  # it is a NamedTuple
     if not dataclasses.is_dataclass(value):
         return vars(value)
     values = {field: getattr(value, field.name) for field in dataclasses.fields(value)}
@@ -177,7 +177,7 @@ def _onnx(walk, name, bytes):
     return getattr(onnx, name).FromString(bytes)
 
 
-_SPECIAL = {
+_SPECIAL: dict[str, Callable[..., Any]] = {
     "dict": lambda walk, items: {key: walk(part) for key, part in items},
     "frozenset": lambda walk, items: frozenset(items),
     "class": lambda walk, name: _class(name),
