@@ -77,6 +77,6 @@ POOL: SessionPool = SessionPool(8)
 
 
 def forget() -> None:
-    """Forget all that is kept anywhere."""
+    """Forget all that these caches keep."""
     for kept in _EVERY:
         kept.clear()

@@ -25,7 +25,7 @@ _SESSION, _ON_DEVICE = "TrainingSession", "the on-device API"
 _OF_SESSION = (needs_float32, needs_own_update(_SESSION), needs_corrections, needs_no_clipping, needs_api(_SESSION))
 _OF_MODULE = (needs_float32, needs_own_update(_ON_DEVICE), needs_plain_update, needs_api("Module", _ON_DEVICE))
 
-#: The solvers that "auto" chooses from: the fastest first, by `python -m benchmarks`.
+#: The solvers that "auto" chooses from: the fastest first, by `benchmarks/solvers.py`.
 SOLVERS: dict[str, Solver] = {
     solver.name: solver
     for solver in (
