@@ -112,7 +112,7 @@ def _plain(value, walk):
         return {_KIND: "completed", "value": given, "base": _name(base)}
     if kind.__module__.startswith("onnx.") and hasattr(kind, "SerializeToString"):
         return {_KIND: "onnx", "name": kind.__name__, "bytes": value.SerializeToString()}
-    name = _name(kind)
+    name = _name(kind)  # type: ignore[arg-type]
     if name is None:
         return walk.parts(value)
     return {_KIND: name, **{key: walk(part) for key, part in _fields(value).items()}}
