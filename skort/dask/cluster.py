@@ -4,7 +4,8 @@ import pickle
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import cloudpickle
 import dask
@@ -28,7 +29,8 @@ _FAN_IN = 8
 _UNPACKED: LRUCache = LRUCache(8)
 
 
-class Broadcast(NamedTuple, Generic[Value]):
+@dataclass(frozen=True, eq=False)
+class Broadcast(Generic[Value]):
     """A value that travels with every task, pickled; the key is that of this value and no other."""
 
     key: str
