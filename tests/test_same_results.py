@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
+from sklearn.utils.fixes import parse_version
 
 SPEC = importlib.util.spec_from_file_location("same_results", Path(__file__).with_name("same_results.py"))
 # Pickles of its callbacks need its name.
@@ -23,8 +25,11 @@ STORED = same.read_digests()
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, same.COUNT, 20))
 def test_results_are_those_that_are_stored(start):
-    differ = {}
+    differ, has_old_sklearn = {}, parse_version(sklearn.__version__) < parse_version("1.8")
     for i in range(start, start + 20):
+        # Before scikit-learn 1.8 l1_ratio means nothing without penalty.
+        if same.configuration(i)["inside"] == "logistic-l1" and has_old_sklearn:
+            continue
         found = same.run(i)
         error, numbers = STORED[same.description(i)]
         found_error = str(found.get("error", "")).split(":")[0]
