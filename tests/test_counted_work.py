@@ -123,7 +123,7 @@ def test_steps_make_no_arrays_and_leave_nothing_behind(solver, inner):
     # 800 steps an epoch: no epoch ends between the first and the last of those that are measured.
     model = OrtSGDRegressor(big, solver=solver, batch_size=20, eta0=1e-6, max_iter=1, tol=None)
     model.set_params(callbacks=[allocations])
-    # The first agent of a process keeps 100 bytes a step, for up to some hundred steps; other threads make objects, too.
+    # The first agent of a process keeps 100 bytes a step for some hundred steps; other threads make objects, too.
     # What every step leaves behind is there in each of the fits.
     left, peaks = [], []
     for _ in range(4):
