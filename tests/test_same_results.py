@@ -60,3 +60,15 @@ def test_a_difference_of_one_bit_is_found():
     lines = same.differences(found, changed)
     assert same.differences(found, same.run(number)) == []
     assert [line.split(":")[0] for line in lines] == sorted(["warnings", weight])
+
+
+@pytest.mark.parametrize(("n_errors", "fails"), [(2, False), (3, True)])
+def test_a_comparison_of_errors_fails(tmp_path, n_errors, fails):
+    path = tmp_path / "found.npz"
+    names = [f"{i}\t{'error' if i < n_errors else 'loss'}" for i in range(4)]
+    np.savez(path, names=names, **{str(i): np.array("ValueError: no solver") for i in range(4)})
+    if fails:
+        with pytest.raises(SystemExit, match=r"3 of them end with an error in both: .* ValueError: no solver"):
+            same.compare(path, path)
+    else:
+        assert same.compare(path, path) == 0
