@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 
+from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import can_partial_fit, loss_before_fit
 from skort.estimators.data.targets import streamed_classes
@@ -36,7 +36,10 @@ def gives_probabilities(classifier):
     result = vars(classifier).get("_result")
     loss = loss_before_fit(classifier) if result is None else result.model.loss
     if loss is None or "classifier" not in loss.estimator_types or loss.inverse_link_function(1) is None:
-        raise AttributeError(f"probability estimates are not available for loss={classifier.loss!r}.")
+        raise AttributeError(
+            f'loss={classifier.loss!r} gives no probabilities. Use loss="log_loss" or "modified_huber", or put '
+            "CalibratedClassifierCV of sklearn.calibration around the classifier."
+        )
     return True
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 
+from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import can_partial_fit, loss_before_fit
 from skort.estimators.data.outputs import columns_of
