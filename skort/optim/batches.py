@@ -99,10 +99,9 @@ class Batches:
         if sample_weight is None:
             self.sample_weight = np.broadcast_to(float(sample_weight_scale), X.shape[0])
         else:
-            # Relative to the largest one, so that no sum overflows.
-            sample_weight = np.asarray(sample_weight, dtype=np.float64) / np.max(sample_weight)
+            largest, mean = relative_mean(sample_weight)
             # The numerators of v, with their factor.
-            self.sample_weight = sample_weight * (sample_weight_scale / np.mean(sample_weight[sample_weight > 0]))
+            self.sample_weight = np.asarray(sample_weight, np.float64) / largest * (sample_weight_scale / mean)
         self.n_rows = int(np.count_nonzero(self.sample_weight))
         self.batch_size = min(int(batch_size), self.n_rows)
         #: Of an epoch, the short one included.
@@ -176,6 +175,13 @@ class Batches:
                 yield n_last / self.n_rows
 
 
+def relative_mean(sample_weight: np.ndarray) -> tuple[float, float]:
+    """Return the largest sample weight, and the mean of the positive ones divided by it: no sum overflows."""
+    largest = float(np.max(sample_weight))
+    relative = np.asarray(sample_weight, dtype=np.float64) / largest
+    return largest, float(np.mean(relative[relative > 0]))
+
+
 def is_wide(X: Any) -> bool:
     """Return whether X is sparse and has many columns."""
     return scipy.sparse.issparse(X) and X.shape[1] >= _MANY_COLUMNS
@@ -235,7 +241,7 @@ def fill(
     if sample_weight is None:
         batch.sample_weight[:n_rows] = scale / n_rows
     else:
-        batch.sample_weight[:n_rows, 0] = sample_weight * (scale / max(np.count_nonzero(sample_weight), 1))
+        batch.sample_weight[:n_rows, 0] = sample_weight * scale / max(np.count_nonzero(sample_weight), 1)
     batch.sample_weight[n_rows:] = 0
 
 
@@ -245,6 +251,7 @@ class StreamedBatches:
 
     Row i of a batch of m rows of positive sample weight counts :math:`s_i / (\bar s \, m)`, with the mean sample weight
     :math:`\bar s` over all rows, as in `Batches`. Larger batches are divided into parts of `batch_size` rows.
+    `sample_weight`: those of all rows, in any order; None: they are all one.
     """
 
     def __init__(
@@ -254,10 +261,12 @@ class StreamedBatches:
         n_rows: int,
         n_batches: int,
         batch_size: int,
-        scale: float,
+        sample_weight: np.ndarray | None,
+        sample_weight_scale: float,
         random_state: np.random.RandomState,
     ):
-        self._epoch, self._scale = epoch, scale
+        self._largest, mean = (1.0, 1.0) if sample_weight is None else relative_mean(sample_weight)
+        self._epoch, self._scale = epoch, sample_weight_scale / mean
         self.n_rows, self.n_batches, self.batch_size = n_rows, n_batches, batch_size
         self.random_state = random_state
         #: How often an order was drawn: never.
@@ -279,7 +288,7 @@ class StreamedBatches:
         for X, target, sample_weight in self._epoch():
             for start in range(0, len(target), self.batch_size):
                 part = slice(start, start + self.batch_size)
-                weight = None if sample_weight is None else sample_weight[part]
+                weight = None if sample_weight is None else sample_weight[part] / self._largest
                 count = len(target[part]) if weight is None else int(np.count_nonzero(weight))
                 n_rows += count
                 if count and n_rows <= self.n_rows:

@@ -74,29 +74,48 @@ def moments(X: Any, sample_weight: np.ndarray | None, n_rows: int | None = None)
     """
     Return the weighted means and standard deviations of columns in float64; that of a constant column is zero.
 
-    Of more than 2^22 values, 256 evenly spaced blocks of rows stand for all. `n_rows`: X is a part of so many rows.
+    Of more than 2^22 values, 256 evenly spaced blocks of rows stand for all, but where a column is constant in them: it
+    may vary elsewhere. `n_rows`: X is a part of so many rows.
     """
+    many_values = _MANY_VALUES if n_rows is None else _MANY_VALUES * X.shape[0] // n_rows
+    blocks = _row_blocks(X.shape[0], X.shape[1], many_values)
+    mean, deviation = _moments(X, sample_weight, blocks)
+    columns = np.flatnonzero(~np.isfinite(deviation))
+    if len(columns):
+        # Their squares overflow.
+        of_parts = _moments(X, sample_weight, blocks, columns, 2.0**-600)
+        mean[columns], deviation[columns] = (each * 2.0**600 for each in of_parts)
+    columns = np.flatnonzero(~(deviation > 0))
+    if len(columns) and _are_some(blocks, X.shape[0]):
+        every = _row_blocks(X.shape[0], X.shape[1], np.inf)
+        mean[columns], deviation[columns] = _moments(X, sample_weight, every, columns)
+    return mean, deviation
+
+
+def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
+    """Return the moments of columns over blocks of rows, times a factor; not finite where squares overflow."""
     total, sums, squares = 0.0, 0.0, 0.0
     # Sums of differences from a row keep their digits where the mean is large.
     at = 0 if sample_weight is None else int(np.argmax(sample_weight > 0))
-    first = _dense(X[at : at + 1])[0].astype(np.float64)
-    many_values = _MANY_VALUES if n_rows is None else _MANY_VALUES * X.shape[0] // n_rows
-    for rows in _row_blocks(X.shape[0], X.shape[1], many_values):
-        block = np.subtract(_dense(X[rows]), first, dtype=np.float64)
-        if sample_weight is None:
-            total += len(block)
-            sums += block.sum(axis=0)
-            squares += np.einsum("ij,ij->j", block, block)
-        else:
-            weights = sample_weight[rows]
-            total += weights.sum()
-            sums += weights @ block
-            squares += weights @ np.square(block)
-    shift = sums / total
-    variance = np.maximum(squares / total - np.square(shift), 0.0)
-    # What rounding leaves of a column whose values are all the same.
-    variance[variance <= 1e-14 * (squares / total)] = 0.0
-    return first + shift, np.sqrt(variance)
+    first = _dense(X[at : at + 1])[0, columns].astype(np.float64) * factor
+    with np.errstate(over="ignore", invalid="ignore"):
+        for rows in blocks:
+            block = _dense(X[rows])[:, columns]
+            block = np.subtract(block if factor == 1.0 else block * factor, first, dtype=np.float64)
+            if sample_weight is None:
+                total += len(block)
+                sums += block.sum(axis=0)
+                squares += np.einsum("ij,ij->j", block, block)
+            else:
+                weights = sample_weight[rows]
+                total += weights.sum()
+                sums += weights @ block
+                squares += weights @ np.square(block)
+        shift = sums / total
+        variance = np.maximum(squares / total - np.square(shift), 0.0)
+        # What rounding leaves of a column whose values are all the same.
+        variance[variance <= 1e-14 * (squares / total)] = 0.0
+        return first + shift, np.sqrt(variance)
 
 
 def robust_moments(columns: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -145,6 +164,11 @@ def _row_blocks(n_rows, n_columns, many_values):
     # In the middle of as many equal parts.
     starts = ((np.arange(_N_BLOCKS) + 0.5) * (n_rows / _N_BLOCKS) - length / 2).astype(int)
     return [slice(start, start + length) for start in starts]
+
+
+def _are_some(blocks, n_rows):
+    """Return whether blocks leave rows out."""
+    return sum(len(range(n_rows)[rows]) for rows in blocks) < n_rows
 
 
 def smoothness(

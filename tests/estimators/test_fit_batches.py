@@ -16,6 +16,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.utils.fixes import parse_version
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
@@ -59,6 +60,18 @@ def test_the_batches_of_fit_give_the_model_of_fit(model):
     # Larger batches are divided, and "auto" is the size of the largest.
     identical(clone(model).fit_batches(divided(X, y, size=4 * SIZE)), fitted)
     identical(clone(model).set_params(batch_size="auto").fit_batches(lambda: iter(divided(X, y))), fitted)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.3, 1: 2.0}])
+@pytest.mark.parametrize("is_weighted", [True, False])
+def test_weights_give_the_bits_of_fit(class_weight, is_weighted):
+    rng = np.random.RandomState(0)
+    X, labels, weights = rng.randn(73, 3), rng.randint(0, 2, 73), rng.uniform(0.01, 2, 73)
+    rows = (X, labels, weights) if is_weighted else (X, labels)
+    model = OrtSGDClassifier(
+        LinearSVC(), optimizer="adam", shuffle=False, batch_size=20, max_iter=8, tol=None, dtype="float64"
+    ).set_params(class_weight=class_weight, random_state=0)
+    identical(clone(model).fit_batches(divided(*rows, size=20)), model.fit(*rows))
 
 
 def test_each_solver_trains_on_batches(solver):

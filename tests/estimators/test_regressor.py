@@ -136,3 +136,10 @@ def test_targets_beyond_float32_are_named():
     X, y = problem()
     with pytest.raises(ValueError, match="y contains values too large for dtype='float32'"):
         OrtSGDRegressor().fit(X, y * 1e300)
+
+
+def test_values_whose_squares_overflow_are_trained_in_float64(rng):
+    X = rng.normal(size=(100, 2))
+    y = X @ [1.0, 2.0]
+    model = OrtSGDRegressor(dtype="float64", random_state=0).fit(X * [1e200, 1.0], y)
+    np.testing.assert_allclose(model.coef_ * [1e200, 1.0], [1, 2], rtol=1e-3)

@@ -319,10 +319,15 @@ def test_a_batch_is_divided_by_its_rows_of_positive_weight():
     np.testing.assert_array_equal(batch.sample_weight.ravel(), np.array([0, 1, 2, 6]) * (0.5 / 3))
 
 
-def given(parts, batch_size, n_rows, scale=1.0):
-    random_state = np.random.RandomState(0)
+def given(parts, batch_size, n_rows, sample_weight=None):
     return StreamedBatches(
-        lambda: iter(parts), n_rows=n_rows, n_batches=1, batch_size=batch_size, scale=scale, random_state=random_state
+        lambda: iter(parts),
+        n_rows=n_rows,
+        n_batches=1,
+        batch_size=batch_size,
+        sample_weight=sample_weight,
+        sample_weight_scale=1.0,
+        random_state=np.random.RandomState(0),
     )
 
 
@@ -346,7 +351,7 @@ def test_an_epoch_is_the_rows_in_their_order_divided_into_parts():
 
 def test_a_part_without_weight_is_left_out():
     weight = np.array([0.0, 0.0, 2.0, 4.0])
-    batches, batch = given([part(1, 4, weight)], 2, 2, scale=1 / 3), HostBatch.empty(2, 1, 1, "float64")
+    batches, batch = given([part(1, 4, weight)], 2, 2, weight), HostBatch.empty(2, 1, 1, "float64")
     assert list(batches.epoch(batch)) == [1.0]
     np.testing.assert_allclose(batch.sample_weight.ravel(), [1 / 3, 2 / 3])
 

@@ -44,6 +44,29 @@ def test_evenly_spaced_blocks_stand_for_many_rows(monkeypatch, rng):
     np.testing.assert_allclose(deviation, exact[1], rtol=0.02)
 
 
+def test_a_column_that_is_constant_in_the_blocks_has_the_moments_of_all_rows(monkeypatch, rng):
+    X = rng.normal(size=(10_000, 2))
+    X[:, 1] = 0.0
+    monkeypatch.setattr(standardization, "_MANY_VALUES", 5120)
+    X[[3, 4]] = 1e3
+    weights = rng.uniform(1, 2, size=len(X))
+    for shares in (None, weights):
+        mean, deviation = moments(X, shares)
+        expected = np.average(X[:, 1], weights=shares)
+        assert mean[1] == pytest.approx(expected, rel=1e-12)
+        assert deviation[1] == pytest.approx(np.sqrt(np.average((X[:, 1] - expected) ** 2, weights=shares)), rel=1e-12)
+    # The blocks do not have these rows.
+    assert moments(X, None)[1][0] < 2
+
+
+def test_squares_that_overflow_have_a_mean(rng):
+    X = rng.normal(size=(50, 3)) * [1e200, 1.0, 1e307]
+    mean, deviation = moments(X, None)
+    np.testing.assert_allclose(mean, X.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(deviation[1], X[:, 1].std(), rtol=1e-12)
+    np.testing.assert_allclose(deviation[[0, 2]], (X[:, [0, 2]] * 1e-200).std(axis=0) * 1e200, rtol=1e-12)
+
+
 def test_the_blocks_are_in_the_middle_of_equal_parts(monkeypatch, rng):
     X = rng.normal(size=(10_000, 1))
     monkeypatch.setattr(standardization, "_MANY_VALUES", 2560)

@@ -89,7 +89,9 @@ class Streamed(InMemory):
 
     def batches(self, view: Reparametrization, random_state: np.random.RandomState) -> Any:
         """Return the batches as they are given, larger ones divided."""
-        encoder, size = self.encoder, self.config.size
+        encoder, batch_size = self.encoder, self.config.batch_size
+        class_weight = None if self.config.class_weight is not None else encoder.class_weight
+        weights = self.rows.weights(class_weight, encoder.model.classes)
 
         def encode(X, y, sample_weight=None):
             # The rows of a batch may all be some that do not count, those of a training not.
@@ -102,13 +104,13 @@ class Streamed(InMemory):
             for X, target, sample_weight in numbered(self.rows.passes(), encode):
                 yield X, view.target(target), sample_weight
 
-        batch_size = self.config.batch_size
         return StreamedBatches(
             epoch,
-            n_rows=round(size.weight_sum / size.mean_weight),
+            n_rows=sum(self.rows.first.sizes) if weights is None else int(np.count_nonzero(weights)),
             n_batches=sum(-(-n // batch_size) for n in self.rows.first.sizes),
             batch_size=batch_size,
-            scale=view.sample_weight_scale(self.data.target.shape[1]) / size.mean_weight,
+            sample_weight=weights,
+            sample_weight_scale=view.sample_weight_scale(self.data.target.shape[1]),
             random_state=random_state,
         )
 
@@ -166,17 +168,21 @@ class StreamedRows:
         by_class = class_weight.by_class(encoded.classes, self.first.all_labels, self.first.all_weights)
         return class_weight._replace(given=dict(zip(encoded.classes.tolist(), by_class.tolist(), strict=True)))
 
+    def weights(self, class_weight, classes):
+        """Return what each of all rows counts, None where all count the same."""
+        weights, labels = self.first.all_weights, self.first.all_labels
+        if class_weight is None or labels is None:
+            return weights
+        by_row = class_weight.by_class(classes, labels, weights)[np.searchsorted(classes, labels)]
+        return by_row if weights is None else weights * by_row
+
     def size(self, batch_size, encoded, weights, class_weight):
         """Return the size of a training on all rows."""
-        n_rows, mean_weight = sum(self.first.sizes), 1.0
-        weights, labels = self.first.all_weights, self.first.all_labels
-        if class_weight is not None and encoded.class_weight is None and labels is not None:
-            by_row = class_weight.by_class(encoded.classes, labels, weights)[np.searchsorted(encoded.classes, labels)]
-            weights = by_row if weights is None else weights * by_row
+        weights = self.weights(None if encoded.class_weight is not None else class_weight, encoded.classes)
         if weights is not None:
-            n_rows = int(np.count_nonzero(weights))
-            mean_weight = float(weights[weights > 0].mean())
-        return TrainingSize(mean_weight * n_rows, mean_weight, min(self.batch_size, n_rows), encoded.target.shape[1])
+            return TrainingSize.of(encoded.target, weights, self.batch_size)
+        n_rows = sum(self.first.sizes)
+        return TrainingSize(float(n_rows), 1.0, min(self.batch_size, n_rows), encoded.target.shape[1])
 
     @property
     def batch_size(self):
