@@ -12,9 +12,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, Options, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 
-from skort.common.component import Component
 from skort.common.random_state import advance
 from skort.estimators.before_fit import check_same_model
 from skort.estimators.data.data_source import GivenRows, InMemory, RowEncoder, StreamedRows
@@ -23,7 +22,7 @@ from skort.estimators.data.rows import Columns, TrainingData, prepared, training
 from skort.estimators.data.sample_weight import weighted
 from skort.estimators.data.targets import target_encoder
 from skort.estimators.data.validation_set import given_scoring, held_out_scoring, hold_out
-from skort.estimators.did_you_mean import hint
+from skort.estimators.did_you_mean import NamedParameters
 from skort.estimators.fitted_mixin import FittedAttributes
 from skort.estimators.html import HTMLRepr
 from skort.estimators.literals import SolverName
@@ -44,7 +43,7 @@ from skort.optim.schedules import SCHEDULES
 from skort.optim.state import TrainState
 
 
-class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, Component):
+class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParameters):
     """Parameters, fit and export of both estimators. An error before `_adopt` changes nothing."""
 
     _parameter_constraints = {
@@ -92,11 +91,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, Component):
         return tags
 
     def _validate_params(self):
-        try:
-            super()._validate_params()
-        except InvalidParameterError as error:
-            message = f"{error}{hint(self.get_params(deep=False), self._parameter_constraints)}"
-            raise InvalidParameterError(message) from None
+        super()._validate_params()
         if self.penalty == "elasticnet" and self.l1_ratio is None:
             raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
 

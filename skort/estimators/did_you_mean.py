@@ -1,13 +1,19 @@
-"""What somebody may have meant by a parameter that is refused."""
+"""What somebody may have meant by a parameter that is refused: a value, or a name."""
 
 import difflib
+import functools
+import inspect
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
-from sklearn.utils._param_validation import StrOptions
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import InvalidParameterError, StrOptions
 
-# The names that other libraries have for what is here.
+from skort.common.component import Component
+from skort.optim.optimizers import OPTIMIZERS
+
+# The names that other libraries have for values and parameters that are here.
 _ALSO_KNOWN_AS = {
     "mse": "squared_error",
     "mean_squared_error": "squared_error",
@@ -23,6 +29,23 @@ _ALSO_KNOWN_AS = {
     "crossentropy": "log_loss",
     "logistic": "log_loss",
 }
+_PARAMETERS = {
+    "lr": "eta0",
+    "learning_rate_init": "eta0",
+    "epochs": "max_iter",
+    "n_epochs": "max_iter",
+    "num_epochs": "max_iter",
+    "max_epochs": "max_iter",
+    "n_iter": "max_iter",
+    "patience": "n_iter_no_change",
+    "validation_split": "validation_fraction",
+    "seed": "random_state",
+    "criterion": "loss",
+    "base_estimator": "estimator",
+    "model": "estimator",
+    "clip_norm": "max_grad_norm",
+    "clipnorm": "max_grad_norm",
+}
 
 
 def hint(parameters: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:
@@ -37,3 +60,84 @@ def hint(parameters: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:
             nearest = known or difflib.get_close_matches(value, options, 1, 0.5)
             hints.extend(f" Did you mean {name}={o!r}?" for o in nearest)
     return "".join(hints)
+
+
+class NamedParameters(Component):
+    """Parameters whose errors say what somebody may have meant."""
+
+    estimator: Any
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = _with_hints(cls.__init__)  # type: ignore[misc]
+
+    def set_params(self, **params: Any):
+        """
+        Set parameters, as in scikit-learn.
+
+        Parameters
+        ----------
+        **params : dict
+            By name; those of a component as `component__parameter`.
+
+        Returns
+        -------
+        self : object
+        """
+        try:
+            return super().set_params(**params)
+        except ValueError as error:
+            unknown = [name for name in params if name.partition("__")[0] not in self._get_param_names()]
+            hints = (name_hint(type(self), self.estimator, name, params[name]) for name in unknown)
+            raise ValueError(f"{error}{next(hints, '')}") from None
+
+    def _validate_params(self):
+        try:
+            super()._validate_params()
+        except InvalidParameterError as error:
+            message = f"{error}{hint(self.get_params(deep=False), self._parameter_constraints)}"
+            raise InvalidParameterError(message) from None
+
+
+def _with_hints(init):
+    """Return a constructor whose error for a name that it does not know says what may be meant."""
+
+    @functools.wraps(init)
+    def __init__(self, *args, **given):
+        try:
+            init(self, *args, **given)
+        except TypeError as error:
+            unknown = [name for name in given if name not in inspect.signature(init).parameters]
+            if not unknown:
+                raise
+            inside = args[0] if args else given.get("estimator")
+            # From Python 3.13 on, it says a name that looks alike.
+            refused = str(error).partition(". Did you mean")[0]
+            raise TypeError(f"{refused}.{name_hint(type(self), inside, unknown[0], given[unknown[0]])}") from None
+
+    return __init__
+
+
+def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
+    """Return what somebody may have meant by a parameter that a class does not have, as `hint` does."""
+    of_optimizers = [each.__name__ for each in OPTIMIZERS.values() if name in each._get_param_names()]
+    known = cls._get_param_names()
+    nearest = [_PARAMETERS[name]] if name in _PARAMETERS else difflib.get_close_matches(name, known, 1, 0.75)
+    if nearest:
+        return f" Did you mean {nearest[0]}={value!r}?"
+    if of_optimizers:
+        return f" It is one of the optimizer: optimizer={of_optimizers[0]}({name}={value!r})."
+    if isinstance(inside, BaseEstimator):
+        paths = [path for path in inside.get_params() if path == name or path.endswith(f"__{name}")]
+        return f" It is one of the estimator inside: estimator__{paths[0]}." if paths else ""
+    models = [each for each in _models(issubclass(cls, ClassifierMixin)) if name in each._get_param_names()]
+    return f" It is one of the model inside: estimator={models[0].__name__}({name}={value!r})." if models else ""
+
+
+def _models(is_classifier):
+    """Return the models of scikit-learn that somebody may think of: here, as their import takes long."""
+    from sklearn.linear_model import LinearRegression, LogisticRegression
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+    return (LogisticRegression, MLPClassifier) if is_classifier else (LinearRegression, MLPRegressor)

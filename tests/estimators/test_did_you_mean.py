@@ -1,0 +1,85 @@
+"""What the errors of parameters with another name say."""
+
+import inspect
+
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.model_selection import OrtGridSearchCV
+
+NAMES = [
+    (OrtSGDRegressor, None, {"lr": 0.1}, "Did you mean eta0=0.1?"),
+    (OrtSGDClassifier, None, {"learning_rate_init": 0.1}, "Did you mean eta0=0.1?"),
+    (OrtSGDRegressor, MLPRegressor(), {"learning_rate_init": 0.1}, "Did you mean eta0=0.1?"),
+    (OrtSGDRegressor, None, {"epochs": 5}, "Did you mean max_iter=5?"),
+    (OrtSGDRegressor, None, {"batchsize": 5}, "Did you mean batch_size=5?"),
+    (OrtSGDRegressor, None, {"momentum": 0.9}, "It is one of the optimizer: optimizer=Momentum(momentum=0.9)."),
+    (
+        OrtSGDClassifier,
+        None,
+        {"hidden_layer_sizes": (5,)},
+        "It is one of the model inside: estimator=MLPClassifier(hidden_layer_sizes=(5,)).",
+    ),
+    (
+        OrtSGDRegressor,
+        MLPRegressor(),
+        {"hidden_layer_sizes": (5,)},
+        "It is one of the estimator inside: estimator__hidden_layer_sizes.",
+    ),
+    (
+        OrtSGDClassifier,
+        make_pipeline(StandardScaler(), MLPClassifier()),
+        {"activation": "tanh"},
+        "It is one of the estimator inside: estimator__mlpclassifier__activation.",
+    ),
+    (OrtSGDClassifier, LogisticRegression(), {"C": 2.0}, "It is one of the estimator inside: estimator__C."),
+]
+
+
+@pytest.mark.parametrize("cls, inside, given, advice", NAMES)
+def test_a_name_of_another_library_or_of_the_model_inside_is_explained(cls, inside, given, advice):
+    (name,) = given
+    with pytest.raises(TypeError) as raised:
+        cls(inside, **given)
+    assert str(raised.value) == f"{cls.__name__}.__init__() got an unexpected keyword argument {name!r}. {advice}"
+    with pytest.raises(ValueError, match=f"Invalid parameter '{name}' for estimator") as raised:
+        cls(inside).set_params(**given)
+    assert str(raised.value).endswith(f" {advice}")
+
+
+@pytest.mark.parametrize("search", [GridSearchCV, OrtGridSearchCV])
+def test_a_search_says_where_a_parameter_of_the_model_inside_is(search):
+    X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0]
+    candidates = search(OrtSGDRegressor(MLPRegressor(max_iter=1)), {"hidden_layer_sizes": [(3,), (4,)]}, cv=2)
+    with pytest.raises(ValueError, match=r"inside: estimator__hidden_layer_sizes\.$"):
+        candidates.fit(X, y)
+
+
+def test_nothing_is_said_where_nothing_is_known():
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'nonsense'\.$"):
+        OrtSGDRegressor(nonsense=1)
+    with pytest.raises(TypeError, match=r"'nonsense'\.$"):
+        OrtSGDRegressor(estimator=LinearRegression(), nonsense=1)
+    # Errors of the parts are theirs.
+    with pytest.raises(ValueError, match=r"for estimator MLPRegressor\(\)\. .*\]\.$"):
+        OrtSGDRegressor(MLPRegressor()).set_params(estimator__lr=0.1)
+    with pytest.raises(TypeError, match="positional"):
+        OrtSGDRegressor(None, "graph")
+
+
+def test_the_signature_is_that_of_the_class():
+    parameters = inspect.signature(OrtSGDRegressor).parameters
+    assert list(parameters)[:2] == ["estimator", "solver"] and parameters["estimator"].default is None
+
+    class Own(OrtSGDRegressor):
+        def __init__(self, estimator=None, *, eta0=0.5):
+            super().__init__(estimator, eta0=eta0)
+
+    assert Own().get_params() == {"estimator": None, "eta0": 0.5}
+    with pytest.raises(TypeError, match=r"Did you mean eta0=0\.1\?"):
+        Own(lr=0.1)
