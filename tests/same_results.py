@@ -3,8 +3,8 @@ Whether two versions of skort have the same results: 300 random configurations o
 
 ``python tests/same_results.py write FILE.npz [--only K:L]`` runs them with the skort that is imported, and writes what
 they gave. ``compare A.npz B.npz`` prints each difference of two such files, to the bit, but for probabilities of two
-types, within 1e-6. ``against CHECKOUT`` runs them
-in CHECKOUT and in the tree of this file, and compares: what it takes to know that a change of the code changes nothing.
+types, within 1e-6. ``against CHECKOUT`` runs them in CHECKOUT and in the tree of this file, and compares: what it takes
+to know that a change of the code changes nothing. Both fail where more than half end with an error on both sides.
 ``digest`` renews `tests/data/same_results.npz`, see `tests/test_same_results.py`.
 
 A configuration is drawn from its number alone. It uses public names only, so that older versions run it, too. One that
@@ -734,12 +734,16 @@ def read(path):
 def compare(first, second):
     """Print the differences of two files; return the number of configurations that differ."""
     a, b, n_differ = read(first), read(second), 0
+    n_errors = sum("error" in a[name] and "error" in b[name] for name in a.keys() & b.keys())
     for name in sorted(a.keys() | b.keys()):
         lines = differences(a[name], b[name]) if name in a and name in b else ["only in one of the files"]
         if lines:
             n_differ += 1
             print(f"{name}\n    " + "\n    ".join(lines))
     print(f"{n_differ} of {len(a.keys() | b.keys())} configurations differ")
+    if n_errors > len(a) / 2:
+        error = next(results["error"] for results in a.values() if "error" in results)
+        raise SystemExit(f"{n_errors} of them end with an error in both: nothing was compared. One of them: {error}")
     return n_differ
 
 

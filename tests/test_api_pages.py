@@ -163,4 +163,5 @@ def test_signatures_show_types_as_they_are_written(name):
         assert list(evaluated.parameters) == list(signature.parameters)
     assert str(inspect.signature(cls).parameters["estimator"]).endswith("'BaseEstimator | ModelProto | None' = None")
     assert BaseEstimator in typing.get_args(inspect.signature(cls, eval_str=True).parameters["estimator"].annotation)
-    assert typing.get_type_hints(cls.fit)["return"] is cls
+    hints = typing.get_type_hints(cls.fit)
+    assert hints["return"] is hints["self"]

@@ -342,7 +342,7 @@ ROWS = [
         lambda m: OrtSGDRegressor(early_stopping=True).partial_fit(X, Y),
         "partial_fit does not support early_stopping",
     ),
-    (P, lambda m: m.partial_fit(X, Y), AttributeError, "has no attribute 'partial_fit'"),
+    (P, lambda m: m.partial_fit(X, Y), AttributeError, "partial_fit does not fit the step 'standardscaler'"),
     ("frame", lambda m: m.partial_fit(pandas.DataFrame(X, columns=list("abd")), Y), "Feature names unseen at fit time"),
     ("frame", lambda m: m.predict(pandas.DataFrame(X, columns=list("abd"))), "Feature names unseen at fit time"),
     (R, lambda m: m.predict(DAMAGED), "Build X anew"),
@@ -350,7 +350,12 @@ ROWS = [
     (P, lambda m: m.predict(WITH_NAN), "contains NaN"),
     (R, lambda m: OrtSGDRegressor().predict(X), NotFittedError, "OrtSGDRegressor instance is not fitted yet"),
     (C, lambda m: OrtSGDClassifier().predict_proba(X), NotFittedError, "OrtSGDClassifier instance is not fitted yet"),
-    ("hinge", lambda m: m.predict_proba(X), AttributeError, "has no attribute 'predict_proba'"),
+    (
+        "hinge",
+        lambda m: m.predict_proba(X),
+        AttributeError,
+        "loss='hinge' gives no probabilities. Use loss=\"log_loss\"",
+    ),
     (R, lambda m: m.score(X, Y[:3]), "inconsistent numbers of samples: [3, 30]"),
 ]
 for _name, _method in ((R, "predict"), (C, "predict"), (C, "predict_proba"), (C, "decision_function")):
@@ -383,7 +388,7 @@ EXPORTS = [
     (R, lambda m: m.save_onnx("."), IsADirectoryError, "is a folder. Give the name of a file"),
     (R, lambda m: m.save_onnx("no/such/x"), FileNotFoundError, "x' cannot be written: the folder"),
     (R, lambda m: m.save_training_graphs(__file__), FileExistsError, "File exists"),
-    ("network", lambda m: m.sparsify(), AttributeError, "has no attribute 'sparsify'"),
+    ("network", lambda m: m.sparsify(), AttributeError, "the model is not linear"),
 ]
 for _method in ("set_weights", "with_weights"):
 

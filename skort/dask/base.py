@@ -19,7 +19,7 @@ from skort.dask.local_sgd import PartitionedRows, without_velocity
 from skort.dask.part_statistics import PartStatistics, Preparation, prepared_rows
 from skort.dask.partitions import Part, Partitions, check_rows, delayed_parts, is_collection
 from skort.dask.scores import PartScoring, check_scoring, merged_tallies, tally
-from skort.estimators.base import BaseOrtSGD, left_by_fit
+from skort.estimators.base import BaseOrtSGD, hand_over_fit
 from skort.estimators.data.data_source import GivenRows
 from skort.estimators.data.rows import Columns, knowing, prepared, training_rows
 from skort.estimators.data.targets import target_encoder
@@ -157,7 +157,7 @@ class DaskFit(BaseOrtSGD):
         check_is_fitted(self)
         names = self.get_params(deep=False).keys() - {"client", "n_groups"}
         local = self._local(**{name: getattr(self, name) for name in names})
-        local._take_over(left_by_fit(self))
+        hand_over_fit(self, local)
         return local
 
     def prepared_part(self, X: Any) -> Any:

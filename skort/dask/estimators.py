@@ -7,13 +7,13 @@ from typing import Any
 
 from distributed import Client
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skort.common.available import available_if
 from skort.dask.base import DaskFit
 from skort.estimators import classifier, regressor
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.predictions import gives_probabilities
+from skort.estimators.classifier import gives_probabilities
 
 # The number of rows is known, and the workers' devices are theirs.
 _NOT_HERE = ("n_total", "device")

@@ -7,7 +7,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,6 +41,8 @@ from skort.optim.callbacks import check_callbacks
 from skort.optim.optimizers import OPTIMIZERS
 from skort.optim.schedules import SCHEDULES
 from skort.optim.state import TrainState
+
+Own = TypeVar("Own", bound="BaseOrtSGD")
 
 
 class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParameters):
@@ -116,18 +118,14 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         attributes = from_plain(state)
         if attributes.get("_result") is not None:
             attributes["_result"] = attributes["_result"].unpacked()
-        self._take_over(attributes)
+        vars(self).update(attributes)
+        if "_result" in attributes:
+            self._register()
 
     def __copy__(self):
         copied = object.__new__(type(self))
         copied.__dict__ = vars(self).copy()
         return copied
-
-    def _take_over(self, attributes):
-        """Set attributes of another estimator, fitted or not."""
-        vars(self).update(attributes)
-        if "_result" in attributes:
-            self._register()
 
     def _register(self):
         """Make skl2onnx convert models that hold this one: here, so that `import skort` need not import it."""
@@ -135,15 +133,77 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
 
         register(type(self))  # type: ignore[arg-type]  # classes are hashable
 
+    # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self: Own,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        *,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
+    ) -> Own:
+        """
+        Train on X and y; an earlier fit is forgotten.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers, or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or dict of str to such arrays
+            Targets, finite numbers. If `loss` is a dict: a dict with the same names, or columns in the order of `loss`.
+            For a classifier: labels of at least two classes, which are ints, strings, bools or floats. Others, such as
+            dates, can be trained and predicted, but not exported to ONNX. With an `MLPClassifier` in `estimator`, y may
+            be multi-label: 1 where a row has a label, 0 elsewhere.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
+            pipeline in `estimator` are fitted on all rows, without weights.
+        X_val, y_val : array-like, default=None
+            A validation set, like X and y. It is scored after every epoch (`validation_scores_`). With
+            `early_stopping=True`, it decides when the training ends.
+        coef_init, intercept_init : array-like, default=None
+            Initial weights of a linear model, of the shapes of `coef_` and `intercept_`. They replace zeros, and the
+            weights of `warm_start` or of a fitted model.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            For a parameter, X, y or `sample_weight` that is not as described, and where the training diverges. After an
+            error the estimator is as it was before, with one exception: after an error of a callback, it is fitted up
+            to the last whole epoch, if there is one.
+        NotTrainableError
+            Where `estimator` is not a model that can be trained; a `ValueError`.
+        RuntimeNotAvailableError
+            Where the installed ONNX Runtime lacks the API that `solver` needs, or cannot use `device`; an
+            `ImportError`.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where `max_iter` ended the training before `tol` did, and where it ended no better than it began.
+        UserWarning
+            Where a step of a pipeline cannot be part of an ONNX model, or gives other values as ONNX than in
+            scikit-learn: then everything works except the export, which raises the same message. Where a
+            `KeyboardInterrupt` ended the training: then the estimator is fitted up to the last whole epoch.
+        """
+        return self._fit(GivenRows(X, y, sample_weight), X_val=X_val, y_val=y_val, init=(coef_init, intercept_init))
+
     @_fit_context(prefer_skip_nested_validation=False)
     def fit_batches(
-        self,
+        self: Own,
         batches: Iterable[Any] | Callable[[], Iterable[Any]],
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
         classes: ArrayLike | None = None,
-    ) -> BaseOrtSGD:
+    ) -> Own:
         """
         Train on batches of your own, in their order; an earlier fit is forgotten.
 
@@ -173,9 +233,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         ------
         ValueError
             For what `fit` refuses, with the number of the batch; for batches that cannot be read again, or that have
-            another number of rows in a later pass; and for steps before the model that need a fit. After an error the
-            estimator is as it was before, with one exception: after an error of a callback, it is fitted up to the last
-            whole epoch, if there is one.
+            another number of rows in a later pass; and for steps before the model that need a fit.
         NotTrainableError, RuntimeNotAvailableError
             As `fit` does.
 
@@ -339,6 +397,7 @@ def _is_of_fit(name):
     return name in ("_result", "_sparse_coef", "_search") or (name.endswith("_") and not name.startswith("_"))
 
 
-def left_by_fit(estimator: Any) -> dict[str, Any]:
-    """Return the attributes of an estimator that a fit has left."""
-    return {name: value for name, value in vars(estimator).items() if _is_of_fit(name)}
+def hand_over_fit(estimator: BaseOrtSGD, other: BaseOrtSGD) -> None:
+    """Give another estimator what a fit has left in this one."""
+    vars(other).update({name: value for name, value in vars(estimator).items() if _is_of_fit(name)})
+    other._register()

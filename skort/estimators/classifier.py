@@ -2,31 +2,59 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
 from numbers import Real
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, _fit_context
+from scipy.special import log_expit, log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 
+from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.before_fit import can_partial_fit
-from skort.estimators.data.data_source import GivenRows
+from skort.estimators.before_fit import can_partial_fit, loss_before_fit
 from skort.estimators.data.targets import streamed_classes
 from skort.estimators.literals import Auto, DtypeName, ModelProto, OptimizerName, PenaltyName, ScheduleName, SolverName
 from skort.estimators.model.nesting import layers
-from skort.estimators.predictions import ClassifierPredictions
+from skort.estimators.regressor import OrtSGDRegressor
 from skort.objective.loss import ScoreLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES
 from skort.objective.penalties import WeightPenalty
 from skort.optim.callbacks import Callback
 from skort.optim.optimizers import Optimizer
 
+# ONNX Runtime adds up the values of a row one after the other: of more classes, the sum may be off by 1e-15.
+_MANY_CLASSES = 20
 
-class OrtSGDClassifier(ClassifierPredictions):
+
+def gives_probabilities(classifier):
+    """Return True if the loss (after a fit, that of the fit) gives probabilities; otherwise raise AttributeError."""
+    result = vars(classifier).get("_result")
+    loss = loss_before_fit(classifier) if result is None else result.model.loss
+    if loss is None or "classifier" not in loss.estimator_types or loss.inverse_link_function(1) is None:
+        raise AttributeError(
+            f'loss={classifier.loss!r} gives no probabilities. Use loss="log_loss" or "modified_huber", or put '
+            "CalibratedClassifierCV of sklearn.calibration around the classifier."
+        )
+    return True
+
+
+def _documented(cls):
+    """Put the entries of `OrtSGDRegressor` in the place of lines with their names, such as {solver}, in a docstring."""
+    entry = re.compile(r"^(\w+) : .*\n(?: {4}.*\n)*", re.MULTILINE)
+    entries = {found[1]: found[0] for found in entry.finditer(inspect.cleandoc(OrtSGDRegressor.__doc__ or ""))}
+    names = re.compile(r"^\{([\w,\s]+)\}\n", re.MULTILINE)
+    docstring = inspect.cleandoc(cls.__doc__ or "")
+    cls.__doc__ = names.sub(lambda found: "".join(map(entries.__getitem__, re.findall(r"\w+", found[1]))), docstring)
+    return cls
+
+
+@_documented
+class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     r"""
     Classification by mini-batch gradient descent on ONNX Runtime.
 
@@ -44,9 +72,7 @@ class OrtSGDClassifier(ClassifierPredictions):
         The model to train: a linear classifier or neural network of scikit-learn, a `Pipeline` that ends in one, or
         `FrozenEstimator(fitted)`; None: `LogisticRegression()`. A clone is trained; a warning names its training
         parameters that are not used. See :doc:`/pipelines` and :doc:`/fine_tuning`.
-    solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
-        What makes the gradient steps; all make the same. "auto": the fastest one for the model. See
-        :doc:`/how_it_works`.
+    {solver}
     loss : str or loss instance, default="auto"
         "auto": that of the model inside, or "log_loss". A name or an instance, such as
         `skort.objective.OneVsRestLogLoss()` or a `skort.objective.Loss` of your own. "log_loss" and "modified_huber"
@@ -54,120 +80,29 @@ class OrtSGDClassifier(ClassifierPredictions):
     epsilon : float or "auto", default="auto"
         The distance from the label at which "huber" becomes linear, or which costs nothing with "epsilon_insensitive".
         "auto": that of the model inside, or 0.1.
-    penalty : {"auto", "l1", "l2", "elasticnet"}, penalty instance or None, default="auto"
-        "auto": that of the model inside, in its own units. Or an instance, such as `skort.objective.ElasticPenalty`.
-        Intercepts mostly have none. See :doc:`/penalties`.
-    alpha : float or "auto", default="auto"
-        Strength of the penalty. "auto": that of the model inside, or 1e-4.
-    l1_ratio : float, "auto" or None, default="auto"
-        The share of l1 in "elasticnet", from 0 to 1. "auto": that of the model inside, or 0.15.
-    n_total : int or None, default=None
-        Number of rows of a whole stream, if a call gets a part of them: some penalties depend on it. See
-        :doc:`/penalties`.
-    optimizer : str or Optimizer, default="sgd"
-        How a gradient changes the weights: a name, such as "nesterov" or "adam", or an instance with its own
-        parameters. See :doc:`/optimizers_and_schedules`.
-    max_grad_norm : float or None, default=None
-        The largest Euclidean norm of a gradient; a longer one is shortened to it. Not for solver "session".
-    learning_rate : {"adaptive", "constant", "invscaling", "optimal"} or callable, default="adaptive"
-        "adaptive": `eta0`, which falls to a fifth whenever `tol` would end the training, at most four times. Or a
-        function of the number of the update, such as `skort.schedules.Cosine()`. See :doc:`/optimizers_and_schedules`.
-    eta0 : float or "auto", default="auto"
-        The first learning rate. "auto": from the data, and a tenth of it if the training diverges. See
-        :doc:`/scales_and_learning_rate`.
-    power_t : float, default=0.25
-        Exponent of "invscaling".
-    batch_size : int or "auto", default="auto"
-        Number of rows of a batch. "auto": min(200, n_samples).
-    max_iter : int, default=1000
-        Largest number of epochs.
-    tol : float or None, default=1e-4
-        The training ends if the objective stays above the best one minus `tol` for `n_iter_no_change` epochs, or with
-        `early_stopping` the score below the best one plus `tol`. None: it makes `max_iter` epochs. See
-        :doc:`/scales_and_learning_rate`.
-    n_iter_no_change : int, inf or "auto", default="auto"
-        "auto": at least 3; for a linear model as many epochs as 30 updates take; more with momentum. `numpy.inf`: `tol`
-        does not end the training.
+    {penalty, alpha, l1_ratio, n_total, optimizer, max_grad_norm, learning_rate, eta0, power_t, batch_size,
+    max_iter, tol, n_iter_no_change}
     early_stopping : bool, default=False
         Whether the score of a validation set, given to `fit` or held out from each class, ends the training, and the
         best weights are restored. See :doc:`/stopping_and_streaming`.
-    validation_fraction : float, default=0.1
-        The part of the rows that is held out.
-    scoring : str, callable or None, default=None
-        How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by the method `score`.
+    {validation_fraction, scoring}
     class_weight : dict, "balanced", "auto" or None, default="auto"
         Factors of the sample weights, by label. "auto": those of the model inside. See :doc:`/objective`.
-    shuffle : bool, default=True
-        Whether every epoch takes the rows in another order, many rows :ref:`window by window <shuffling>`.
-    standardize : "auto" or bool, default="auto"
-        Whether the training works on columns of X with mean zero and standard deviation one. The objective and the
-        fitted weights stay in the units of the data. "auto": where possible. See :doc:`/scales_and_learning_rate`.
-    trainable : str, list of str or None, default=None
-        Names of the weights to train, or patterns; all others stay as they are, bit for bit. None: the weights of the
-        model. See :doc:`/fine_tuning`.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the weights, of the arithmetic, and of the exported model's input.
-    device : str, default="cpu"
-        "cpu", or with solver "graph" an NVIDIA GPU: "cuda", "cuda:1". If it is missing, `fit` raises an error, and
-        predictions are made on the CPU, with a warning. See :doc:`/threads_and_devices`.
-    n_jobs : int, default=None
-        Number of threads of an operator on the CPU, in `fit` and in predictions of at least 1,000 rows; None: mostly 1,
-        -1: all. See :doc:`/threads_and_devices`.
-    average : bool or int, default=False
-        Whether the fitted weights are the mean over all updates, or from the n-th on. See
-        :doc:`/optimizers_and_schedules`.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the initial weights of hidden layers, and of the order of the rows.
-    warm_start : bool, default=False
-        Whether `fit` starts with the weights of the last fit.
-    callbacks : list or None, default=None
-        Objects with some of the methods of `skort.callbacks.Callback`. See :doc:`/stopping_and_streaming`.
-    verbose : int, default=0
-        1: a progress bar over epochs, or one line where there is no terminal. 2: a table.
+    {shuffle, standardize, trainable, dtype, device, n_jobs, average, random_state, warm_start, callbacks, verbose}
 
     Attributes
     ----------
-    solver_ : str
-        The solver that made the steps.
+    {solver_}
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted; after a multi-label y, 0 to n_labels - 1.
-    weights_ : dict of str to ndarray
-        Copies of all weights, trained or not, by their names in `onnx_`. `trainable_` names those that were trained.
+    {weights_}
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients of a linear model, for the transformed columns if there are such. Read-only, as `intercept_` is:
         `set_weights` changes the model.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts of a linear model.
-    onnx_ : onnx.ModelProto
-        The model that predicts, as `save_onnx` writes it. See :doc:`/exporting` for its inputs and outputs.
-    loss_curve_ : list of float
-        The objective of each epoch: the mean over its batches, each before its update.
-    loss_ : float
-        The objective of the last epoch.
-    best_loss_ : float or None
-        The smallest objective of an epoch; None with `early_stopping`.
-    validation_scores_ : list of float or None
-        The validation score after each epoch.
-    best_validation_score_ : float or None
-        The largest validation score.
-    history_ : dict of str to list
-        One value per epoch for each of: "loss" (without the penalty), "objective", "eta", "gradient_norm" (of the last
-        update), "seconds", "validation_score", "restarts" if there were any, and what callbacks record.
-    stopping_reason_ : str or None
-        Why the training ended, as a sentence; None after a `partial_fit`.
-    eta0_ : float
-        Learning rate of the first update, after any restart.
-    standardization_ : Standardization or None
-        What was subtracted from X and y (`mean`, `target_mean`), and what they were divided by (`scale`,
-        `target_scale`).
-    n_iter_ : int
-        Number of epochs, including those of `partial_fit`.
-    t_ : int
-        Number of updates.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X had string names.
+    {onnx_, loss_curve_, loss_, best_loss_, validation_scores_, best_validation_score_, history_, stopping_reason_,
+    eta0_, standardization_, n_iter_, t_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -192,6 +127,7 @@ class OrtSGDClassifier(ClassifierPredictions):
     """
 
     __module__ = "skort"
+    classes_: np.ndarray
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
         "loss": [StrOptions({"auto", *CLASSIFICATION_LOSSES}), HasMethods(["value_function", "gradient_function"])],
@@ -249,56 +185,6 @@ class OrtSGDClassifier(ClassifierPredictions):
         self.average, self.random_state = average, random_state
         self.warm_start, self.callbacks, self.verbose = warm_start, callbacks, verbose
 
-    # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-        *,
-        coef_init: ArrayLike | None = None,
-        intercept_init: ArrayLike | None = None,
-    ) -> OrtSGDClassifier:
-        """
-        Train on X and y; an earlier fit is forgotten.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers, or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Class labels of at least two classes: ints, strings, bools or floats. Other labels, such as dates, can be
-            trained and predicted, but not exported to ONNX. With an `MLPClassifier` in `estimator`, y may be
-            multi-label: 1 where a row has a label, 0 elsewhere.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
-            pipeline in `estimator` are fitted on all rows, without weights.
-        X_val, y_val : array-like, default=None
-            A validation set, like X and y. It is scored after every epoch (`validation_scores_`). With
-            `early_stopping=True`, it decides when the training ends.
-        coef_init, intercept_init : array-like, default=None
-            Initial weights of a linear model, of the shapes of `coef_` and `intercept_`. They replace zeros, and the
-            weights of `warm_start` or of a fitted model.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError, NotTrainableError, RuntimeNotAvailableError
-            As `OrtSGDRegressor.fit` does.
-
-        Warns
-        -----
-        ConvergenceWarning, UserWarning
-            As `OrtSGDRegressor.fit` does.
-        """
-        return self._fit(GivenRows(X, y, sample_weight), X_val=X_val, y_val=y_val, init=(coef_init, intercept_init))
-
     @available_if(can_partial_fit)
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(
@@ -327,6 +213,97 @@ class OrtSGDClassifier(ClassifierPredictions):
         self : object
         """
         return self._partial_fit(X, y, sample_weight, streamed_classes(self, classes))
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """
+        Predict class labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Labels. After a multi-label y: 1 in int64 where a row has the label, 0 elsewhere.
+        """
+        from skort.graphs.export import LABEL
+
+        fitted = self._model()
+        return fitted.labels(self._run(fitted, LABEL, X))
+
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """
+        Return the raw scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        score : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            In float64. With two classes there is one score: `classes_[1]` is predicted if it is positive. Each label of
+            a multi-label y has a score of its own.
+        """
+        score = self._score(self._model(), X)
+        return score.ravel() if score.shape[1] == 1 else score
+
+    def _score(self, fitted, X):
+        from skort.graphs.export import SCORE
+
+        return self._run(fitted, SCORE, X).astype(np.float64)
+
+    @available_if(gives_probabilities)
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """
+        Return the probabilities of the classes, with the losses "log_loss" and "modified_huber" only.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In float64, computed from the raw scores: each row sums to one within 1e-15. After a multi-label y, each
+            label has its own probability.
+        """
+        from skort.graphs.export import PROBABILITIES
+
+        fitted = self._model()
+        probabilities = self._run(fitted, PROBABILITIES, X)
+        if probabilities.shape[1] > _MANY_CLASSES and not fitted.multi_label:
+            probabilities /= np.add.reduce(probabilities, axis=1, keepdims=True)
+        return probabilities
+
+    @available_if(gives_probabilities)
+    def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
+        """
+        Return the logarithms of the probabilities of the classes, with the losses that have `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In float64. With "log_loss" they are computed from the raw scores and stay finite even if a probability is
+            rounded to zero. With "modified_huber" they are minus infinity for a probability of zero.
+        """
+        from skort.graphs.export import PROBABILITIES
+
+        fitted = self._model()
+        if not fitted.loss.is_logistic:
+            with np.errstate(divide="ignore"):
+                return np.log(self._run(fitted, PROBABILITIES, X))
+        score = self._score(fitted, X)
+        if fitted.multi_label:
+            return log_expit(score)
+        if score.shape[1] == 1:
+            return log_expit(np.hstack([-score, score]))
+        return log_softmax(log_expit(score) if fitted.loss.one_against_rest else score, axis=1)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

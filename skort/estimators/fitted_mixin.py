@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.metaestimators import available_if
 
+from skort.common.available import available_if
 from skort.common.files import write_file
 from skort.estimators.data.rows import Columns
 from skort.estimators.data.validation_set import VALIDATION_SCORE

@@ -7,15 +7,14 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 
+from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.before_fit import can_partial_fit, loss_before_fit
-from skort.estimators.data.data_source import GivenRows
+from skort.estimators.data.outputs import columns_of
 from skort.estimators.literals import Auto, DtypeName, ModelProto, OptimizerName, PenaltyName, ScheduleName, SolverName
-from skort.estimators.predictions import RegressorPredictions
 from skort.objective.loss import ScoreLoss
 from skort.objective.losses import REGRESSION_LOSSES
 from skort.objective.penalties import WeightPenalty
@@ -23,7 +22,7 @@ from skort.optim.callbacks import Callback
 from skort.optim.optimizers import Optimizer
 
 
-class OrtSGDRegressor(RegressorPredictions):
+class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     r"""
     Regression by mini-batch gradient descent on ONNX Runtime.
 
@@ -80,7 +79,7 @@ class OrtSGDRegressor(RegressorPredictions):
     max_iter : int, default=1000
         Largest number of epochs.
     tol : float or None, default=1e-4
-        The training ends if the objective of the standardised y stays above the best one minus `tol` for
+        The training ends if the objective, for standardised y, stays above the best one minus `tol` for
         `n_iter_no_change` epochs, or with `early_stopping` the score below the best one plus `tol`. None: it makes
         `max_iter` epochs. See :doc:`/scales_and_learning_rate`.
     n_iter_no_change : int, inf or "auto", default="auto"
@@ -96,25 +95,25 @@ class OrtSGDRegressor(RegressorPredictions):
     shuffle : bool, default=True
         Whether every epoch takes the rows in another order, many rows :ref:`window by window <shuffling>`.
     standardize : "auto" or bool, default="auto"
-        Whether the training works on columns of X, and a y, with mean zero and standard deviation one. The objective
-        and the fitted weights stay in the units of the data. "auto": where possible. See
+        Whether columns of X, and the y of a regressor, have mean zero and standard deviation one in the training. The
+        objective and the fitted weights stay in the units of the data. "auto": where possible. See
         :doc:`/scales_and_learning_rate`.
     trainable : str, list of str or None, default=None
-        Names of the weights to train, or patterns; all others stay as they are, bit for bit. None: the weights of the
-        model. See :doc:`/fine_tuning`.
+        Names or patterns of the weights to train; all others stay, bit for bit. None: the weights of the model. See
+        :doc:`/fine_tuning`.
     dtype : {"float32", "float64"}, default="float32"
         Type of the weights, of the arithmetic, and of the exported model's input.
     device : str, default="cpu"
         "cpu", or with solver "graph" an NVIDIA GPU: "cuda", "cuda:1". If it is missing, `fit` raises an error, and
         predictions are made on the CPU, with a warning. See :doc:`/threads_and_devices`.
     n_jobs : int, default=None
-        Number of threads of an operator on the CPU, in `fit` and in predictions of at least 1,000 rows; None: mostly 1,
+        Threads of an operator on the CPU, in `fit` and in predictions of at least 1,000 rows; None: mostly 1,
         -1: all. See :doc:`/threads_and_devices`.
     average : bool or int, default=False
         Whether the fitted weights are the mean over all updates, or from the n-th on. See
         :doc:`/optimizers_and_schedules`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the initial weights of hidden layers, and of the order of the rows.
+        Seed of the initial weights of hidden layers and of the order of rows.
     warm_start : bool, default=False
         Whether `fit` starts with the weights of the last fit.
     callbacks : list or None, default=None
@@ -127,7 +126,7 @@ class OrtSGDRegressor(RegressorPredictions):
     solver_ : str
         The solver that made the steps.
     weights_ : dict of str to ndarray
-        Copies of all weights, trained or not, by their names in `onnx_`. `trainable_` names those that were trained.
+        Copies of all weights, trained or not, by their names in `onnx_`. `trainable_` names the trained ones.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
         Coefficients of a linear model, for the transformed columns and y if there are such. Read-only, as `intercept_`
         is: `set_weights` changes the model.
@@ -243,65 +242,6 @@ class OrtSGDRegressor(RegressorPredictions):
         self.average, self.random_state = average, random_state
         self.warm_start, self.callbacks, self.verbose = warm_start, callbacks, verbose
 
-    # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-        *,
-        coef_init: ArrayLike | None = None,
-        intercept_init: ArrayLike | None = None,
-    ) -> OrtSGDRegressor:
-        """
-        Train on X and y; an earlier fit is forgotten.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers, or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or dict of str to such arrays
-            Targets, finite numbers. If `loss` is a dict: a dict with the same names, or columns in the order of `loss`.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
-            pipeline in `estimator` are fitted on all rows, without weights.
-        X_val, y_val : array-like, default=None
-            A validation set, like X and y. It is scored after every epoch (`validation_scores_`). With
-            `early_stopping=True`, it decides when the training ends.
-        coef_init, intercept_init : array-like, default=None
-            Initial weights of a linear model, of the shapes of `coef_` and `intercept_`. They replace zeros, and the
-            weights of `warm_start` or of a fitted model.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError
-            For a parameter, X, y or `sample_weight` that is not as described, and where the training diverges. After an
-            error the estimator is as it was before, with one exception: after an error of a callback, it is fitted up
-            to the last whole epoch, if there is one.
-        NotTrainableError
-            Where `estimator` is not a model that can be trained; a `ValueError`.
-        RuntimeNotAvailableError
-            Where the installed ONNX Runtime lacks the API that `solver` needs, or cannot use `device`; an
-            `ImportError`.
-
-        Warns
-        -----
-        ConvergenceWarning
-            Where `max_iter` ended the training before `tol` did, and where it ended no better than it began.
-        UserWarning
-            Where a step of a pipeline cannot be part of an ONNX model, or gives other values as ONNX than in
-            scikit-learn: then everything works except the export, which raises the same message. Where a
-            `KeyboardInterrupt` ended the training: then the estimator is fitted up to the last whole epoch.
-        """
-        return self._fit(GivenRows(X, y, sample_weight), X_val=X_val, y_val=y_val, init=(coef_init, intercept_init))
-
     @available_if(can_partial_fit)
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> OrtSGDRegressor:
@@ -325,6 +265,49 @@ class OrtSGDRegressor(RegressorPredictions):
         self : object
         """
         return self._partial_fit(X, y, sample_weight)
+
+    def predict(self, X: ArrayLike) -> np.ndarray | dict[str, np.ndarray]:
+        """
+        Predict targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs), or dict of str to such arrays
+            In float64, in the shape of the y of `fit`. If that was a dict: a dict with the same names.
+        """
+        from skort.graphs.export import PREDICTION
+
+        model = self._model()
+        trained = self._run(model, PREDICTION, X).astype(np.float64)
+        prediction = model.target_transform.inverse(trained)
+        if model.outputs is not None and model.outputs.by_name:
+            return model.outputs.split(prediction)
+        return prediction.ravel() if model.single_output else prediction
+
+    def score(self, X, y, sample_weight=None):
+        """
+        Return the coefficient of determination of the predictions, R², the mean over all columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or dict of str to array-like
+            In the form of the y of `fit`; a dict by the names of the outputs of an ONNX model.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+        """
+        from sklearn.metrics import r2_score
+
+        prediction = self.predict(X)
+        target, prediction = (columns_of(self.loss, each) for each in (y, prediction))
+        return r2_score(target, prediction, sample_weight=sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -229,14 +229,5 @@ l2 (weight, strength) => (penalty) {
 }""" % _WEIGHTED[by_element]
 
 
-#: `(weights, strengths) => (penalty, gradient)` of vectors, each weight with its own strength.
-L2_VECTOR = """\
-l2_vector (weights, strengths) => (penalty, gradient) {
-    half = Constant <value = float {0.5}> ()
-    gradient = Mul (strengths, weights)
-    products = Mul (gradient, weights)
-    sum = ReduceSum <keepdims = 0> (products)
-    penalty = Mul (half, sum)
-}"""
 #: The derivative of `l2_text` by `weight`.
 L2_GRADIENT = "l2_gradient (weight, strength) => (gradient) { gradient = Mul (strength, weight) }"

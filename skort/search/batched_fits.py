@@ -24,7 +24,7 @@ from skort.optim.state import TrainState
 
 if TYPE_CHECKING:
     from skort.graphs.chain import Link
-    from skort.solvers.graph.joint_graph import MemberTerms
+    from skort.solvers.graph.lanes import Lane
 
 # The parameters in which the fits may differ: they change numbers of a step, but neither its data nor its operators.
 OWN_PARAMETERS = frozenset(
@@ -46,20 +46,20 @@ OWN_PARAMETERS = frozenset(
 )
 
 
-class _Lane(NamedTuple):
+class _LaneFit(NamedTuple):
     """One of several fits before its first step, and what of it goes into a step of all; its run has no step."""
 
     fit: Fit
-    terms: "MemberTerms"
+    lane: "Lane"
 
     @property
     def weight_scale(self) -> float:
         """What the sample weights of a batch of this training sum to."""
         return self.fit.run.variables.sample_weight_scale(self.fit.model.score_graph.n_outputs)
 
-    def goes_with(self, other: "_Lane") -> bool:
+    def goes_with(self, other: "_LaneFit") -> bool:
         """Return whether one run of ONNX Runtime can make a step of both, on the same rows."""
-        return self.terms.key == other.terms.key and self.fit.state.standardization == other.fit.state.standardization
+        return self.lane.key == other.lane.key and self.fit.state.standardization == other.fit.state.standardization
 
 
 def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) -> dict[int, tuple[FitResult, FitData]]:
@@ -69,7 +69,7 @@ def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) ->
     Returns the results and what was read of the data by the places of the estimators, which are not changed. Those that
     are missing have to be fitted alone.
     """
-    groups: list[dict[int, _Lane]] = []
+    groups: list[dict[int, _LaneFit]] = []
     try:
         common, configs = _read(estimators, X, y, sample_weight)
         for place, config in configs.items():
@@ -124,9 +124,9 @@ class _Common(NamedTuple):
     statistics: RowStatistics
     chain: tuple["Link", ...]
 
-    def lane(self, estimator: Any, config: TrainConfig) -> _Lane | None:
+    def lane(self, estimator: Any, config: TrainConfig) -> _LaneFit | None:
         """Return a fit before its first step; None where it has to be made alone."""
-        from skort.solvers.graph.joint_graph import member_terms
+        from skort.solvers.graph.lanes import lane_of
 
         if config.update.largest_rate is None:
             # A function of the user's may raise an error, which would be that of another fit.
@@ -143,26 +143,27 @@ class _Common(NamedTuple):
         bare = dataclasses.replace(variables, inputs=None, score=None)
         batches = DenseBatches(min(config.batch_size, self.data.n_rows))
         run = TrainRun.plan(config, training, state, batches, -(-self.data.n_rows // batches.batch_size), bare)
-        terms = member_terms(run.problem, self.chain) if run.solver_name == "graph" else None
-        if terms is None:
+        lane = lane_of(run.problem, self.chain) if run.solver_name == "graph" else None
+        if lane is None:
             return None
         run = dataclasses.replace(run, variables=variables)
-        return _Lane(Fit(run, model, state, Observers(estimator, None), estimator.max_iter), terms)
+        return _LaneFit(Fit(run, model, state, Observers(estimator, None), estimator.max_iter), lane)
 
-    def trained(self, group: dict[int, _Lane]) -> dict[int, tuple[FitResult, FitData]]:
+    def trained(self, group: dict[int, _LaneFit]) -> dict[int, tuple[FitResult, FitData]]:
         """Train the fits of a group, by their places; return those that are done."""
-        from skort.solvers.graph.joint_step import JointStep
+        from skort.solvers import make_step
 
-        lanes = list(group.values())
-        run, scale = lanes[0].fit.run, lanes[0].weight_scale
-        data = self.data._replace(X=_rows(self.data.X, run.variables, lanes[0].terms.n_ones))
+        fits = list(group.values())
+        run, scale = fits[0].fit.run, fits[0].weight_scale
+        data = self.data._replace(X=_rows(self.data.X, run.variables, fits[0].lane.n_ones))
         batches = InMemory(run.config, data).batches(run.variables, copy.deepcopy(self.read.generator))
         if batches.are_sparse:
             # A fit alone multiplies such rows as they are.
             return {}
         # The batches have the sample weights of the first.
-        step = JointStep([lane.terms for lane in lanes], [lane.weight_scale / scale for lane in lanes])
-        results = fit_models([lane.fit for lane in lanes], step, batches)
+        lanes = [dataclasses.replace(fit.lane, factor=fit.weight_scale / scale) for fit in fits]
+        step = make_step(run.problem, solver=run.solver_name, lanes=lanes)
+        results = fit_models([fit.fit for fit in fits], step, batches)
         return {place: (r, self.read) for place, r in zip(group, results, strict=True) if r is not None}
 
 

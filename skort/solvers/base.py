@@ -89,7 +89,8 @@ class Solver:
 
     `gradient` says what it differentiates of a graph, see `skort.graphs.differentiable.undifferentiable`; with
     `derives_given` also losses and penalties that bring a gradient. `sparse_backend` multiplies sparse rows as they
-    are, `device_backend` trains on a device with memory of its own; None: the solver has no such thing.
+    are, `device_backend` trains on a device with memory of its own, `joint_step` makes the steps of several trainings
+    that `skort.solvers.graph.lanes.lane_of` describes; None: the solver has no such thing.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Solver:
     requirements: tuple[Requirement, ...]
     sparse_backend: Callable[[Problem], Any] | None = None
     device_backend: Callable[[Problem], Any] | None = None
+    joint_step: Callable[[Any], Any] | None = None
     derives_given: bool = False
 
     def check(self, dtype: np.dtype, update: Update) -> None:

@@ -2,7 +2,8 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from skort.runtime.device import CPU, Device
 from skort.solvers.agent import AgentBackend
 from skort.solvers.base import Problem, Solver, needs_api, needs_float32, needs_own_update
 from skort.solvers.graph.backend import DeviceGraphBackend, GraphBackend, needs_onnx_update
+from skort.solvers.graph.lanes import JointStep, Lane
 from skort.solvers.module.backend import ModuleBackend, needs_plain_update
 from skort.solvers.session import SessionBackend, needs_corrections, needs_no_clipping
 from skort.solvers.sparse.backend import sparse_agent_backend, sparse_graph_backend
@@ -29,7 +31,15 @@ _OF_MODULE = (needs_float32, needs_own_update(_ON_DEVICE), needs_plain_update, n
 SOLVERS: dict[str, Solver] = {
     solver.name: solver
     for solver in (
-        Solver("graph", GraphBackend, rule_gradient, (needs_onnx_update,), sparse_graph_backend, DeviceGraphBackend),
+        Solver(
+            "graph",
+            GraphBackend,
+            rule_gradient,
+            (needs_onnx_update,),
+            sparse_graph_backend,
+            DeviceGraphBackend,
+            JointStep,
+        ),
         Solver("agent", AgentBackend, runtime_gradient, (needs_api("TrainingAgent"),), sparse_agent_backend),
         Solver("session", SessionBackend, runtime_gradient, _OF_SESSION, derives_given=True),
     )
@@ -70,19 +80,25 @@ def make_step(
     *,
     solver: str,
     device: Device | None = None,
+    lanes: Sequence[Lane] = (),
     random_state: Callable[[], np.random.RandomState] = np.random.RandomState,
-) -> BackendStep:
+) -> Any:
     """
-    Return the step of a problem by a solver: on another device than it says, and of sparse rows where it says so.
+    Return the `BackendStep` of a problem: on another device than it says, and of sparse rows where it says so.
 
-    `random_state` returns a generator, which is asked for the seed of masks where the problem has a Dropout.
+    With `lanes`, the first of which is of the problem, the `JointStep` of all of them. `random_state` returns a
+    generator, which is asked for the seed of masks where the problem has a Dropout.
     """
+    declared = _declared(solver)
+    if lanes:
+        assert declared.joint_step is not None, solver
+        return declared.joint_step(lanes)
     if device is not None and device != problem.device:
         problem = dataclasses.replace(problem, device=device)
     masks = None
     if problem.score_graph.dropout:
         masks = Masks(problem, int(random_state().randint(2**32, dtype=np.uint32)))
-    return BackendStep(problem, _declared(solver).backend_of(problem), masks)
+    return BackendStep(problem, declared.backend_of(problem), masks)
 
 
 def _declared(name):

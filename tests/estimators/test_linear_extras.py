@@ -119,7 +119,7 @@ class TestSparseCoefficients:
         model = OrtSGDClassifier(MLPClassifier((2,)), max_iter=1).fit(X, CLASSES)
         with pytest.raises(AttributeError, match="no attribute 'sparsify'") as raised:
             model.sparsify()
-        assert "the model is not linear" in str(raised.value.__cause__)
+        assert "the model is not linear" in str(raised.value)
         assert not hasattr(OrtSGDClassifier(MLPClassifier((2,))), "densify")
 
 

@@ -401,8 +401,8 @@ def test_steps_that_need_a_fit_are_named(fitted):
     assert not hasattr(model, "partial_fit")
     with pytest.raises(AttributeError) as error:
         model.partial_fit(X, Y)
-    assert "the step 'standardscaler'" in str(error.value.__cause__)
-    assert "FrozenEstimator" in str(error.value.__cause__)
+    assert "the step 'standardscaler'" in str(error.value)
+    assert "FrozenEstimator" in str(error.value)
 
 
 def test_frozen_steps_stay_and_a_frozen_model_is_gone_on_with(solver):

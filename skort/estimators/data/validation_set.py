@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
+from skort.estimators.model.preprocessing import as_rows
 from skort.optim.callbacks import EpochScoring
 
 Scoring: TypeAlias = str | Callable[..., float] | None
@@ -44,9 +44,8 @@ def held_out_scoring(
 ) -> EpochScoring:
     """Return the callback that scores the held-out rows."""
     if sample_weight is not None:
-        sample_weight = np.broadcast_to(sample_weight, len(y))[rows]
-    X = X.tocsr() if scipy.sparse.issparse(X) else X
-    return EpochScoring(_safe_indexing(X, rows), y[rows], scoring, sample_weight, name=VALIDATION_SCORE)
+        sample_weight = np.broadcast_to(np.asarray(sample_weight), len(y))[rows]
+    return EpochScoring(_safe_indexing(as_rows(X), rows), y[rows], scoring, sample_weight, name=VALIDATION_SCORE)
 
 
 def _random_part(estimator, y, rows, random_state):

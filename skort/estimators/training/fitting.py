@@ -26,7 +26,7 @@ from skort.runtime.no_pickle import NoPickle
 
 if TYPE_CHECKING:
     from skort.solvers.base import Problem
-    from skort.solvers.graph.joint_step import JointStep
+    from skort.solvers.graph.lanes import JointStep
 
 # Of a dense batch of sparse rows: 64 MB in float32.
 _MOST_NUMBERS = 2**24

@@ -16,7 +16,7 @@ from skort.graphs.gradient.forward_backward import add_model, needed
 from skort.graphs.gradient.packing import GRADIENT, packed_text, unpacked_text
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.standardized import INVERSE_SCALE, MEAN
-from skort.objective.objective import L2_VECTOR, LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, l1_text
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.update import UpdateRule
 from skort.solvers.base import Problem
 from skort.solvers.derived_gradients import (
@@ -34,6 +34,9 @@ WEIGHTS = "skort_weights"
 CONTROLS = "skort_controls"
 #: Of a device: the objective and the loss, added up.
 SUMS = "skort_sums"
+
+#: The weighted losses of the rows, in a step of several trainings.
+LOSSES = "skort_losses_of_rows"
 
 _LOSS_GRADIENT = "skort_loss_gradient"
 _DOCUMENTATION = f"""\
@@ -63,6 +66,27 @@ added (sums, share, objective, loss) => (next_sums) {
     parts = Mul (share, precise)
     next_sums = Add (sums, parts)
 }"""
+
+_L1 = """\
+l1_by_weight (weights, strengths) => (penalty) {
+    sizes = Abs (weights)
+    terms = Mul (sizes, strengths)
+    %s
+    penalty = Identity (sum)
+}"""
+_L2 = """\
+l2_by_weight (weights, strengths) => (penalty, gradient) {
+    half = Constant <value = float {0.5}> ()
+    gradient = Mul (strengths, weights)
+    terms = Mul (gradient, weights)
+    %s
+    penalty = Mul (half, sum)
+}"""
+# Of all weights of a training, or of the rows that several trainings have.
+_SUM = {
+    False: "sum = ReduceSum <keepdims = 0> (terms)",
+    True: "last = Constant <value = int64[1] {1}> ()  sum = ReduceSum <keepdims = 1> (terms, last)",
+}
 
 
 def state_name(name: str) -> str:
@@ -104,11 +128,16 @@ class StepGraph:
     parameters: dict[str, np.ndarray]
 
     @classmethod
-    def of(cls, problem: Problem, rule: UpdateRule, memory: Mapping[str, np.ndarray]) -> "StepGraph":
-        """Return the step of a problem whose rule has some state."""
+    def of(
+        cls, problem: Problem, rule: UpdateRule, memory: Mapping[str, np.ndarray], *, is_lane: bool = False
+    ) -> "StepGraph":
+        """Return the step of a problem whose rule has some state; `is_lane`: it is one of several trainings."""
         loss, update = (Program(problem.objective.dtype, problem.batch_size, name) for name in ("loss", "update"))
-        add_loss(loss, problem)
-        changed = _add_update(update, problem, rule, memory)
+        (add_lane_loss if is_lane else add_loss)(loss, problem)
+        with marked(update, "penalty"):
+            _add_penalty(update, problem.objective.add_custom_value(update, LOSS), problem.terms, is_lane)
+        with marked(update, "update"):
+            changed = _add_rule(update, rule, memory)
         states = {WEIGHTS: flat(problem.weights)} | {state_name(name): memory[name] for name in changed}
         fixed = {state_name(name): array for name, array in memory.items() if name not in changed}
         parameters = {**loss.parameters, **update.parameters, **fixed, **problem.score_graph.frozen_arrays}
@@ -140,9 +169,8 @@ class StepGraph:
         given = {i.name for i in weights}
         others = {**problem.loss_weights, **self.parameters}
         inputs = [*batch, *infos(self.states), *weights, *infos({n: a for n, a in others.items() if n not in given})]
-        outputs = {LOSS: scalar, OBJECTIVE: scalar, GRADIENT: self.states[WEIGHTS]}
-        outputs |= {next_name(name): array for name, array in self.states.items()}
-        graph = helper.make_graph(fragment.nodes, "step", inputs, infos(outputs), model.graph.initializer)
+        outputs = step_outputs(self.states, scalar)
+        graph = helper.make_graph(fragment.nodes, "step", inputs, outputs, model.graph.initializer)
         step = read_inputs_only(build_model(graph, fragment, domains=domains_of(model)))
         step.doc_string = _DOCUMENTATION
         return mark_rest(step)
@@ -175,6 +203,12 @@ class StepGraph:
         initializers = [*step.graph.initializer, *values]
         graph = helper.make_graph(fragment.nodes, "step", [*tables, *given, *pairs], outputs, initializers)
         return build_model(graph, fragment, domains=domains_of(step))
+
+
+def step_outputs(states: Mapping[str, np.ndarray], value: np.ndarray) -> list[onnx.ValueInfoProto]:
+    """Return the outputs of a step; `value` has the shape of an objective."""
+    next_states = {next_name(name): array for name, array in states.items()}
+    return infos({LOSS: value, OBJECTIVE: value, GRADIENT: states[WEIGHTS], **next_states})
 
 
 def read_inputs_only(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -214,6 +248,12 @@ def add_loss(writer: Any, problem: Problem) -> None:
         add_custom_gradients(writer, problem.objective, problem.weights)
 
 
+def add_lane_loss(writer: Any, problem: Problem) -> None:
+    """Add the weighted losses of the rows of all trainings, and their gradient by the score."""
+    problem.objective.add_losses(writer, problem.score_graph.score_name, LOSSES)
+    add_score_gradient(writer, problem)
+
+
 def add_score_gradient(
     writer: Any, problem: Problem, derive: Derive = ruled_score_gradient, sample_weight: str = SAMPLE_WEIGHT
 ) -> None:
@@ -228,21 +268,18 @@ def add_score_gradient(
         objective.add_score_gradient(writer, score, sample_weight)
 
 
-def add_rule(writer: Any, rule: UpdateRule, memory: Mapping[str, np.ndarray]) -> list[str]:
+def gradient_of_loss(problem: Problem) -> str:
+    """Return the name of the gradient of the loss by all weights, to which that of an l2 term is added."""
+    return GRADIENT if problem.terms.l2 is None else _LOSS_GRADIENT
+
+
+def _add_rule(writer, rule, memory):
     """Add the update alone; return the names of what it changes of the memory."""
     names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
     results = rule.add_nodes(writer, names)
     for name in results.keys() & names.keys():
         writer.rename(results[name], next_name(names[name]))
     return [name for name in memory if name in results]
-
-
-def _add_update(writer, problem, rule, memory):
-    """Add penalty and update; return the names of what the update changes of the memory."""
-    with marked(writer, "penalty"):
-        _add_penalty(writer, problem.objective.add_custom_value(writer, LOSS), problem.terms)
-    with marked(writer, "update"):
-        return add_rule(writer, rule, memory)
 
 
 def _add_gradient(fragment, problem, graph):
@@ -253,22 +290,21 @@ def _add_gradient(fragment, problem, graph):
         total = f"skort_{name}_gradient"
         fragment.node("Add", [gradients[name], custom_gradient_name(name)], [total])
         gradients[name] = total
-    result = GRADIENT if problem.terms.l2 is None else _LOSS_GRADIENT
-    fragment.call(packed_text(problem.weights), [gradients[name] for name in problem.weights], [result])
+    names = [gradients[name] for name in problem.weights]
+    fragment.call(packed_text(problem.weights), names, [gradient_of_loss(problem)])
 
 
-def _add_penalty(writer, value, terms):
-    """Add the objective to the scalar `value`, and its gradient from that of `value`, but for that of the l1 term."""
-    l1, l2 = terms.l1, terms.l2
-    if l1 is not None:
-        writer.constant("skort_l1", l1)
-        writer.call(l1_text(by_element=True), [WEIGHTS, "skort_l1"], ["skort_l1_penalty"])
-        writer.node("Add", [value, "skort_l1_penalty"], ["skort_l1_objective"])
-        value = "skort_l1_objective"
-    if l2 is not None:
-        writer.constant("skort_l2", l2)
-        writer.call(L2_VECTOR, [WEIGHTS, "skort_l2"], ["skort_l2_penalty", "skort_l2_gradient"])
-        writer.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
-        writer.node("Add", [_LOSS_GRADIENT, "skort_l2_gradient"], [GRADIENT])
-        value = "skort_l2_objective"
+def _add_penalty(writer, value, terms, is_lane):
+    """Add the objective to that without the penalty, and its gradient, but for that of the l1 term."""
+    for norm, text, strengths in (("l1", _L1, terms.l1), ("l2", _L2, terms.l2)):
+        if strengths is None:
+            continue
+        name = f"skort_{norm}"
+        writer.constant(name, strengths)
+        gradients = [f"{name}_gradient"] if norm == "l2" else []
+        writer.call(text % _SUM[is_lane], [WEIGHTS, name], [f"{name}_penalty", *gradients])
+        writer.node("Add", [value, f"{name}_penalty"], [f"{name}_objective"])
+        for gradient in gradients:
+            writer.node("Add", [_LOSS_GRADIENT, gradient], [GRADIENT])
+        value = f"{name}_objective"
     writer.node("Identity", [value], [OBJECTIVE])

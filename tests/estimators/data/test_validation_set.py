@@ -12,6 +12,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
+from sklearn.utils.estimator_checks import _NotAnArray
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import EarlyStopping, EpochScoring
@@ -374,3 +375,15 @@ def test_a_callback_that_fails_in_the_first_epoch_changes_nothing():
     with pytest.raises(RuntimeError, match="mine"):
         model.set_params(callbacks=[Fail()]).fit(X, y)
     assert model.onnx_ is before
+
+
+@pytest.mark.parametrize("estimator_class", ESTIMATORS)
+@pytest.mark.parametrize("X_of", [_NotAnArray, np.ndarray.tolist, memoryview], ids=["array", "list", "memoryview"])
+@pytest.mark.parametrize("weights_of", [_NotAnArray, list, tuple], ids=["array", "list", "tuple"])
+def test_held_out_rows_are_the_same_of_anything_that_numpy_reads(estimator_class, X_of, weights_of):
+    X, y = data()
+    weight = np.linspace(0.5, 2.0, len(y))
+    expected = short(estimator_class, early_stopping=True).fit(X, y, weight)
+    model = short(estimator_class, early_stopping=True).fit(X_of(X), y, weights_of(weight))
+    assert model.validation_scores_ == expected.validation_scores_
+    np.testing.assert_array_equal(model.coef_, expected.coef_)

@@ -3,17 +3,20 @@
 import dataclasses
 
 import numpy as np
+import onnx.checker
+import onnx.helper
 import pytest
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.common.onnx_text import IR_VERSION, OPSET
 from skort.estimators.data.targets import target_encoder
 from skort.estimators.training.result import result_of
-from skort.graphs.chain import chain_of
+from skort.graphs.chain import Link, chain_of
 from skort.optimizers import Adam, Momentum
+from skort.runtime.sessions import compiled
 from skort.solvers import make_step
-from skort.solvers.graph.joint_graph import member_terms
-from skort.solvers.graph.joint_step import JointStep
+from skort.solvers.graph.lanes import chain_graph, lane_of, parts_of
 
 RATES = [0.01, 0.05, 0.2]
 UPDATES = [
@@ -36,8 +39,12 @@ def problem_of(model, X, y):
     return config.problem(fitted, config.variables(fitted.score_graph, None), state, 8, n_batches=3)
 
 
-def terms_of(problem):
-    return member_terms(problem, chain_of(problem.score_graph))
+def lane_in(problem):
+    return lane_of(problem, chain_of(problem.score_graph))
+
+
+def joint_step(problems):
+    return make_step(problems[0], solver="graph", lanes=[lane_in(problem) for problem in problems])
 
 
 def fill(batch, X, target, sample_weight):
@@ -79,9 +86,8 @@ def test_regressors_make_the_steps_of_single_solvers(inner, options, rng):
         problem_of(OrtSGDRegressor(inner, alpha=scale * (k + 1), eta0=eta, **options), X, y)
         for k, eta in enumerate(RATES)
     ]
-    terms = [terms_of(problem) for problem in problems]
-    assert len({term.key for term in terms}) == 1
-    joint, singles = JointStep(terms), [make_step(problem, solver="graph") for problem in problems]
+    assert len({lane_in(problem).key for problem in problems}) == 1
+    joint, singles = joint_step(problems), [make_step(problem, solver="graph") for problem in problems]
     make_steps(joint, singles, X, y[:, None], rng)
     for lane, single in zip(joint.lanes, singles, strict=True):
         assert_same(lane, single)
@@ -97,7 +103,7 @@ def test_classifiers_make_the_steps_of_single_solvers(loss, n_classes, rng):
     models = [OrtSGDClassifier(inner, loss=loss, penalty="l2", alpha=alpha, eta0=0.1) for alpha in RATES]
     problems = [problem_of(model, X, y) for model in models]
     target = target_encoder(models[0], y).encode(y, None).target
-    joint, singles = JointStep([terms_of(p) for p in problems]), [make_step(p, solver="graph") for p in problems]
+    joint, singles = joint_step(problems), [make_step(p, solver="graph") for p in problems]
     make_steps(joint, singles, X, target, rng)
     for lane, single in zip(joint.lanes, singles, strict=True):
         assert_same(lane, single)
@@ -111,7 +117,7 @@ def test_numbers_of_the_loss_and_of_the_optimizer_are_those_of_each(rng):
         for eta in RATES
     ]
     problems = [problem_of(model, X, y) for model in models]
-    joint, singles = JointStep([terms_of(p) for p in problems]), [make_step(p, solver="graph") for p in problems]
+    joint, singles = joint_step(problems), [make_step(p, solver="graph") for p in problems]
     make_steps(joint, singles, X, y[:, None], rng)
     for lane, single in zip(joint.lanes, singles, strict=True):
         assert_same(lane, single)
@@ -128,7 +134,7 @@ def three(rng):
 
 def test_some_go_on_without_the_others(three, rng):
     problems, X, target = three
-    joint, singles = JointStep([terms_of(p) for p in problems]), [make_step(p, solver="graph") for p in problems]
+    joint, singles = joint_step(problems), [make_step(p, solver="graph") for p in problems]
     make_steps(joint, singles, X, target, rng)
     joint.keep([2])
     make_steps(joint, singles, X, target, rng)
@@ -137,7 +143,7 @@ def test_some_go_on_without_the_others(three, rng):
 
 def test_a_lane_that_is_not_finite_harms_no_other(three, rng):
     problems, X, target = three
-    joint, singles = JointStep([terms_of(p) for p in problems]), [make_step(p, solver="graph") for p in problems]
+    joint, singles = joint_step(problems), [make_step(p, solver="graph") for p in problems]
     state = joint.lanes[1].state()
     joint.lanes[1].restore({name: np.full_like(array, np.inf) for name, array in state.items()})
     with np.errstate(all="ignore"):
@@ -150,7 +156,7 @@ def test_a_lane_that_is_not_finite_harms_no_other(three, rng):
 
 def test_a_lane_goes_back_to_a_state_of_a_single_solver(three, rng):
     problems, X, target = three
-    joint, singles = JointStep([terms_of(p) for p in problems]), [make_step(p, solver="graph") for p in problems]
+    joint, singles = joint_step(problems), [make_step(p, solver="graph") for p in problems]
     make_steps(joint, singles, X, target, rng)
     state = singles[0].state()
     make_steps(joint, singles, X, target, rng)
@@ -161,7 +167,7 @@ def test_a_lane_goes_back_to_a_state_of_a_single_solver(three, rng):
 
 def test_a_lane_alone_is_at_its_beginning_and_makes_steps(three, rng):
     problems, X, target = three
-    joint, single = JointStep([terms_of(p) for p in problems]), make_step(problems[1], solver="graph")
+    joint, single = joint_step(problems), make_step(problems[1], solver="graph")
     make_steps(joint, [make_step(p, solver="graph") for p in problems], X, target, rng)
     alone = joint.alone(1)
     for solver in (alone, single):
@@ -172,9 +178,9 @@ def test_a_lane_alone_is_at_its_beginning_and_makes_steps(three, rng):
 
 def test_sessions_are_made_once_for_a_structure(three, monkeypatch):
     problems, _, _ = three
-    JointStep([terms_of(p) for p in problems])
-    monkeypatch.setattr("skort.solvers.graph.joint_graph.compiled", None)
-    JointStep([terms_of(p) for p in problems[::-1]])
+    joint_step(problems)
+    monkeypatch.setattr("skort.solvers.graph.lanes.compiled", None)
+    joint_step(problems[::-1])
 
 
 def test_what_is_no_part_of_a_step_of_several(three):
@@ -187,11 +193,52 @@ def test_what_is_no_part_of_a_step_of_several(three):
     class Own(Momentum):
         pass
 
-    assert member_terms(problem, chain) is not None
-    assert member_terms(with_update(max_grad_norm=1.0), chain) is None
-    assert member_terms(with_update(average=True), chain) is None
-    assert member_terms(with_update(optimizer=Adam(weight_decay=0.1)), chain) is None
-    assert member_terms(with_update(optimizer=Own()), chain) is None
-    assert member_terms(dataclasses.replace(problem, loss_weights={"skort_w": np.zeros(1)}), chain) is None
+    assert lane_of(problem, chain) is not None
+    assert lane_of(with_update(max_grad_norm=1.0), chain) is None
+    assert lane_of(with_update(average=True), chain) is None
+    assert lane_of(with_update(optimizer=Adam(weight_decay=0.1)), chain) is None
+    assert lane_of(with_update(optimizer=Own()), chain) is None
+    assert lane_of(dataclasses.replace(problem, loss_weights={"skort_w": np.zeros(1)}), chain) is None
     # A large batch makes steps that are no faster together.
-    assert member_terms(dataclasses.replace(problem, batch_size=2**20), chain) is None
+    assert lane_of(dataclasses.replace(problem, batch_size=2**20), chain) is None
+
+
+CHAINS = {
+    "linear": ((Link("V0", "c0"),), [5, 1]),
+    "no intercept": ((Link("V0"),), [5, 1]),
+    "several outputs": ((Link("V0", "c0", ("Exp",)),), [5, 3]),
+    "one layer": ((Link("V0", "c0", ("Relu",)), Link("V1", "c1")), [5, 4, 1]),
+    "two layers": ((Link("V0", "c0", ("Tanh",)), Link("V1", None, ("Relu",)), Link("V2", "c2")), [5, 4, 3, 2]),
+}
+FUNCTIONS = {"Exp": np.exp, "Tanh": np.tanh, "Relu": lambda x: np.maximum(x, 0)}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", CHAINS)
+def test_scores_are_those_of_each_model(name, dtype, rng):
+    chain, sizes = CHAINS[name]
+    X, n_lanes = rng.normal(size=(6, 5)).astype(dtype), 3
+    models, scores = [], []
+    for _ in range(n_lanes):
+        weights, result = {}, X
+        for link, n_in, n_out in zip(chain, sizes, sizes[1:], strict=False):
+            weights[link.coefficient] = rng.normal(size=(n_in, n_out)).astype(dtype)
+            result = result @ weights[link.coefficient]
+            if link.intercept is not None:
+                weights[link.intercept] = rng.normal(size=(1, n_out)).astype(dtype)
+                result = result + weights[link.intercept]
+            for activation in link.activations:
+                result = FUNCTIONS[activation](result)
+        models.append(weights)
+        scores.append(result)
+    parts = [parts_of(chain, weights) for weights in models]
+    shapes = {f"part{i}": part.shape for i, part in enumerate(parts[0])}
+    graph = chain_graph(chain, shapes, ("X", 6), "score", n_lanes, dtype)
+    opset = onnx.helper.make_opsetid("", OPSET)
+    model = onnx.helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[opset])
+    rows = np.hstack([X, np.ones((6, 1), dtype)]) if chain[0].intercept else X
+    given = {f"part{i}": np.stack([part[i].ravel() for part in parts]) for i in range(len(shapes))}
+    onnx.checker.check_model(model, full_check=True)
+    # With all optimizations, ONNX Runtime makes one node of a product and its activation, which it has in float32 only.
+    (result,) = compiled(model.SerializeToString()).run(None, {"X": rows, **given})
+    np.testing.assert_allclose(result, np.concatenate(scores), rtol=1e-5, atol=1e-5)

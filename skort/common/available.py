@@ -1,0 +1,32 @@
+"""A method that exists where a check passes, whose absence says why."""
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+
+def available_if(check: Callable[[Any], bool]) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator as that of scikit-learn; what `check` raises is in the message of the AttributeError."""
+    return lambda method: _Available(method, check)
+
+
+class _Available:
+    """The descriptor of a method."""
+
+    def __init__(self, method, check):
+        self._method, self._check = method, check
+        functools.update_wrapper(self, method)
+
+    def __set_name__(self, owner, name):
+        self._name = name
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self._method
+        try:
+            self._check(instance)
+        except Exception as error:
+            message = f"This {type(instance).__name__!r} has no attribute {self._name!r}: {error}"
+            raise AttributeError(message) from None
+        return types.MethodType(self._method, instance)

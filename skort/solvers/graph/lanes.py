@@ -1,0 +1,348 @@
+"""The steps of several trainings that differ in numbers only, as one graph: their scores are one product a layer."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import DTypeLike
+from onnx import helper, numpy_helper
+
+from skort.common.model_builder import build_model
+from skort.common.onnx_text import Fragment, infos
+from skort.common.parametrized_graph import Program
+from skort.graphs.chain import Link
+from skort.graphs.gradient.applied import int64s
+from skort.graphs.gradient.forward_backward import needed
+from skort.graphs.gradient.reverse import add_gradients
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.optim.batches import HostBatch
+from skort.optim.transforms import norm
+from skort.optim.update import UpdateRule
+from skort.runtime.cache import COMPILED
+from skort.runtime.sessions import compiled
+from skort.runtime.step_session import StepSession
+from skort.solvers.base import Problem, is_small
+from skort.solvers.flat_weights import views
+from skort.solvers.graph.step_graph import (
+    ETA,
+    GRADIENT,
+    LOSSES,
+    WEIGHTS,
+    StepGraph,
+    add_lane_loss,
+    gradient_of_loss,
+    next_name,
+    state_name,
+    step_outputs,
+)
+from skort.solvers.step import Backend, BackendStep
+
+_PARTS = """\
+parts (weights) => (%s) {
+    sizes = Constant <value = %s> ()
+    %s = Split <axis = 1> (weights, sizes)
+}"""
+_PACKED = """\
+packed (%s) => (gradient) {
+    gradient = Concat <axis = 1> (%s)
+}"""
+_LANE_SUMS = """\
+lane_sums (losses) => (sums) {
+    shape = Constant <value = int64[2] {%d, -1}> ()
+    last = Constant <value = int64[1] {1}> ()
+    by_lane = Reshape (losses, shape)
+    sums = ReduceSum <keepdims = 1> (by_lane, last)
+}"""
+
+
+@dataclass(frozen=True, eq=False)
+class Lane:
+    """What of one training goes into a step of several."""
+
+    #: All that trainings of one step have in common.
+    key: tuple[Any, ...]
+    step: StepGraph
+    chain: tuple[Link, ...]
+    rule: UpdateRule
+    #: The state of the rule.
+    memory: dict[str, np.ndarray]
+    #: What the sample weights of a batch are multiplied by.
+    factor: float = 1.0
+
+    @property
+    def n_ones(self) -> int:
+        """The number of columns of ones, 0 or 1, that X ends with: for the intercepts of the first layer."""
+        return int(self.chain[0].intercept is not None)
+
+
+def lane_of(problem: Problem, chain: tuple[Link, ...]) -> Lane | None:
+    """
+    Return what of a training goes into a step of several; None where it cannot be part of one.
+
+    It can be where the model is small, the loss has no weights of its own, the penalty is one of strengths, and the
+    update is an optimizer of `skort.optimizers`, without clipping, weight decay or averaging.
+    """
+    update = problem.update
+    if problem.loss_weights or problem.objective.custom_terms or not is_small(problem):
+        return None
+    if not (update.is_plain and update.tags.is_elementwise):
+        return None
+    rule = problem.rule()
+    memory = rule.start(*problem.n_weights(), problem.objective.dtype)
+    step = StepGraph.of(problem, rule, memory, is_lane=True)
+    # Only numbers that are repeated for every row, or are one for all weights, can be a training's own.
+    fixed = tuple((name, a.tobytes()) for name, a in step.loss.parameters.items() if a.ndim < 2)
+    return Lane((step.key, fixed), step, chain, rule, memory)
+
+
+class JointStep:
+    """
+    The steps of several trainings of one key, each with a learning rate of its own; `lanes` are what each sees.
+
+    The weights of one training are a row, each coefficient as its transpose; what is one number of each training is a
+    column.
+    """
+
+    def __init__(self, lanes: Sequence[Lane]):
+        self._problem, self._lanes = lanes[0].step.problem, lanes
+        graph, dtype = self._problem.score_graph, self._problem.objective.dtype
+        n_columns = graph.n_features + lanes[0].n_ones
+        self.batch: Any = HostBatch.empty(self._problem.batch_size, n_columns, graph.n_outputs, dtype)
+        # Where each weight of a row of this step is in the weights of one training.
+        places = views(np.arange(sum(self._problem.n_weights())), self._problem.weights)
+        self._order = np.concatenate([part.ravel() for part in parts_of(lanes[0].chain, places)])
+        self._place = np.argsort(self._order)
+        self._open(list(range(len(lanes))))
+        members = [_Member(self, number, lane) for number, lane in enumerate(lanes)]
+        self.lanes = [BackendStep(lane.step.problem, member) for lane, member in zip(lanes, members, strict=True)]
+
+    def _open(self, numbers, states=None):
+        """Make the session for some of the trainings; `states` are theirs, or those before the first update."""
+        lanes, n_lanes, dtype = [self._lanes[number] for number in numbers], len(numbers), self.batch.X.dtype
+        first = lanes[0].step
+        stacked = {name: self._stacked([lane.step.states[name] for lane in lanes]) for name in first.states}
+        loss = Program(dtype, n_lanes * self._problem.batch_size, "loss")
+        add_lane_loss(loss, dataclasses.replace(self._problem, batch_size=n_lanes * self._problem.batch_size))
+        parameters = {}
+        for name, array in first.parameters.items():
+            arrays = [lane.step.parameters[name] for lane in lanes]
+            if name not in first.loss.parameters:
+                parameters[name] = self._stacked(arrays)
+            else:
+                parameters[name] = np.concatenate(arrays) if array.ndim == 2 else array
+
+        def make():
+            model = _joint_model(lanes[0], loss, stacked, parameters)
+            return compiled(model.SerializeToString(), self._problem.device)
+
+        session = COMPILED.get(("joint step", lanes[0].key, n_lanes), make)
+        self._eta, self.gradient = np.zeros((n_lanes, 1), dtype), np.zeros_like(stacked[WEIGHTS])
+        # Objective and loss of each training.
+        self.values = np.zeros((2, n_lanes, 1), dtype)
+        self._shares, self.added = np.zeros((2, n_lanes, 1)), np.zeros((2, n_lanes, 1))
+        columns = (np.zeros((n_lanes, *array.shape), dtype) for array in (self.batch.target, self.batch.sample_weight))
+        self._target, self._sample_weight = columns
+        self._factor = np.array([lane.factor for lane in lanes], dtype)[:, None, None]
+        inputs = {
+            self._problem.score_graph.input_name: self.batch.X,
+            TARGET: self._target.reshape(-1, self._target.shape[-1]),
+            SAMPLE_WEIGHT: self._sample_weight.reshape(-1, 1),
+            ETA: self._eta,
+            **parameters,
+        }
+        read = {i.name for i in session.get_inputs()}
+        inputs = {name: array for name, array in inputs.items() if name in read}
+        outputs = {OBJECTIVE: self.values[0], LOSS: self.values[1], GRADIENT: self.gradient}
+        names = {name: next_name(name) for name in stacked}
+        self._session = StepSession(session, inputs, outputs, states or stacked, names)
+        self._numbers, self.places = numbers, {number: place for place, number in enumerate(numbers)}
+
+    def _stacked(self, arrays):
+        """Return an array with a row for each training."""
+        rows = [np.atleast_1d(array).ravel() for array in arrays]
+        return np.ascontiguousarray([row[self._order] if row.size == self._order.size else row for row in rows])
+
+    def rates(self, etas: dict[int, float]) -> None:
+        """Set the learning rates of the next steps, by number; the results of the other trainings matter no more."""
+        self._eta[:, 0] = [etas.get(number, 0.0) for number in self._numbers]
+
+    def step(self, share: float) -> None:
+        """Make one update of each training on the batch, which is this part of the epoch's rows."""
+        np.copyto(self._target, self.batch.target)
+        np.multiply(self.batch.sample_weight, self._factor, out=self._sample_weight)
+        self._session.run()
+        # In float64, as they are added up.
+        np.multiply(self.values, share, out=self._shares, dtype=np.float64)
+        self.added += self._shares
+
+    def keep(self, numbers: list[int]) -> None:
+        """Let the next steps be those of some of the trainings alone, where this makes them faster."""
+        if 0 < len(numbers) <= len(self._numbers) // 2:
+            places = [self.places[number] for number in numbers]
+            self._open(numbers, {name: array[places] for name, array in self._session.state.items()})
+
+    def alone(self, number: int) -> BackendStep:
+        """Return the step of one training alone, as before its first update."""
+        return JointStep([self._lanes[number]]).lanes[0]
+
+    def row(self, name: str, number: int) -> np.ndarray | None:
+        """Return a copy of what one training has of a state, as a step of its own has it; None: no step changes it."""
+        if name not in self._session.state:
+            return None
+        row = self._session.state[name][self.places[number]]
+        return row[self._place] if row.size == self._place.size else row.copy()
+
+    def put(self, name: str, number: int, values: np.ndarray) -> None:
+        """Let one training go on from values that `row` returned."""
+        if name in self._session.state:
+            row = self._session.state[name][self.places[number]]
+            row[self._place if row.size == self._place.size else ...] = values
+
+
+class _Member(Backend):
+    """What one of several trainings sees of their step: its own is made with those of the others."""
+
+    batch: Any
+    sums: Any
+
+    def __init__(self, joint, number, lane):
+        self._joint, self._number, self._memory = joint, number, lane.memory
+        self.batch, self.sums, self.rule = joint.batch, self, lane.rule
+
+    def run(self, eta, share):
+        """Make one update on the batch; the other trainings get theirs, too."""
+        self._joint.rates({self._number: eta})
+        self._joint.step(share)
+
+    def last(self) -> float:
+        """Return the objective of the last step."""
+        return self._joint.values[0][self._joint.places[self._number], 0].item()
+
+    def take(self) -> tuple[float, float]:
+        """Return objective and loss, each added up since the last call."""
+        added = self._joint.added[:, self._joint.places[self._number], 0]
+        objective, loss = added.tolist()
+        added[:] = 0.0
+        return objective, loss
+
+    def gradient_norm(self):
+        """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
+        return norm(self._joint.gradient[self._joint.places[self._number]])
+
+    def is_finite(self):
+        """Return whether all weights are finite."""
+        return bool(np.isfinite(self._joint.row(WEIGHTS, self._number)).all())
+
+    def arrays(self):
+        """Return copies of the weights and of the rule's state."""
+        rows = {name: self._joint.row(state_name(name), self._number) for name in self._memory}
+        memory = {name: array if rows[name] is None else rows[name] for name, array in self._memory.items()}
+        return {"weights": self._joint.row(WEIGHTS, self._number), **memory}
+
+    def load(self, arrays):
+        """Put values in the place of what a step changes; the others are numbers of the update."""
+        for name, array in arrays.items():
+            self._joint.put(WEIGHTS if name == "weights" else state_name(name), self._number, array)
+
+
+def _joint_model(lane, loss, states, parameters):
+    """Return the model of a step."""
+    problem, graph, n_lanes = lane.step.problem, lane.step.problem.score_graph, len(states[WEIGHTS])
+    dtype, n_rows = problem.objective.dtype, problem.batch_size
+    fragment = Fragment(dtype)
+    shapes = {f"skort_part{i}": part.shape for i, part in enumerate(parts_of(lane.chain, problem.weights))}
+    scores = chain_graph(lane.chain, shapes, (graph.input_name, n_rows), graph.score_name, n_lanes, dtype)
+    parts, names = list(shapes), ", ".join(f"part{i}" for i in range(len(shapes)))
+    sizes = int64s(math.prod(shape) for shape in shapes.values())
+    fragment.call(_PARTS % (names, sizes, names), [WEIGHTS], parts)
+    fragment.nodes.extend(scores.node)
+    loss.write(fragment)
+    fragment.call(_LANE_SUMS % n_lanes, [LOSSES], [LOSS])
+    gradients = add_gradients(fragment, scores, SCORE_GRADIENT, parts)
+    fragment.call(_PACKED % (names, names), [gradients[name] for name in parts], [gradient_of_loss(problem)])
+    lane.step.update.write(fragment)
+    column = np.zeros((n_lanes, 1), dtype)
+    batch = {
+        graph.input_name: np.empty((n_rows, graph.n_features + lane.n_ones), dtype),
+        TARGET: np.empty((n_lanes * n_rows, graph.n_outputs), dtype),
+        SAMPLE_WEIGHT: np.empty((n_lanes * n_rows, 1), dtype),
+    }
+    inputs = infos({**batch, ETA: column, **states, **parameters})
+    made = helper.make_graph(fragment.nodes, "joint_step", inputs, step_outputs(states, column))
+    return needed(build_model(made, fragment))
+
+
+def parts_of(chain: tuple[Link, ...], arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """Return the weights of a model as `chain_graph` takes them: a row for each output, the first layer one matrix."""
+    parts: list[np.ndarray] = []
+    for k, link in enumerate(chain):
+        coefficient = arrays[link.coefficient].T
+        intercept = [] if link.intercept is None else [arrays[link.intercept].reshape(-1, 1)]
+        parts += [np.hstack([coefficient, *intercept])] if k == 0 else [coefficient, *intercept]
+    return parts
+
+
+class _Nodes:
+    """The nodes of a graph, each with a name of its own for its result."""
+
+    def __init__(self):
+        self.all: list[onnx.NodeProto] = []
+
+    def add(self, op_type, inputs, result=None, **attributes):
+        """Add a node; return the name of its result."""
+        result = result or f"skort_lanes/{len(self.all)}"
+        self.all.append(helper.make_node(op_type, inputs, [result], **attributes))
+        return result
+
+    def reshape(self, name, shape, result=None):
+        """Add the nodes that give a result another shape; return its name."""
+        value = self.add("Constant", [], value=numpy_helper.from_array(np.array(shape, np.int64)))
+        return self.add("Reshape", [name, value], result)
+
+
+def chain_graph(
+    chain: tuple[Link, ...],
+    parts: Mapping[str, tuple[int, ...]],
+    rows: tuple[str, int],
+    score_name: str,
+    n_lanes: int,
+    dtype: DTypeLike,
+) -> onnx.GraphProto:
+    r"""
+    Return the function from X and the weights of models to scores of shape (n_lanes * n_rows, n_outputs).
+
+    .. math:: H = f(V^T X^T), \qquad H_c' = f(V_c'^T H_c + b_c')
+
+    The first product is one for all models, whose transposed coefficients :math:`V_c` are one below the other; X ends
+    with a column of ones for intercepts. `parts` are the shapes of `parts_of` one model, by their names as inputs.
+    """
+    nodes, (X, n_rows), given = _Nodes(), rows, iter(parts.items())
+    result = X
+    for k, link in enumerate(chain):
+        name, (n_out, n_in) = next(given)
+        if k == 0:
+            result = nodes.add("Gemm", [nodes.reshape(name, (n_lanes * n_out, n_in)), X], transB=1)
+        else:
+            result = nodes.reshape(result, (n_lanes, n_in, n_rows)) if k == 1 else result
+            result = nodes.add("MatMul", [nodes.reshape(name, (n_lanes, n_out, n_in)), result])
+            if link.intercept is not None:
+                name, _ = next(given)
+                result = nodes.add("Add", [result, nodes.reshape(name, (n_lanes, n_out, 1))])
+        for activation in link.activations:
+            result = nodes.add(activation, [result])
+    if n_out > 1:
+        result = nodes.reshape(result, (n_lanes, n_out, n_rows))
+        result = nodes.add("Transpose", [result], perm=[0, 2, 1])
+    nodes.reshape(result, (n_lanes * n_rows, n_out), score_name)
+    n_columns = next(iter(parts.values()))[1]
+    shapes = {X: (n_rows, n_columns)} | {name: (n_lanes, int(np.prod(shape))) for name, shape in parts.items()}
+    return helper.make_graph(
+        nodes.all,
+        "lanes",
+        infos({name: np.empty(shape, dtype) for name, shape in shapes.items()}),
+        infos({score_name: np.empty((n_lanes * n_rows, n_out), dtype)}),
+    )
