@@ -4,12 +4,24 @@ Losses of classification, by scikit-learn's names and formulas.
 Two classes have one score and the target 0 or 1. More classes have one score each and a one-hot target.
 """
 
-from skort.objective.loss import TextLoss
+from skort.objective.loss import FormulaLoss
+from skort.objective.regression import EpsilonInsensitive, Huber, SquaredEpsilonInsensitive, SquaredError
 
-__all__ = ["Hinge", "ModifiedHuber", "PerceptronLoss", "SquaredHinge"]
+__all__ = [
+    "Hinge",
+    "LabelEpsilonInsensitive",
+    "LabelHuber",
+    "LabelSquaredEpsilonInsensitive",
+    "LabelSquaredError",
+    "LogLoss",
+    "ModifiedHuber",
+    "OneVsRestLogLoss",
+    "PerceptronLoss",
+    "SquaredHinge",
+]
 
 
-class ClassificationLoss(TextLoss):
+class ClassificationLoss(FormulaLoss):
     """A loss of the score of each class, of which the objective is the sum."""
 
     estimator_types = ("classifier",)
@@ -20,11 +32,132 @@ class ClassificationLoss(TextLoss):
         return 1.0
 
 
-_MARGIN = """\
-    doubled = Mul (two, target)
-    y = Sub (doubled, one)
-    z = Mul (y, score)
-"""
+class LogLoss(ClassificationLoss, name="log_loss"):
+    r"""
+    The log-loss, of the sigmoid of one score or the softmax of several.
+
+    With one score :math:`s` and a target :math:`y \in \{0, 1\}`
+
+    .. math:: loss(y, s) = \log(1 + e^s) - y s, \qquad
+        \frac{\partial loss}{\partial s} = p - y, \quad p = \frac{1}{1 + e^{-s}},
+
+    and with one score for each class and a one-hot target
+
+    .. math:: loss(y, s) = -\sum_k y_k \log p_k, \qquad
+        \frac{\partial loss}{\partial s_k} = p_k - y_k, \quad p_k = \frac{e^{s_k}}{\sum_j e^{s_j}}
+
+    as `HalfBinomialLoss` and `HalfMultinomialLoss` in `sklearn._loss`; :math:`p` are the probabilities. The value is
+    computed from the raw score and is finite for every finite score.
+
+    References
+    ----------
+    .. [1] Böhning, D., Multinomial logistic regression algorithm, Annals of the Institute of Statistical Mathematics
+       44, 1992.
+
+    Examples
+    --------
+    >>> from skort.objective import LogLoss
+    >>> print(LogLoss().gradient_function(1))
+    gradient (score, target) => (gradient) {
+        probability = Sigmoid (score)
+        gradient = Sub (probability, target)
+    }
+    """
+
+    one_against_rest = False
+    is_logistic = True
+
+    # log(1 + e^s) = m + log(e^-m + e^(s-m)) with m = max(s, 0). Differentiated operator by operator, this gives the
+    # sigmoid for every s, as the part through m cancels. The shorter max(s, 0) + log(1 + e^-|s|) does not give it at
+    # s = 0, where all linear models start.
+    _formula = """
+    m = Max(score, 0)
+    softplus = m + Log(Exp(-m) + Exp(score - m))
+    loss = softplus - target * score
+    probability = Sigmoid(score)
+    gradient = probability - target
+    """
+    _formula_of_several = """
+    loss = -ReduceSum(target * LogSoftmax(score, axis=1), [1], keepdims=1)
+    gradient = Softmax(score, axis=1) - target
+    """
+
+    # ONNX Runtime's sigmoid of a large score is one rounding above one. The names are those in the file of a model.
+    _link = """
+    minus_score = -score
+    scores = Concat(minus_score, score, axis=1)
+    rounded = Sigmoid(scores)
+    one = 1
+    prediction = Min(rounded, one)
+    """
+    _link_of_several = "prediction = Softmax(score, axis=1)"
+
+    def for_labels(self) -> "MultiLabelLogLoss":
+        """Return the log-loss of each label."""
+        return MultiLabelLogLoss()
+
+    def curvature(self, n_outputs: int) -> float:
+        """Return the largest second derivative by the score: 1/4 of the sigmoid, at most 1/2 of the softmax [1]_."""
+        return 0.25 if n_outputs == 1 else 0.5
+
+
+class OneVsRestLogLoss(LogLoss):
+    r"""
+    The log-loss of one sigmoid for each class: each class is trained against the rest.
+
+    Two classes are trained as in `LogLoss`. With one score :math:`s_k` for each class and a one-hot target, the loss is
+    the sum over the classes,
+
+    .. math:: loss(y, s) = \sum_k \log(1 + e^{s_k}) - y_k s_k, \qquad
+        \frac{\partial loss}{\partial s_k} = \sigma(s_k) - y_k, \quad \sigma(s) = \frac{1}{1 + e^{-s}}
+
+    as in `sklearn.linear_model.SGDClassifier(loss="log_loss")`, and in `LogisticRegression(solver="liblinear")` until
+    scikit-learn 1.7. The probability of a class is :math:`\sigma(s_k) / \sum_j \sigma(s_j)`.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDClassifier
+    >>> from skort.objective import OneVsRestLogLoss
+    >>> model = OrtSGDClassifier(loss=OneVsRestLogLoss(), eta0=0.5, random_state=0)
+    >>> model.fit([[-4.0, 1.0], [0.0, -4.0], [4.0, 1.0]], [0, 1, 2]).predict([[-2.0, 1.0], [2.0, 1.0]])
+    array([0, 2])
+    """
+
+    __module__ = "skort.objective"
+    one_against_rest = True
+
+    _formula_of_several = None
+    # The softmax of logarithms: no division of zero by zero where all sigmoids underflow.
+    _link_of_several = """
+    zero = 0
+    one = 1
+    distance = Abs(score)
+    minus_distance = -distance
+    small = Exp(minus_distance)
+    sum = one + small
+    log_sum = Log(sum)
+    below = Min(score, zero)
+    log_sigmoid = below - log_sum
+    prediction = Softmax(log_sigmoid, axis=1)
+    """
+
+    def curvature(self, n_outputs: int) -> float:
+        """Return the largest second derivative of a row's loss by its score."""
+        return super().curvature(1)
+
+
+class MultiLabelLogLoss(OneVsRestLogLoss):
+    r"""
+    The log-loss of several labels, each of which a row may have, as in `sklearn.neural_network.MLPClassifier`.
+
+    The formula is that of `OneVsRestLogLoss`, but :math:`y` may have several ones, and p is the sigmoid of each score.
+    """
+
+    _link = _link_of_several = """
+    rounded = Sigmoid(score)
+    one = 1
+    prediction = Min(rounded, one)
+    """
 
 
 class Hinge(ClassificationLoss, name="hinge"):
@@ -48,30 +181,21 @@ class Hinge(ClassificationLoss, name="hinge"):
     """
 
     typical_curvature = 1.0
-    _given = f"""\
-{_MARGIN}    violated = LessOrEqual (z, one)
-"""
-    _value = """\
-hinge (score, target) => (loss) {
-    missing = Sub (one, z)
-    loss = Where (violated, missing, zero)
-}"""
-    _gradient = """\
-hinge_gradient (score, target) => (gradient) {
-    minus_y = Neg (y)
-    gradient = Where (violated, minus_y, zero)
-}"""
+    _formula = """
+    y = 2 * target - 1
+    z = y * score
+    loss = Where(z <= 1, 1 - z, 0)
+    gradient = Where(z <= 1, -y, 0)
+    """
 
 
 class SquaredHinge(ClassificationLoss, name="squared_hinge"):
     r"""
     The squared hinge loss, as in `sklearn.svm.LinearSVC`.
 
-    With :math:`y = 2 \, target - 1 \in \{-1, 1\}` and :math:`z = y s`, for every score :math:`s`,
-
     .. math:: loss = \max(0, 1 - z)^2, \qquad \frac{\partial loss}{\partial s} = -2 y \max(0, 1 - z)
 
-    as in `sklearn.linear_model.SGDClassifier(loss="squared_hinge")`; several classes as in `Hinge`.
+    as in `sklearn.linear_model.SGDClassifier(loss="squared_hinge")`; y, z and several classes are as in `Hinge`.
 
     Examples
     --------
@@ -81,34 +205,24 @@ class SquaredHinge(ClassificationLoss, name="squared_hinge"):
     """
 
     _curvature = 2.0
-    _given = f"""\
-{_MARGIN}    missing = Sub (one, z)
-    positive = Relu (missing)
-"""
-    _value = """\
-squared_hinge (score, target) => (loss) {
-    loss = Mul (positive, positive)
-}"""
-    _gradient = """\
-squared_hinge_gradient (score, target) => (gradient) {
-    signed = Mul (y, positive)
-    minus_two = Neg (two)
-    gradient = Mul (minus_two, signed)
-}"""
+    _formula = """
+    y = 2 * target - 1
+    positive = Relu(1 - y * score)
+    loss = positive * positive
+    gradient = -2 * (y * positive)
+    """
 
 
 class ModifiedHuber(ClassificationLoss, name="modified_huber"):
     r"""
     The squared hinge loss, linear for scores far on the wrong side: outliers pull less, and there are probabilities.
 
-    With :math:`y = 2 \, target - 1 \in \{-1, 1\}` and :math:`z = y s`, for every score :math:`s`,
-
     .. math:: loss = \begin{cases} \max(0, 1 - z)^2 & z \ge -1 \\ -4 z & z < -1 \end{cases}, \qquad
         \frac{\partial loss}{\partial s} = -2 y \min(2, \max(0, 1 - z))
 
     as in `sklearn.linear_model.SGDClassifier(loss="modified_huber")`. The probability of a class is
     :math:`(\max(-1, \min(s, 1)) + 1) / 2`. With several classes it is divided by the sum over them; if that is zero,
-    all probabilities are equal. Several classes are trained as in `Hinge`.
+    all probabilities are equal. y, z and several classes are as in `Hinge`.
 
     References
     ----------
@@ -126,67 +240,50 @@ class ModifiedHuber(ClassificationLoss, name="modified_huber"):
     _curvature = 2.0
     # With m = max(0, 1 - z) and c = min(2, m), c (2 m - c) is m^2 up to m = 2, and 4 m - 4 beyond. Differentiated
     # operator by operator it gives 2 c for every m.
-    _given = f"""\
-{_MARGIN}    missing = Sub (one, z)
-    positive = Relu (missing)
-    clipped = Min (positive, two)
-"""
-    _value = """\
-modified_huber (score, target) => (loss) {
-    double_positive = Mul (two, positive)
-    rest = Sub (double_positive, clipped)
-    loss = Mul (clipped, rest)
-}"""
-    _gradient = """\
-modified_huber_gradient (score, target) => (gradient) {
-    signed = Mul (y, clipped)
-    minus_two = Neg (two)
-    gradient = Mul (minus_two, signed)
-}"""
+    _formula = """
+    y = 2 * target - 1
+    positive = Relu(1 - y * score)
+    clipped = Min(positive, 2)
+    loss = clipped * (2 * positive - clipped)
+    gradient = -2 * (y * clipped)
+    """
 
-    def inverse_link_function(self, n_outputs: int) -> str:
-        """Return the clipped scores as probabilities, `(score) => (probabilities)`."""
-        if n_outputs == 1:
-            return """\
-clipped_score (score) => (probabilities) {
-    half = Constant <value = float {0.5}> ()
-    one = Constant <value = float {1}> ()
-    minus_one = Neg (one)
-    clipped = Clip (score, minus_one, one)
-    half_clipped = Mul (half, clipped)
-    first = Sub (half, half_clipped)
-    second = Add (half, half_clipped)
-    probabilities = Concat <axis = 1> (first, second)
-}"""
-        return """\
-clipped_scores (score) => (probabilities) {
-    zero = Constant <value = float {0}> ()
-    half = Constant <value = float {0.5}> ()
-    one = Constant <value = float {1}> ()
-    columns = Constant <value = int64[1] {1}> ()
-    minus_one = Neg (one)
-    clipped = Clip (score, minus_one, one)
-    half_clipped = Mul (half, clipped)
-    share = Add (half, half_clipped)
-    share_sum = ReduceSum <keepdims = 1> (share, columns)
-    none = Equal (share_sum, zero)
-    part = Where (none, one, share)
-    part_sum = ReduceSum <keepdims = 1> (part, columns)
-    probabilities = Div (part, part_sum)
-}"""
+    _link = """
+    half = 0.5
+    one = 1
+    minus_one = -one
+    clipped = Clip(score, minus_one, one)
+    half_clipped = half * clipped
+    first = half - half_clipped
+    second = half + half_clipped
+    prediction = Concat(first, second, axis=1)
+    """
+    _link_of_several = """
+    zero = 0
+    half = 0.5
+    one = 1
+    columns = [1]
+    minus_one = -one
+    clipped = Clip(score, minus_one, one)
+    half_clipped = half * clipped
+    share = half + half_clipped
+    share_sum = ReduceSum(share, columns, keepdims=1)
+    none = share_sum == zero
+    part = Where(none, one, share)
+    part_sum = ReduceSum(part, columns, keepdims=1)
+    prediction = part / part_sum
+    """
 
 
 class PerceptronLoss(ClassificationLoss, name="perceptron"):
     r"""
     The loss of the perceptron: scores on the wrong side cost their distance from zero.
 
-    With :math:`y = 2 \, target - 1 \in \{-1, 1\}` and :math:`z = y s`, for every score :math:`s`,
-
     .. math:: loss = \max(0, -z), \qquad
         \frac{\partial loss}{\partial s} = \begin{cases} -y & z \le 0 \\ 0 & z > 0 \end{cases}
 
-    as in `sklearn.linear_model.SGDClassifier(loss="perceptron")`; several classes as in `Hinge`. The loss is smallest,
-    zero, if all weights are zero. So a training is not compared with its initial weights.
+    as in `sklearn.linear_model.SGDClassifier(loss="perceptron")`; y, z and several classes are as in `Hinge`. The loss
+    is smallest, zero, if all weights are zero. So a training is not compared with its initial weights.
 
     Examples
     --------
@@ -197,16 +294,92 @@ class PerceptronLoss(ClassificationLoss, name="perceptron"):
 
     is_least_at_zero = True
     typical_curvature = 1.0
-    _given = f"""\
-{_MARGIN}    wrong = LessOrEqual (z, zero)
-"""
-    _value = """\
-perceptron (score, target) => (loss) {
-    minus_z = Neg (z)
-    loss = Where (wrong, minus_z, zero)
-}"""
-    _gradient = """\
-perceptron_gradient (score, target) => (gradient) {
-    minus_y = Neg (y)
-    gradient = Where (wrong, minus_y, zero)
-}"""
+    _formula = """
+    y = 2 * target - 1
+    z = y * score
+    loss = Where(z <= 0, -z, 0)
+    gradient = Where(z <= 0, -y, 0)
+    """
+
+
+class _OfLabels(ClassificationLoss):
+    """A loss of regression, the base class beside this one, whose target is the label y."""
+
+    has_units = False
+    is_robust = False
+
+    def _formula_of(self, n_outputs):
+        return f"    y = 2 * target - 1{super()._formula_of(n_outputs).replace('score - target', 'score - y')}"
+
+
+class LabelSquaredError(_OfLabels, SquaredError, name="squared_error"):
+    r"""
+    Half the squared distance of the score from the label: `SquaredError` of :math:`y = 2 \, target - 1 \in \{-1, 1\}`.
+
+    It is least squares classification, as in `sklearn.linear_model.SGDClassifier(loss="squared_error")` and
+    `sklearn.linear_model.RidgeClassifier`; several classes as in `Hinge`.
+
+    Examples
+    --------
+    >>> from skort import OrtSGDClassifier
+    >>> from skort.objective import LabelSquaredError
+    >>> OrtSGDClassifier(loss=LabelSquaredError()).fit([[-1.0], [1.0]], [0, 1]).predict([[-2.0], [2.0]])
+    array([0, 1])
+    """
+
+
+class LabelHuber(_OfLabels, Huber, name="huber"):
+    r"""
+    The `Huber` loss of the distance of the score from the label :math:`y = 2 \, target - 1 \in \{-1, 1\}`.
+
+    As in `sklearn.linear_model.SGDClassifier(loss="huber")`; several classes as in `Hinge`.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Distance from which on the loss is linear, positive.
+
+    Examples
+    --------
+    >>> from skort.objective import LabelHuber
+    >>> LabelHuber(epsilon=0.5)
+    LabelHuber(epsilon=0.5)
+    """
+
+
+class LabelEpsilonInsensitive(_OfLabels, EpsilonInsensitive, name="epsilon_insensitive"):
+    r"""
+    `EpsilonInsensitive` of the label: the distance from :math:`y = 2 \, target - 1 \in \{-1, 1\}` beyond `epsilon`.
+
+    As in `sklearn.linear_model.SGDClassifier(loss="epsilon_insensitive")`; several classes as in `Hinge`.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Distance that costs nothing, not negative.
+
+    Examples
+    --------
+    >>> from skort.objective import LabelEpsilonInsensitive
+    >>> LabelEpsilonInsensitive(epsilon=0.5)
+    LabelEpsilonInsensitive(epsilon=0.5)
+    """
+
+
+class LabelSquaredEpsilonInsensitive(_OfLabels, SquaredEpsilonInsensitive, name="squared_epsilon_insensitive"):
+    r"""
+    `SquaredEpsilonInsensitive` of the label :math:`y = 2 \, target - 1 \in \{-1, 1\}`.
+
+    As in `sklearn.linear_model.SGDClassifier(loss="squared_epsilon_insensitive")`; several classes as in `Hinge`.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Distance that costs nothing, not negative.
+
+    Examples
+    --------
+    >>> from skort.objective import LabelSquaredEpsilonInsensitive
+    >>> LabelSquaredEpsilonInsensitive(epsilon=0.5)
+    LabelSquaredEpsilonInsensitive(epsilon=0.5)
+    """

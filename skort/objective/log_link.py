@@ -11,11 +11,6 @@ from skort.objective.regression import RegressionLoss
 
 __all__ = ["GammaLoss", "PoissonLoss", "TweedieLoss"]
 
-_EXP = """\
-inverse_log (score) => (prediction) {
-    prediction = Exp (score)
-}"""
-
 
 class PoissonLoss(RegressionLoss, name="poisson"):
     r"""
@@ -36,18 +31,11 @@ class PoissonLoss(RegressionLoss, name="poisson"):
 
     needs_positive_target = True
     typical_curvature = 1.0
-    _inverse_link = _EXP
-    _value = """\
-poisson (score, target) => (loss) {
-    prediction = Exp (score)
-    linear = Mul (target, score)
-    loss = Sub (prediction, linear)
-}"""
-    _gradient = """\
-poisson_gradient (score, target) => (gradient) {
-    prediction = Exp (score)
-    gradient = Sub (prediction, target)
-}"""
+    _link = "prediction = Exp(score)"
+    _formula = """
+    loss = Exp(score) - target * score
+    gradient = Exp(score) - target
+    """
 
     def check_target(self, target: np.ndarray) -> None:
         """Raise a ValueError for a negative target."""
@@ -78,21 +66,12 @@ class GammaLoss(RegressionLoss, name="gamma"):
 
     needs_positive_target = True
     typical_curvature = 1.0
-    _inverse_link = _EXP
-    _value = """\
-gamma (score, target) => (loss) {
-    minus_score = Neg (score)
-    inverse = Exp (minus_score)
-    ratio = Mul (target, inverse)
-    loss = Add (score, ratio)
-}"""
-    _gradient = """\
-gamma_gradient (score, target) => (gradient) {
-    minus_score = Neg (score)
-    inverse = Exp (minus_score)
-    ratio = Mul (target, inverse)
-    gradient = Sub (one, ratio)
-}"""
+    _link = "prediction = Exp(score)"
+    _formula = """
+    ratio = target * Exp(-score)
+    loss = score + ratio
+    gradient = 1 - ratio
+    """
 
     def check_target(self, target: np.ndarray) -> None:
         """Raise a ValueError for a target that is not positive."""
@@ -134,27 +113,16 @@ class TweedieLoss(RegressionLoss):
 
     __module__ = "skort.objective"
     typical_curvature = 1.0
-    _inverse_link = _EXP
+    _link = "prediction = Exp(score)"
     _parameter_constraints = {
         "power": [Interval(Real, None, 0, closed="right"), Interval(Real, 1, None, closed="left")]
     }
-    _given = """\
-    mean_exponent = Mul (two_minus_power, score)
-    mean_power = Exp (mean_exponent)
-    target_exponent = Mul (one_minus_power, score)
-    inverse = Exp (target_exponent)
-    target_power = Mul (target, inverse)
-"""
-    _value = """\
-tweedie (score, target) => (loss) {
-    mean_part = Div (mean_power, two_minus_power)
-    target_part = Div (target_power, one_minus_power)
-    loss = Sub (mean_part, target_part)
-}"""
-    _gradient = """\
-tweedie_gradient (score, target) => (gradient) {
-    gradient = Sub (mean_power, target_power)
-}"""
+    _formula = """
+    mean_power = Exp(two_minus_power * score)
+    target_power = target * Exp(one_minus_power * score)
+    loss = mean_power / two_minus_power - target_power / one_minus_power
+    gradient = mean_power - target_power
+    """
 
     def __init__(self, power=1.5):
         self.power = power

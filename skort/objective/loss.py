@@ -1,6 +1,9 @@
 """What a loss is: ONNX functions of the raw score, with their formula."""
 
+import ast
+import functools
 import re
+import textwrap
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -117,23 +120,75 @@ def as_loss(value: Any) -> ScoreLoss | None:
     return with_defaults(value, ScoreLoss, "value_function")
 
 
-_NUMBERS = {"zero": 0.0, "half": 0.5, "one": 1.0, "two": 2.0}
+#: Operators that a formula writes as signs.
+_SIGNS = {"Add": "Add", "Sub": "Sub", "Mult": "Mul", "Div": "Div", "USub": "Neg", "LtE": "LessOrEqual", "Eq": "Equal"}
 
 
-class TextLoss(Component, ScoreLoss):
+@functools.lru_cache(256)
+def function_text(signature: str, formula: str, **constants: float) -> str:
     """
-    An elementwise loss written as texts, `_value` and `_gradient`, that both begin with the lines `_given`.
+    Return the ONNX function `name (inputs) => (outputs)` of a formula, such as `loss = 0.5 * Abs(score - target)`.
 
-    The names `zero`, `half`, `one`, `two` and those of the parameters are constants in them.
+    A function in the formula is an ONNX operator, and its keywords are attributes. Lines that no output needs are left
+    out; numbers, lists of whole numbers and the names of `constants` become constants.
+    """
+    outputs = re.findall(r"\w+", signature.rpartition("(")[2])
+    lines = [(line.targets[0].id, line.value) for line in ast.parse(textwrap.dedent(formula)).body]
+    needed = set(outputs)
+    for name, expression in reversed(lines):
+        if name in needed:
+            needed |= {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
+    nodes = {name: f"Constant <value = float {{{constants[name]!r}}}> ()" for name in constants if name in needed}
+    for name, expression in lines:
+        if name in needed:
+            _add_nodes(nodes, expression, name)
+    return "\n".join([f"{signature} {{", *(f"    {name} = {node}" for name, node in nodes.items()), "}"])
+
+
+def _add_nodes(nodes: dict[str, str], expression: ast.expr, result: str = "") -> str:
+    """Add the nodes of an expression to those by the names of their results; return the name of its result."""
+    match expression:
+        case ast.Name(id=name) if not result:
+            return name
+        case ast.Name():
+            operator, operands, keywords = "Identity", [expression], {}
+        case ast.Constant(value=number):
+            result = result or "c" + re.sub(r"\W", "_", str(float(number)))
+            operator, operands, keywords = "Constant", [], {"value": f"float {{{float(number)!r}}}"}
+        case ast.List(elts=numbers):
+            operator, operands = "Constant", []
+            keywords = {"value": f"int64[{len(numbers)}] {{{', '.join(ast.unparse(each) for each in numbers)}}}"}
+        case ast.Call(func=ast.Name(id=operator), args=operands):
+            keywords = {each.arg: ast.unparse(each.value) for each in expression.keywords}
+        case ast.BinOp(left=left, op=sign, right=right) | ast.Compare(left=left, ops=[sign], comparators=[right]):
+            operator, operands, keywords = _SIGNS[type(sign).__name__], [left, right], {}
+        case ast.UnaryOp(op=sign, operand=operand):
+            operator, operands, keywords = _SIGNS[type(sign).__name__], [operand], {}
+        case _:
+            raise ValueError(f"A formula has operators, signs, names and numbers, got {ast.unparse(expression)!r}.")
+    inputs = ", ".join([_add_nodes(nodes, operand) for operand in operands])
+    attributes = ", ".join(f"{name} = {value}" for name, value in keywords.items())
+    result = result or f"{operator.lower()}_{len(nodes)}"
+    nodes[result] = f"{operator} {f'<{attributes}> ' if attributes else ''}({inputs})"
+    return result
+
+
+class FormulaLoss(Component, ScoreLoss):
+    """
+    An elementwise loss written as formulas for `function_text`, in which the names of the parameters are constants.
+
+    They say how `loss` and `gradient` follow from score and target and, in `_link`, `prediction` from score.
     """
 
     is_elementwise = True
     #: The value of the estimators' parameter `loss` that means it: ``class Huber(RegressionLoss, name="huber")``.
     name: ClassVar[str | None] = None
-    _given = ""
-    _value: str
-    _gradient: str
-    _inverse_link: str | None = None
+    _formula = ""
+    _signatures = "value (score, target) => (loss)", "gradient (score, target) => (gradient)"
+    _link: str | None = None
+    #: The same of two scores and more, where it is another.
+    _formula_of_several: str | None = None
+    _link_of_several: str | None = None
     _curvature: float | None = None
 
     def __init_subclass__(cls, *, name: str | None = None, **options: Any):
@@ -144,31 +199,26 @@ class TextLoss(Component, ScoreLoss):
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""
-        return self._with_constants(self._value)
+        return self._function(0, n_outputs)
 
     def gradient_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (gradient)`."""
-        return self._with_constants(self._gradient)
+        return self._function(1, n_outputs)
 
     def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return the ONNX function `(score) => (prediction)`, or None."""
-        return self._inverse_link
+        link = self._link if n_outputs == 1 else self._link_of_several or self._link
+        return None if link is None else function_text("inverse_link (score) => (prediction)", link)
 
     def curvature(self, n_outputs: int) -> float | None:
         """Return the largest second derivative of a row's loss by its score; None where it has no bound."""
         return self._curvature
 
+    def _function(self, which: int, n_outputs: int) -> str:
+        return function_text(self._signatures[which], self._formula_of(n_outputs), **self._constants())
+
+    def _formula_of(self, n_outputs: int) -> str:
+        return self._formula if n_outputs == 1 else self._formula_of_several or self._formula
+
     def _constants(self) -> dict[str, float]:
         return {name: float(value) for name, value in self.get_params().items()}
-
-    def _nodes(self, nodes: str) -> str:
-        return self._given + nodes
-
-    def _with_constants(self, text: str) -> str:
-        """Return a text that begins with what is given, and with the constants that it takes and does not define."""
-        signature, _, nodes = text.partition("{")
-        nodes = self._nodes(nodes.removeprefix("\n"))
-        for name, number in (_NUMBERS | self._constants()).items():
-            if re.search(rf"\b{name}\b", nodes) and f" {name} = " not in nodes:
-                nodes = f"    {name} = Constant <value = float {{{number!r}}}> ()\n{nodes}"
-        return f"{signature}{{\n{nodes}"

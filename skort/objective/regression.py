@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
-from skort.objective.loss import InUnits, TextLoss
+from skort.objective.loss import FormulaLoss, InUnits
 
 __all__ = [
     "AbsoluteError",
+    "ConcomitantHuber",
     "ElasticLoss",
     "EpsilonInsensitive",
     "Huber",
@@ -24,9 +25,10 @@ __all__ = [
 
 _LARGEST = float(np.finfo(np.float32).max)
 _NOT_NEGATIVE = [Interval(Real, 0, _LARGEST, closed="both")]
+_SCALE = "skort_loss/scale"
 
 
-class RegressionLoss(TextLoss):
+class RegressionLoss(FormulaLoss):
     """A loss of each output; the loss of a row is the mean over its outputs."""
 
     estimator_types = ("regressor",)
@@ -64,23 +66,18 @@ class SquaredError(RegressionLoss, name="squared_error"):
     --------
     >>> from skort.objective import SquaredError
     >>> print(SquaredError().gradient_function(1))
-    squared_error_gradient (score, target) => (gradient) {
+    gradient (score, target) => (gradient) {
         gradient = Sub (score, target)
     }
     """
 
     _curvature = 1.0
     _degree = 2
-    _value = """\
-squared_error (score, target) => (loss) {
-    residual = Sub (score, target)
-    square = Mul (residual, residual)
-    loss = Mul (half, square)
-}"""
-    _gradient = """\
-squared_error_gradient (score, target) => (gradient) {
-    gradient = Sub (score, target)
-}"""
+    _formula = """
+    residual = score - target
+    loss = 0.5 * (residual * residual)
+    gradient = score - target
+    """
 
 
 class AbsoluteError(RegressionLoss, name="absolute_error"):
@@ -95,7 +92,7 @@ class AbsoluteError(RegressionLoss, name="absolute_error"):
     --------
     >>> from skort.objective import AbsoluteError
     >>> print(AbsoluteError().gradient_function(1))
-    absolute_error_gradient (score, target) => (gradient) {
+    gradient (score, target) => (gradient) {
         residual = Sub (score, target)
         gradient = Sign (residual)
     }
@@ -103,16 +100,11 @@ class AbsoluteError(RegressionLoss, name="absolute_error"):
 
     is_robust = True
     typical_curvature = 1.0
-    _value = """\
-absolute_error (score, target) => (loss) {
-    residual = Sub (score, target)
-    loss = Abs (residual)
-}"""
-    _gradient = """\
-absolute_error_gradient (score, target) => (gradient) {
-    residual = Sub (score, target)
-    gradient = Sign (residual)
-}"""
+    _formula = """
+    residual = score - target
+    loss = Abs(residual)
+    gradient = Sign(residual)
+    """
 
 
 class Huber(RegressionLoss, name="huber"):
@@ -147,22 +139,12 @@ class Huber(RegressionLoss, name="huber"):
     _degree = 2
     # c (r - c / 2), where c is r clipped to [-epsilon, epsilon]. Differentiated operator by operator it gives c for
     # every r.
-    _given = """\
-    minus_epsilon = Neg (epsilon)
-    residual = Sub (score, target)
-    below = Min (residual, epsilon)
-"""
-    _value = """\
-huber (score, target) => (loss) {
-    clipped = Max (below, minus_epsilon)
-    half_clipped = Mul (half, clipped)
-    rest = Sub (residual, half_clipped)
-    loss = Mul (clipped, rest)
-}"""
-    _gradient = """\
-huber_gradient (score, target) => (gradient) {
-    gradient = Max (below, minus_epsilon)
-}"""
+    _formula = """
+    residual = score - target
+    clipped = Max(Min(residual, epsilon), -epsilon)
+    loss = clipped * (residual - 0.5 * clipped)
+    gradient = Identity(clipped)
+    """
 
     def __init__(self, epsilon: float = 0.1):
         self.epsilon = epsilon
@@ -200,22 +182,12 @@ class EpsilonInsensitive(RegressionLoss, name="epsilon_insensitive"):
     shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": _NOT_NEGATIVE}
     typical_curvature = 1.0
-    _given = """\
-    residual = Sub (score, target)
-    distance = Abs (residual)
-    beyond = Sub (distance, epsilon)
-    excess = Relu (beyond)
-"""
-    _value = """\
-epsilon_insensitive (score, target) => (loss) {
-    loss = Identity (excess)
-}"""
-    _gradient = """\
-epsilon_insensitive_gradient (score, target) => (gradient) {
-    direction = Sign (residual)
-    counted = Sign (excess)
-    gradient = Mul (direction, counted)
-}"""
+    _formula = """
+    residual = score - target
+    excess = Relu(Abs(residual) - epsilon)
+    loss = Identity(excess)
+    gradient = Sign(residual) * Sign(excess)
+    """
 
     def __init__(self, epsilon: float = 0.1):
         self.epsilon = epsilon
@@ -245,16 +217,12 @@ class SquaredEpsilonInsensitive(EpsilonInsensitive, name="squared_epsilon_insens
     is_robust = False
     _curvature = 2.0
     _degree = 2
-    _value = """\
-squared_epsilon_insensitive (score, target) => (loss) {
-    loss = Mul (excess, excess)
-}"""
-    _gradient = """\
-squared_epsilon_insensitive_gradient (score, target) => (gradient) {
-    direction = Sign (residual)
-    signed = Mul (direction, excess)
-    gradient = Mul (two, signed)
-}"""
+    _formula = """
+    residual = score - target
+    excess = Relu(Abs(residual) - epsilon)
+    loss = excess * excess
+    gradient = 2 * (Sign(residual) * excess)
+    """
 
 
 class Quantile(RegressionLoss, name="quantile"):
@@ -282,27 +250,14 @@ class Quantile(RegressionLoss, name="quantile"):
     shared_parameters = ("quantile",)
     typical_curvature = 1.0
     _parameter_constraints = {"quantile": [Interval(Real, 0, 1, closed="neither")]}
-    _given = """\
-    rest = Sub (one, quantile)
-    above = Sub (score, target)
-    below = Neg (above)
-    over = Relu (above)
-    under = Relu (below)
-"""
-    _value = """\
-quantile (score, target) => (loss) {
-    over_loss = Mul (rest, over)
-    under_loss = Mul (quantile, under)
-    loss = Add (over_loss, under_loss)
-}"""
-    _gradient = """\
-quantile_gradient (score, target) => (gradient) {
-    is_over = Sign (over)
-    is_under = Sign (under)
-    up = Mul (rest, is_over)
-    down = Mul (quantile, is_under)
-    gradient = Sub (up, down)
-}"""
+    _formula = """
+    rest = 1 - quantile
+    above = score - target
+    over = Relu(above)
+    under = Relu(-above)
+    loss = rest * over + quantile * under
+    gradient = rest * Sign(over) - quantile * Sign(under)
+    """
 
     def __init__(self, quantile: float = 0.5):
         self.quantile = quantile
@@ -334,24 +289,11 @@ class ElasticLoss(RegressionLoss):
     __module__ = "skort.objective"
     typical_curvature = 1.0
     _parameter_constraints = {"l1_weight": _NOT_NEGATIVE, "l2_weight": _NOT_NEGATIVE}
-    _value = """\
-elastic (score, target) => (loss) {
-    residual = Sub (score, target)
-    distance = Abs (residual)
-    absolute = Mul (l1_weight, distance)
-    square = Mul (residual, residual)
-    half_square = Mul (half, square)
-    squared = Mul (l2_weight, half_square)
-    loss = Add (absolute, squared)
-}"""
-    _gradient = """\
-elastic_gradient (score, target) => (gradient) {
-    residual = Sub (score, target)
-    direction = Sign (residual)
-    absolute = Mul (l1_weight, direction)
-    squared = Mul (l2_weight, residual)
-    gradient = Add (absolute, squared)
-}"""
+    _formula = """
+    residual = score - target
+    loss = l1_weight * Abs(residual) + l2_weight * (0.5 * (residual * residual))
+    gradient = l1_weight * Sign(residual) + l2_weight * residual
+    """
 
     def __init__(self, l1_weight: float = 0.5, l2_weight: float = 0.5):
         self.l1_weight = l1_weight
@@ -367,3 +309,79 @@ elastic_gradient (score, target) => (gradient) {
     def curvature(self, n_outputs: int) -> float | None:
         """Return the largest second derivative by the score, but at the kink."""
         return self.l2_weight or None
+
+
+class ConcomitantHuber(RegressionLoss):
+    r"""
+    Huber's loss of residuals over their scale, and the scale, which is trained with the model.
+
+    With :math:`z = (s - y) / \sigma`
+
+    .. math:: loss(y, s) = \sigma + \sigma H(z), \qquad
+        H(z) = \begin{cases} z^2 & |z| \le \epsilon \\ 2 \epsilon |z| - \epsilon^2 & |z| > \epsilon \end{cases}
+
+    .. math:: \frac{\partial loss}{\partial s} = 2 c, \qquad \frac{\partial loss}{\partial \sigma} = 1 - c^2, \qquad
+        c = \max(-\epsilon, \min(z, \epsilon))
+
+    as in `sklearn.linear_model.HuberRegressor`, whose `scale_` is :math:`\sigma`. `epsilon` does not depend on the
+    units of y, and the loss is convex in score and scale together. Each output has a scale of its own. The trained
+    number may have either sign, and its absolute value is :math:`\sigma`. So no step leads to a negative scale.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.35
+        Distance from y, in units of :math:`\sigma`, from which on the loss is linear; positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import HuberRegressor
+    >>> from skort import OrtSGDRegressor
+    >>> X = np.linspace(-1, 1, 50)[:, None]
+    >>> y = X.ravel() + 0.1 * np.cos(np.arange(50))
+    >>> model = OrtSGDRegressor(HuberRegressor(), tol=1e-8, dtype="float64", random_state=0).fit(X, y)
+    >>> print(f"{model.scale_:.3f} {HuberRegressor().fit(X, y).scale_:.3f}")
+    0.069 0.069
+    """
+
+    __module__ = "skort.objective"
+    shared_parameters = ("epsilon",)
+    weight_names = (_SCALE,)
+    is_robust = True
+    typical_curvature = 1.0
+    _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
+    _signatures = (
+        "concomitant_huber (score, target, scale) => (loss)",
+        "concomitant_huber_gradient (score, target, scale) => (gradient, scale_gradient)",
+    )
+    # The clipped residual c of the value is z within epsilon: differentiated operator by operator it gives 2 c for
+    # every z, and 1 - c^2 by the scale. As in HuberRegressor, a residual of zero is divided by the smallest scale.
+    _formula = """
+    sigma = Abs(scale) + 2.220446049250313e-15
+    residual = score - target
+    clipped = Max(Min(residual / sigma, epsilon), -epsilon)
+    loss = sigma + clipped * (residual + residual - clipped * sigma)
+    gradient = 2 * clipped
+    scale_gradient = Sign(scale) * (1 - clipped * clipped)
+    """
+
+    def __init__(self, epsilon: float = 1.35):
+        self.epsilon = epsilon
+
+    def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
+        """Return the scales of a fitted HuberRegressor, or the median distance of y from its median, or 1."""
+        # It has the unit of y, and outliers hardly change it. From 1, scikit-learn's start, 1000 is many steps away.
+        scale = getattr(model, "scale_", None)
+        if scale is not None:
+            return {_SCALE: np.full(target.shape[1], float(scale))}
+        rows = target if sample_weight is None else target[sample_weight > 0]
+        distances = np.median(np.abs(rows - np.median(rows, axis=0)), axis=0)
+        return {_SCALE: np.where(distances > 0, distances, 1.0)}
+
+    def in_units(self, scale: float) -> InUnits:
+        """Return the loss of targets and scores that are divided by a number: itself, times the number."""
+        return InUnits(self, scale)
+
+    def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return `scale_`, the scale of each output."""
+        return {"scale_": np.abs(weights[_SCALE])}

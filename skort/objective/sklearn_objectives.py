@@ -20,15 +20,12 @@ from sklearn import linear_model, neural_network, svm
 from sklearn.base import BaseEstimator
 from sklearn.base import is_classifier as is_sklearn_classifier
 
-from skort.objective.classification import Hinge
-from skort.objective.concomitant_huber import ConcomitantHuber
-from skort.objective.label_losses import LabelSquaredError
+from skort.objective.classification import Hinge, LabelSquaredError, LogLoss, OneVsRestLogLoss
 from skort.objective.log_link import GammaLoss, PoissonLoss, TweedieLoss
-from skort.objective.log_losses import LogLoss, OneVsRestLogLoss
 from skort.objective.loss import ScoreLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.penalties import Strength
-from skort.objective.regression import Quantile, SquaredError
+from skort.objective.regression import ConcomitantHuber, Quantile, SquaredError
 
 
 class SklearnStrengths(NamedTuple):

@@ -23,7 +23,7 @@ _INNER = {
     "FitResult": "skort.estimators.training.result.FitResult",
     "Model": "skort.estimators.model.model.Model",
     "ModelPenalty": "skort.objective.penalties.ModelPenalty",
-    "MultiLabelLogLoss": "skort.objective.log_losses.MultiLabelLogLoss",
+    "MultiLabelLogLoss": "skort.objective.classification.MultiLabelLogLoss",
     "NamedOutputs": "skort.estimators.data.outputs.NamedOutputs",
     "OutputLosses": "skort.objective.combined.OutputLosses",
     "Preprocessing": "skort.estimators.model.preprocessing.Preprocessing",
