@@ -9,22 +9,25 @@ import onnx
 from numpy.typing import DTypeLike
 from onnx import helper
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from skort.common.model_builder import build_model
-from skort.common.onnx_text import onnx_dtype
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, undifferentiable
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph
-from skort.graphs.score_graph import ScoreGraph, ScoreSpec, Weights, find_weights, set_batch_size
+from skort.graphs.score_graph import ScoreGraph, ScoreSpec, set_batch_size
 from skort.graphs.sklearn.conversion import to_onnx
-from skort.graphs.sklearn.families import FAMILY, Layers, fitted_layers, has_log_link, initial_layers, score_model
+from skort.graphs.sklearn.families import (
+    FAMILY,
+    any_stand_in,
+    fitted_stand_in,
+    has_log_link,
+    initial_stand_in,
+    layers,
+    score_model,
+)
 from skort.graphs.sklearn.raw_inputs import RawInput
-
-_LINEAR_NAMES = "coef", "intercept", "multiplied", "resh"
-_NETWORK_NAMES = "coefficient", "intercepts", "mul_result", "add_result"
-# Of hidden layers, by scikit-learn's names
-_ACTIVATIONS = {"identity": "", "logistic": "Sigmoid", "relu": "Relu", "tanh": "Tanh"}
 
 
 def initial_score_graph(
@@ -41,11 +44,14 @@ def initial_score_graph(
         )
     if type(score_model(model)) not in FAMILY:
         return onnx_score_graph(_converted(model, spec), spec)
-    layers = fitted_layers(model) if is_fitted else initial_layers(model, spec.n_features, spec.n_outputs, random_state)
-    if layers.n_outputs != spec.n_outputs:
+    if is_fitted:
+        stand_in = fitted_stand_in(model)
+    else:
+        stand_in = initial_stand_in(model, spec.n_features, spec.n_outputs, random_state)
+    if layers(stand_in)[0][-1].shape[1] != spec.n_outputs:
         raise ValueError(f"y asks for {spec.n_outputs} outputs, which the fitted {name} does not have.")
     log_link = spec.own_link and not is_classifier(model) and has_log_link(model)
-    return _layers_graph(layers, np.dtype(spec.dtype), log_link)
+    return stand_in_graph(stand_in, spec.dtype, log_link=log_link)
 
 
 def given_model(model: Any) -> onnx.ModelProto | BaseEstimator:
@@ -67,7 +73,7 @@ def fitted_score_graph(model: BaseEstimator, dtype: DTypeLike = np.float32, *, o
 def n_score_columns(model: BaseEstimator) -> int:
     """Return the number of columns of the raw score of a fitted model of scikit-learn."""
     if type(score_model(model)) in FAMILY:
-        return fitted_layers(model).n_outputs
+        return layers(fitted_stand_in(model))[0][-1].shape[1]
     if is_classifier(model):
         return 1 if len(model.classes_) == 2 else len(model.classes_)
     prediction = model.predict(np.zeros((1, model.n_features_in_)))
@@ -85,46 +91,35 @@ def _converted(model: Any, spec: ScoreSpec) -> onnx.ModelProto:
         ) from error
 
 
-def _layers_graph(layers: Layers, dtype: np.dtype, log_link: bool) -> ScoreGraph:
-    """Return layers as ONNX; with `log_link` the score is the exponential of what they give."""
-    sizes = (len(layers.coefs[0]), *(coef.shape[1] for coef in layers.coefs))
-    structure, weights = _layers_structure(sizes, bool(layers.intercepts), layers.activation, dtype, log_link)
-    intercepts = layers.intercepts if layers.activation is None else [array[None] for array in layers.intercepts]
-    values = zip(weights.names, [*layers.coefs, *intercepts], strict=True)
-    return ScoreGraph(structure, {name: array.astype(dtype) for name, array in values}, weights)
+def stand_in_graph(
+    stand_in: LinearRegression | MLPRegressor, dtype: DTypeLike, *, log_link: bool = False
+) -> ScoreGraph:
+    """Convert a stand-in of `families` to ONNX; with `log_link` the score is the exponential of its prediction."""
+    coefs, intercepts = layers(stand_in)
+    sizes = (stand_in.n_features_in_, *(coef.shape[1] for coef in coefs))
+    options = getattr(stand_in, "activation", None), getattr(stand_in, "fit_intercept", True)
+    template = _template(sizes, *options, np.dtype(dtype), log_link)
+    # A model without intercepts has none in its graph.
+    values = zip(template.arrays.items(), [*coefs, *intercepts], strict=False)
+    return template.with_weights({name: w.astype(dtype).reshape(like.shape) for (name, like), w in values})
 
 
 @functools.lru_cache(maxsize=8)
-def _layers_structure(sizes, has_intercepts, activation, dtype, log_link) -> tuple[onnx.ModelProto, Weights]:
-    """Return the structure of layers, which fits share, and its weights; the names are those that skl2onnx gives."""
-    is_linear, element_type = activation is None, onnx_dtype(dtype)
-    coef, intercept, product, total = _LINEAR_NAMES if is_linear else _NETWORK_NAMES
-    operator = "" if is_linear else _ACTIVATIONS[activation]
-    numbers = [str(i or "") for i in range(len(sizes) - 1)]
-    nodes: list[onnx.NodeProto] = []
-
-    def add(operator, result, *others, i):
-        inputs = [nodes[-1].output[0] if nodes else "X", *others]
-        nodes.append(helper.make_node(operator, inputs, [f"{result}{i}"], name=f"{operator}{i}", domain=""))
-
-    for i in numbers:
-        add("MatMul", product, coef + i, i=i)
-        if has_intercepts:
-            add("Add", total, intercept + i, i=i)
-        if operator and i != numbers[-1]:
-            add(operator, "next_activations", i=i)
+def _template(
+    sizes: tuple[int, ...], activation: str | None, fit_intercept: bool, dtype: np.dtype, log_link: bool
+) -> ScoreGraph:
+    """Return the graph of a stand-in with arbitrary weights. Fits share its structure, as converting takes long."""
+    model = to_onnx(any_stand_in(sizes, activation), (RawInput("X", False, sizes[0]),), dtype)
+    graph = model.graph
+    _drop_ends(graph, sizes[-1])
+    if not fit_intercept:
+        add = graph.node.pop()
+        graph.output[0].name = add.input[0]
+        graph.initializer.pop()
     if log_link:
-        nodes.append(helper.make_node("Exp", list(nodes[-1].output), ["prediction"]))
-    ends = list(zip(numbers, sizes, sizes[1:], strict=False))
-    shapes = {"X": (None, sizes[0]), **{coef + i: shape for i, *shape in ends}}
-    if has_intercepts:
-        shapes |= {intercept + i: (n,) if is_linear else (1, n) for i, _, n in ends}
-    shapes[nodes[-1].output[0]] = (None, sizes[-1])
-    *inputs, score = (helper.make_tensor_value_info(name, element_type, shape) for name, shape in shapes.items())
-    structure = build_model(helper.make_graph(nodes, "skort", inputs, [score]), producer_name="skort")
-    # Fields that are empty are written, too: the files of earlier versions have them.
-    structure.model_version, structure.doc_string = 0, ""
-    return structure, find_weights(structure.graph)
+        graph.node.append(helper.make_node("Exp", [graph.output[0].name], ["prediction"]))
+        graph.output[0].name = "prediction"
+    return ScoreGraph.of(model)
 
 
 def check_differentiable(score_graph: ScoreGraph, solver: str, gradient: Gradient) -> None:
@@ -148,3 +143,22 @@ def check_differentiable(score_graph: ScoreGraph, solver: str, gradient: Gradien
             f"between a weight and the score, which has no gradient in {score_graph.dtype} with solver={solver!r}. "
             "Name the weights after it in trainable, or cut the model before it."
         )
+
+
+def _drop_ends(graph: onnx.GraphProto, n_outputs: int) -> None:
+    """Drop the cast of X to its own type and the reshape of the score to its own shape, in place."""
+    element_type = graph.input[0].type.tensor_type.elem_type
+    nodes = list(graph.node)
+    if nodes[0].op_type == "Cast" and nodes[0].attribute[0].i == element_type:
+        cast = nodes.pop(0)
+        for node in nodes:
+            node.input[:] = [cast.input[0] if name == cast.output[0] else name for name in node.input]
+    if nodes[-1].op_type == "Reshape":
+        reshape = nodes.pop()
+        shape = reshape.input[1]
+        kept = [i for i in graph.initializer if i.name != shape]
+        del graph.initializer[:]
+        graph.initializer.extend(kept)
+        graph.output[0].CopyFrom(helper.make_tensor_value_info(reshape.input[0], element_type, [None, n_outputs]))
+    del graph.node[:]
+    graph.node.extend(nodes)

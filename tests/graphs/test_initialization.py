@@ -7,7 +7,7 @@ from sklearn.neural_network import MLPRegressor
 
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec, Weights
-from skort.graphs.sklearn.families import initial_layers, trained_model
+from skort.graphs.sklearn.families import initial_stand_in
 from skort.graphs.standardized import linear_weights
 
 MODELS = [
@@ -21,16 +21,14 @@ MODELS = [
 @pytest.mark.parametrize("dtype, rtol", [("float32", 1e-5), ("float64", 1e-13)])
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("model", MODELS, ids=repr)
-def test_score_is_scikit_learns_prediction(model, n_outputs, dtype, rtol, rng, run_onnx):
+def test_score_is_the_templates_prediction(model, n_outputs, dtype, rtol, rng, run_onnx):
     graph = initial_score_graph(model, ScoreSpec(5, n_outputs, dtype), np.random.RandomState(3))
-    layers = initial_layers(model, 5, n_outputs, np.random.RandomState(3))
-    intercepts = layers.intercepts or [np.zeros(n_outputs)]
-    theirs = trained_model(model, layers.coefs, intercepts, single_output=False)
+    template = initial_stand_in(model, 5, n_outputs, np.random.RandomState(3))
     X = rng.normal(size=(9, 5)).astype(dtype)
     (score,) = run_onnx(graph.model, X=X).values()
     assert score.shape == (9, n_outputs)
     assert score.dtype == dtype
-    np.testing.assert_allclose(score, theirs.predict(X).reshape(9, n_outputs), rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(score, template.predict(X).reshape(9, n_outputs), rtol=rtol, atol=rtol)
 
 
 def test_weights_of_a_neural_network_by_name():
@@ -66,9 +64,11 @@ def test_graphs_of_one_structure_have_their_own_weights():
         for seed in (0, 1)
     )
     for graph, seed in ((first, 0), (second, 1)):
-        layers = initial_layers(MLPRegressor(hidden_layer_sizes=(6,)), 5, 2, np.random.RandomState(seed))
-        np.testing.assert_array_equal(graph.weights()["coefficient"], layers.coefs[0].astype(np.float32))
-        np.testing.assert_array_equal(graph.weights()["intercepts1"].ravel(), layers.intercepts[1].astype(np.float32))
+        template = initial_stand_in(MLPRegressor(hidden_layer_sizes=(6,)), 5, 2, np.random.RandomState(seed))
+        np.testing.assert_array_equal(graph.weights()["coefficient"], template.coefs_[0].astype(np.float32))
+        np.testing.assert_array_equal(
+            graph.weights()["intercepts1"].ravel(), template.intercepts_[1].astype(np.float32)
+        )
 
 
 def test_graphs_of_one_structure_share_it():

@@ -1,7 +1,12 @@
-"""The scikit-learn models that gradient descent can train: linear models and neural networks."""
+"""
+The scikit-learn models that gradient descent can train: linear models and neural networks.
+
+A stand-in is a fitted scikit-learn regressor that predicts the raw score of a model, at its initial or fitted weights:
+nobody has to fit it before skl2onnx converts it, or to cut the head of a classifier off its graph.
+"""
 
 import itertools
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -9,7 +14,10 @@ from sklearn import cross_decomposition, linear_model, neural_network, svm
 from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import LabelBinarizer
+
+StandIn: TypeAlias = LinearRegression | MLPRegressor
 
 _LINEAR_REGRESSORS = """
 ARDRegression BayesianRidge ElasticNet ElasticNetCV GammaRegressor HuberRegressor Lars LarsCV Lasso LassoCV LassoLars
@@ -54,30 +62,16 @@ def has_log_link(model: Any) -> bool:
     return isinstance(model, exponential) or getattr(model, "loss", None) == "poisson"
 
 
-class Layers(NamedTuple):
-    """The weights of layers, of shapes (fan_in, fan_out) and (fan_out,); `intercepts` are empty if there are none."""
-
-    coefs: list[np.ndarray]
-    intercepts: list[np.ndarray]
-    #: That of the hidden layers of a neural network; None for a linear model.
-    activation: str | None = None
-
-    @property
-    def n_outputs(self) -> int:
-        """The number of columns of the raw score."""
-        return self.coefs[-1].shape[1]
-
-
-def initial_layers(model: Any, n_features: int, n_outputs: int, random_state: np.random.RandomState) -> Layers:
+def initial_stand_in(model: Any, n_features: int, n_outputs: int, random_state: np.random.RandomState) -> StandIn:
     """
-    Return an unfitted model at its initial weights.
+    Return a fitted regressor that predicts the raw score of an unfitted model at its initial weights.
 
     Linear weights are zero. Those of a neural network follow scikit-learn's Glorot rule, uniform on [-b, b] with b =
     sqrt(6 / (fan_in + fan_out)), or 2 in place of 6 for logistic activations, and are drawn in the same order.
     """
     model = score_model(model)
     if FAMILY[type(model)] == "linear":
-        return _linear(np.zeros((n_outputs, n_features)), np.zeros(n_outputs), model)
+        return _linear(np.zeros((n_outputs, n_features)), np.zeros(n_outputs), getattr(model, "fit_intercept", True))
     sizes = [n_features, *np.ravel(model.hidden_layer_sizes).tolist(), n_outputs]
     factor = 2.0 if model.activation == "logistic" else 6.0
     coefs, intercepts = [], []
@@ -85,24 +79,37 @@ def initial_layers(model: Any, n_features: int, n_outputs: int, random_state: np
         bound = np.sqrt(factor / (fan_in + fan_out))
         coefs.append(random_state.uniform(-bound, bound, (fan_in, fan_out)))
         intercepts.append(random_state.uniform(-bound, bound, fan_out))
-    return Layers(coefs, intercepts, model.activation)
+    return _neural_network(coefs, intercepts, model.activation)
 
 
-def fitted_layers(model: Any) -> Layers:
-    """Return a fitted model at its weights."""
+def fitted_stand_in(model: Any) -> StandIn:
+    """Return a regressor that predicts the raw score of a fitted model."""
     model = score_model(model)
     if FAMILY[type(model)] == "neural network":
-        return Layers(model.coefs_, model.intercepts_, model.activation)
+        return _neural_network(model.coefs_, model.intercepts_, model.activation)
     coef = model.coef_.toarray() if scipy.sparse.issparse(model.coef_) else model.coef_
     coef = np.atleast_2d(coef)
     intercept = np.broadcast_to(np.ravel(model.intercept_), len(coef))
     if isinstance(model, _PLS):
         intercept = intercept - coef @ model._x_mean
-    return _linear(coef, intercept, model)
+    return _linear(coef, intercept, getattr(model, "fit_intercept", True))
 
 
-def _linear(coef, intercept, model):
-    return Layers([coef.T], [intercept] if getattr(model, "fit_intercept", True) else [])
+def any_stand_in(sizes: tuple[int, ...], activation: str | None) -> StandIn:
+    """Return a stand-in with weights that all differ; `sizes` are the columns of X, hidden layers and score."""
+    random_state = np.random.RandomState(0)
+    coefs = [random_state.uniform(size=shape) for shape in itertools.pairwise(sizes)]
+    intercepts = [random_state.uniform(size=size) for size in sizes[1:]]
+    if activation is None:
+        return _linear(coefs[0].T, intercepts[0], True)
+    return _neural_network(coefs, intercepts, activation)
+
+
+def layers(stand_in: StandIn) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the weights of a stand-in: lists of arrays of shapes (fan_in, fan_out) and (fan_out,)."""
+    if hasattr(stand_in, "coefs_"):
+        return stand_in.coefs_, stand_in.intercepts_
+    return [stand_in.coef_.T], [stand_in.intercept_]
 
 
 def trained_model(
@@ -148,3 +155,19 @@ def _write_linear(model, coef, intercept, classes, single_output):
     # Before scikit-learn 1.9, classes_ is a property of the ridge classifiers.
     if classes is not None and not hasattr(model, "classes_"):
         model.classes_ = classes
+
+
+def _linear(coef, intercept, fit_intercept):
+    stand_in = LinearRegression(fit_intercept=fit_intercept)
+    stand_in.coef_, stand_in.intercept_ = coef, intercept
+    stand_in.n_features_in_ = coef.shape[1]
+    return stand_in
+
+
+def _neural_network(coefs, intercepts, activation):
+    stand_in = MLPRegressor(activation=activation)
+    stand_in.coefs_, stand_in.intercepts_ = coefs, intercepts
+    stand_in.n_features_in_, stand_in.n_outputs_ = len(coefs[0]), len(intercepts[-1])
+    stand_in.n_layers_ = len(coefs) + 1
+    stand_in.out_activation_ = "identity"
+    return stand_in

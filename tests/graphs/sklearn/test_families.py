@@ -1,11 +1,11 @@
-"""Weights of layers against what scikit-learn itself starts from."""
+"""Stand-ins against what scikit-learn itself starts from."""
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.neural_network import MLPRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from skort.graphs.sklearn.families import fitted_layers, initial_layers, trained_model
+from skort.graphs.sklearn.families import initial_stand_in
 
 
 @pytest.mark.parametrize("activation", ["identity", "logistic", "tanh", "relu"])
@@ -16,20 +16,24 @@ def test_neural_networks_start_where_scikit_learns_do(hidden, activation, rng):
     theirs = MLPRegressor(
         hidden_layer_sizes=hidden, activation=activation, solver="sgd", learning_rate_init=1e-300, random_state=7
     ).partial_fit(X, y)
-    model = MLPRegressor(hidden_layer_sizes=hidden, activation=activation)
-    ours = initial_layers(model, 3, 2, np.random.RandomState(7))
-    assert (ours.n_outputs, ours.activation) == (2, activation)
-    for a, b in zip(ours.coefs + ours.intercepts, theirs.coefs_ + theirs.intercepts_, strict=True):
+    ours = initial_stand_in(
+        MLPRegressor(hidden_layer_sizes=hidden, activation=activation), 3, 2, np.random.RandomState(7)
+    )
+    for a, b in zip(ours.coefs_ + ours.intercepts_, theirs.coefs_ + theirs.intercepts_, strict=True):
         np.testing.assert_array_equal(a, b)
-    for a, b in zip(fitted_layers(theirs).coefs, theirs.coefs_, strict=True):
-        np.testing.assert_array_equal(a, b)
-    X_test, copy = rng.normal(size=(4, 3)), trained_model(model, ours.coefs, ours.intercepts)
-    np.testing.assert_array_equal(copy.predict(X_test), theirs.predict(X_test))
+    X_test = rng.normal(size=(4, 3))
+    np.testing.assert_array_equal(ours.predict(X_test), theirs.predict(X_test))
+
+
+def test_a_classifiers_raw_score_is_a_regressors_prediction(rng):
+    template = initial_stand_in(MLPClassifier(hidden_layer_sizes=(4,)), 3, 1, np.random.RandomState(0))
+    X = rng.normal(size=(5, 3))
+    hidden = np.maximum(X @ template.coefs_[0] + template.intercepts_[0], 0)
+    np.testing.assert_allclose(template.predict(X), (hidden @ template.coefs_[1] + template.intercepts_[1]).ravel())
 
 
 @pytest.mark.parametrize("model", [LinearRegression(), LogisticRegression()])
 def test_linear_models_start_at_zero(model):
-    layers = initial_layers(model, 4, 3, np.random.RandomState(0))
-    np.testing.assert_array_equal(layers.coefs, np.zeros((1, 4, 3)))
-    np.testing.assert_array_equal(layers.intercepts, np.zeros((1, 3)))
-    assert initial_layers(model.set_params(fit_intercept=False), 4, 3, np.random.RandomState(0)).intercepts == []
+    template = initial_stand_in(model, 4, 3, np.random.RandomState(0))
+    np.testing.assert_array_equal(template.coef_, np.zeros((3, 4)))
+    np.testing.assert_array_equal(template.predict(np.ones((2, 4))), np.zeros((2, 3)))
