@@ -176,6 +176,9 @@ class SGD(NamedOptimizer, name="sgd"):
     array([0., 0.])
     """
 
+    #: The limit of `step_length` for a constant learning rate of one.
+    gain = 1.0
+
     def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
         """Return the state before the first update: there is none."""
         return {}
@@ -190,15 +193,9 @@ class SGD(NamedOptimizer, name="sgd"):
         return eta
 
     @property
-    def gain(self) -> float:
-        """The limit of `step_length` for a constant learning rate of one."""
-        return 1.0
-
-    @property
     def tags(self) -> OptimizerTags:
         """What is known of the optimizer."""
-        gain = self.gain
-        return OptimizerTags(gain, min(gain, 1e3), linear=LinearUpdate(), runtime="SGD", is_elementwise=True)
+        return OptimizerTags(self.gain, min(self.gain, 1e3), linear=LinearUpdate(), runtime="SGD", is_elementwise=True)
 
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
@@ -210,6 +207,19 @@ sgd (weights, gradient, eta) => (next_weights, length) {
 }"""
 
 
+# What both momenta do; the weights and the length of the step come after it.
+_VELOCITY = """\
+%s (weights, gradient, eta, velocity, unit_velocity) => (next_weights, length, next_velocity, next_unit_velocity) {
+    momentum = Constant <value = float {%r}> ()
+    kept = Mul (velocity, momentum)
+    step = Mul (gradient, eta)
+    next_velocity = Sub (kept, step)
+    kept_unit = Mul (unit_velocity, momentum)
+    next_unit_velocity = Add (kept_unit, eta)
+"""
+
+
+@dataclass(eq=False, repr=False)
 class Momentum(NamedOptimizer, name="momentum"):
     r"""
     Gradient descent with a velocity.
@@ -240,9 +250,7 @@ class Momentum(NamedOptimizer, name="momentum"):
     """
 
     _parameter_constraints = {"momentum": [Interval(Real, 0, 1, closed="both")]}
-
-    def __init__(self, momentum: float = 0.9):
-        self.momentum = momentum
+    momentum: float = 0.9
 
     def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
         """Return the state before the first update: no velocity, nor any of a weight whose gradient is minus one."""
@@ -274,23 +282,18 @@ class Momentum(NamedOptimizer, name="momentum"):
     @property
     def tags(self) -> OptimizerTags:
         """What is known of the optimizer."""
-        gain = self.gain
-        return OptimizerTags(gain, min(gain, 1e3), linear=LinearUpdate(float(self.momentum)), is_elementwise=True)
+        linear = LinearUpdate(float(self.momentum))
+        return OptimizerTags(self.gain, min(self.gain, 1e3), linear=linear, is_elementwise=True)
 
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
-        return """\
-momentum (weights, gradient, eta, velocity, unit_velocity)
-    => (next_weights, length, next_velocity, next_unit_velocity) {
-    momentum = Constant <value = float {%r}> ()
-    kept = Mul (velocity, momentum)
-    step = Mul (gradient, eta)
-    next_velocity = Sub (kept, step)
+        return (
+            (_VELOCITY % ("momentum", float(self.momentum)))
+            + """\
     next_weights = Add (weights, next_velocity)
-    kept_unit = Mul (unit_velocity, momentum)
-    next_unit_velocity = Add (kept_unit, eta)
     length = Identity (next_unit_velocity)
-}""" % float(self.momentum)
+}"""
+        )
 
 
 class Nesterov(Momentum, name="nesterov"):
@@ -337,21 +340,16 @@ class Nesterov(Momentum, name="nesterov"):
 
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
-        return """\
-nesterov (weights, gradient, eta, velocity, unit_velocity)
-    => (next_weights, length, next_velocity, next_unit_velocity) {
-    momentum = Constant <value = float {%r}> ()
-    kept = Mul (velocity, momentum)
-    step = Mul (gradient, eta)
-    next_velocity = Sub (kept, step)
+        return (
+            (_VELOCITY % ("nesterov", float(self.momentum)))
+            + """\
     moved = Sub (weights, step)
     ahead = Mul (next_velocity, momentum)
     next_weights = Add (moved, ahead)
-    kept_unit = Mul (unit_velocity, momentum)
-    next_unit_velocity = Add (kept_unit, eta)
     unit_ahead = Mul (next_unit_velocity, momentum)
     length = Add (unit_ahead, eta)
-}""" % float(self.momentum)
+}"""
+        )
 
 
 # Constants take the dtype of the weights. ConstantOfShape stays double, and the correction is computed in float64.
@@ -393,6 +391,7 @@ adam (weights, gradient, eta, first_moment, second_moment, n_updates)
 }"""
 
 
+@dataclass(eq=False, repr=False)
 class Adam(NamedOptimizer, name="adam"):
     r"""
     Adam: updates follow a running mean of the gradients, and are about as long as the learning rate.
@@ -443,16 +442,11 @@ class Adam(NamedOptimizer, name="adam"):
         "lazy": ["boolean"],
     }
 
-    def __init__(
-        self,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-8,
-        weight_decay: float = 0.0,
-        lazy: bool = False,
-    ):
-        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
-        self.weight_decay, self.lazy = weight_decay, lazy
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    lazy: bool = False
 
     def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
         """Return the state before the first update: both moments and the number of updates."""

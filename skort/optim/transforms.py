@@ -1,29 +1,29 @@
-"""
-What is put around an optimizer: clipping, weight decay, the terms of the penalty, averaging.
-
-A transformation has a part before the optimizer's update, a part after it, or both, each in numpy and as ONNX.
-"""
+"""What is put around an optimizer: clipping, weight decay, the terms of the penalty, averaging."""
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from skort.objective.penalties import SOFT_THRESHOLD, soft_threshold
+from skort.objective.penalties import soft_threshold
 from skort.optim.optimizers import State
 
-if TYPE_CHECKING:
-    from skort.common.onnx_text import Fragment
-
-#: What the results are called that hold "weights", "gradient", "eta" (a scalar), "length" and each array of the state.
-Names: TypeAlias = dict[str, str]
 #: Learning rate, state -> `Optimizer.step_length`.
 StepLength: TypeAlias = Callable[[float, State], float | np.ndarray]
 
 
 class Transformation:
-    """A transformation that changes nothing: a subclass brings the parts that it has."""
+    """A part before the optimizer's update, a part after it, or both, each in numpy and as ONNX; here nothing."""
+
+    #: The parts as ONNX functions of "weights", "gradient", "eta", "length", arrays of the state, and `constants`. An
+    #: output `next_...` takes the place of what has the rest of its name.
+    onnx_before: str | None = None
+    onnx_after: str | None = None
+
+    def constants(self) -> dict[str, np.ndarray]:
+        """Return the arrays that the ONNX functions take beside those of the update, by name."""
+        return {}
 
     def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
         """Return what it remembers, before the first update."""
@@ -35,14 +35,6 @@ class Transformation:
 
     def after(self, weights, eta: float, state: State, scratch, step_length: StepLength) -> None:
         """Change the weights that the optimizer made, in place."""
-
-    def add_before(self, fragment: "Fragment", names: Names) -> Names:
-        """Add the nodes of `before`; return the names with those of its results."""
-        return names
-
-    def add_after(self, fragment: "Fragment", names: Names, results: Names) -> Names:
-        """Add the nodes of `after`; return the results ("weights", "length", changed arrays) with its own."""
-        return results
 
 
 def norm(gradient: np.ndarray) -> float:
@@ -64,26 +56,29 @@ def clipped(gradient: np.ndarray, max_norm: float, out: np.ndarray) -> np.ndarra
     return gradient if length <= max_norm else np.multiply(gradient, max_norm / length, out=out)
 
 
-_CLIPPED = """\
-clipped (gradient, max_norm) => (clipped) {
+class Clipping(Transformation):
+    """A gradient that is too long is shortened, see `clipped`."""
+
+    onnx_before = """\
+clipped (gradient, skort_max_norm) => (next_gradient) {
     size = Constant <value = int64[1] {1}> ()
     one = ConstantOfShape <value = double[1] {1}> (size)
     wide = Cast <to = 11> (gradient)
     square = Mul (wide, wide)
     sum = ReduceSum <keepdims = 1> (square)
     length = Sqrt (sum)
-    ratio = Div (max_norm, length)
+    ratio = Div (skort_max_norm, length)
     factor = Min (one, ratio)
     short = CastLike (factor, gradient)
-    clipped = Mul (gradient, short)
+    next_gradient = Mul (gradient, short)
 }"""
-
-
-class Clipping(Transformation):
-    """A gradient that is too long is shortened, see `clipped`."""
 
     def __init__(self, max_norm: float):
         self._max_norm = float(max_norm)
+
+    def constants(self):
+        """Return the norm, in float64."""
+        return {"skort_max_norm": np.array([self._max_norm])}
 
     def start(self, n_coefficients, n_others, dtype):
         """Make room for the clipped gradient."""
@@ -94,15 +89,9 @@ class Clipping(Transformation):
         """Clip the gradient."""
         return clipped(gradient, self._max_norm, self._clipped)
 
-    def add_before(self, fragment, names):
-        """Add the nodes of `before`."""
-        fragment.constant("skort_max_norm", np.array([self._max_norm]))
-        fragment.call(_CLIPPED, [names["gradient"], "skort_max_norm"], ["skort_clipped"])
-        return {**names, "gradient": "skort_clipped"}
-
 
 _DECAYED = """\
-decayed (weights, eta, n_coefficients) => (decayed) {
+decayed (weights, eta, n_coefficients) => (next_weights) {
     begin = Constant <value = int64[1] {0}> ()
     end = Constant <value = int64[1] {9223372036854775807}> ()
     decay = Constant <value = float {%r}> ()
@@ -112,7 +101,7 @@ decayed (weights, eta, n_coefficients) => (decayed) {
     coefficients = Slice (weights, begin, n_coefficients)
     others = Slice (weights, n_coefficients, end)
     shrunk = Mul (coefficients, kept)
-    decayed = Concat <axis = 0> (shrunk, others)
+    next_weights = Concat <axis = 0> (shrunk, others)
 }"""
 
 
@@ -127,6 +116,7 @@ class WeightDecay(Transformation):
 
     def __init__(self, weight_decay: float):
         self._weight_decay = float(weight_decay)
+        self.onnx_before = _DECAYED % self._weight_decay
 
     def start(self, n_coefficients, n_others, dtype):
         """Remember the number of coefficients."""
@@ -138,32 +128,30 @@ class WeightDecay(Transformation):
         np.multiply(coefficients, 1 - eta * self._weight_decay, out=coefficients)
         return gradient
 
-    def add_before(self, fragment, names):
-        """Add the nodes of `before`."""
-        inputs = [names[name] for name in ("weights", "eta", "n_coefficients")]
-        fragment.call(_DECAYED % self._weight_decay, inputs, ["skort_decayed"])
-        return {**names, "weights": "skort_decayed"}
-
 
 #: The state: what a positive weight, and what a negative one, would still have to pay.
 _POSITIVE, _NEGATIVE = "l1_owed_if_positive", "l1_owed_if_negative"
 
-_OWED = """\
-owed (positive, negative, length, strengths) => (owed_if_positive, owed_if_negative) {
-    n_steps = Constant <value = float {%r}> ()
-    more = Mul (strengths, length)
-    most = Mul (more, n_steps)
-    more_positive = Add (positive, more)
-    more_negative = Add (negative, more)
-    owed_if_positive = Min (more_positive, most)
-    owed_if_negative = Min (more_negative, most)
-}"""
 _PAID = """\
-paid (positive, negative, before, after) => (next_positive, next_negative) {
-    left_positive = Sub (positive, before)
-    left_negative = Add (negative, before)
-    next_positive = Add (left_positive, after)
-    next_negative = Sub (left_negative, after)
+paid (weights, length, l1_owed_if_positive, l1_owed_if_negative, skort_l1_strengths)
+    => (next_weights, next_l1_owed_if_positive, next_l1_owed_if_negative) {
+    n_steps = Constant <value = float {%r}> ()
+    zero = Constant <value = float {0}> ()
+    more = Mul (skort_l1_strengths, length)
+    most = Mul (more, n_steps)
+    more_positive = Add (l1_owed_if_positive, more)
+    more_negative = Add (l1_owed_if_negative, more)
+    positive = Min (more_positive, most)
+    negative = Min (more_negative, most)
+    lower = Sub (weights, positive)
+    above = Max (lower, zero)
+    higher = Add (weights, negative)
+    below = Min (higher, zero)
+    next_weights = Add (above, below)
+    left_positive = Sub (positive, weights)
+    left_negative = Add (negative, weights)
+    next_l1_owed_if_positive = Add (left_positive, next_weights)
+    next_l1_owed_if_negative = Sub (left_negative, next_weights)
 }"""
 
 
@@ -194,6 +182,11 @@ class AccumulatedL1(Transformation):
 
     def __init__(self, strengths: np.ndarray, n_steps: int):
         self._strengths, self._n_steps = strengths, float(n_steps)
+        self.onnx_after = _PAID % self._n_steps
+
+    def constants(self):
+        """Return the strengths."""
+        return {"skort_l1_strengths": self._strengths}
 
     def start(self, n_coefficients, n_others, dtype):
         """Owe nothing."""
@@ -217,37 +210,6 @@ class AccumulatedL1(Transformation):
         np.add(negative, before, out=negative)
         np.subtract(negative, weights, out=negative)
 
-    def add_after(self, fragment, names, results):
-        """Add the nodes of `after`."""
-        fragment.constant("skort_l1_strengths", self._strengths)
-        inputs = [names[_POSITIVE], names[_NEGATIVE], results["length"], "skort_l1_strengths"]
-        owed = ["skort_l1_positive", "skort_l1_negative"]
-        fragment.call(_OWED % self._n_steps, inputs, owed)
-        fragment.call(SOFT_THRESHOLD, [results["weights"], *owed], ["skort_thresholded"])
-        left = {name: f"skort_{name}_left" for name in (_POSITIVE, _NEGATIVE)}
-        fragment.call(_PAID, [*owed, results["weights"], "skort_thresholded"], list(left.values()))
-        return results | left | {"weights": "skort_thresholded"}
-
-
-_REMAINING = """\
-remaining (weights, gradient, eta, strengths, reach, largest_rate) => (remaining, stiff_strengths) {
-    one = Constant <value = float {1}> ()
-    zero = Constant <value = float {0}> ()
-    rate = Max (eta, largest_rate)
-    ratio = Mul (reach, rate)
-    is_stiff = Greater (ratio, one)
-    stiff_strengths = Where (is_stiff, strengths, zero)
-    stiff_gradient = Mul (stiff_strengths, weights)
-    remaining = Sub (gradient, stiff_gradient)
-}"""
-_SHRUNK = """\
-shrunk (weights, length, stiff_strengths) => (shrunk) {
-    one = Constant <value = float {1}> ()
-    ratio = Mul (stiff_strengths, length)
-    divisor = Add (ratio, one)
-    shrunk = Div (weights, divisor)
-}"""
-
 
 class ImplicitL2(Transformation):
     r"""
@@ -263,12 +225,36 @@ class ImplicitL2(Transformation):
     # gain eta b = 2 on. Each weight has its own strength. With momentum, a weight keeps its kind of steps where the
     # learning rate falls, since a velocity holds either all of the gradient or what is left of it.
 
+    onnx_before = """\
+remaining (weights, gradient, eta, skort_l2_strengths, skort_l2_reach, skort_l2_rate) => (next_gradient, skort_stiff) {
+    one = Constant <value = float {1}> ()
+    zero = Constant <value = float {0}> ()
+    rate = Max (eta, skort_l2_rate)
+    ratio = Mul (skort_l2_reach, rate)
+    is_stiff = Greater (ratio, one)
+    skort_stiff = Where (is_stiff, skort_l2_strengths, zero)
+    stiff_gradient = Mul (skort_stiff, weights)
+    next_gradient = Sub (gradient, stiff_gradient)
+}"""
+    onnx_after = """\
+shrunk (weights, length, skort_stiff) => (next_weights) {
+    one = Constant <value = float {1}> ()
+    ratio = Mul (skort_stiff, length)
+    divisor = Add (ratio, one)
+    next_weights = Div (weights, divisor)
+}"""
+
     def __init__(self, strengths: np.ndarray, gain: float, largest_rate: float = 0.0):
-        self._strengths, self._gain, self._largest_rate = strengths, float(gain), float(largest_rate)
+        self._strengths, self._reach, self._largest_rate = strengths, strengths * float(gain), float(largest_rate)
+
+    def constants(self):
+        """Return the strengths, where steps are implicit, and the largest learning rate."""
+        rate = np.asarray(self._largest_rate, self._strengths.dtype)
+        return {"skort_l2_strengths": self._strengths, "skort_l2_reach": self._reach, "skort_l2_rate": rate}
 
     def start(self, n_coefficients, n_others, dtype):
         """Make room for what is left of the gradient."""
-        self._reach, self._is_any_stiff = self._strengths * self._gain, False
+        self._is_any_stiff = False
         self._stiff, self._remaining = (np.empty(n_coefficients + n_others, dtype) for _ in range(2))
         return {}
 
@@ -290,33 +276,8 @@ class ImplicitL2(Transformation):
             np.add(scratch, 1, out=scratch)
             np.divide(weights, scratch, out=weights)
 
-    def add_before(self, fragment, names):
-        """Add the nodes of `before`."""
-        fragment.constant("skort_l2_reach", self._strengths * self._gain)
-        fragment.constant("skort_l2_strengths", self._strengths)
-        fragment.constant("skort_l2_rate", np.asarray(self._largest_rate, self._strengths.dtype))
-        parameters = ["skort_l2_strengths", "skort_l2_reach", "skort_l2_rate"]
-        inputs = [*(names[name] for name in ("weights", "gradient", "eta")), *parameters]
-        fragment.call(_REMAINING, inputs, ["skort_l2_remaining", "skort_l2_stiff"])
-        return {**names, "gradient": "skort_l2_remaining"}
-
-    def add_after(self, fragment, names, results):
-        """Add the nodes of `after`."""
-        fragment.call(_SHRUNK, [results["weights"], results["length"], "skort_l2_stiff"], ["skort_l2_shrunk"])
-        return results | {"weights": "skort_l2_shrunk"}
-
 
 _N_UPDATES, _SUM = "average_n_updates", "average_sum"
-
-_AVERAGED = """\
-averaged (sum, n_updates, weights, first) => (next_sum, next_n_updates) {
-    one = Constant <value = int64[1] {1}> ()
-    next_n_updates = Add (n_updates, one)
-    counts = GreaterOrEqual (next_n_updates, first)
-    precise = Cast <to = 11> (weights)
-    more = Add (sum, precise)
-    next_sum = Where (counts, more, sum)
-}"""
 
 
 class Averaging(Transformation):
@@ -328,34 +289,32 @@ class Averaging(Transformation):
     as in `sklearn.linear_model.SGDRegressor(average=t_0)`. The sum is in float64, whatever the weights are.
     """
 
+    onnx_after = """\
+averaged (average_sum, average_n_updates, weights, skort_first) => (next_average_sum, next_average_n_updates) {
+    one = Constant <value = int64[1] {1}> ()
+    next_average_n_updates = Add (average_n_updates, one)
+    counts = GreaterOrEqual (next_average_n_updates, skort_first)
+    precise = Cast <to = 11> (weights)
+    more = Add (average_sum, precise)
+    next_average_sum = Where (counts, more, average_sum)
+}"""
+
     def __init__(self, first: int):
         self._first = int(first)
+
+    def constants(self):
+        """Return the first update that counts."""
+        return {"skort_first": np.array([self._first])}
 
     def start(self, n_coefficients, n_others, dtype):
         """Remember the number of updates and the sum."""
         return {_N_UPDATES: np.zeros(1, np.int64), _SUM: np.zeros(n_coefficients + n_others)}
 
     def after(self, weights, eta, state, scratch, step_length):
-        """Add the weights."""
-        if self.count(state):
-            self.add(weights, state)
-
-    def count(self, state: State) -> bool:
-        """Count one more update; return whether its weights count in the mean."""
+        """Count one more update, and add its weights."""
         state[_N_UPDATES][0] += 1
-        return self._first <= state[_N_UPDATES][0]
-
-    def add(self, weights: np.ndarray, state: State) -> None:
-        """Add the weights that an update ended with."""
-        state[_SUM] += weights
-
-    def add_after(self, fragment, names, results):
-        """Add the nodes of `after`."""
-        added = {name: f"skort_added_{name}" for name in (_SUM, _N_UPDATES)}
-        fragment.constant("skort_average_first", np.array([self._first]))
-        inputs = [names[_SUM], names[_N_UPDATES], results["weights"], "skort_average_first"]
-        fragment.call(_AVERAGED, inputs, list(added.values()))
-        return results | added
+        if self._first <= state[_N_UPDATES][0]:
+            state[_SUM] += weights
 
     def mean(self, state: State) -> np.ndarray | None:
         """Return the mean in float64; None where it has not begun."""

@@ -43,12 +43,18 @@ class UpdateRule:
 
     def add_nodes(self, fragment: "Fragment", names: dict[str, str]) -> dict[str, str]:
         """Add the nodes of one update; return the names of "weights", "length" and the changed arrays after it."""
-        given = names
+        known = dict(names)
         for part in self.transformations:
-            given = part.add_before(fragment, given)
-        results = _call_optimizer(self._optimizer, fragment, given)
+            for name, array in part.constants().items():
+                fragment.constant(name, array)
+                known[name] = name
+            if part.onnx_before:
+                known |= _call(part.onnx_before, fragment, known)
+        source = self._optimizer.onnx_update()
+        results = _call(source, fragment, {name: known[name] for name in names}, self._optimizer)
         for part in self._inner_first:
-            results = part.add_after(fragment, names, results)
+            if part.onnx_after:
+                results |= _call(part.onnx_after, fragment, known | results)
         return results
 
     def result(self, weights: np.ndarray, state: State) -> np.ndarray:
@@ -57,19 +63,20 @@ class UpdateRule:
         return weights.copy() if mean is None else mean.astype(weights.dtype)
 
 
-def _call_optimizer(optimizer: OnnxOptimizer, fragment, names):
-    """Add a call to the optimizer's ONNX function."""
+def _call(source: str, fragment, names, optimizer: OnnxOptimizer | None = None):
+    """Add a call to the ONNX function of a transformation, or of the optimizer; return the names of its results."""
     from skort.common.parametrized_graph import signature
 
-    source = optimizer.onnx_update()
     given, made = signature(source)
-    possible = ["length", *(f"next_{name}" for name in names)]
-    if not (set(given) <= names.keys() and {"next_weights", "length"} <= set(made) <= set(possible)):
-        raise ValueError(
-            f"optimizer={optimizer!r}: onnx_update has the inputs {given} and the results {made}. Its "
-            f"inputs may be {list(names)}, its results {possible}; next_weights and length are required."
-        )
-    results = {name.removeprefix("next_"): f"skort_optimizer_{name}" for name in made}
+    if optimizer is not None:
+        possible = ["length", *(f"next_{name}" for name in names)]
+        if not (set(given) <= names.keys() and {"next_weights", "length"} <= set(made) <= set(possible)):
+            raise ValueError(
+                f"optimizer={optimizer!r}: onnx_update has the inputs {given} and the results {made}. Its "
+                f"inputs may be {list(names)}, its results {possible}; next_weights and length are required."
+            )
+    prefix = "optimizer" if optimizer is not None else source.split(maxsplit=1)[0]
+    results = {name.removeprefix("next_"): f"skort_{prefix}_{name.removeprefix('next_')}" for name in made}
     fragment.call(source, [names[name] for name in given], list(results.values()))
     return results
 

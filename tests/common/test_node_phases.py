@@ -66,7 +66,7 @@ def test_the_step_of_a_network_with_both_terms_of_a_penalty_and_a_clipped_moment
     assert phases["skort_gradient/coefficient/0"] == phases["skort_gradient/intercepts1/0"] == "backward"
     for name in ("skort_l1_penalty", "skort_l2_penalty", "skort_weights_gradient", "skort_objective"):
         assert phases[name] == "penalty", name
-    for name in ("skort_clipped", "skort_weights_next", "skort_velocity_next"):
+    for name in ("skort_clipped_gradient", "skort_weights_next", "skort_velocity_next"):
         assert phases[name] == "update", name
     # In the order of a step: what a phase computes, a later one reads.
     first = [list(dict.fromkeys(n.doc_string for n in step.graph.node)).index(phase) for phase in PHASES]
