@@ -317,18 +317,6 @@ def _checked(value, name):
     return array.astype(np.float64) if array.ndim else float(array)
 
 
-#: `soft_threshold` as an ONNX function.
-SOFT_THRESHOLD = """\
-soft_threshold (weight, positive, negative) => (moved) {
-    zero = Constant <value = float {0}> ()
-    lower = Sub (weight, positive)
-    above = Max (lower, zero)
-    higher = Add (weight, negative)
-    below = Min (higher, zero)
-    moved = Add (above, below)
-}"""
-
-
 def soft_threshold(weight, positive, negative, scratch):
     r"""
     Move weights towards zero, those that are nearer to exactly zero, in place.

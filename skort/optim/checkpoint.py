@@ -8,6 +8,7 @@ import os
 import pathlib
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -22,11 +23,31 @@ from skort.optim.state import History, TrainState
 from skort.optim.training import Training
 from skort.version import __version__
 
-# The prefixes of the arrays' names in the file.
-_SOLVER, _BEST, _STANDARDIZATION, _START = "solver/", "best/", "standardization/", "penalty_start/"
+# The fields of a TrainState that hold arrays by name, which the file names "solver/weights".
+_HOLDING_ARRAYS = ("solver", "best", "penalty_start", "standardization")
+
+
+def _is_number(value):
+    return type(value) in (int, float)
+
+
+def _is_count(value):
+    return type(value) is int and value >= 0
+
+
+# The other fields: when a value of the file is valid, and what it should be.
+_VALUES = {
+    "n_updates": (_is_count, "an integer that is not negative"),
+    "n_falls": (_is_count, "an integer that is not negative"),
+    "stopped": (lambda value: type(value) is bool, "true or false"),
+    "stopping_reason": (lambda value: isinstance(value, str | None), "a string or null"),
+    "rate_scale": (lambda value: _is_number(value) and 0 < value < math.inf, "a finite number"),
+    "row_norm": (lambda value: _is_number(value) and -1 < value < math.inf, "a finite number"),
+}
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
 
+@dataclass(eq=False, repr=False)
 class Checkpoint(BaseEstimator):
     """
     Save the progress of a training, or resume from a saved one.
@@ -68,13 +89,9 @@ class Checkpoint(BaseEstimator):
         "every": [Interval(Integral, 1, None, closed="left")],
         "resume_from": [str, os.PathLike, None],
     }
-
-    def __init__(
-        self, path: str | os.PathLike | None = None, every: int = 1, resume_from: str | os.PathLike | None = None
-    ):
-        self.path = path
-        self.every = every
-        self.resume_from = resume_from
+    path: str | os.PathLike | None = None
+    every: int = 1
+    resume_from: str | os.PathLike | None = None
 
     def on_train_begin(self, training: Training) -> None:
         """Resume from `resume_from`, unless the training continues an earlier `partial_fit`."""
@@ -96,23 +113,12 @@ def _shapes(training):
 
 def save_progress(progress: TrainState, path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None) -> None:
     """Write the progress of a training to a file; `shapes` of the trained weights are checked when it is read."""
-    arrays = {f"{_SOLVER}{name}": array for name, array in (progress.solver or {}).items()}
-    arrays |= {f"{_BEST}{name}": array for name, array in (progress.best or {}).items()}
-    arrays |= {f"{_START}{name}": array for name, array in (progress.penalty_start or {}).items()}
+    held = {part: getattr(progress, part) for part in _HOLDING_ARRAYS}
     if progress.standardization is not None:
-        arrays |= {f"{_STANDARDIZATION}{name}": a for name, a in progress.standardization.arrays().items()}
-    others = {
-        "n_updates": progress.n_updates,
-        "n_falls": progress.n_falls,
-        "stopped": progress.stopped,
-        "stopping_reason": progress.stopping_reason,
-        "random_state": progress.random_state,
-        "history": progress.rows(),
-        "rate_scale": progress.rate_scale,
-        "row_norm": progress.row_norm,
-        "shapes": shapes,
-        "version": __version__,
-    }
+        held["standardization"] = progress.standardization.arrays()
+    arrays = {f"{part}/{name}": array for part in held for name, array in (held[part] or {}).items()}
+    others = {name: getattr(progress, name) for name in (*_VALUES, "random_state")}
+    others |= {"history": progress.rows(), "shapes": shapes, "version": __version__}
     arrays["json"] = np.array(json.dumps(others, default=lambda value: value.tolist()))
     file = io.BytesIO()
     np.savez(file, checksum=_checksum(arrays), **arrays)
@@ -134,7 +140,7 @@ def load_progress(path: str | os.PathLike, shapes: Mapping[str, list[int]] | Non
     try:
         arrays = _arrays(content)
         checksum = str(arrays.pop("checksum"))
-        others = json.loads(str(arrays["json"]))
+        others = {"stopping_reason": None} | json.loads(str(arrays["json"]))
         damage = "its checksum is that of other values" if checksum != _checksum(arrays) else _damage(others, arrays)
         saved = others.pop("shapes")
         progress = None if damage else _progress(others, arrays)
@@ -160,36 +166,21 @@ def _arrays(content):
 
 
 def _progress(others, arrays):
-    solver, best, standardization, start = (
-        {name.removeprefix(part): array for name, array in arrays.items() if name.startswith(part)}
-        for part in (_SOLVER, _BEST, _STANDARDIZATION, _START)
-    )
+    held = {
+        part: {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(f"{part}/")} or None
+        for part in _HOLDING_ARRAYS
+    }
+    held["standardization"] = Standardization.of_arrays(held["standardization"] or {})
     del others["version"]
     history = History(others.pop("history"))
-    return TrainState(
-        solver=solver,
-        best=best or None,
-        history=history,
-        n_epochs=history.n_epochs,
-        columns=tuple(history),
-        standardization=Standardization.of_arrays(standardization),
-        penalty_start=start or None,
-        **others,
-    )
+    return TrainState(history=history, n_epochs=history.n_epochs, columns=tuple(history), **held, **others)
 
 
 def _damage(others: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None:
     """Return why a checkpoint is invalid; None where it is not."""
-    for name in ("n_updates", "n_falls"):
-        if type(others[name]) is not int or others[name] < 0:
-            return f"{name}={others[name]!r}, expected an integer that is not negative"
-    if type(others["stopped"]) is not bool:
-        return f"stopped={others['stopped']!r}, expected true or false"
-    if not isinstance(others.get("stopping_reason"), str | None):
-        return f"stopping_reason={others['stopping_reason']!r}, expected a string or null"
-    for name, least in (("rate_scale", 0.0), ("row_norm", -1.0)):
-        if not _is_number(others[name]) or not least < others[name] < math.inf:
-            return f"{name}={others[name]!r}, expected a finite number"
+    for name, (is_valid, expected) in _VALUES.items():
+        if not is_valid(others[name]):
+            return f"{name}={others[name]!r}, expected {expected}"
     if others["random_state"]["bit_generator"] not in _GENERATORS:
         return f"random_state is that of {others['random_state']['bit_generator']!r}, expected one of {_GENERATORS}"
     if not _is_generator(others["random_state"]):
@@ -215,7 +206,3 @@ def _is_generator(state):
         return False
     generator_of(state)
     return True
-
-
-def _is_number(value):
-    return type(value) in (int, float)

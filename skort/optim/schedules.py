@@ -7,6 +7,7 @@ training would end because it no longer improves: the method lowers the rate and
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -31,7 +32,8 @@ def rate(schedule: Callable[[int], Any], t: int) -> float:
 
 def largest_rate(schedule: Any) -> float | None:
     """Return the largest learning rate of all updates; None where it is not known, as of any function."""
-    eta = schedule.largest_rate() if _declares(schedule, "largest_rate") else None
+    is_known = _declares(schedule, "largest_rate") or _declares(schedule, "peak_parameters")
+    eta = schedule.largest_rate() if is_known else None
     return None if eta is None else float(eta)
 
 
@@ -68,12 +70,14 @@ class Schedule(Component):
 
     #: Parameters that the estimators have, too: a schedule given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
-    #: Whether all updates of an epoch have the same rate. Each class says so for itself, as it does `largest_rate`.
+    #: Whether all updates of an epoch have the same rate: each class says so for itself.
     is_steady: ClassVar[bool] = False
+    #: Parameters of which the largest is that of all rates: each class says them for itself, or `largest_rate`.
+    peak_parameters: ClassVar[tuple[str, ...]] = ()
 
     def largest_rate(self) -> float | None:
         """Return the largest learning rate of all updates; None: it is not known."""
-        return None
+        return max((getattr(self, name) for name in self.peak_parameters), default=None)
 
     def on_bad_epochs(self) -> bool:
         """Lower the rate where a training would end; return whether the training goes on."""
@@ -92,6 +96,7 @@ class Schedule(Component):
         return np.array([self(t) for t in range(1, n_updates + 1)], dtype=float)
 
 
+@dataclass(eq=False, repr=False)
 class Constant(Schedule):
     r"""
     The same learning rate for all updates.
@@ -110,28 +115,21 @@ class Constant(Schedule):
     >>> from skort.schedules import Constant
     >>> Constant(eta0=0.1).simulate(3)
     array([0.1, 0.1, 0.1])
-
-    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
-    >>> _ = plt.plot(Constant().simulate(1000))  # doctest: +SKIP
     """
 
     __module__ = "skort.schedules"
     is_steady = True
     shared_parameters = ("eta0",)
+    peak_parameters = ("eta0",)
     _parameter_constraints = {"eta0": _POSITIVE}
-
-    def __init__(self, eta0: float = 0.01):
-        self.eta0 = eta0
-
-    def largest_rate(self) -> float:
-        """Return the largest learning rate of all updates."""
-        return self.eta0
+    eta0: float = 0.01
 
     def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
         return self.eta0
 
 
+@dataclass(eq=False, repr=False)
 class InvScaling(Schedule):
     r"""
     A learning rate that falls with a power of the update's number.
@@ -152,28 +150,21 @@ class InvScaling(Schedule):
     >>> from skort.schedules import InvScaling
     >>> InvScaling(eta0=0.1, power_t=0.5).simulate(4).round(3)
     array([0.1  , 0.071, 0.058, 0.05 ])
-
-    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
-    >>> _ = plt.plot(InvScaling().simulate(1000))  # doctest: +SKIP
     """
 
     __module__ = "skort.schedules"
     shared_parameters = ("eta0", "power_t")
+    peak_parameters = ("eta0",)
     _parameter_constraints = {"eta0": _POSITIVE, "power_t": _NOT_NEGATIVE}
-
-    def __init__(self, eta0: float = 0.01, power_t: float = 0.25):
-        self.eta0 = eta0
-        self.power_t = power_t
-
-    def largest_rate(self) -> float:
-        """Return the largest learning rate of all updates."""
-        return self.eta0
+    eta0: float = 0.01
+    power_t: float = 0.25
 
     def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
         return self.eta0 * float(t) ** -self.power_t
 
 
+@dataclass(eq=False, repr=False)
 class Optimal(Schedule):
     r"""
     A learning rate that falls with the update's number, by Bottou's heuristic, from :math:`\alpha^{-1/4}` on.
@@ -193,17 +184,12 @@ class Optimal(Schedule):
     >>> from skort.schedules import Optimal
     >>> Optimal(alpha=1e-4).simulate(1001)[[0, 1000]].round(6)
     array([10.,  5.])
-
-    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
-    >>> _ = plt.plot(Optimal().simulate(1000))  # doctest: +SKIP
     """
 
     __module__ = "skort.schedules"
     shared_parameters = ("alpha",)
     _parameter_constraints = {"alpha": _POSITIVE}
-
-    def __init__(self, alpha: float = 1e-4):
-        self.alpha = alpha
+    alpha: float = 1e-4
 
     def largest_rate(self) -> float:
         """Return the largest learning rate of all updates."""
@@ -214,6 +200,7 @@ class Optimal(Schedule):
         return 1.0 / (self.alpha * (self.alpha**-0.75 + t - 1))
 
 
+@dataclass(eq=False, repr=False)
 class Adaptive(Schedule):
     r"""
     A learning rate that falls when the training no longer improves.
@@ -240,26 +227,18 @@ class Adaptive(Schedule):
     ...     etas.append(schedule(t=100))
     >>> etas[:3], len(etas)
     ([0.1, 0.02, 0.004], 5)
-
-    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
-    >>> _ = plt.semilogy(etas, "o")  # doctest: +SKIP
     """
 
     __module__ = "skort.schedules"
     is_steady = True
     shared_parameters = ("eta0",)
+    peak_parameters = ("eta0",)
     _parameter_constraints = {"eta0": _POSITIVE, "max_falls": [Interval(Integral, 0, None, closed="left")]}
+    eta0: float = 0.01
+    max_falls: int = 4
 
     #: k: how often the rate has fallen. A clone starts again at 0; a copy or a pickle keeps the number.
     _n_falls = 0
-
-    def __init__(self, eta0: float = 0.01, max_falls: int = 4):
-        self.eta0 = eta0
-        self.max_falls = max_falls
-
-    def largest_rate(self) -> float:
-        """Return the largest learning rate of all updates."""
-        return self.eta0
 
     def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
@@ -273,6 +252,7 @@ class Adaptive(Schedule):
         return True
 
 
+@dataclass(eq=False, repr=False)
 class Cosine(Schedule):
     r"""
     A learning rate that falls along half a cosine.
@@ -296,26 +276,18 @@ class Cosine(Schedule):
     >>> from skort.schedules import Cosine
     >>> Cosine(n_updates=4, eta0=1.0).simulate(6).round(3)
     array([1.   , 0.854, 0.5  , 0.146, 0.   , 0.   ])
-
-    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
-    >>> _ = plt.plot(Cosine(n_updates=800).simulate(1000))  # doctest: +SKIP
     """
 
     __module__ = "skort.schedules"
+    peak_parameters = ("eta0", "eta1")
     _parameter_constraints = {
         "n_updates": [Interval(Integral, 1, None, closed="left")],
         "eta0": _POSITIVE,
         "eta1": _NOT_NEGATIVE,
     }
-
-    def __init__(self, n_updates: int = 1000, eta0: float = 0.01, eta1: float = 0.0):
-        self.n_updates = n_updates
-        self.eta0 = eta0
-        self.eta1 = eta1
-
-    def largest_rate(self) -> float:
-        """Return the largest learning rate of all updates."""
-        return max(self.eta0, self.eta1)
+    n_updates: int = 1000
+    eta0: float = 0.01
+    eta1: float = 0.0
 
     def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
@@ -323,6 +295,7 @@ class Cosine(Schedule):
         return self.eta1 + (self.eta0 - self.eta1) / 2 * (1 + math.cos(math.pi * done))
 
 
+@dataclass(eq=False, repr=False)
 class Cyclic(Schedule):
     r"""
     A learning rate that rises and falls again and again, along straight lines.
@@ -345,22 +318,14 @@ class Cyclic(Schedule):
     >>> from skort.schedules import Cyclic
     >>> Cyclic(n_updates=4, eta0=0.1, eta1=0.5).simulate(6).round(3)
     array([0.1, 0.3, 0.5, 0.3, 0.1, 0.3])
-
-    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
-    >>> _ = plt.plot(Cyclic(n_updates=400).simulate(1000))  # doctest: +SKIP
     """
 
     __module__ = "skort.schedules"
+    peak_parameters = ("eta0", "eta1")
     _parameter_constraints = Cosine._parameter_constraints
-
-    def __init__(self, n_updates: int = 1000, eta0: float = 0.01, eta1: float = 0.04):
-        self.n_updates = n_updates
-        self.eta0 = eta0
-        self.eta1 = eta1
-
-    def largest_rate(self) -> float:
-        """Return the largest learning rate of all updates."""
-        return max(self.eta0, self.eta1)
+    n_updates: int = 1000
+    eta0: float = 0.01
+    eta1: float = 0.04
 
     def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
@@ -368,6 +333,7 @@ class Cyclic(Schedule):
         return self.eta1 - (self.eta1 - self.eta0) * abs(1 - 2 * done)
 
 
+@dataclass(eq=False, repr=False)
 class Warmup(Schedule):
     r"""
     Another schedule whose rate grows to its full size over the first updates.
@@ -389,17 +355,12 @@ class Warmup(Schedule):
     >>> from skort.schedules import Constant, Cosine, Warmup
     >>> Warmup(Constant(eta0=1.0), n_updates=4).simulate(6)
     array([0.25, 0.5 , 0.75, 1.  , 1.  , 1.  ])
-
-    >>> import matplotlib.pyplot as plt  # doctest: +SKIP
-    >>> _ = plt.plot(Warmup(Cosine(n_updates=1000)).simulate(1000))  # doctest: +SKIP
     """
 
     __module__ = "skort.schedules"
     _parameter_constraints = {"schedule": [callable, None], "n_updates": [Interval(Integral, 1, None, closed="left")]}
-
-    def __init__(self, schedule: Callable[[int], float] | None = None, n_updates: int = 100):
-        self.schedule = schedule
-        self.n_updates = n_updates
+    schedule: Callable[[int], float] | None = None
+    n_updates: int = 100
 
     @property
     def _inner(self) -> Callable[[int], float]:

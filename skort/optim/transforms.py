@@ -312,9 +312,17 @@ averaged (average_sum, average_n_updates, weights, skort_first) => (next_average
 
     def after(self, weights, eta, state, scratch, step_length):
         """Count one more update, and add its weights."""
+        if self.count(state):
+            self.add(weights, state)
+
+    def count(self, state: State) -> bool:
+        """Count one more update; return whether its weights count in the mean."""
         state[_N_UPDATES][0] += 1
-        if self._first <= state[_N_UPDATES][0]:
-            state[_SUM] += weights
+        return self._first <= state[_N_UPDATES][0]
+
+    def add(self, weights: np.ndarray, state: State) -> None:
+        """Add the weights that an update ended with."""
+        state[_SUM] += weights
 
     def mean(self, state: State) -> np.ndarray | None:
         """Return the mean in float64; None where it has not begun."""
