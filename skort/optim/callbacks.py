@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeAlias
 
@@ -81,11 +82,12 @@ class Hooks:
         """Call `on_train_begin` of all callbacks."""
         for callback in self._training.callbacks:
             self._begun.append(callback)
-            self.call(_methods([callback], "on_train_begin"))
+            self.call(self.each("on_train_begin", [callback]))
 
-    def each(self, name: str) -> list[Hook]:
-        """Return the method `name` of each callback that has it."""
-        return _methods(self._training.callbacks, name)
+    def each(self, name: str, callbacks: Sequence[Any] | None = None) -> list[Hook]:
+        """Return the method `name` of each callback that has it, of those of the training where none are given."""
+        callbacks = self._training.callbacks if callbacks is None else callbacks
+        return [getattr(callback, name) for callback in callbacks if hasattr(callback, name)]
 
     def call(self, methods: Sequence[Hook]) -> None:
         """Call methods that `each` returned."""
@@ -98,7 +100,7 @@ class Hooks:
     def end(self) -> BaseException | None:
         """Call `on_train_end` of all callbacks that have begun, even if one fails; return the first error."""
         errors = []
-        for method in _methods(self._begun, "on_train_end"):
+        for method in self.each("on_train_end", self._begun):
             try:
                 self.call([method])
             except CallbackError as error:
@@ -106,10 +108,7 @@ class Hooks:
         return errors[0] if errors else None
 
 
-def _methods(callbacks, name):
-    return [getattr(callback, name) for callback in callbacks if hasattr(callback, name)]
-
-
+@dataclass(eq=False, repr=False)
 class EarlyStopping(BaseEstimator):
     """
     Stop when a column of the history has not improved for some epochs in a row, and restore the best weights.
@@ -154,20 +153,11 @@ class EarlyStopping(BaseEstimator):
         "restore_best": ["boolean"],
         "greater_is_better": ["boolean", None],
     }
-
-    def __init__(
-        self,
-        monitor: str = "validation_score",
-        patience: int | float = 5,
-        tol: float | None = 0.0,
-        restore_best: bool = True,
-        greater_is_better: bool | None = None,
-    ):
-        self.monitor = monitor
-        self.patience = patience
-        self.tol = tol
-        self.restore_best = restore_best
-        self.greater_is_better = greater_is_better
+    monitor: str = "validation_score"
+    patience: int | float = 5
+    tol: float | None = 0.0
+    restore_best: bool = True
+    greater_is_better: bool | None = None
 
     def on_train_begin(self, training: Training) -> None:
         """Forget the last training."""
@@ -184,7 +174,10 @@ class EarlyStopping(BaseEstimator):
         column, n_epochs = training.history[self.monitor], training.n_epochs
         # After a training was resumed from a checkpoint, several values are new.
         new_values, self._n_seen = column[self._n_seen :], n_epochs
-        if self._greater_is_better():
+        greater_is_better = self.greater_is_better
+        if greater_is_better is None:
+            greater_is_better = self.monitor not in ("loss", "objective", "gradient_norm")
+        if greater_is_better:
             new_values = [-value for value in new_values]
         improved = at_end = False
         for value in new_values:
@@ -201,11 +194,6 @@ class EarlyStopping(BaseEstimator):
         epochs = "1 epoch" if self.patience == 1 else f"{self.patience} epochs in a row"
         return f"The {self.monitor.replace('_', ' ')} did not improve{by} for {epochs}."
 
-    def _greater_is_better(self):
-        if self.greater_is_better is None:
-            return self.monitor not in ("loss", "objective", "gradient_norm")
-        return self.greater_is_better
-
     def _count(self, value):
         """Return whether a value is the best so far, and whether patience runs out with it."""
         tol = -math.inf if self.tol is None else self.tol
@@ -217,6 +205,7 @@ class EarlyStopping(BaseEstimator):
         return is_best, at_end
 
 
+@dataclass(eq=False, repr=False)
 class EpochScoring(BaseEstimator):
     """
     Score the model after every epoch, as a column of the history.
@@ -256,20 +245,11 @@ class EpochScoring(BaseEstimator):
         "sample_weight": ["array-like", None],
         "name": [str],
     }
-
-    def __init__(
-        self,
-        X: Any,
-        y: ArrayLike,
-        scoring: str | Callable[..., float] | None = None,
-        sample_weight: ArrayLike | None = None,
-        name: str = "score",
-    ):
-        self.X = X
-        self.y = y
-        self.scoring = scoring
-        self.sample_weight = sample_weight
-        self.name = name
+    X: Any
+    y: ArrayLike
+    scoring: str | Callable[..., float] | None = None
+    sample_weight: ArrayLike | None = None
+    name: str = "score"
 
     def __sklearn_clone__(self) -> "EpochScoring":
         """Return a copy that shares the data."""
