@@ -2,7 +2,7 @@
 
 import pytest
 
-from skort.optim.block_shuffle import WindowShape
+from skort.optim.batches import WindowShape
 
 
 @pytest.fixture

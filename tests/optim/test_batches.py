@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skort.optim import batches as batches_module
-from skort.optim.batches import Batches, HostBatch, StreamedBatches, fill
-from skort.optim.block_shuffle import MANY_ROWS, WindowShape
+from skort.optim.batches import MANY_ROWS, Batches, HostBatch, StreamedBatches, WindowShape, fill
 
 
 def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0):
@@ -319,7 +318,7 @@ def test_a_batch_is_divided_by_its_rows_of_positive_weight():
     np.testing.assert_array_equal(batch.sample_weight.ravel(), np.array([0, 1, 2, 6]) * (0.5 / 3))
 
 
-def given(parts, batch_size, n_rows, sample_weight=None):
+def streamed(parts, batch_size, n_rows, sample_weight=None):
     return StreamedBatches(
         lambda: iter(parts),
         n_rows=n_rows,
@@ -337,7 +336,7 @@ def part(first, n, weight=None):
 
 
 def test_an_epoch_is_the_rows_in_their_order_divided_into_parts():
-    batches, batch = given([part(1, 5), part(6, 2)], 3, 7), HostBatch.empty(3, 1, 1, "float64")
+    batches, batch = streamed([part(1, 5), part(6, 2)], 3, 7), HostBatch.empty(3, 1, 1, "float64")
     seen, shares = [], []
     for share in batches.epoch(batch):
         rows = batch.sample_weight.ravel() > 0
@@ -351,22 +350,95 @@ def test_an_epoch_is_the_rows_in_their_order_divided_into_parts():
 
 def test_a_part_without_weight_is_left_out():
     weight = np.array([0.0, 0.0, 2.0, 4.0])
-    batches, batch = given([part(1, 4, weight)], 2, 2, weight), HostBatch.empty(2, 1, 1, "float64")
+    batches, batch = streamed([part(1, 4, weight)], 2, 2, weight), HostBatch.empty(2, 1, 1, "float64")
     assert list(batches.epoch(batch)) == [1.0]
     np.testing.assert_allclose(batch.sample_weight.ravel(), [1 / 3, 2 / 3])
 
 
 @pytest.mark.parametrize("n_rows", [2, 4])
 def test_other_numbers_of_rows_are_an_error(n_rows):
-    batches, batch = given([part(1, 3)], 3, n_rows), HostBatch.empty(3, 1, 1, "float64")
+    batches, batch = streamed([part(1, 3)], 3, n_rows), HostBatch.empty(3, 1, 1, "float64")
     with pytest.raises(ValueError, match=f"batches gave 3 rows .* and {n_rows} when they were read first"):
         list(batches.epoch(batch))
 
 
 def test_nothing_is_drawn():
-    batches = given([], 3, 0)
+    batches = streamed([], 3, 0)
     before = batches.random_state.get_state()[1].copy()
     list(batches.epoch(HostBatch.empty(3, 1, 1, "float64")))
     batches.draw(batches.random_state)
     np.testing.assert_array_equal(batches.random_state.get_state()[1], before)
     assert batches.n_drawn == 0
+
+
+@pytest.mark.parametrize(
+    "n_features, batch_size, expected",
+    [
+        (20, 200, WindowShape(256, 204)),
+        (20, 1000, WindowShape(1000, 52)),
+        (1, 1, WindowShape(256, 4096)),
+        (784, 256, WindowShape(256, 5)),
+        (2**14, 1, WindowShape(256, 1)),
+    ],
+)
+def test_a_window_has_two_to_the_20_values_and_a_block_for_every_row_of_a_batch(n_features, batch_size, expected):
+    assert WindowShape.of(n_features, batch_size) == expected
+
+
+@given(n=st.integers(1, 400), n_blocks=st.integers(1, 50), seed=st.integers(0, 99))
+@settings(deadline=None)
+def test_windows_share_all_blocks_one_of_every_stratum(n, n_blocks, seed):
+    blocks = 3 * np.arange(n) + 1
+    windows = list(WindowShape(n_blocks, 2).draw(blocks, np.random.RandomState(seed)))
+    np.testing.assert_array_equal(np.sort(np.concatenate(windows)), blocks)
+    assert len(windows) == np.ceil(n / n_blocks)
+    for window in windows:
+        # The i-th block of a window is of the i-th stratum: of as many consecutive blocks as there are windows.
+        np.testing.assert_array_equal((window - 1) // 3 // len(windows), np.arange(len(window)))
+        assert len(window) <= n_blocks
+
+
+def test_windows_are_drawn_anew_from_their_seed():
+    def drawn(seed):
+        return [window.tolist() for window in WindowShape(8, 2).draw(np.arange(60), np.random.RandomState(seed))]
+
+    assert drawn(0) == drawn(0)
+    assert drawn(0) != drawn(1)
+
+
+def test_rows_are_divided_among_blocks_that_have_some_of_positive_weight():
+    weight = np.array([0.0, 1, 0, 0, 2, 3, 0, 1, 0, 4])
+    blocks, rest = WindowShape(8, 2).divide(weight)
+    assert (blocks.tolist(), rest.tolist()) == ([0, 2, 3, 4], [])
+    blocks, rest = WindowShape(8, 4).divide(weight)
+    assert (blocks.tolist(), rest.tolist()) == ([0, 1], [9])
+    blocks, rest = WindowShape(8, 4).divide(np.broadcast_to(1.0, 7))
+    assert (blocks.tolist(), rest.tolist()) == ([0], [4, 5, 6])
+
+
+@given(n_more=st.integers(0, 9), n_blocks=st.integers(1, 9), length=st.integers(1, 9), seed=st.integers(0, 99))
+@settings(deadline=None)
+def test_each_round_deals_a_row_of_every_block(n_more, n_blocks, length, seed):
+    order = WindowShape(9, length).deal(n_more, n_blocks, np.random.RandomState(seed))
+    assert sorted(order) == list(range(n_more + n_blocks * length))
+    for dealt in (order[order >= n_more] - n_more).reshape(length, n_blocks):
+        assert sorted(dealt // length) == list(range(n_blocks))
+
+
+@pytest.mark.slow
+def test_every_place_of_an_order_is_as_likely_for_every_row():
+    random_state, shape = np.random.RandomState(0), WindowShape(4, 3)
+    orders = np.array([shape.deal(2, 4, random_state) for _ in range(20_000)])
+    counts = (orders[:, :, None] == np.arange(14)).sum(axis=0)
+    # Standard deviation 36.
+    np.testing.assert_allclose(counts[:, :2], 20_000 / 14, atol=180)
+    np.testing.assert_allclose(counts[:, 2:], 20_000 / 14, atol=180)
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_copies_are_rows_and_then_blocks(rng, n_columns):
+    rows, shape = rng.normal(size=(11, n_columns)), WindowShape(4, 2)
+    more, blocks = np.array([10, 3]), np.array([0, 2, 4])
+    numbers = [10, 3, 0, 1, 4, 5, 8, 9]
+    np.testing.assert_array_equal(shape.copier(rows, 2)(more, blocks), rows[numbers])
+    np.testing.assert_array_equal(shape.rows(blocks), numbers[2:])

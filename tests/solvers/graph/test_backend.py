@@ -12,8 +12,7 @@ from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, ConcomitantHuber, Huber, Penalty, SquaredError, WeightedSum
 from skort.objective.objective import Objective
-from skort.optim.batches import Batches
-from skort.optim.block_shuffle import WindowShape
+from skort.optim.batches import Batches, WindowShape
 from skort.optim.optimizers import OPTIMIZERS, SGD, Adam, Nesterov
 from skort.optim.update import Update
 from skort.runtime.device import CPU, Device
