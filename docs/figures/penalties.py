@@ -7,7 +7,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDRegressor
-from skort.common.model_builder import function_model
+from skort.common.onnx_text import function_model
 from skort.objective import L1, L2, ElasticPenalty
 from skort.objective.objective import l1_text, l2_text
 from skort.optim.optimizers import SGD

@@ -12,7 +12,7 @@ from onnx import helper
 from skort.artifacts.artifact_files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING, check_folder
 from skort.artifacts.sources import Source, check_batch_size, estimator_source, model_source
 from skort.common.files import write_files
-from skort.common.model_builder import build_model
+from skort.common.onnx_text import build_model
 from skort.estimators.base import BaseOrtSGD
 from skort.exceptions import RuntimeNotAvailableError
 from skort.optim.optimizers import SGD, Adam, optimizer_tags

@@ -221,3 +221,35 @@ def import_each_domain_once(model: onnx.ModelProto) -> None:
     versions = {o.domain: o.version for o in model.opset_import if o.domain != DOMAIN}
     del model.opset_import[:]
     model.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in versions.items())
+
+
+def build_model(
+    graph: onnx.GraphProto,
+    fragment: Fragment | None = None,
+    *,
+    domains: Mapping[str, int] | None = None,
+    producer_name: str = "",
+) -> onnx.ModelProto:
+    """Return a graph as a model; nodes replace calls from `fragment`; `domains`: versions of other operators' ones."""
+    # Nothing else in skort makes a ModelProto of a graph.
+    imports = [onnx.helper.make_opsetid(*domain) for domain in {**(domains or {}), "": OPSET}.items()]
+    model = onnx.helper.make_model(graph, ir_version=IR_VERSION, opset_imports=imports, producer_name=producer_name)
+    return model if fragment is None else inlined(model, fragment)
+
+
+def domains_of(model: onnx.ModelProto) -> dict[str, int]:
+    """Return the versions of the operators of a model by domain, but for the standard ones."""
+    return {o.domain: o.version for o in model.opset_import if o.domain}
+
+
+def function_model(
+    source: str | onnx.FunctionProto, dtype: DTypeLike, inputs: Mapping[str, tuple[int, ...]]
+) -> onnx.ModelProto:
+    """Return a model that calls one function, as of `function`, on inputs of these shapes; "result" is a matrix."""
+    fragment = Fragment(dtype)
+    fragment.call(source, list(inputs), ["result"])
+    shapes = {**inputs, "result": (None, None)}
+    *given, result = [
+        onnx.helper.make_tensor_value_info(name, onnx_dtype(dtype), shape) for name, shape in shapes.items()
+    ]
+    return build_model(onnx.helper.make_graph(fragment.nodes, "function", given, [result]), fragment)

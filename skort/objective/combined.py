@@ -197,8 +197,7 @@ def composed(name: str, inputs: list[str], output: str, fragment: "Fragment") ->
     import onnx
     from onnx import helper
 
-    from skort.common.model_builder import build_model
-    from skort.common.onnx_text import DOMAIN
+    from skort.common.onnx_text import DOMAIN, build_model
 
     infos = [onnx.ValueInfoProto(name=each) for each in (*inputs, output)]
     model = build_model(helper.make_graph(fragment.nodes, name, infos[:-1], infos[-1:]), fragment)

@@ -57,7 +57,7 @@ def _inferred_shape(key, inputs):
     import onnx.checker
     import onnx.shape_inference
 
-    from skort.common.model_builder import function_model
+    from skort.common.onnx_text import function_model
 
     source = key if isinstance(key, str) else onnx.FunctionProto.FromString(key)
     model = function_model(source, "float32", dict(inputs))

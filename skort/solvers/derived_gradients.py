@@ -8,8 +8,7 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from skort.common.model_builder import build_model
-from skort.common.onnx_text import DOMAIN, Fragment, inlined, onnx_dtype
+from skort.common.onnx_text import DOMAIN, Fragment, build_model, inlined, onnx_dtype
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient

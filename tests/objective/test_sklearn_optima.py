@@ -36,7 +36,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import has_fit_parameter
 
 from skort import objective
-from skort.common.model_builder import function_model
+from skort.common.onnx_text import function_model
 from skort.objective.sklearn_objectives import OBJECTIVES, SEARCHES, sklearn_objective
 from skort.runtime.installed import load
 

@@ -95,8 +95,7 @@ def _loss_model(objective):
     """Return the model of score, target and sample weight that gives the weighted losses of rows, and their sum."""
     from onnx import helper
 
-    from skort.common.model_builder import build_model
-    from skort.common.onnx_text import Fragment, onnx_dtype
+    from skort.common.onnx_text import Fragment, build_model, onnx_dtype
     from skort.objective.objective import LOSS
 
     fragment, dtype = Fragment(objective.dtype), onnx_dtype(objective.dtype)

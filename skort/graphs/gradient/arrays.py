@@ -7,7 +7,7 @@ import onnx
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from skort.common.model_builder import build_model
+from skort.common.onnx_text import build_model
 from skort.graphs.gradient.applied import Rule, broadcast_axes, int64s
 
 # y = scale x: dx = scale dy

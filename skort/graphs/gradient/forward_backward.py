@@ -7,8 +7,7 @@ import onnx
 import onnx.shape_inference
 from onnx import helper
 
-from skort.common.model_builder import build_model, domains_of
-from skort.common.onnx_text import Fragment, leading_to, onnx_dtype, read_names
+from skort.common.onnx_text import Fragment, build_model, domains_of, leading_to, onnx_dtype, read_names
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import undifferentiable
 from skort.graphs.gradient.gradient_graphs import GradientGraphs, gradient_name

@@ -7,8 +7,7 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from skort.common.model_builder import build_model
-from skort.common.onnx_text import Fragment, constant_value, function
+from skort.common.onnx_text import Fragment, build_model, constant_value, function
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import HasGradient
 from skort.graphs.gradient.applied import Applied, sum_to

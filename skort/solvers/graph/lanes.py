@@ -11,8 +11,7 @@ import onnx
 from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
-from skort.common.model_builder import build_model
-from skort.common.onnx_text import Fragment, infos
+from skort.common.onnx_text import Fragment, build_model, infos
 from skort.common.parametrized_graph import Program
 from skort.graphs.chain import Link
 from skort.graphs.gradient.applied import int64s

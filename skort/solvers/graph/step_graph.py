@@ -8,9 +8,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from skort.common.model_builder import build_model, domains_of
 from skort.common.node_phases import mark_rest, marked
-from skort.common.onnx_text import Fragment, infos, onnx_dtype, read_names
+from skort.common.onnx_text import Fragment, build_model, domains_of, infos, onnx_dtype, read_names
 from skort.common.parametrized_graph import Program
 from skort.graphs.gradient.forward_backward import add_model, needed
 from skort.graphs.gradient.packing import GRADIENT, packed_text, unpacked_text

@@ -8,9 +8,8 @@ import onnx
 import onnx.shape_inference
 from onnx import TensorProto, helper
 
-from skort.common.model_builder import build_model
 from skort.common.node_phases import mark_rest, marked
-from skort.common.onnx_text import OPSET, Fragment, infos
+from skort.common.onnx_text import OPSET, Fragment, build_model, infos
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.forward_backward import needed

@@ -7,8 +7,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from skort.common.model_builder import build_model
-from skort.common.onnx_text import DOMAIN, Fragment
+from skort.common.onnx_text import DOMAIN, Fragment, build_model
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
 
 _SCORE = "skort_score"

@@ -10,9 +10,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from skort.common.model_builder import build_model, domains_of
 from skort.common.node_phases import mark_rest, marked
-from skort.common.onnx_text import Fragment, infos
+from skort.common.onnx_text import Fragment, build_model, domains_of, infos
 from skort.common.parametrized_graph import Program
 from skort.graphs.after_first_matmul import PRODUCT, after_first_product, product_layer
 from skort.graphs.gradient.reverse import add_gradients
