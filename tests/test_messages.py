@@ -20,7 +20,6 @@ TROUBLESHOOTING = (ROOT / "docs" / "troubleshooting.rst").read_text()
 # scikit-learn checks these, with texts of its own.
 OF_OTHERS = (
     "Input X contains NaN",
-    "could not convert string to float",
     "The feature names should match",
     "X has 2 features, but OrtSGDRegressor is expecting 3",
     "The 'loss' parameter",

@@ -371,7 +371,7 @@ def test_tensors_of_torch():
 BAD = [
     ({"X": np.zeros((5, 2), np.float32)}, "X has 2 features, but OrtSGDRegressor is expecting 3"),
     ({"X": np.full((5, 3), np.nan)}, "Input X contains NaN"),
-    ({"X": np.full((5, 3), "a")}, "could not convert string to float"),
+    ({"X": np.full((5, 3), "a")}, "X has text in columns 0, 1, 2"),
     ({"X": np.zeros(3)}, "Expected 2D array, got 1D array"),
     ({"X": np.zeros((0, 3)), "y": np.zeros(0)}, r"Found array with 0 sample"),
     ({"y": np.zeros(4)}, "inconsistent numbers of samples"),

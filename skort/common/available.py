@@ -16,7 +16,7 @@ class _Available:
 
     def __init__(self, method, check):
         self._method, self._check = method, check
-        functools.update_wrapper(self, method)
+        functools.update_wrapper(self, method)  # type: ignore[arg-type]  # a callable has what it sets
 
     def __set_name__(self, owner, name):
         self._name = name

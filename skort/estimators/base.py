@@ -278,7 +278,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         more = [] if one_epoch else sklearn_callbacks(self, given.X, given.y, given.sample_weight)
         read = validated(self, given, classes=classes, one_epoch=one_epoch)
         encoded, weights = read.encoded, read.sample_weight
-        scoring = given_scoring(X_val, read.encoder.columns(y_val), self.scoring)
+        scoring = given_scoring(X_val, read.encoder.columns(y_val, "y_val"), self.scoring)
         if scoring is None and self.early_stopping:
             held_out, weights = hold_out(self, encoded.y, weights, read.generator)
             scoring = held_out_scoring(given.X, encoded.y, given.sample_weight, held_out, self.scoring)

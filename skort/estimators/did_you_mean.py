@@ -70,7 +70,7 @@ class NamedParameters(Component):
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
-            cls.__init__ = _with_hints(cls.__init__)  # type: ignore[misc]
+            cls.__init__ = _with_hints(cls.__init__)  # type: ignore[method-assign]
 
     def set_params(self, **params: Any):
         """

@@ -105,7 +105,7 @@ BAD_DATA = [
     (np.where(X > 2, np.inf, X), Y, None, "Input X contains infinity"),
     (1e300 * X, Y, None, "too large for dtype"),
     (X + 1j, Y, None, "Complex data not supported"),
-    (np.full(X.shape, "text"), Y, None, "could not convert string to float"),
+    (np.full(X.shape, "text"), Y, None, "X has text in columns 0, 1"),
     (X[:0], Y[:0], None, "Found array with 0 sample"),
     (X[:, :0], Y, None, r"Found array with 0 feature\(s\)"),
     (X[:, 0], Y, None, "Expected 2D array, got 1D array"),
@@ -268,7 +268,7 @@ def test_bad_data_for_predict_is_refused(estimator_class):
     for bad, message in (
         (np.where(X > 2, np.nan, X), "Input X contains NaN"),
         (np.where(X > 2, -np.inf, X), "Input X contains infinity"),
-        (np.full(X.shape, "text"), "could not convert string to float"),
+        (np.full(X.shape, "text"), "X has text in columns 0, 1"),
         (X[:0], "Found array with 0 sample"),
         (X[0], "Expected 2D array, got 1D array"),
     ):

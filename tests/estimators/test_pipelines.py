@@ -239,14 +239,19 @@ def test_a_column_named_like_a_part_of_the_model_is_refused_before_the_training(
     "estimator, X, error, message",
     [
         (make_pipeline(StandardScaler()), NUMBERS, ValueError, "'estimator' parameter must be an object implementing"),
-        (LinearRegression(), FRAME[["city"]], ValueError, "could not convert string to float"),
-        (make_pipeline(StandardScaler(), LinearRegression()), FRAME, ValueError, "could not convert string to float"),
+        (LinearRegression(), FRAME[["city"]], ValueError, "X has text in column .city., such as"),
+        (
+            make_pipeline(StandardScaler(), LinearRegression()),
+            FRAME,
+            ValueError,
+            "X has text in column .city., such as .*",
+        ),
         (make_pipeline(TfidfVectorizer(), LinearRegression()), NUMBERS, AttributeError, "has no attribute 'lower'"),
         (make_pipeline(StandardScaler(), LinearRegression()), NUMBERS[0], ValueError, "Reshape your data"),
     ],
     ids=["no predictor", "text", "text in a pipeline", "numbers as text", "one row"],
 )
-def test_what_a_model_cannot_take_is_said_by_scikit_learn(estimator, X, error, message):
+def test_what_a_model_cannot_take_is_refused(estimator, X, error, message):
     model = OrtSGDRegressor(estimator)
     with pytest.raises(error, match=message):
         model.fit(X, Y[: len(X)])

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import assert_all_finite
 
 from skort.estimators.data.dlpack import as_array
+from skort.estimators.data.not_numbers import check_target
 from skort.estimators.data.rows import check_indices
 from skort.estimators.data.targets import class_labels
 from skort.estimators.model.nesting import layers
@@ -88,7 +89,9 @@ class FirstPass:
         labels: list[np.ndarray] = []
         weights: list[np.ndarray] = []
         sizes: list[int] = []
-        for X, y, sample_weight in numbered(batches, functools.partial(_as_arrays, has_steps=has_steps)):
+        for X, y, sample_weight in numbered(
+            batches, functools.partial(_as_arrays, has_labels=has_labels, has_steps=has_steps)
+        ):
             sample.add(len(sizes), {"X": X} | y | ({} if sample_weight is None else {"sample_weight": sample_weight}))
             if has_labels and all(each.ndim == 1 or each.shape[1:] == (1,) for each in y.values()):
                 labels += [np.ravel(each) for each in y.values()]
@@ -104,11 +107,13 @@ class FirstPass:
         return cls(X, y, sample_weight, all_labels, all_weights, sizes)
 
 
-def _as_arrays(X, y, sample_weight=None, *, has_steps):
+def _as_arrays(X, y, sample_weight=None, *, has_labels, has_steps):
     """Return X, the arrays of y by their names, and the sample weights, checked."""
     X = as_array(X, "X")
     check_indices(X)
     named = {f"{_OUTPUT}{name}": each for name, each in y.items()} if isinstance(y, Mapping) else {"y": y}
+    for name, each in named.items():
+        check_target(each, is_labels=has_labels, name=name)
     y = {name: _target(each, name) for name, each in named.items()}
     checked = dict(y)
     if sample_weight is not None:

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
+from skort.estimators.data.not_numbers import fitted_text_error, text_error
 from skort.estimators.model.preprocessing import as_rows
 
 # The largest number of values that a model gets at once: a few MB.
@@ -92,7 +93,10 @@ def training_rows(
             checks = ({"dtype": estimator.dtype, **_CHECKS}, {"dtype": None, "ensure_2d": False})
             # The error that follows an overflow says enough.
             with np.errstate(over="ignore", invalid="ignore"):
-                X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
+                try:
+                    X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
+                except ValueError as error:
+                    raise text_error(error, X, estimator) from None
         else:
             X = rows
     check_consistent_length(X, y)
@@ -108,7 +112,10 @@ def rows_to_predict(estimator: Any, X: Any, dtype: DTypeLike, *, has_steps: bool
     if rows is not None:
         return rows
     with np.errstate(over="ignore", invalid="ignore"):
-        return validate_data(estimator, X, reset=False, dtype=dtype, **_CHECKS)
+        try:
+            return validate_data(estimator, X, reset=False, dtype=dtype, **_CHECKS)
+        except ValueError as error:
+            raise fitted_text_error(error, X) from None
 
 
 def prepared(estimator: Any, model: Any, X: Any) -> Any:

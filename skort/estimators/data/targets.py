@@ -1,5 +1,6 @@
 """Class labels, and the targets that they are trained as."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
@@ -10,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets, type_of_target
 
+from skort.estimators.data.not_numbers import check_target
 from skort.estimators.data.outputs import NamedOutputs, columns_of
 from skort.estimators.data.rows import is_plain
 from skort.estimators.model.nesting import model_inside
@@ -42,8 +44,9 @@ class LabelEncoder:
 
     dtype: str
 
-    def columns(self, y: Any) -> Any:
-        """Return y as it is."""
+    def columns(self, y: Any, name: str = "y") -> Any:
+        """Return y as it is; raise an error where it has what is no label."""
+        check_target(y, is_labels=True, name=name)
         return y
 
     def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:
@@ -60,8 +63,11 @@ class NumberEncoder:
     loss: Any
     outputs: NamedOutputs | None
 
-    def columns(self, y: Any) -> Any:
-        """Return a y by names as columns, in the order of the loss."""
+    def columns(self, y: Any, name: str = "y") -> Any:
+        """Return a y by names as columns, in the order of the loss; raise an error where it has what is no number."""
+        by_name = {f"{name}[{key!r}]": part for key, part in y.items()} if isinstance(y, Mapping) else {name: y}
+        for each, part in by_name.items():
+            check_target(part, is_labels=False, name=each)
         return columns_of(self.loss, y)
 
     def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
+from skort.estimators.data.not_numbers import step_text_error
 from skort.estimators.model.nesting import split, target_of
 from skort.estimators.model.preprocessing import Preprocessing, numbers
 from skort.estimators.model.target_transform import TargetTransform, fitted_target_transform
@@ -142,7 +143,10 @@ class WrappedModel:
         some_rows = None if transformers is None else sample(X)
         dtype = spec(0).dtype
         if transformers is not None:
-            X = numbers(transformers.fit_transform(X, y), dtype)
+            try:
+                X = numbers(transformers.fit_transform(X, y), dtype)
+            except ValueError as error:
+                raise step_text_error(error, raw_X) from None
         score_graph = initial_score_graph(self.model, spec(X.shape[1]), random_state, is_fitted=self.is_fitted)
         if trainable is not None:
             first, score_graph = select_trainable(score_graph, trainable_steps(transformers, dtype), trainable)

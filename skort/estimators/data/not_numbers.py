@@ -1,0 +1,142 @@
+"""Errors for what is no number where one is needed: they name the column or the row, and show the value."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, is_classifier
+
+# How numpy's errors for text begin; the text follows.
+_REFUSED = "could not convert string to float: "
+
+
+def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
+    """Return an error that names the columns of text in X, and shows how to encode them; another error as it is."""
+    texts = _texts(X, error)
+    if not texts:
+        return error
+    inside, default = estimator.estimator, "LogisticRegression()" if is_classifier(estimator) else "LinearRegression()"
+    encode, place = "TfidfVectorizer()", ""
+    if None not in texts:
+        place = f" in {_listed(texts)}"
+        encoder = 'OneHotEncoder(handle_unknown="ignore")'
+        encode = f'ColumnTransformer([("text", {encoder}, {[*texts]!r})], remainder="passthrough")'
+    model = f"model.set_params(estimator=make_pipeline(encode, {default if inside is None else 'model.estimator'}))"
+    if not (inside is None or isinstance(inside, BaseEstimator)):
+        model = "model = make_pipeline(encode, model)"
+    return ValueError(
+        f"X has text{place}, such as {next(iter(texts.values()))!r}, and the model takes numbers. Make numbers of it, "
+        f"for instance so:\n    encode = {encode}\n    {model}\n    model.fit(X, y)"
+    )
+
+
+def fitted_text_error(error: ValueError, X: Any) -> ValueError:
+    """Return an error that names the columns of text in an X to predict; another error as it is."""
+    texts = _texts(X, error)
+    if not texts or None in texts:
+        return error
+    return ValueError(
+        f"X has text in {_listed(texts)}, such as {next(iter(texts.values()))!r}, and the model was fitted on "
+        "numbers. Encode X as that of fit."
+    )
+
+
+def step_text_error(error: ValueError, X: Any) -> ValueError:
+    """Return an error that names the column whose text a step before the model refused; another error as it is."""
+    refused = str(error).removeprefix(_REFUSED)
+    names = [name for name, text in _texts(X, error).items() if name is not None and repr(text) == refused]
+    if not names:
+        return error
+    return ValueError(
+        f"X has text in column {names[0]!r}, such as {refused}, and a step of the pipeline inside takes numbers. "
+        "Encode that column before the step, for instance with OneHotEncoder in a ColumnTransformer."
+    )
+
+
+def check_target(y: Any, *, is_labels: bool, name: str = "y") -> None:
+    """Raise an error for a value of y that is no target: of a regressor no number, of a classifier no label."""
+    objects = _objects(y)
+    if objects is None:
+        return
+    wrong = _wrong_label(objects.ravel()) if is_labels else _wrong_number(objects.ravel())
+    if wrong is None:
+        return
+    number, advice = wrong
+    width = objects.size // len(objects)
+    raise ValueError(f"{name} has {objects.flat[number]!r} in row {number // width}: {advice}")
+
+
+def _wrong_number(values):
+    """Return the position of the first value that is no number, and what to do about it; None where all are."""
+    for i, value in enumerate(values):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            if _is_missing(value):
+                return i, "each row needs a number. Leave out rows without one."
+            advice = " OrtSGDClassifier takes labels." if isinstance(value, str) else ""
+            return i, f"a regressor takes numbers.{advice}"
+    return None
+
+
+def _wrong_label(values):
+    """Return the position of the first value that is no label, and what to do about it; None where all are."""
+    missing = next((i for i, value in enumerate(values) if _is_missing(value)), None)
+    if missing is not None:
+        return missing, 'each row needs a label. Leave out rows without one, or give them one, such as "unknown".'
+    other = next((i for i, value in enumerate(values) if not isinstance(value, str)), None)
+    if other is None:
+        return None
+    others = "other labels are text" if any(isinstance(value, str) for value in values) else "y is an array of objects"
+    advice = "Make all labels text, np.array(y, dtype=str), or all int."
+    return other, f"its type is {type(values[other]).__name__}, and {others}. {advice}"
+
+
+def _is_missing(value):
+    """Return whether a value is None, NaN or the NA of pandas."""
+    return value is None or (isinstance(value, Real) and value != value) or repr(value) in ("<NA>", "NaT")
+
+
+def _objects(y):
+    """Return y as an array of objects where its type does not say that all of it is a target; otherwise None."""
+    if y is None or scipy.sparse.issparse(y):
+        return None
+    try:
+        array = np.asarray(y)
+        if array.dtype.kind == "U":
+            # Of numbers and text in a list, numpy makes text.
+            array = np.asarray(y, dtype=object)
+    except (TypeError, ValueError, RuntimeError):  # scikit-learn says what is wrong
+        return None
+    return array if array.dtype == object and array.ndim in (1, 2) and array.size else None
+
+
+def _texts(X, error):
+    """Return the first text, no number, of each column of X that has one, by name, where an error is of text."""
+    if not str(error).startswith(_REFUSED) or scipy.sparse.issparse(X):
+        return {}
+    names = list(getattr(X, "columns", ()))
+    rows = np.asarray(X, dtype=object)
+    if rows.ndim == 1:
+        return {None: rows[0]}
+    if rows.ndim != 2:
+        return {}
+    firsts = {j: next((value for value in rows[:, j] if _is_text(value)), None) for j in range(rows.shape[1])}
+    return {(names or range(len(firsts)))[j]: text for j, text in firsts.items() if text is not None}
+
+
+def _is_text(value):
+    """Return whether a value is text that is no number."""
+    if not isinstance(value, str):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
+
+
+def _listed(texts):
+    """Return the names of columns as a message shows them."""
+    return f"{'column' if len(texts) == 1 else 'columns'} {', '.join(map(repr, texts))}"

@@ -1,0 +1,133 @@
+"""Errors for text in X, and for what is no target in y."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
+from onnx.numpy_helper import from_array
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+
+SIZES = np.linspace(-1, 1, 20)
+FRAME = pd.DataFrame({"size": SIZES, "city": ["Rome", "Oslo"] * 10, "kind": ["a"] * 10 + ["b"] * 10})
+IN_ROME = (FRAME["city"] == "Rome").to_numpy()
+NETWORK = MLPRegressor(hidden_layer_sizes=(3,))
+TEXTS = ["a warm city", "a cold city"] * 10
+
+
+def product(n_features):
+    """Return an ONNX model with n_features columns."""
+    node = make_node("MatMul", ["X", "W"], ["score"])
+    columns = [make_tensor_value_info(name, 1, [None, n]) for name, n in (("X", n_features), ("score", 1))]
+    graph = make_graph([node], "product", columns[:1], columns[1:], [from_array(np.ones((n_features, 1), "f"), "W")])
+    return make_model(graph, opset_imports=[make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize(
+    "model, X, beginning",
+    [
+        (
+            OrtSGDRegressor(),
+            FRAME,
+            "X has text in columns 'city', 'kind', such as 'Rome', and the model takes numbers.",
+        ),
+        (
+            OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(3,))),
+            FRAME[["size", "city"]],
+            "X has text in column 'city', such as 'Rome',",
+        ),
+        (OrtSGDClassifier(), FRAME.to_numpy(), "X has text in columns 1, 2, such as 'Rome',"),
+        (OrtSGDClassifier(), FRAME.astype({"city": "category", "kind": "category"}), "X has text in columns 'city', "),
+        (OrtSGDRegressor(), FRAME[["size", "city"]].to_numpy().tolist(), "X has text in column 1, such as 'Rome',"),
+        (OrtSGDRegressor(product(3)), FRAME[["size", "city"]], "X has text in column 'city', such as 'Rome',"),
+        (OrtSGDClassifier(), TEXTS, "X has text, such as 'a warm city', and the model takes"),
+    ],
+    ids=["frame", "network", "objects", "categories", "list", "onnx", "texts"],
+)
+def test_the_lines_that_an_error_for_text_shows_work(model, X, beginning):
+    model.set_params(max_iter=30, tol=None, random_state=0)
+    y = IN_ROME if isinstance(model, OrtSGDClassifier) else SIZES + IN_ROME
+    with pytest.raises(ValueError) as raised:
+        model.fit(X, y)
+    first, *lines = str(raised.value).split("\n    ")
+    assert first.startswith(beginning) and len(lines) == 3
+    names = {"X": X, "y": y, "model": model}
+    exec("\n".join(lines), globals() | names, names)
+    assert names["model"].score(X, y) > 0.9
+
+
+def test_a_step_that_refuses_text_is_told_from_one_that_takes_it():
+    encode = ColumnTransformer([("city", OneHotEncoder(), ["city"]), ("rest", StandardScaler(), ["size", "kind"])])
+    with pytest.raises(ValueError, match="X has text in column 'kind', such as 'a', and a step of the pipeline inside"):
+        OrtSGDRegressor(make_pipeline(encode, LinearRegression())).fit(FRAME, SIZES)
+    vectors = make_pipeline(TfidfVectorizer(), StandardScaler(), LogisticRegression())
+    with pytest.raises(ValueError, match="Cannot center sparse matrices"):
+        OrtSGDClassifier(vectors).fit(TEXTS, IN_ROME)
+
+
+def test_text_is_named_in_predictions_and_batches_too():
+    model = OrtSGDRegressor(random_state=0).partial_fit(FRAME[["size"]], SIZES)
+    with pytest.raises(ValueError, match="X has text in column 'size', such as 'Rome', and the model was fitted on"):
+        model.predict(FRAME[["city"]].rename(columns={"city": "size"}))
+    with pytest.raises(ValueError, match="X has text in column 'size', such as 'Rome', and the model takes numbers"):
+        model.partial_fit(FRAME[["city"]].rename(columns={"city": "size"}), SIZES)
+    with pytest.raises(ValueError, match="X has text in column 'city', such as 'Rome'"):
+        OrtSGDRegressor().fit_batches([(FRAME[["size", "city"]], SIZES)])
+
+
+MIXED = ["a", 1] * 10
+WITH_NONE = [1.0] * 7 + [None] + [2.0] * 12
+NO_LABEL = "each row needs a label"
+
+
+@pytest.mark.parametrize("form", [list, lambda y: np.array(y, object), lambda y: pd.Series(y, dtype=object)])
+@pytest.mark.parametrize(
+    "estimator_class, y, message",
+    [
+        (OrtSGDRegressor, WITH_NONE, "y has None in row 7: each row needs a number. Leave out rows without one."),
+        (OrtSGDRegressor, MIXED, "y has 'a' in row 0: a regressor takes numbers. OrtSGDClassifier takes labels."),
+        (OrtSGDRegressor, [0, {}] * 10, "y has {} in row 1: a regressor takes numbers."),
+        (OrtSGDClassifier, ["a"] * 7 + [None] + ["b"] * 12, f"y has None in row 7: {NO_LABEL}"),
+        (OrtSGDClassifier, WITH_NONE, f"y has None in row 7: {NO_LABEL}"),
+        (OrtSGDClassifier, ["a"] * 19 + [np.nan], f"y has nan in row 19: {NO_LABEL}"),
+        (OrtSGDClassifier, [*MIXED[1:], "a"], "y has 1 in row 0: its type is int, and other labels are text. Make all"),
+    ],
+)
+def test_what_is_no_target_is_named_with_its_row(estimator_class, y, message, form):
+    if estimator_class is OrtSGDClassifier and form is list and np.nan in y:
+        message = "y has nan in row 19"
+    X = SIZES[:, None]
+    options = {} if estimator_class is OrtSGDRegressor else {"classes": ["a", "b"]}
+    for fit in (
+        lambda: estimator_class().fit(X, form(y)),
+        lambda: estimator_class().partial_fit(X, form(y), **options),
+        lambda: estimator_class().fit_batches([(X, form(y))]),
+    ):
+        with pytest.raises(ValueError) as raised:
+            fit()
+        assert message in str(raised.value)
+
+
+def test_numbers_as_objects():
+    X, y = SIZES[:, None], 2 * SIZES
+    expected = OrtSGDRegressor(random_state=0).fit(X, y).coef_
+    for given in (y.astype(object), [str(value) for value in y], pd.Series(y, dtype="Float64")):
+        np.testing.assert_array_equal(OrtSGDRegressor(random_state=0).fit(X, given).coef_, expected)
+    with pytest.raises(ValueError, match="y has 1 in row 0: its type is int, and y is an array of objects"):
+        OrtSGDClassifier().fit(X, np.array([1, 2] * 10, object))
+
+
+def test_the_parts_of_y_and_validation_targets_have_their_names():
+    X = SIZES[:, None]
+    with pytest.raises(ValueError, match=r"y_val has None in row 7"):
+        OrtSGDRegressor().fit(X, SIZES, X_val=X, y_val=WITH_NONE)
+    with pytest.raises(ValueError, match=r"y has 'a' in row 1: "):
+        OrtSGDRegressor().fit(X, np.array([[1, 2], [3, "a"]] * 10, object))
+    with pytest.raises(ValueError, match=r"y\['score'\] has None in row 7"):
+        OrtSGDRegressor(product(1), loss={"score": "squared_error"}).fit(X, {"score": WITH_NONE})
