@@ -19,12 +19,12 @@ class OrtGridSearchCV(DocumentationLink, GridSearchCV):
 
     Candidates are trained together if they differ only in numbers: `alpha`, `l1_ratio`, `eta0`, `power_t`,
     `learning_rate`, `max_iter`, `tol`, `n_iter_no_change`, `epsilon`, `quantile`, and the momentum of an optimizer. One
-    run of ONNX Runtime makes a step for all of them. Each candidate stops by itself.
+    run of ONNX Runtime makes a step for all of them. Each candidate stops by itself, also with `early_stopping`.
 
     These fits are made one by one, as in `GridSearchCV`:
 
     - of candidates that differ in anything else, such as a parameter of the model inside;
-    - with `average`, `callbacks`, `early_stopping`, `max_grad_norm`, `trainable`, `verbose` or `warm_start`;
+    - with `average`, `callbacks`, `max_grad_norm`, `trainable`, `verbose` or `warm_start`;
     - with a `random_state` that is a `RandomState` instance, a `device` other than "cpu", or the solver "agent",
       "session" or "module";
     - with an optimizer, a learning rate or a penalty of your own; for regressors also with a loss of your own, unless

@@ -149,6 +149,41 @@ def test_sample_weights_train_scores_and_several_metrics(data, rng):
     np.testing.assert_allclose(ours.best_estimator_.coef_, theirs.best_estimator_.coef_, rtol=1e-6)
 
 
+@pytest.mark.parametrize("hidden", [(), (6,)], ids=["linear", "one layer"])
+@pytest.mark.parametrize("options", [{}, {"scoring": "neg_mean_absolute_error", "validation_fraction": 0.3}], ids=str)
+def test_early_stopping(data, hidden, options):
+    model = regressor(hidden, early_stopping=True, tol=1e-4, max_iter=30, dtype="float64", **options)
+    assert_same(*both(model, GRID, *data), 12)
+    X, y = data
+    model = classifier(hidden, early_stopping=True, tol=1e-4, max_iter=30, dtype="float64")
+    assert_same(*both(model, GRID, X, np.digitize(y, np.quantile(y, [0.3, 0.7]))), 12)
+
+
+def test_early_stopping_in_a_pipeline_with_sample_weights(data, rng):
+    fit = {"sample_weight": rng.integers(0, 3, 103)}
+    model = regressor(early_stopping=True, dtype="float64", tol=1e-4, max_iter=30)
+    assert_same(*both(model, GRID, *data, fit=fit), 12)
+    model = OrtSGDRegressor(make_pipeline(StandardScaler(), Lasso()), early_stopping=True, random_state=0, max_iter=9)
+    assert_same(*both(model, {"tol": [1e-3, 1e-2]}, *data), 6)
+
+
+def test_a_scorer_that_fails_fails_in_each_fit(data):
+    model = regressor(early_stopping=True, scoring=_failing)
+    with pytest.raises(ValueError, match="no such score"):
+        OrtGridSearchCV(model, GRID, error_score="raise").fit(*data)
+
+
+def _failing(estimator, X, y):
+    raise ValueError("no such score")
+
+
+def test_rows_that_do_not_count_are_in_no_batch(data):
+    """A penalty is shared among the batches of an epoch, which are those of the rows that count."""
+    fit = {"sample_weight": np.arange(103) % 4 == 0}
+    model = regressor(penalty="elasticnet", batch_size=5, dtype="float64")
+    assert_same(*both(model, {"alpha": [0.1, 0.5], "l1_ratio": [0.2, 0.8]}, *data, fit=fit), 12)
+
+
 def test_a_loss_of_the_users_own(data):
     # In units of y the gradient is not that of the standardized y, which a step of several has.
     model = regressor(penalty="l2", loss=OWN_LOSS)
@@ -202,7 +237,6 @@ def _steady(t):
 NOT_TOGETHER = {
     "one candidate": (regressor(), {"alpha": [1e-3]}),
     "callbacks": (regressor(callbacks=[EarlyStopping("loss")]), GRID),
-    "early_stopping": (regressor(early_stopping=True), GRID),
     "average": (regressor(average=True), GRID),
     "clipping": (regressor(max_grad_norm=1.0), GRID),
     "agent": (regressor(solver="agent"), GRID),

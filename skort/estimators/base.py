@@ -23,7 +23,7 @@ from skort.estimators.data.sample_weight import weighted
 from skort.estimators.data.targets import target_encoder
 from skort.estimators.data.validation_set import given_scoring, held_out_scoring, hold_out
 from skort.estimators.did_you_mean import NamedParameters
-from skort.estimators.fitted_mixin import FittedAttributes
+from skort.estimators.fitted_mixin import FittedAttributes, is_of_fit, shown
 from skort.estimators.html import HTMLRepr
 from skort.estimators.literals import SolverName
 from skort.estimators.model.nesting import FIT_STEP_FIRST, input_tags, split, steps_to_fit
@@ -286,7 +286,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         model, data = model_and_data(read, config, weights, self.trainable)
         model = self._at_given_weights(model, init)
         source = given.source(config, data, RowEncoder(self, read.columns, model, read.class_weight))
-        observers = Observers(self, functools.partial(self._shown, read.columns), scoring, more)
+        observers = Observers(self, functools.partial(shown, self, read.columns), scoring, more)
         epochs = None if one_epoch else self.max_iter
         state = TrainState.start(read.generator)
         result = fit_model(config, model, source, state, callbacks=observers, epochs=epochs)
@@ -334,7 +334,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         config.loss.check_target(encoded.target)
         model = model.for_stream(config.loss, encoded)
         source = InMemory(config, TrainingData(model.preprocessing.transform(rows), encoded.target, weights))
-        observers = Observers(self, functools.partial(self._shown, columns))
+        observers = Observers(self, functools.partial(shown, self, columns))
         result = fit_model(config, model, source, last.state, callbacks=observers, epochs=None)
         self._adopt(result, columns)
         warn_of_outcome(self, result, one_epoch=True)
@@ -350,7 +350,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
     def _adopt(self, result, columns=None):
         """Take over a result: that of a training on columns, in place of an earlier one, or other weights alone."""
         is_training = columns is not None
-        kept = {name: value for name, value in vars(self).items() if not (is_training and _is_of_fit(name))}
+        kept = {name: value for name, value in vars(self).items() if not (is_training and is_of_fit(name))}
         told = columns.attributes | self._of_training(result) if is_training else {"_sparse_coef": None}
         adopted = {"_result": dataclasses.replace(result, ending=NO_ENDING), **result.model.shown_attributes()}
         # One assignment: a thread that predicts meanwhile sees the earlier fit or this one.
@@ -373,15 +373,6 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             "eta0_": self.eta0_ if goes_on and result.first_eta is None else result.eta0,
         }
 
-    def _shown(self, columns, result, others=None):
-        """Return a copy that shows the model of a result, with columns or others."""
-        copied = object.__new__(type(self))
-        left_out = _is_of_fit if result.state.is_new else {"_sparse_coef", "feature_names_in_"}.__contains__
-        known = {name: value for name, value in vars(self).items() if not left_out(name)}
-        columns = columns if others is None else others
-        copied.__dict__ = known | columns.attributes | result.model.shown_attributes() | {"_result": result}
-        return copied
-
     def _model(self):
         """Return the fitted model. A prediction asks once, as another thread may fit the estimator meanwhile."""
         return result_of(self).model
@@ -392,12 +383,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         return model.run(output, X, predicting_device(self, X.shape[0]))
 
 
-def _is_of_fit(name):
-    """Return whether an attribute is what a fit leaves."""
-    return name in ("_result", "_sparse_coef", "_search") or (name.endswith("_") and not name.startswith("_"))
-
-
 def hand_over_fit(estimator: BaseOrtSGD, other: BaseOrtSGD) -> None:
     """Give another estimator what a fit has left in this one."""
-    vars(other).update({name: value for name, value in vars(estimator).items() if _is_of_fit(name)})
+    vars(other).update({name: value for name, value in vars(estimator).items() if is_of_fit(name)})
     other._register()

@@ -34,7 +34,22 @@ def _may_be_linear(estimator):
     return True
 
 
-def _shown(estimator, name):
+def is_of_fit(name: str) -> bool:
+    """Return whether an attribute is what a fit leaves."""
+    return name in ("_result", "_sparse_coef", "_search") or (name.endswith("_") and not name.startswith("_"))
+
+
+def shown(estimator: Any, columns: Columns, result: FitResult, others: Columns | None = None) -> Any:
+    """Return a copy of an estimator that shows the model of a result, with columns or others."""
+    copied = object.__new__(type(estimator))
+    left_out = is_of_fit if result.state.is_new else {"_sparse_coef", "feature_names_in_"}.__contains__
+    known = {name: value for name, value in vars(estimator).items() if not left_out(name)}
+    columns = columns if others is None else others
+    copied.__dict__ = known | columns.attributes | result.model.shown_attributes() | {"_result": result}
+    return copied
+
+
+def _linear(estimator, name):
     """Return the weights of a fitted linear model, (coef, intercept), or say that there is no attribute of a name."""
     result = vars(estimator).get("_result")
     weights = None if result is None else result.model.linear_weights
@@ -51,7 +66,6 @@ class FittedAttributes:
     """The attributes and exports of a fitted estimator, which it reads from its model, progress and settings."""
 
     _result: FitResult
-    _shown: Callable[..., Any]
     _adopt: Callable[..., None]
     _sparse_coef: scipy.sparse.csr_matrix | None = None
     solver_: str
@@ -59,7 +73,7 @@ class FittedAttributes:
     @property
     def coef_(self) -> np.ndarray | scipy.sparse.csr_matrix:
         """The coefficients of a linear model, which cannot be written into: `set_weights` changes the model."""
-        coef = _shown(self, "coef_")[0]
+        coef = _linear(self, "coef_")[0]
         return coef if self._sparse_coef is None else self._sparse_coef
 
     @coef_.setter
@@ -69,7 +83,7 @@ class FittedAttributes:
     @property
     def intercept_(self) -> np.ndarray:
         """The intercepts of a linear model, which cannot be written into: `set_weights` changes the model."""
-        return _shown(self, "intercept_")[1]
+        return _linear(self, "intercept_")[1]
 
     @intercept_.setter
     def intercept_(self, value):
@@ -301,7 +315,7 @@ class FittedAttributes:
         array([1., 6.])
         """
         result = result_of(self)
-        return self._shown(Columns.of(self), result.with_weights(checked_weights(result.model, weights)))
+        return shown(self, Columns.of(self), result.with_weights(checked_weights(result.model, weights)))
 
     def training_graphs(self) -> dict[str, ModelProto]:
         """

@@ -196,9 +196,10 @@ def _joint_outcome(training, alone, number):
     """Return the outcome of a training that is over; None where it ended no better than it began."""
     training.end_epoch()
     _give_reason(training)
-    weights, progress = training.weights(), training.progress()
     if training.seems_no_better():
-        training.solver = alone(number)
+        lane, training.solver = training.solver, alone(number)
         if training.is_no_better():
             return None
-    return Outcome(weights, progress, None, False, training.first_eta)
+        training.solver = lane
+    training.take_best()
+    return Outcome(training.weights(), training.progress(), None, False, training.first_eta)

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,8 @@ from skort.common.component import check_parameters
 from skort.estimators.data.data_source import DenseBatches, GivenRows, InMemory
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.data.statistics import RowStatistics
+from skort.estimators.data.validation_set import held_out_scoring, hold_out
+from skort.estimators.fitted_mixin import shown
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.fitting import Fit, TrainRun, fit_models
@@ -20,6 +23,7 @@ from skort.estimators.training.initialization import begin
 from skort.estimators.training.observers import Observers
 from skort.estimators.training.result import FitResult
 from skort.estimators.training.validation import FitData, model_and_data, validated
+from skort.optim.callbacks import CallbackError, EpochScoring
 from skort.optim.state import TrainState
 
 if TYPE_CHECKING:
@@ -82,7 +86,9 @@ def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) ->
     fits: dict[int, tuple[FitResult, FitData]] = {}
     for group in groups:
         if len(group) > 1:
-            fits |= common.trained(group)
+            # The fits alone raise the error of a scorer.
+            with contextlib.suppress(CallbackError):
+                fits |= common.trained(group)
     return fits
 
 
@@ -99,20 +105,24 @@ def _read(estimators, X, y, sample_weight):
     """Return what fits share, and the parameters of each; None and none where they cannot be made together."""
     from skort.graphs.chain import chain_of
 
-    read = validated(estimators[0], GivenRows(X, y, sample_weight))
+    first, scoring = estimators[0], None
+    read = validated(first, GivenRows(X, y, sample_weight))
+    weights, y = read.sample_weight, read.encoded.y
+    if first.early_stopping:
+        held_out, weights = hold_out(first, y, weights, read.generator)
+        scoring = held_out_scoring(X, y, sample_weight, held_out, first.scoring)
     configs = {}
     for place, estimator in enumerate(estimators):
         with contextlib.suppress(ValueError, TypeError):
             check_parameters(estimator)
-            configs[place] = read.config(estimator, read.sample_weight)
+            configs[place] = read.config(estimator, weights)
     if len(configs) < 2:
         return None, {}
-    first = next(iter(configs.values()))
-    model, data = model_and_data(read, first, read.sample_weight, estimators[0].trainable)
+    model, data = model_and_data(read, next(iter(configs.values())), weights, first.trainable)
     chain = chain_of(model.score_graph)
     if model.loss_weights or chain is None:
         return None, {}
-    return _Common(read, model, data, RowStatistics(data), chain), configs
+    return _Common(read, model, data, RowStatistics(data), chain, scoring), configs
 
 
 class _Common(NamedTuple):
@@ -123,6 +133,8 @@ class _Common(NamedTuple):
     data: TrainingData
     statistics: RowStatistics
     chain: tuple["Link", ...]
+    #: Of the rows that are held out, with `early_stopping`.
+    scoring: EpochScoring | None
 
     def lane(self, estimator: Any, config: TrainConfig) -> _LaneFit | None:
         """Return a fit before its first step; None where it has to be made alone."""
@@ -141,13 +153,16 @@ class _Common(NamedTuple):
         graph = model.score_graph
         training = model.with_score_graph(graph.with_weights(variables.training_weights(graph.trained_arrays)))
         bare = dataclasses.replace(variables, inputs=None, score=None)
-        batches = DenseBatches(min(config.batch_size, self.data.n_rows))
-        run = TrainRun.plan(config, training, state, batches, -(-self.data.n_rows // batches.batch_size), bare)
+        weights = self.data.sample_weight
+        n_rows = self.data.n_rows if weights is None else np.count_nonzero(weights)
+        batches = DenseBatches(min(config.batch_size, n_rows))
+        run = TrainRun.plan(config, training, state, batches, -(-n_rows // batches.batch_size), bare)
         lane = lane_of(run.problem, self.chain) if run.solver_name == "graph" else None
         if lane is None:
             return None
         run = dataclasses.replace(run, variables=variables)
-        return _LaneFit(Fit(run, model, state, Observers(estimator, None), estimator.max_iter), lane)
+        preview = None if self.scoring is None else functools.partial(shown, estimator, self.read.columns)
+        return _LaneFit(Fit(run, model, state, Observers(estimator, preview, self.scoring), estimator.max_iter), lane)
 
     def trained(self, group: dict[int, _LaneFit]) -> dict[int, tuple[FitResult, FitData]]:
         """Train the fits of a group, by their places; return those that are done."""

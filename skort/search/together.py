@@ -16,7 +16,6 @@ MARK = "_search"
 # The values with which a fit does nothing but steps.
 _PLAIN = {
     "average": False,
-    "early_stopping": False,
     "max_grad_norm": None,
     "trainable": None,
     "verbose": 0,

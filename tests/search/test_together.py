@@ -96,7 +96,7 @@ def test_groups_are_estimators_that_differ_in_numbers_only():
     several += [OrtSGDRegressor(Ridge(), random_state=0, alpha=0.1)]
     assert Together(several).n_groups == 3
     assert Together([*models(0.1), *models(0.1)]).n_groups == 0
-    for options in ({"callbacks": [object()]}, {"verbose": 1}, {"early_stopping": True}, {"solver": "session"}):
+    for options in ({"callbacks": [object()]}, {"verbose": 1}, {"average": True}, {"solver": "session"}):
         assert Together(models(0.1, 0.2, **options)).n_groups == 0
 
 
