@@ -180,4 +180,4 @@ def test_the_model_of_a_function(run_onnx):
 def test_models_are_made_in_one_place():
     folder = pathlib.Path(skort.__file__).parent
     callers = [path.name for path in folder.rglob("*.py") if "make_model(" in path.read_text()]
-    assert callers == ["model_builder.py"]
+    assert callers == ["onnx_text.py"]
