@@ -3,7 +3,8 @@
 import functools
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx
@@ -15,12 +16,13 @@ _NUMBER = re.compile(r"Constant\s*<\s*value\s*=\s*float\s*\{\s*([-+.\deE]+)\s*\}
 _END_OF_INPUTS = re.compile(r"\)\s*=>")
 
 
-class _Line(NamedTuple):
+@dataclass
+class _Line:
     """A call to a function, by its text or bytes, or a node of a standard operator, by its name."""
 
     source: str | bytes
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
+    input: list[str]
+    output: list[str]
     is_node: bool = False
     doc_string: str = ""
 
@@ -55,24 +57,25 @@ def signature(source: str | onnx.FunctionProto) -> tuple[list[str], list[str]]:
     return list(parsed.input)[: len(parsed.input) - len(numbers)], list(parsed.output)
 
 
-class Program:
+class Program(Fragment):
     """
-    What objective, penalty and update write into a graph, as text and names; their numbers are inputs of that graph.
+    A Fragment whose calls are text and names, and whose numbers are inputs of the graph: `parameters`, by name.
 
-    It has the methods of a `Fragment` that they need. `parameters` are the values of the inputs that it needs beside
-    those that its caller names; their names begin with `name`. `call_elementwise` works on `batch_size` rows.
+    Their names begin with `name`. `call_elementwise` works on `batch_size` rows.
     """
+
+    nodes: list[Any]
 
     def __init__(self, dtype: DTypeLike, batch_size: int, name: str):
-        self.dtype = np.dtype(dtype)
+        super().__init__(np.dtype(dtype))
         self.parameters: dict[str, np.ndarray] = {}
         self._batch_size, self._name = batch_size, name
-        self._lines: list[_Line] = []
 
     @property
     def structure(self) -> Any:
         """All that the graph depends on: a hashable value."""
-        return tuple(self._lines), tuple((name, a.dtype.str, a.shape) for name, a in self.parameters.items())
+        lines = ((n.source, tuple(n.input), tuple(n.output), n.is_node, n.doc_string) for n in self.nodes)
+        return tuple(lines), tuple((name, a.dtype.str, a.shape) for name, a in self.parameters.items())
 
     def call(self, source: str | onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Add a call to a function, as `Fragment.call`."""
@@ -92,14 +95,14 @@ class Program:
 
     def call_as_is(self, called: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Add a call to a function, as `Fragment.call_as_is`: its numbers are no parameters."""
-        self._lines.append(_Line(called.SerializeToString(), tuple(inputs), tuple(outputs)))
+        self.nodes.append(_Line(called.SerializeToString(), list(inputs), list(outputs)))
 
     def _call_text(self, text, numbers, inputs, outputs, shape):
         names = []
         for number in numbers:
             names.append(f"skort_{self._name}_{len(self.parameters)}")
             self.parameters[names[-1]] = np.full(shape, number, self.dtype)
-        self._lines.append(_Line(text, (*inputs, *names), tuple(outputs)))
+        self.nodes.append(_Line(text, [*inputs, *names], list(outputs)))
 
     def constant(self, name: str, array: ArrayLike) -> None:
         """Add a parameter with the values and the dtype of an array."""
@@ -107,31 +110,14 @@ class Program:
 
     def node(self, op_type: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Add a node of a standard operator without attributes."""
-        self._lines.append(_Line(op_type, tuple(inputs), tuple(outputs), is_node=True))
-
-    def rename(self, old: str, new: str) -> None:
-        """Give a result another name, wherever it is made or read."""
-        for i, line in enumerate(self._lines):
-            inputs, outputs = (
-                tuple(new if name == old else name for name in end) for end in (line.inputs, line.outputs)
-            )
-            self._lines[i] = line._replace(inputs=inputs, outputs=outputs)
-
-    @property
-    def n_nodes(self) -> int:
-        """The number of calls and nodes so far."""
-        return len(self._lines)
-
-    def document(self, first: int, doc_string: str) -> None:
-        """Give the calls and nodes from number `first` on a doc_string."""
-        self._lines[first:] = [line._replace(doc_string=doc_string) for line in self._lines[first:]]
+        self.nodes.append(_Line(op_type, list(inputs), list(outputs), is_node=True))
 
     def write(self, fragment: Fragment) -> None:
         """Add the calls and nodes to a fragment, in which the parameters are results."""
-        for line in self._lines:
+        for line in self.nodes:
             if isinstance(line.source, bytes):
-                fragment.call_as_is(onnx.FunctionProto.FromString(line.source), line.inputs, line.outputs)
+                fragment.call_as_is(onnx.FunctionProto.FromString(line.source), line.input, line.output)
             else:
                 add = fragment.node if line.is_node else fragment.call
-                add(line.source, line.inputs, line.outputs)
+                add(line.source, line.input, line.output)
             fragment.nodes[-1].doc_string = line.doc_string
