@@ -171,11 +171,7 @@ def leading_to(nodes: Iterable[onnx.NodeProto], outputs: Iterable[str]) -> set[s
 
 
 def inlined(model: onnx.ModelProto, fragment: Fragment) -> onnx.ModelProto:
-    """
-    Return a copy of `model` in which every call that came from `fragment` is replaced by its nodes.
-
-    The doc_string of a call becomes that of its nodes.
-    """
+    """Return a copy of a model in which nodes, with the doc_string of the call, replace each call from `fragment`."""
     calls = copy.deepcopy(model)
     calls.opset_import.add(domain=DOMAIN, version=1)
     calls.functions.extend(fragment.functions.values())

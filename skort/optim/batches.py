@@ -71,20 +71,13 @@ class HostBatch:
 
 @dataclass(frozen=True)
 class WindowShape:
-    r"""
-    The order of many rows: blocks of consecutive rows, in windows that fit into a processor's cache.
+    """The order of many rows: blocks of consecutive rows, in windows of about 2^20 values of X."""
 
-    To read a single row costs a cache miss, or a page of a memory map. So windows of about 2^20 values of X (4 MB in
-    float32) are copied one after the other. X is divided into K regions, and a window has one random block of each; K
-    is 256, or the number of rows of a batch if that is more. The variance of the mean over a batch of m rows is about
-
-    .. math:: \frac{\sigma^2}{m} \left(1 - (1 - f) \frac{m}{K}\right)
-
-    where f is the share of the variance :math:`\sigma^2` within the regions (two-stage sampling: Cochran, Sampling
-    Techniques, 1977): at most that of a permutation, and less in sorted data. The batches of a window share its blocks:
-    the mean over them has a variance of up to :math:`f \sigma^2 / K`. Xu et al. (CorgiPile, SIGMOD 2022) show that
-    block shuffling, there without regions, trains as well as a permutation.
-    """
+    # To read a single row costs a cache miss, or a page of a memory map: windows are copied one after the other. X is
+    # divided into K = `n_blocks` regions, and a window has one random block of each. The variance of the mean over m
+    # rows is about s^2 / m (1 - (1 - f) m / K), with the share f of the variance s^2 that is within regions: at most
+    # that of a permutation (two-stage sampling: Cochran, Sampling Techniques, 1977). The mean over the batches of a
+    # window varies by up to f s^2 / K. Xu et al. (CorgiPile, SIGMOD 2022) shuffle blocks without regions.
 
     #: The largest number of blocks in a window.
     n_blocks: int
@@ -152,16 +145,10 @@ def aligned(rows: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Batches:
-    r"""
-    The training data, batch by batch.
+    """The training data; row i of a batch of m rows counts s_i / (m mean(s)), with all positive sample weights s."""
 
-    The loss of row i in a batch B is multiplied by
-
-    .. math:: v_i = \frac{s_i}{\bar s \, |B|}, \qquad \bar s = \frac{1}{n} \sum_{i=1}^n s_i
-
-    over the n rows of positive sample weight :math:`s_i`: the gradient of a random batch is on average that of the
-    weighted mean over all rows. Rows of weight zero fill up the last batch of an epoch: a solver's graph has one shape.
-    """
+    # So the gradient of a random batch is on average that of the weighted mean over all rows. Rows of weight zero fill
+    # up the last batch of an epoch: a solver's graph has one shape.
 
     def __init__(
         self,
@@ -304,11 +291,7 @@ def fill(
     scale: float,
     read: Callable[[np.ndarray | None], None] | None = None,
 ) -> None:
-    r"""
-    Put rows into a batch; row i of m rows of positive sample weight counts :math:`scale \cdot s_i / m`.
-
-    The batch is filled up with the same rows once more, of weight zero.
-    """
+    """Put m rows of weights s into a batch, where they count scale s_i / m; it is filled up with rows of weight 0."""
     n_rows = len(target)
     is_whole = n_rows == len(batch) and isinstance(X, np.ndarray)
     if read is not None and is_whole and isinstance(batch, HostBatch):
@@ -329,13 +312,7 @@ def fill(
 
 
 class StreamedBatches:
-    r"""
-    The training data, batch by batch as they are given: what `Batches` is for rows in memory.
-
-    Row i of a batch of m rows of positive sample weight counts :math:`s_i / (\bar s \, m)`, with the mean sample weight
-    :math:`\bar s` over all rows, as in `Batches`. Larger batches are divided into parts of `batch_size` rows.
-    `sample_weight`: those of all rows, in any order; None: they are all one.
-    """
+    """The batches of a stream, in parts of `batch_size` rows; `sample_weight`: of all rows in any order, or None."""
 
     def __init__(
         self,

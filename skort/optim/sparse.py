@@ -111,17 +111,10 @@ class SparseBatch:
 
 @dataclass(frozen=True)
 class Recurrence:
-    r"""
-    An update as a linear recurrence, the same for each weight, whose l2 term has the strength b.
+    """The update (w, v, S) <- A (w, v, S) + B g of a weight, its velocity and its sum, by a gradient g + b w."""
 
-    With a weight w, its velocity v and the sum S of the weights so far, an update by the gradient :math:`g + b w` is
-
-    .. math:: (w, v, S)^T \leftarrow A (w, v, S)^T + B g
-
-    in the coordinates :math:`p = w + \kappa v`, v and :math:`q = S + \lambda v`.
-    """
-
-    # With b = 0, p does not depend on v, nor does q: A is as well conditioned as it can be.
+    # The coordinates of A are p = w + kappa v, v and q = S + lambda v. With b = 0, p does not depend on v, nor does q: A
+    # is as well conditioned as it can be.
 
     #: Zero: there is no velocity.
     momentum: float
@@ -182,11 +175,9 @@ class Recurrence:
 
 
 class _Scales:
-    """
-    The matrix P after `n_steps` steps since the last pass over all weights, and those after one step more.
+    """The matrix P after `n_steps` steps since the last pass over all weights, and those after one step more."""
 
-    A pass starts the same steps anew, at the same learning rate more often than not: each remembers the one after it.
-    """
+    # A pass starts the same steps anew, at the same learning rate more often than not: each remembers the one after it.
 
     def __init__(self, recurrence: Recurrence, P: np.ndarray, inverse: np.ndarray, n_steps: int = 0):
         self._recurrence, self._inverse, self._n_steps = recurrence, inverse, n_steps
@@ -211,14 +202,12 @@ class _Scales:
 
 
 class LazyWeights:
-    r"""
-    The weights of a layer with sparse rows, and what else a recurrence names of each, by shape (n_columns, n_outputs).
+    """The weights of a layer with sparse rows, and what else a recurrence names of each: (n_columns, n_outputs)."""
 
-    A step without a gradient multiplies the coordinates x of every weight by the same small matrix. So the arrays hold
-    u of :math:`x = P u`, with one matrix P for all weights: such a step changes P alone, and a gradient g changes the
-    rows of u whose gradient is not zero, by :math:`P^{-1} B g`. This is the scale of the weights of
-    `sklearn.linear_model.SGDClassifier` for more than one array. `settle` makes a pass over all weights.
-    """
+    # A step without a gradient multiplies the coordinates x of every weight by the same small matrix. So the arrays
+    # hold u of x = P u, with one matrix P for all weights: such a step changes P alone, and a gradient g changes the
+    # rows of u whose gradient is not zero, by P^-1 B g. This is the scale of the weights of
+    # `sklearn.linear_model.SGDClassifier` for more than one array. `settle` makes a pass over all weights.
 
     def __init__(self, recurrence: Recurrence, arrays: dict[str, np.ndarray], factor: float):
         # `factor` multiplies the rows. The arrays are changed in place, and hold these values only after `settle`.

@@ -45,13 +45,7 @@ def norm(gradient: np.ndarray) -> float:
 
 
 def clipped(gradient: np.ndarray, max_norm: float, out: np.ndarray) -> np.ndarray:
-    r"""
-    Return a gradient, shortened in `out` where it is too long.
-
-    .. math:: g \leftarrow g \min\left(1, \frac{max\_norm}{\lVert g \rVert_2}\right)
-
-    over all weights together, as `torch.nn.utils.clip_grad_norm_` does but for the 1e-6 that it adds to the norm.
-    """
+    """Return g min(1, max_norm / |g|), in `out` where it differs: torch's `clip_grad_norm_` adds 1e-6 to the norm."""
     length = norm(gradient)
     return gradient if length <= max_norm else np.multiply(gradient, max_norm / length, out=out)
 
@@ -106,13 +100,9 @@ decayed (weights, eta, n_coefficients) => (next_weights) {
 
 
 class WeightDecay(Transformation):
-    r"""
-    Coefficients, never intercepts, shrink before each update, whatever the gradient.
+    """Coefficients w, never intercepts, become (1 - eta weight_decay) w before each update, as in torch's AdamW."""
 
-    .. math:: w \leftarrow (1 - \eta \lambda) w
-
-    as in `torch.optim.AdamW` and in Loshchilov and Hutter (arXiv:1711.05101). An l2 penalty is part of the gradient.
-    """
+    # Loshchilov and Hutter (arXiv:1711.05101). An l2 penalty is part of the gradient.
 
     def __init__(self, weight_decay: float):
         self._weight_decay = float(weight_decay)
@@ -163,17 +153,11 @@ def with_owed(state: State, current: State) -> State:
 
 
 class AccumulatedL1(Transformation):
-    r"""
-    Each weight moves towards zero after the update, by all that it owes of the l1 term's penalty.
+    """Each weight moves towards zero after the update, by all that it owes of the l1 term's penalty."""
 
-    With the strength a of a weight, :math:`l = length \cdot a`, and n, the number of steps of an epoch,
-
-    .. math::
-        p \leftarrow \min(p + l, n l), \; m \leftarrow \min(m + l, n l), \; w' = \max(0, w - p) + \min(0, w + m)
-
-        p \leftarrow p + w' - w, \quad m \leftarrow m - w' + w, \quad w \leftarrow w'
-    """
-
+    # With the strength a, l = length a, n = `n_steps`, and p and m, what a positive and a negative weight owes:
+    #     p <- min(p + l, n l),  m <- min(m + l, n l),  w' = max(0, w - p) + min(0, w + m)
+    #     p <- p + w' - w,  m <- m - w' + w,  w <- w'
     # A weight that reached zero before it had paid its penalty pays the rest when noise lifts it, so that it stays at
     # zero in mini-batches, too. With p = u + q and m = u - q this is the accumulated penalty of Tsuruoka, Tsujii and
     # Ananiadou (ACL 2009), as in `sklearn.linear_model.SGDClassifier(penalty="l1")`; two vectors keep the digits that
@@ -212,15 +196,10 @@ class AccumulatedL1(Transformation):
 
 
 class ImplicitL2(Transformation):
-    r"""
-    The l2 term of strength b, part of the gradient :math:`g + b w`, where its explicit step would overshoot zero.
+    """The l2 term of strength b, part of the gradient g + b w, where its explicit step would overshoot zero."""
 
-    While :math:`gain \cdot \eta \cdot b \le 1`, with the largest learning rate of the training, nothing changes.
-    Otherwise the term is taken out of the gradient, and solved for the weight after the step:
-
-    .. math:: w \leftarrow \frac{update(w, g, \eta)}{1 + length \cdot b}
-    """
-
+    # While gain eta b <= 1, with the largest learning rate of the training, nothing changes. Otherwise the term is
+    # taken out of the gradient, and solved for the weight after the step: w <- update(w, g, eta) / (1 + length b).
     # Both kinds of steps rest where g + b w = 0, whatever the learning rates; the explicit step alone diverges from
     # gain eta b = 2 on. Each weight has its own strength. With momentum, a weight keeps its kind of steps where the
     # learning rate falls, since a velocity holds either all of the gradient or what is left of it.
@@ -281,13 +260,7 @@ _N_UPDATES, _SUM = "average_n_updates", "average_sum"
 
 
 class Averaging(Transformation):
-    r"""
-    The result is the mean of the weights after each update, from the update :math:`t_0` on.
-
-    .. math:: \bar w_t = \frac{1}{t - t_0 + 1} \sum_{s = t_0}^{t} w_s, \qquad t \ge t_0
-
-    as in `sklearn.linear_model.SGDRegressor(average=t_0)`. The sum is in float64, whatever the weights are.
-    """
+    """The result is the mean, in float64, of the weights after each update from number `first` on, as SGD's average."""
 
     onnx_after = """\
 averaged (average_sum, average_n_updates, weights, skort_first) => (next_average_sum, next_average_n_updates) {

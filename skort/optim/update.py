@@ -83,11 +83,9 @@ def _call(source: str, fragment, names, optimizer: OnnxOptimizer | None = None):
 
 @dataclass(frozen=True, eq=False)
 class PenaltyStrengths:
-    """
-    What an update is to know of the penalty: the strength of each term for each weight, None where there is none.
+    """What an update is to know of the penalty: the strength of each term for each weight, None where there is none."""
 
-    The l2 term is part of the gradients, the l1 term is not. A weight owes at most the l1 penalty of `n_steps` steps.
-    """
+    # The l2 term is part of the gradients, the l1 term is not. A weight owes at most the l1 penalty of `n_steps` steps.
 
     l1: np.ndarray | None = None
     l2: np.ndarray | None = None
