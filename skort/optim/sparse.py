@@ -113,8 +113,8 @@ class SparseBatch:
 class Recurrence:
     """The update (w, v, S) <- A (w, v, S) + B g of a weight, its velocity and its sum, by a gradient g + b w."""
 
-    # The coordinates of A are p = w + kappa v, v and q = S + lambda v. With b = 0, neither p nor q depends on v: A is as
-    # well conditioned as it can be.
+    # The coordinates of A are p = w + kappa v, v and q = S + lambda v. With b = 0, neither p nor q depends on v: A is
+    # as well conditioned as it can be.
 
     #: Zero: there is no velocity.
     momentum: float
