@@ -6,6 +6,7 @@ import functools
 import io
 import pathlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from skort.exceptions import RuntimeNotAvailableError
-from skort.runtime.installed import installed_distributions, load
+from skort.runtime.installed import c_api, installed_distributions, load
 
 #: An ndarray in the CPU's memory, an OrtValue elsewhere.
 DeviceArray: TypeAlias = Any
@@ -22,11 +23,27 @@ _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 _SILENT, _WARNINGS = 4, 2
 
 
+@functools.cache
+def cpu_memory() -> Any:
+    """Return the memory of numpy's arrays, as ONNX Runtime calls it."""
+    kind = c_api().OrtDevice
+    return kind(kind.cpu(), kind.default_memory(), 0)
+
+
 def ortvalue_view(array: np.ndarray) -> Any:
-    """Return an OrtValue over the memory of a C-contiguous `array`, which it does not keep alive."""
+    """Return a value over the memory of a C-contiguous `array`, which it does not keep alive."""
     if not array.flags.c_contiguous:
         raise ValueError("only a C-contiguous array can be borrowed")
-    return load().OrtValue.ortvalue_from_numpy(array)
+    # The wrapper of this class takes twice as long.
+    return c_api().OrtValue.ortvalue_from_numpy(array, cpu_memory())
+
+
+def value_vector(arrays: Iterable[np.ndarray] = ()) -> Any:
+    """Return a vector of values over the memory of arrays, which the caller keeps alive."""
+    vector = c_api().OrtValueVector()
+    for array in arrays:
+        vector.push_back(ortvalue_view(array))
+    return vector
 
 
 @dataclass(frozen=True)
@@ -91,8 +108,8 @@ class Device:
         return array.numpy().copy() if self.is_remote else array.copy()
 
     def value(self, array: DeviceArray) -> Any:
-        """Return an OrtValue over the memory of an array of the device. The caller keeps the array alive."""
-        return array if self.is_remote else ortvalue_view(array)
+        """Return a value over the memory of an array of the device. The caller keeps the array alive."""
+        return array._ortvalue if self.is_remote else ortvalue_view(array)
 
 
 #: The CPU with one thread.

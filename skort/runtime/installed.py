@@ -89,6 +89,15 @@ def load() -> Any:
     return onnxruntime
 
 
+@functools.cache
+def c_api() -> Any:
+    """Return what ONNX Runtime's own Python classes are made of."""
+    load()
+    from onnxruntime.capi import _pybind_state
+
+    return _pybind_state
+
+
 def require(name: ApiName) -> Any:
     """Return a class of ONNX Runtime's training API."""
     api = training_api()

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from skort.exceptions import NotTrainableError
-from skort.runtime.device import CPU, Device, ortvalue_view
+from skort.runtime.device import CPU, Device, cpu_memory, value_vector
 from skort.runtime.errors import short_message
-from skort.runtime.installed import load, require
+from skort.runtime.installed import c_api, load, require
 from skort.runtime.sessions import session_options
 
 
@@ -57,21 +57,18 @@ class ModuleSession:
         device: Device = CPU,
     ):
         module_class = require("Module")
-        from onnxruntime.capi import _pybind_state as binding
-
-        memory = binding.OrtDevice(binding.OrtDevice.cpu(), binding.OrtDevice.default_memory(), 0)
-        options = session_options(device)
-        self._binding = binding
+        api = c_api()
+        memory, options = cpu_memory(), session_options(device)
         self._optimizer: Any = None
         with _named(checkpoint):
-            self._state = binding.load_checkpoint(os.fspath(checkpoint))
+            self._state = api.load_checkpoint(os.fspath(checkpoint))
         # The module first: it tells the state where its arrays are to be.
         path = None if eval is None else os.fspath(eval)
         with _named(training):
             self._module = module_class(os.fspath(training), self._state, path, memory, options)
         if optimizer is not None:
             with _named(optimizer):
-                self._optimizer = binding.Optimizer(os.fspath(optimizer), self._state, memory, options)
+                self._optimizer = api.Optimizer(os.fspath(optimizer), self._state, memory, options)
 
     @property
     def has_optimizer(self) -> bool:
@@ -89,27 +86,24 @@ class ModuleSession:
 
     def bound(self, arrays: Iterable[np.ndarray]) -> Any:
         """Return inputs of steps that read these arrays, which the caller keeps, in place."""
-        vector = self._binding.OrtValueVector()
-        for array in arrays:
-            vector.push_back(ortvalue_view(array)._ortvalue)
-        return vector
+        return value_vector(arrays)
 
     def add_gradients(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Compute the outputs for `inputs`, and add the gradients to those since the last update."""
-        outputs = self._binding.OrtValueVector()
+        outputs = value_vector()
         with _explained("training"):
             self._module.train_step(list(inputs), outputs)
         return [value.numpy() for value in outputs]
 
     def add_gradients_bound(self, inputs: Any) -> list[np.ndarray]:
         """Do the same for `inputs` as from `bound`."""
-        outputs = self._binding.OrtValueVector()
+        outputs = value_vector()
         self._module.train_step_with_ort_values(inputs, outputs)
         return [value.numpy() for value in outputs]
 
     def evaluate(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Compute the outputs for `inputs`; raise a ValueError where ONNX Runtime does not run the model on them."""
-        outputs = self._binding.OrtValueVector()
+        outputs = value_vector()
         with _explained("eval"):
             self._module.eval_step(list(inputs), outputs)
         return [value.numpy() for value in outputs]
@@ -133,7 +127,7 @@ class ModuleSession:
 
     def save(self, path: os.PathLike, *, with_optimizer: bool) -> None:
         """Write a checkpoint, with what the optimizer remembers or without."""
-        self._binding.save_checkpoint(self._state, os.fspath(path), with_optimizer)
+        c_api().save_checkpoint(self._state, os.fspath(path), with_optimizer)
 
     def export(self, path: os.PathLike, names: list[str]) -> None:
         """Write the part of the eval model that some results need, with the parameters as they are now."""

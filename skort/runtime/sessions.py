@@ -1,12 +1,12 @@
 """Sessions of models, and the settings that all of them share."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from skort.runtime.device import CPU, Device
-from skort.runtime.installed import load
+from skort.runtime.installed import c_api, load
 
 _FATAL = 4
 # In 1.16 these make nodes that have float32 kernels only, whatever the type of the model.
@@ -44,6 +44,16 @@ def compiled(graph: bytes, device: Device = CPU) -> Any:
     # Constant folding, common subexpressions, MatMul + Add as Gemm. More makes a slower start and no faster step.
     options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
     return inference_session(graph, device=device, options=options)
+
+
+def io_binding(session: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Any:
+    """Return what a session reads and writes in a run: values by name, as from `Device.value`."""
+    binding = c_api().SessionIOBinding(session._sess)
+    for name, value in inputs.items():
+        binding.bind_ortvalue_input(name, value)
+    for name, value in outputs.items():
+        binding.bind_ortvalue_output(name, value)
+    return binding
 
 
 class ArraySession:

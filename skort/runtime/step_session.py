@@ -1,13 +1,14 @@
 """A plain InferenceSession whose runs continue from each other: each reads the state that the last one wrote."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from skort.runtime.device import CPU, Device, DeviceArray
 from skort.runtime.installed import load
+from skort.runtime.sessions import io_binding
 
 
 class StepSession:
@@ -29,29 +30,23 @@ class StepSession:
         parts: Callable[[dict[str, DeviceArray]], dict[str, DeviceArray]] = lambda arrays: {},
         device: Device = CPU,
     ):
-        self._device = device
-        self._session = session
-        buffers = [{name: device.put(array) for name, array in state.items()} for _ in range(2)]
-        self._inputs, self._borrowed = dict(inputs), [outputs, buffers]
-        self._bindings: list[Any] = []
-        fixed_inputs, fixed_outputs = (
-            {name: device.value(array) for name, array in arrays.items()} for arrays in (inputs, outputs)
-        )
-        for before, after in (buffers, buffers[::-1]):
-            binding = self._session.io_binding()
-            read = {name: device.value(array) for name, array in {**before, **parts(before)}.items()}
-            for name, value in {**fixed_inputs, **read}.items():
-                binding.bind_ortvalue_input(name, value)
-            written = {next_names[name]: device.value(array) for name, array in after.items()}
-            for name, value in {**fixed_outputs, **written}.items():
-                binding.bind_ortvalue_output(name, value)
-            self._bindings.append(binding)
+        self._session, self._device, self._parts = session, device, parts
+        self._buffers = [{name: device.put(array) for name, array in state.items()} for _ in range(2)]
+        self._inputs, self._outputs, self._next_names = dict(inputs), outputs, next_names
         # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without options makes its own.
-        self._run, self._options = self._session._sess.run_with_iobinding, load().RunOptions()
-        first, second = (binding._iobinding for binding in self._bindings)
-        self._turns = itertools.cycle([(first, buffers[1]), (second, buffers[0])])
+        self._run, self._options = session._sess.run_with_iobinding, load().RunOptions()
+        self._bindings = [self._binding(*self._buffers)]
+        self._turns: Iterator[Any] = iter([(self._bindings[0], self._buffers[1])])
         #: The arrays that the next run reads, by the names of the inputs. Writing into them changes that run.
-        self.state: dict[str, Any] = buffers[0]
+        self.state: dict[str, Any] = self._buffers[0]
+
+    def _binding(self, before, after):
+        """Return what a run reads and writes that goes on from some buffers."""
+        value = self._device.value
+        read = {**self._inputs, **before, **self._parts(before)}
+        written = {**self._outputs, **{self._next_names[name]: array for name, array in after.items()}}
+        ends = ({name: value(array) for name, array in end.items()} for end in (read, written))
+        return io_binding(self._session, *ends)
 
     def replace(self, name: str, array: DeviceArray) -> None:
         """Let the next runs read another array of the device as the input `name`, one of `inputs`."""
@@ -62,6 +57,14 @@ class StepSession:
 
     def run(self) -> None:
         """Run once."""
-        binding, after = next(self._turns)
+        binding, after = next(self._turns, None) or self._second()
         self._run(binding, self._options)
         self.state = after
+
+    def _second(self):
+        """Return the binding of the second run, which many a training does not make, and what it writes."""
+        first, second = self._buffers
+        self._bindings.append(self._binding(second, first))
+        self._turns = itertools.cycle([(self._bindings[0], second), (self._bindings[1], first)])
+        next(self._turns)
+        return next(self._turns)

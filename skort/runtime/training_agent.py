@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from skort.runtime.device import CPU, Device, ortvalue_view
-from skort.runtime.installed import require
+from skort.runtime.device import CPU, Device, cpu_memory, value_vector
+from skort.runtime.installed import c_api, require
 from skort.runtime.sessions import inference_session
 
 
@@ -18,17 +18,15 @@ def gradient_graph(model: bytes, trainable: Sequence[str], inputs: Sequence[str]
     The gradient by `w` is the output ``w_grad``; with `inputs`, there are those by the inputs, too.
     """
     require("TrainingAgent")
-    from onnxruntime.capi import _pybind_state
-
-    config = _pybind_state.OrtModuleGraphBuilderConfiguration()
+    config = c_api().OrtModuleGraphBuilderConfiguration()
     config.initializer_names = list(trainable)
     config.initializer_names_to_train = list(trainable)
     # Without the gradient by X a step has one matrix product less, and the graph can be made in float64 too.
     config.input_names_require_grad = list(inputs)
     config.build_gradient_graph = True
-    builder = _pybind_state.OrtModuleGraphBuilder()
+    builder = c_api().OrtModuleGraphBuilder()
     builder.initialize(model, config)
-    builder.build(_pybind_state.TrainingGraphTransformerConfiguration())
+    builder.build(c_api().TrainingGraphTransformerConfiguration())
     return builder.get_gradient_model()
 
 
@@ -53,34 +51,25 @@ class BoundTrainingAgent:
         returned: Sequence[np.ndarray] = (),
     ):
         agent_class = require("TrainingAgent")
-        from onnxruntime.capi import _pybind_state
-
         dtype = next(iter(outputs.values())).dtype
         self._session = session
         input_names = [i.name for i in self._session.get_inputs()]
         output_names = [o.name for o in self._session.get_outputs()]
-        memory = _pybind_state.OrtDevice(_pybind_state.OrtDevice.cpu(), _pybind_state.OrtDevice.default_memory(), 0)
         # The first one is the derivative of the scalar by itself.
         returned = [np.ones((), dtype), *returned]
-        memories = [memory] * len(returned), [memory] * len(output_names)
+        memories = [cpu_memory()] * len(returned), [cpu_memory()] * len(output_names)
         self._agent = agent_class(self._session._sess, input_names, memories[0], output_names, memories[1], 0)
-        self._vector, self._state = _pybind_state.OrtValueVector, _pybind_state.PartialGraphExecutionState
+        self._state, self._vector = c_api().PartialGraphExecutionState, c_api().OrtValueVector
         self._read, self._borrowed, self._input_names = dict(inputs), [outputs, returned], input_names
-        self._inputs = self._values(inputs[name] for name in input_names)
-        self._outputs = self._values(outputs[name] for name in output_names)
-        self._returned = self._values(returned)
-
-    def _values(self, arrays):
-        vector = self._vector()
-        for array in arrays:
-            vector.push_back(ortvalue_view(array)._ortvalue)
-        return vector
+        self._inputs = value_vector(inputs[name] for name in input_names)
+        self._outputs = value_vector(outputs[name] for name in output_names)
+        self._returned = value_vector(returned)
 
     def replace(self, name: str, array: np.ndarray) -> None:
         """Let the next runs read another array as the input `name`: C-contiguous, of the same shape and dtype."""
         if array is not self._read[name]:
             self._read[name] = array
-            self._inputs = self._values(self._read[each] for each in self._input_names)
+            self._inputs = value_vector(self._read[each] for each in self._input_names)
 
     def run(self) -> float:
         """Run forward and backward; return the yielded scalar."""

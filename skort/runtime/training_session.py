@@ -12,8 +12,8 @@ import onnx
 from onnx import helper, numpy_helper
 
 from skort.runtime.device import CPU, Device, ortvalue_view
-from skort.runtime.installed import load, require
-from skort.runtime.sessions import session_options
+from skort.runtime.installed import c_api, load, require
+from skort.runtime.sessions import io_binding, session_options
 
 LEARNING_RATE = "Learning_Rate"
 GRADIENT_NORM = "global_gradient_norm"
@@ -67,21 +67,17 @@ class BoundTrainingSession:
         self._outputs = {name: np.zeros((), np.float32) for name in outputs}
         self._objective = self._outputs[outputs[0]]
         self._read = dict(inputs)
-        self._wrapper = binding = self._session.io_binding()
-        for name, array in {**inputs, LEARNING_RATE: self._eta}.items():
-            binding.bind_ortvalue_input(name, ortvalue_view(array))
-        for name, array in self._outputs.items():
-            binding.bind_ortvalue_output(name, ortvalue_view(array))
-        binding.bind_ortvalue_output(GRADIENT_NORM, ortvalue_view(self._gradient_norm))
+        inputs, written = {**inputs, LEARNING_RATE: self._eta}, {**self._outputs, GRADIENT_NORM: self._gradient_norm}
+        ends = ({name: ortvalue_view(array) for name, array in end.items()} for end in (inputs, written))
+        self._binding = io_binding(session, *ends)
         # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without options makes its own.
         self._run, self._options = self._session._sess.run_with_iobinding, load().RunOptions()
-        self._binding = binding._iobinding
 
     def replace(self, name: str, array: np.ndarray) -> None:
         """Let the next runs read another array as the input `name`: C-contiguous, of the same shape and dtype."""
         if array is not self._read[name]:
             self._read[name] = array
-            self._wrapper.bind_ortvalue_input(name, ortvalue_view(array))
+            self._binding.bind_ortvalue_input(name, ortvalue_view(array))
 
     def run(self, eta: float) -> float:
         """Make one update of every trained weight; return the objective before it."""
@@ -125,9 +121,7 @@ def training_session(
 ) -> Any:
     """Return a TrainingSession of a model with fixed shapes, whose first output is the scalar to minimise."""
     session_class = require("TrainingSession")
-    from onnxruntime.capi import _pybind_state
-
-    parameters = _pybind_state.TrainingParameters()
+    parameters = c_api().TrainingParameters()
     parameters.loss_output_name = model.graph.output[0].name
     parameters.use_mixed_precision = False
     parameters.weights_to_train = set(trainable)

@@ -12,7 +12,6 @@ from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
 from skort.common.onnx_text import Fragment, build_model, infos
-from skort.common.parametrized_graph import Program
 from skort.graphs.chain import Link
 from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.forward_backward import needed
@@ -32,8 +31,8 @@ from skort.solvers.graph.step_graph import (
     LOSSES,
     WEIGHTS,
     StepGraph,
-    add_lane_loss,
     gradient_of_loss,
+    loss_program,
     next_name,
     state_name,
     step_outputs,
@@ -124,8 +123,8 @@ class JointStep:
         lanes, n_lanes, dtype = [self._lanes[number] for number in numbers], len(numbers), self.batch.X.dtype
         first = lanes[0].step
         stacked = {name: self._stacked([lane.step.states[name] for lane in lanes]) for name in first.states}
-        loss = Program(dtype, n_lanes * self._problem.batch_size, "loss")
-        add_lane_loss(loss, dataclasses.replace(self._problem, batch_size=n_lanes * self._problem.batch_size))
+        wide = dataclasses.replace(self._problem, batch_size=n_lanes * self._problem.batch_size)
+        loss = loss_program(wide, is_lane=True)
         parameters = {}
         for name, array in first.parameters.items():
             arrays = [lane.step.parameters[name] for lane in lanes]

@@ -15,8 +15,10 @@ from skort.graphs.gradient.forward_backward import add_model, needed
 from skort.graphs.gradient.packing import GRADIENT, packed_text, unpacked_text
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.standardized import INVERSE_SCALE, MEAN
+from skort.objective.custom import source_key
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.update import UpdateRule
+from skort.runtime.cache import COMPILED
 from skort.solvers.base import Problem
 from skort.solvers.derived_gradients import (
     Derive,
@@ -66,14 +68,15 @@ added (sums, share, objective, loss) => (next_sums) {
     next_sums = Add (sums, parts)
 }"""
 
-_L1 = """\
+_L1, _L2 = "skort_l1", "skort_l2"
+_L1_TEXT = """\
 l1_by_weight (weights, strengths) => (penalty) {
     sizes = Abs (weights)
     terms = Mul (sizes, strengths)
     %s
     penalty = Identity (sum)
 }"""
-_L2 = """\
+_L2_TEXT = """\
 l2_by_weight (weights, strengths) => (penalty, gradient) {
     half = Constant <value = float {0.5}> ()
     gradient = Mul (strengths, weights)
@@ -131,15 +134,13 @@ class StepGraph:
         cls, problem: Problem, rule: UpdateRule, memory: Mapping[str, np.ndarray], *, is_lane: bool = False
     ) -> "StepGraph":
         """Return the step of a problem whose rule has some state; `is_lane`: it is one of several trainings."""
-        loss, update = (Program(problem.objective.dtype, problem.batch_size, name) for name in ("loss", "update"))
-        (add_lane_loss if is_lane else add_loss)(loss, problem)
-        with marked(update, "penalty"):
-            _add_penalty(update, problem.objective.add_custom_value(update, LOSS), problem.terms, is_lane)
-        with marked(update, "update"):
-            changed = _add_rule(update, rule, memory)
+        loss = loss_program(problem, is_lane=is_lane)
+        update, changed = _update_program(problem, rule, tuple(memory), is_lane)
         states = {WEIGHTS: flat(problem.weights)} | {state_name(name): memory[name] for name in changed}
         fixed = {state_name(name): array for name, array in memory.items() if name not in changed}
+        strengths = {_L1: problem.terms.l1, _L2: problem.terms.l2}
         parameters = {**loss.parameters, **update.parameters, **fixed, **problem.score_graph.frozen_arrays}
+        parameters |= {name: array for name, array in strengths.items() if array is not None}
         return cls(problem, loss, update, states, parameters)
 
     @property
@@ -237,20 +238,46 @@ def split_graph(weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
     )
 
 
-def add_loss(writer: Any, problem: Problem) -> None:
-    """Add the loss, its gradient by the score, and those of an own penalty by the weights."""
-    with marked(writer, "loss"):
-        problem.objective.add_loss(writer, problem.score_graph.score_name, LOSS)
-    with marked(writer, "backward"):
-        add_score_gradient(writer, problem)
-    with marked(writer, "penalty"):
-        add_custom_gradients(writer, problem.objective, problem.weights)
+def loss_program(problem: Problem, *, is_lane: bool = False) -> Program:
+    """Return the loss, or those of the rows of several trainings, its gradient, and those of an own penalty."""
+    objective, score = problem.objective, problem.score_graph.score_name
+
+    def make():
+        program = Program(objective.dtype, problem.batch_size, "loss")
+        with marked(program, "loss"):
+            (objective.add_losses if is_lane else objective.add_loss)(program, score, LOSSES if is_lane else LOSS)
+        with marked(program, "backward"):
+            add_score_gradient(program, problem)
+        with marked(program, "penalty"):
+            add_custom_gradients(program, objective, problem.weights)
+        return program
+
+    if objective.custom_terms:
+        return make()
+    gradient = source_key(objective.loss.gradient_function(objective.n_outputs))
+    return COMPILED.get(("loss", *objective.loss_key, gradient, score, problem.batch_size, is_lane), make)
 
 
-def add_lane_loss(writer: Any, problem: Problem) -> None:
-    """Add the weighted losses of the rows of all trainings, and their gradient by the score."""
-    problem.objective.add_losses(writer, problem.score_graph.score_name, LOSSES)
-    add_score_gradient(writer, problem)
+def _update_program(problem, rule, memory, is_lane):
+    """Return penalty and update, and the names of what the update changes of the memory."""
+    objective, terms = problem.objective, problem.terms
+
+    def make():
+        program = Program(objective.dtype, problem.batch_size, "update")
+        with marked(program, "penalty"):
+            _add_penalty(program, objective.add_custom_value(program, LOSS), terms, is_lane)
+        with marked(program, "update"):
+            names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
+            results = rule.add_nodes(program, names)
+            for name in results.keys() & names.keys():
+                program.rename(results[name], next_name(names[name]))
+        return program, [name for name in memory if name in results]
+
+    if objective.custom_terms or rule.transformations:
+        return make()
+    has_terms = terms.l1 is not None, terms.l2 is not None
+    source = source_key(problem.update.optimizer.onnx_update())
+    return COMPILED.get(("update", source, memory, np.dtype(objective.dtype).str, has_terms, is_lane), make)
 
 
 def add_score_gradient(
@@ -272,15 +299,6 @@ def gradient_of_loss(problem: Problem) -> str:
     return GRADIENT if problem.terms.l2 is None else _LOSS_GRADIENT
 
 
-def _add_rule(writer, rule, memory):
-    """Add the update alone; return the names of what it changes of the memory."""
-    names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
-    results = rule.add_nodes(writer, names)
-    for name in results.keys() & names.keys():
-        writer.rename(results[name], next_name(names[name]))
-    return [name for name in memory if name in results]
-
-
 def _add_gradient(fragment, problem, graph):
     """Add the gradient of the loss, and of an own penalty, by all weights, as one vector, from that by the score."""
     gradients = add_gradients(fragment, graph, SCORE_GRADIENT, problem.score_graph.trainable)
@@ -295,15 +313,13 @@ def _add_gradient(fragment, problem, graph):
 
 def _add_penalty(writer, value, terms, is_lane):
     """Add the objective to that without the penalty, and its gradient, but for that of the l1 term."""
-    for norm, text, strengths in (("l1", _L1, terms.l1), ("l2", _L2, terms.l2)):
-        if strengths is None:
-            continue
-        name = f"skort_{norm}"
-        writer.constant(name, strengths)
-        gradients = [f"{name}_gradient"] if norm == "l2" else []
-        writer.call(text % _SUM[is_lane], [WEIGHTS, name], [f"{name}_penalty", *gradients])
-        writer.node("Add", [value, f"{name}_penalty"], [f"{name}_objective"])
-        for gradient in gradients:
-            writer.node("Add", [_LOSS_GRADIENT, gradient], [GRADIENT])
-        value = f"{name}_objective"
+    if terms.l1 is not None:
+        writer.call(_L1_TEXT % _SUM[is_lane], [WEIGHTS, _L1], ["skort_l1_penalty"])
+        writer.node("Add", [value, "skort_l1_penalty"], ["skort_l1_objective"])
+        value = "skort_l1_objective"
+    if terms.l2 is not None:
+        writer.call(_L2_TEXT % _SUM[is_lane], [WEIGHTS, _L2], ["skort_l2_penalty", "skort_l2_gradient"])
+        writer.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
+        writer.node("Add", [_LOSS_GRADIENT, "skort_l2_gradient"], [GRADIENT])
+        value = "skort_l2_objective"
     writer.node("Identity", [value], [OBJECTIVE])

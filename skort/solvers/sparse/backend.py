@@ -12,7 +12,6 @@ from onnx import helper
 
 from skort.common.node_phases import mark_rest, marked
 from skort.common.onnx_text import Fragment, build_model, domains_of, infos
-from skort.common.parametrized_graph import Program
 from skort.graphs.after_first_matmul import PRODUCT, after_first_product, product_layer
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.score_graph import set_batch_size
@@ -25,7 +24,7 @@ from skort.runtime.training_agent import BoundTrainingAgent
 from skort.solvers.agent import RETURNED_LOSS, GradientGraph, gradient_of
 from skort.solvers.base import Problem, is_small
 from skort.solvers.flat_weights import views
-from skort.solvers.graph.step_graph import add_loss, constants_graph, read_inputs_only
+from skort.solvers.graph.step_graph import constants_graph, loss_program, read_inputs_only
 from skort.solvers.sparse.updates import make_update
 from skort.solvers.step import Backend, Sums
 
@@ -134,9 +133,7 @@ class ProductGradientGraph:
 
     @functools.cached_property
     def _loss(self):
-        loss = Program(self.problem.objective.dtype, self.problem.batch_size, "loss")
-        add_loss(loss, self.problem)
-        return loss
+        return loss_program(self.problem)
 
     @functools.cached_property
     def parameters(self) -> dict[str, np.ndarray]:
