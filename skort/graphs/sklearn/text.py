@@ -10,18 +10,16 @@ import functools
 import re
 import string
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from onnx import TensorProto
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
 
 from skort.exceptions import NotExportableError
+from skort.graphs.sklearn.converters import Nodes
 
-_ML, _MICROSOFT = "ai.onnx.ml", "com.microsoft"
 _UNKNOWN, _STOP_WORD = -1, -2
 _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
@@ -57,14 +55,14 @@ def text_converters(element_type: int) -> dict[type, Callable]:
     """Return the converters of text by type, as skl2onnx calls them; vectorizers give numbers of `element_type`."""
 
     def convert(scope, operator, container):
-        nodes, model = _Nodes(scope, container), operator.raw_operator
+        nodes, model = Nodes(scope, container), operator.raw_operator
         if isinstance(model, CountVectorizer):
             result = _counts(nodes, operator, element_type)
         else:
             result = nodes.add("Cast", [operator.inputs[0].full_name], to=element_type)
         if isinstance(model, (TfidfVectorizer, TfidfTransformer)):
             result = _tf_idf(nodes, result, model, element_type)
-        nodes.give(result, operator)
+        nodes.give("Identity", [result], operator.outputs[0].full_name)
 
     return dict.fromkeys(_TYPES, convert)
 
@@ -81,46 +79,12 @@ def text_shapes(element_type: int) -> dict[type, Callable]:
     return dict.fromkeys(_TYPES, give_type)
 
 
-@dataclass(frozen=True)
-class _Nodes:
-    """Writes nodes of a conversion; results get names of their own."""
-
-    scope: Any
-    container: Any
-
-    def add(self, operator: str, inputs: list[str], domain: str = "", version: int = 13, **attributes) -> str:
-        """Return the name of the result of an operator."""
-        result = self.scope.get_unique_variable_name(operator.lower())
-        self.container.add_node(operator, inputs, result, op_domain=domain, op_version=version, **attributes)
-        return result
-
-    def constant(self, values: Any, element_type: int = TensorProto.INT64) -> str:
-        """Return the name of a constant."""
-        name, values = self.scope.get_unique_variable_name("constant"), np.asarray(values)
-        flat = [value.encode() for value in values.flat] if element_type == TensorProto.STRING else values.ravel()
-        self.container.add_initializer(name, element_type, list(values.shape), flat)
-        return name
-
-    def joined(self, shape: str, sizes: list[int]) -> str:
-        """Return the name of a shape with more sizes at its end."""
-        return self.add("Concat", [shape, self.constant(sizes)], axis=0)
-
-    def codes(self, tokens: str, table: dict[str, int], otherwise: int) -> str:
-        """Return the name of the integers that stand for tokens."""
-        keys, values = list(table), list(table.values())
-        attributes = {"keys_strings": keys, "values_int64s": values, "default_int64": otherwise}
-        return self.add("LabelEncoder", [tokens], _ML, 2, **attributes)
-
-    def tokens(self, texts: str, expression: str) -> str:
-        """Return the name of the parts of texts that match a regular expression; rows are filled up with ''."""
-        attributes = {"tokenexp": expression, "pad_value": "", "mark": 0, "mincharnum": 1}
-        tokens = self.add("Tokenizer", [texts], _MICROSOFT, 1, **attributes)
-        # onnx does not know the type of what Tokenizer gives, and its checker crashes at a LabelEncoder of no type.
-        return self.add("Cast", [tokens], to=TensorProto.STRING)
-
-    def give(self, result: str, operator: Any) -> None:
-        """Make a result the output of the converted step."""
-        self.container.add_node("Identity", result, operator.outputs[0].full_name, op_version=13)
+def _tokens(nodes: Nodes, texts: str, expression: str) -> str:
+    """Return the name of the parts of texts that match a regular expression; rows are filled up with ''."""
+    attributes = {"tokenexp": expression, "pad_value": "", "mark": 0, "mincharnum": 1}
+    tokens = nodes.add("Tokenizer", [texts], domain="com.microsoft", version=1, **attributes)
+    # onnx does not know the type of what Tokenizer gives, and its checker crashes at a LabelEncoder of no type.
+    return nodes.add("Cast", [tokens], to=TensorProto.STRING)
 
 
 def _counts(nodes, operator, element_type):
@@ -182,7 +146,7 @@ def _word_codes(nodes, texts, tokens, vectorizer):
     table = {form: code for token, code in tokens.items() for form in forms(token)}
     table |= {form: _STOP_WORD for word in stop_words for form in forms(word)}
     is_alone = vectorizer.ngram_range[1] == 1
-    words = nodes.tokens(texts, token_expression(vectorizer.token_pattern, is_alone=is_alone))
+    words = _tokens(nodes, texts, token_expression(vectorizer.token_pattern, is_alone=is_alone))
     codes = nodes.codes(words, table, _UNKNOWN)
     if not stop_words or is_alone:
         return codes
@@ -205,7 +169,7 @@ def _character_table(tokens, *, lowercase):
 
 def _character_codes(nodes, texts, table):
     """Return the name of the codes of the characters of each text; several spaces count as one blank."""
-    characters = nodes.tokens(texts, ".")
+    characters = _tokens(nodes, texts, ".")
     codes = nodes.codes(characters, table, _UNKNOWN)
     spaces = nodes.codes(characters, dict.fromkeys(_spaces(), 1), 0)
     before, after = (
@@ -221,7 +185,7 @@ def _character_codes(nodes, texts, table):
 def _inner_codes(nodes, texts, table):
     """Return the name of the codes of the characters of words, with blanks around each word."""
     blank, around = nodes.constant(table.get(" ", _UNKNOWN)), nodes.constant([0, 1, 0, 1])
-    characters = nodes.tokens(texts, ".")
+    characters = _tokens(nodes, texts, ".")
     # What fills up a short text is space, too.
     spaces = nodes.codes(characters, dict.fromkeys([*_spaces(), ""], 1), 0)
     spaces = nodes.add("Pad", [spaces, around, nodes.constant(1)])
@@ -231,7 +195,7 @@ def _inner_codes(nodes, texts, table):
     codes, spaces = (nodes.add("Unsqueeze", [name, nodes.constant([2])]) for name in (codes, spaces))
     twice = nodes.add("Concat", [codes, codes], axis=2)
     kept = nodes.add("Pad", [spaces, nodes.constant([0, 0, 1, 0, 0, 0]), nodes.constant(1)])
-    shape = nodes.joined(nodes.add("Shape", [texts]), [-1])
+    shape = nodes.add("Concat", [nodes.add("Shape", [texts]), nodes.constant([-1])], axis=0)
     twice, kept = (nodes.add("Reshape", [name, shape]) for name in (twice, kept))
     return _without(nodes, twice, nodes.add("Equal", [kept, nodes.constant(0)]))
 
