@@ -1,12 +1,12 @@
 """
 Reverse-mode differentiation of ONNX graphs into standard operators: the walk, and one rule per operator.
 
-A rule is an ONNX function, as text: the vector-Jacobian product of one node for one of its inputs, x. The names of its
-inputs say what they are:
+A rule is a formula for dx, the vector-Jacobian product of one node for one of its inputs, x, such as `dx = dy * y`. The
+names say what they are:
 
 - `x`: that input; `a`, `b`, `c`: the first three inputs of the node; `x0`, `x1`, ...: all its inputs;
 - `y`: its output; `dy`: the derivative of the objective with respect to y (`dy0`, `dy1`, ... for several outputs).
 
-Its output is the derivative of the objective with respect to x. If x is broadcast, that derivative has the shape of y;
-the walk then sums it to the shape of x. Shapes are known, so they are constants in the text.
+`dx` is the derivative of the objective with respect to x. If x is broadcast, that derivative has the shape of y; the
+walk then sums it to the shape of x. Shapes are known, so they are constants in the formula.
 """

@@ -1,6 +1,7 @@
 """One node of a graph, as the rules see it."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import helper
+
+from skort.objective.loss import function_text
 
 # Operators that broadcast their inputs to the shape of the output.
 _BROADCASTING = frozenset({"Add", "Sum", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Where", "Expand"})
@@ -55,18 +58,26 @@ class Applied:
         return self.attribute("axis", default) % max(1, len(self.shape(0)))
 
 
-# (node, position of an input) -> the gradient with respect to that input as ONNX text; None where there is none.
+# (node, position of an input) -> the gradient by that input, a formula or ONNX function; None where there is none.
 Rule = Callable[[Applied, int], "str | None"]
+_INPUTS = re.compile(r"\b(?:[abcy]|x\d*|dy\d*)\b")
 
 
-def texts(*texts: str | None) -> Rule:
-    """Return the rule of an operator with one text for each of its first inputs; the others have no gradient."""
-    return lambda applied, i: texts[i] if i < len(texts) else None
+def texts(*formulas: str | None) -> Rule:
+    """Return the rule of an operator with a formula for each of its first inputs; the others have no gradient."""
+    return lambda applied, i: formulas[i] if i < len(formulas) else None
 
 
-def each(text: str) -> Rule:
-    """Return the rule of an operator with the same text for all inputs."""
-    return lambda applied, i: text
+def each(formula: str) -> Rule:
+    """Return the rule of an operator with the same formula for all inputs."""
+    return lambda applied, i: formula
+
+
+def gradient_text(formula: str) -> str:
+    """Return the ONNX function of a formula for dx, whose inputs are the names that it reads; a function as it is."""
+    if "=>" in formula:
+        return formula
+    return function_text(f"gradient ({', '.join(dict.fromkeys(_INPUTS.findall(formula)))}) => (dx)", formula)
 
 
 def int64s(values: Iterable[int]) -> str:
@@ -82,30 +93,15 @@ def broadcast_axes(shape: Sequence[int], given: Sequence[int]) -> list[int]:
 
 
 def sum_to(shape: Sequence[int], given: Sequence[int]) -> str:
-    """Return the function `(dy) => (dx)` that sums an array of shape `given` to `shape`: the inverse of a broadcast."""
-    same_rank, is_number = len(shape) == len(given), math.prod(shape) == 1
+    """Return the formula that sums an array of shape `given` to `shape`: the inverse of a broadcast."""
+    same_rank, is_number, shaped = len(shape) == len(given), math.prod(shape) == 1, f"dx = Reshape(%s, {list(shape)})"
     if math.prod(given) == 1:
-        return f"""
-reshaped (dy) => (dx) {{
-    shape = Constant <value = {int64s(shape)}> ()
-    dx = Reshape (dy, shape)
-}}"""
+        return shaped % "dy"
     # Summing over all axes is faster than over all but those of size 1.
     axes = list(range(len(given))) if is_number else broadcast_axes(shape, given)
     if axes == [0] and len(given) == 2:
         # A product with ones gives the same sums in at most half the time of ReduceSum.
-        return f"""
-sum_of_rows (dy) => (dx) {{
-    size = Constant <value = {int64s([1, given[0]] if same_rank else given[:1])}> ()
-    ones = ConstantOfShape <value = float[1] {{1}}> (size)
-    dx = MatMul (ones, dy)
-}}"""
+        return f"dx = MatMul(Expand(1, {[1, given[0]] if same_rank else [given[0]]}), dy)"
+    total = f"ReduceSum(dy, {axes}, keepdims={int(same_rank)})"
     # Skip Reshape where the sum has the shape already.
-    is_shaped = same_rank or len(axes) == len(given) - len(shape)
-    return f"""
-sum_to (dy) => (dx) {{
-    axes = Constant <value = {int64s(axes)}> ()
-    shape = Constant <value = {int64s(shape)}> ()
-    {"dx" if is_shaped else "sum"} = ReduceSum <keepdims = {int(same_rank)}> (dy, axes)
-    {"" if is_shaped else "dx = Reshape (sum, shape)"}
-}}"""
+    return f"dx = {total}" if same_rank or len(axes) == len(given) - len(shape) else shaped % total

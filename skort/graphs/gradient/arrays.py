@@ -10,39 +10,22 @@ from onnx.reference import ReferenceEvaluator
 from skort.common.onnx_text import build_model
 from skort.graphs.gradient.applied import Rule, broadcast_axes, int64s
 
-# y = scale x: dx = scale dy
-_SCALED = """
-scaled_gradient (dy) => (dx) {
-    scale = Constant <value = float {%(scale)r}> ()
-    dx = Mul (scale, dy)
-}"""
-
 
 def _reshaped(applied, i):
-    # dx = dy, in the shape of x
-    if i > 0:
-        return None
-    return f"""
-reshape_gradient (dy) => (dx) {{
-    shape = Constant <value = {int64s(applied.shape(0))}> ()
-    dx = Reshape (dy, shape)
-}}"""
+    return f"dx = Reshape(dy, {list(applied.shape(0))})" if i == 0 else None
 
 
 def _gemm(applied, i):
     # y = alpha A B + beta c: dA = alpha dy B', dB = alpha A' dy, dc = beta dy; A is a or a', B is b or b'.
     if i == 2:
-        return _SCALED % {"scale": float(applied.attribute("beta", 1.0))}
+        return f"dx = {float(applied.attribute('beta', 1.0))!r} * dy"
     a_transposed, b_transposed = applied.attribute("transA", 0), applied.attribute("transB", 0)
     if i == 0:
         order, flags = ("b, dy", (b_transposed, 1)) if a_transposed else ("dy, b", (0, 1 - b_transposed))
     else:
         order, flags = ("dy, a", (1, a_transposed)) if b_transposed else ("a, dy", (1 - a_transposed, 0))
     alpha = float(applied.attribute("alpha", 1.0))
-    return f"""
-gemm_gradient ({order}) => (dx) {{
-    dx = Gemm <alpha = {alpha!r}, transA = {flags[0]}, transB = {flags[1]}> ({order})
-}}"""
+    return f"dx = Gemm({order}, alpha={alpha!r}, transA={flags[0]}, transB={flags[1]})"
 
 
 def _matmul(applied, i):
@@ -52,62 +35,38 @@ def _matmul(applied, i):
         return _gemm(applied, i)
     a, b = (a if len(a) > 1 else (1, *a)), (b if len(b) > 1 else (*b, 1))
     batch = np.broadcast_shapes(a[:-2], b[:-2])
-    other, own, order = (b, a, "dy_matrix, transposed") if i == 0 else (a, b, "transposed, dy_matrix")
+    other, own, order = (b, a, "matrix, transposed") if i == 0 else (a, b, "transposed, matrix")
     permutation = [*range(len(other) - 2), len(other) - 1, len(other) - 2]
     axes = broadcast_axes(own[:-2], batch)
+    product = f"ReduceSum(MatMul({order}), {axes})" if axes else f"MatMul({order})"
     return f"""
-matmul_gradient ({"ba"[i]}, dy) => (dx) {{
-    other_shape = Constant <value = {int64s(other)}> ()
-    dy_shape = Constant <value = {int64s((*batch, a[-2], b[-1]))}> ()
-    axes = Constant <value = {int64s(axes)}> ()
-    shape = Constant <value = {int64s(applied.shape(i))}> ()
-    other = Reshape ({"ba"[i]}, other_shape)
-    dy_matrix = Reshape (dy, dy_shape)
-    transposed = Transpose <perm = {permutation}> (other)
-    product = MatMul ({order})
-    sum = {"ReduceSum (product, axes)" if axes else "Identity (product)"}
-    dx = Reshape (sum, shape)
-}}"""
+        transposed = Transpose(Reshape({"ba"[i]}, {list(other)}), perm={permutation})
+        matrix = Reshape(dy, {[*batch, a[-2], b[-1]]})
+        dx = Reshape({product}, {list(applied.shape(i))})"""
 
 
 def _transpose(applied, i):
-    # dx = dy, its axes in the old order; without a permutation in the reverse one
+    # Without a permutation, the axes are reversed.
     permutation = applied.attribute("perm")
-    attribute = f"<perm = {np.argsort(permutation).tolist()}>" if permutation else ""
-    return f"""
-transpose_gradient (dy) => (dx) {{
-    dx = Transpose {attribute} (dy)
-}}"""
+    return f"dx = Transpose(dy, perm={np.argsort(permutation).tolist()})" if permutation else "dx = Transpose(dy)"
 
 
 def _concat(applied, i):
-    # dx_i = the part of dy that x_i is
     axis = applied.axis(0)
     begin = sum(applied.shape(k)[axis] for k in range(i))
-    return f"""
-concat_gradient (dy) => (dx) {{
-    begin = Constant <value = {int64s([begin])}> ()
-    end = Constant <value = {int64s([begin + applied.shape(i)[axis]])}> ()
-    axis = Constant <value = {int64s([axis])}> ()
-    dx = Slice (dy, begin, end, axis)
-}}"""
+    return f"dx = Slice(dy, [{begin}], [{begin + applied.shape(i)[axis]}], [{axis}])"
 
 
 def _split(applied, i):
-    # dx = (dy_0, dy_1, ...)
-    if i > 0:
-        return None
     parts = ", ".join(f"dy{k}" for k in range(len(applied.node.output)))
-    return f"""
-split_gradient ({parts}) => (dx) {{
-    dx = Concat <axis = {applied.axis(0)}> ({parts})
-}}"""
+    return f"dx = Concat({parts}, axis={applied.axis(0)})" if i == 0 else None
 
 
 def _chosen(applied, i):
     # y_k = x_j(k): dx_j = the sum of dy_k over all k with j(k) = j
     if i > 0 or not applied.others_are_constant():
         return None
+    # As ONNX text: a formula with as many numbers as x has takes long to read.
     size = math.prod(applied.shape(0))
     return f"""
 chosen_gradient (dy) => (dx) {{
@@ -146,23 +105,12 @@ def _reduced(applied, i):
     kept = [1 if axis in axes else size for axis, size in enumerate(shape)]
     mean = applied.node.op_type == "ReduceMean"
     scale = 1.0 / math.prod(shape[axis] for axis in axes) if mean else 1.0
-    return f"""
-reduce_gradient (dy) => (dx) {{
-    kept = Constant <value = {int64s(kept)}> ()
-    shape = Constant <value = {int64s(shape)}> ()
-    scale = Constant <value = float {{{scale!r}}}> ()
-    part = Reshape (dy, kept)
-    scaled = Mul (scale, part)
-    dx = Expand (scaled, shape)
-}}"""
+    return f"dx = Expand({scale!r} * Reshape(dy, {kept}), {list(shape)})"
 
 
 #: The rules by operator.
 ARRAYS: dict[str, Rule] = {
-    "Reshape": _reshaped,
-    "Flatten": _reshaped,
-    "Squeeze": _reshaped,
-    "Unsqueeze": _reshaped,
+    **dict.fromkeys(["Reshape", "Flatten", "Squeeze", "Unsqueeze"], _reshaped),
     "Transpose": _transpose,
     "Concat": _concat,
     "Split": _split,

@@ -10,7 +10,7 @@ from onnx import helper, numpy_helper
 from skort.common.onnx_text import Fragment, build_model, constant_value, function
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import HasGradient
-from skort.graphs.gradient.applied import Applied, sum_to
+from skort.graphs.gradient.applied import Applied, gradient_text, sum_to
 from skort.graphs.gradient.arrays import ARRAYS
 from skort.graphs.gradient.elementwise import ELEMENTWISE, FLOAT32_ONLY
 
@@ -59,7 +59,7 @@ def rule_gradient(graph: onnx.GraphProto) -> HasGradient:
             return False
         wanted = [i for i, name in enumerate(node.input) if name in reached]
         # A result that only a subgraph reads is no input of the node.
-        return bool(wanted) and all(_text(applied, i) for i in wanted)
+        return bool(wanted) and all(_formula(applied, i) for i in wanted)
 
     return has_gradient
 
@@ -106,8 +106,8 @@ def _reached(known, names):
     return reached
 
 
-def _text(applied, i):
-    """Return the gradient of a node with respect to its input `i` as ONNX text, or None."""
+def _formula(applied, i):
+    """Return the gradient of a node with respect to its input `i` as a formula, or None."""
     rule = RULES.get(applied.node.op_type) if applied.node.domain in ("", "ai.onnx") else None
     return None if rule is None or not applied.is_known() else rule(applied, i)
 
@@ -115,8 +115,8 @@ def _text(applied, i):
 def _add_partial(fragment, known, node, i, gradients, result):
     """Add the derivative with respect to input `i` of a node, given those with respect to its outputs."""
     applied = known.applied(node)
-    text = _text(applied, i)
-    if text is None:
+    formula = _formula(applied, i)
+    if formula is None:
         raise NotTrainableError(
             f"No gradient goes through the operator {node.op_type}{f' (node {node.name!r})' if node.name else ''} by "
             f"its input {node.input[i]!r}.{_unknown(known, node)}"
@@ -125,12 +125,12 @@ def _add_partial(fragment, known, node, i, gradients, result):
     values |= {f"x{k}": name for k, name in enumerate(node.input)}
     values |= {f"dy{k}": gradient for k, gradient in enumerate(gradients)}
     # The constants of a rule have the type of the node, which a Cast may have changed.
-    rule = function(text, applied.dtype)
+    rule = function(gradient_text(formula), applied.dtype)
     shape, given = applied.shape(i), applied.gradient_shape(i)
     partial = result if shape == given else f"{result}_broadcast"
     fragment.call_as_is(rule, [values[name] for name in rule.input], [partial])
     if shape != given:
-        fragment.call(sum_to(shape, given), [partial], [result])
+        fragment.call(gradient_text(sum_to(shape, given)), [partial], [result])
 
 
 def _unknown(known, node):
