@@ -88,7 +88,7 @@ def _convert_polynomial(scope, operator, container):
     for i in range(max(1, powers.sum(axis=1).max())):
         columns = nodes.constant([row[i] if i < len(row) else n_features for row in factors], name="columns")
         factor = nodes.add("Gather", [with_ones, columns], "factor", axis=1)
-        product = nodes.add("Mul", [product, factor], "product", version=14) if product else factor
+        product = nodes.add("Mul", [product, factor], f"product{i}", version=14) if product else factor
     nodes.give("Identity", [product], operator.outputs[0].full_name, version=14)
 
 
