@@ -77,7 +77,7 @@ class LogLoss(ClassificationLoss, name="log_loss"):
     probability = Sigmoid(score)
     gradient = probability - target
     """
-    _formula_of_several = """
+    _formula_of_several: str | None = """
     loss = -ReduceSum(target * LogSoftmax(score, axis=1), [1], keepdims=1)
     gradient = Softmax(score, axis=1) - target
     """

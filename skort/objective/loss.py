@@ -133,7 +133,8 @@ def function_text(signature: str, formula: str, **constants: float) -> str:
     out; numbers, lists of whole numbers and the names of `constants` become constants.
     """
     outputs = re.findall(r"\w+", signature.rpartition("(")[2])
-    lines = [(line.targets[0].id, line.value) for line in ast.parse(textwrap.dedent(formula)).body]
+    parsed: list[Any] = ast.parse(textwrap.dedent(formula)).body
+    lines = [(line.targets[0].id, line.value) for line in parsed]
     needed = set(outputs)
     for name, expression in reversed(lines):
         if name in needed:
@@ -145,21 +146,23 @@ def function_text(signature: str, formula: str, **constants: float) -> str:
     return "\n".join([f"{signature} {{", *(f"    {name} = {node}" for name, node in nodes.items()), "}"])
 
 
-def _add_nodes(nodes: dict[str, str], expression: ast.expr, result: str = "") -> str:
+def _add_nodes(nodes: dict[str, str], expression: Any, result: str = "") -> str:
     """Add the nodes of an expression to those by the names of their results; return the name of its result."""
+    operands: list[Any]
     match expression:
         case ast.Name(id=name) if not result:
             return name
         case ast.Name():
             operator, operands, keywords = "Identity", [expression], {}
-        case ast.Constant(value=number):
-            result = result or "c" + re.sub(r"\W", "_", str(float(number)))
-            operator, operands, keywords = "Constant", [], {"value": f"float {{{float(number)!r}}}"}
+        case ast.Constant(value=int() | float() as value):
+            number = str(float(value))
+            result = result or "c" + re.sub(r"\W", "_", number)
+            operator, operands, keywords = "Constant", [], {"value": f"float {{{number}}}"}
         case ast.List(elts=numbers):
             operator, operands = "Constant", []
             keywords = {"value": f"int64[{len(numbers)}] {{{', '.join(ast.unparse(each) for each in numbers)}}}"}
         case ast.Call(func=ast.Name(id=operator), args=operands):
-            keywords = {each.arg: ast.unparse(each.value) for each in expression.keywords}
+            keywords = {str(each.arg): ast.unparse(each.value) for each in expression.keywords}
         case ast.BinOp(left=left, op=sign, right=right) | ast.Compare(left=left, ops=[sign], comparators=[right]):
             operator, operands, keywords = _SIGNS[type(sign).__name__], [left, right], {}
         case ast.UnaryOp(op=sign, operand=operand):
