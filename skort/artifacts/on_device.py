@@ -237,8 +237,11 @@ def _as_input(array, name, shape, dtype):
     advice = ""
     if array.shape[1:] == tuple(shape[1:]):
         advice = " For other batches, save the artifacts with another batch_size, or with None."
-    elif array.ndim == 1 and len(shape) == 2:
+    elif array.ndim <= 2 and array.size == len(array) and len(shape) == 2:
+        n = shape[1] or 1
         advice = " Give one column as array[:, None]."
+        if n > 1:
+            advice = f" Give {n} columns; of class numbers np.eye({n})[numbers], one column of 1 and 0 for each class."
     raise ValueError(f"{name} has the shape {array.shape}, but the model was written for ({wanted}).{advice}")
 
 

@@ -65,8 +65,8 @@ def save_training_artifacts(
         is minimised, and each output gets an input, named `target_` and the name of the output. None: the first output
         of the model is the loss, of one element.
     optimizer : {"SGD", "AdamW"}, SGD, Adam or None, default="SGD"
-        "AdamW" is `skort.optimizers.Adam` with its default parameters. None: there is no optimizer model. A device
-        chooses the learning rate.
+        "AdamW" is `skort.optimizers.Adam` with its default parameters; a weight decay is refused. None: there is no
+        optimizer model. A device chooses the learning rate.
     trainable : str, list of str or None, default=None
         Names, or patterns with `*`, `?` and `[...]`, of the weights that are trained. Other weights are in the
         checkpoint, too, and stay as they are. Weights that the loss has of its own are always trained. None: those that
@@ -194,7 +194,13 @@ def _update(optimizer):
         raise ValueError(
             f'optimizer must be "SGD", "AdamW", an SGD or an Adam of skort.optimizers, or None, got {optimizer!r}.'
         )
-    return name, optimizer.get_params()
+    options = optimizer.get_params()
+    if options.get("weight_decay"):
+        raise ValueError(
+            f"optimizer={optimizer!r}: ONNX Runtime's AdamW decays intercepts, too, which Adam never does, and after "
+            'the update. Give weight_decay=0; an estimator fitted with penalty="l2" shrinks its coefficients on the device.'
+        )
+    return name, options
 
 
 def _with_steps(model: onnx.ModelProto, source: Source) -> onnx.ModelProto:

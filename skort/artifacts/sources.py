@@ -12,7 +12,7 @@ import onnx.compose
 import onnx.shape_inference
 from onnx import TensorProto, helper, numpy_helper
 
-from skort.common.onnx_text import Fragment, infos
+from skort.common.onnx_text import Fragment, infos, read_names
 from skort.estimators.training.fitting import fitted_problem
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.graphs.onnx_models.onnx_score_graph import plain_model
@@ -118,6 +118,8 @@ def model_source(
     """Return what an ONNX model gives to a device."""
     plain = plain_model(model)
     in_training_mode(plain)
+    if loss is None:
+        _free_names(plain.graph)
     plain = onnx.shape_inference.infer_shapes(plain, data_prop=True)
     values = {i.name: i for i in plain.graph.initializer}
     user_inputs = [i for i in plain.graph.input if i.name not in values]
@@ -151,10 +153,22 @@ def model_source(
         after=lambda fragment: fragment.node("Identity", [OBJECTIVE], [LOSS]),
     )
     _check_names(plan, plain.graph)
-    _check_prefix(plain.graph)
+    _check_prefix(plain.graph, loss)
     _check_results(additional, plain.graph)
     training = replace(plan, structure=_with_active_dropout(structure))
     return Source(training, plan, tuple(output.name for output in plain.graph.output))
+
+
+def _free_names(graph):
+    """Give results of a model that is its own loss other names where the training needs theirs, in place."""
+    in_subgraphs = {name for node in graph.node for name in read_names(node) if name not in node.input}
+    results = {name for node in graph.node for name in node.output} - in_subgraphs
+    renamed = {name: f"model/{name}" for name in results if name == LOSS or name.startswith("skort_")}
+    for node in graph.node:
+        node.input[:] = [renamed.get(name, name) for name in node.input]
+        node.output[:] = [renamed.get(name, name) for name in node.output]
+    for info in (*graph.output, *graph.value_info):
+        info.name = renamed.get(info.name, info.name)
 
 
 def _check_number(output):
@@ -245,9 +259,10 @@ def _check_names(plan, graph):
         )
 
 
-def _check_prefix(graph):
+def _check_prefix(graph, loss):
     """Raise an error where the results of a user's model are named like those that are added."""
-    names = [i.name for i in graph.input] + [name for node in graph.node for name in node.output]
+    # Without a loss no inputs are added.
+    names = [i.name for i in graph.input if loss is not None] + [name for node in graph.node for name in node.output]
     if own := sorted(name for name in names if name.startswith("skort_")):
         raise ValueError(
             f"The ONNX model has results or inputs named {own}: rename them. Names of skort begin with skort_."

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from skort import OrtSGDRegressor
+from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.artifacts import OnDeviceTraining, save_training_artifacts
 from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, read_checkpoint, release_here, write_checkpoint
 from skort.runtime.installed import load, training_api
@@ -86,6 +86,16 @@ def test_evaluation_takes_any_number_of_rows_and_changes_nothing(folder):
 def test_a_batch_that_was_not_exported_is_refused(folder, arrays, message):
     with pytest.raises(ValueError, match=message):
         OnDeviceTraining(folder).train_step(*arrays)
+
+
+@pytest.mark.parametrize("shape", [(10,), (10, 1)])
+def test_class_numbers_are_advised_to_be_columns_of_one_and_zero(shape, tmp_path):
+    model = OrtSGDClassifier(max_iter=1, tol=None, random_state=0).fit(X, np.arange(40) % 3)
+    save_training_artifacts(model, tmp_path, batch_size=10, ort_version=RELEASE)
+    training, numbers = OnDeviceTraining(tmp_path), np.arange(10) % 3
+    with pytest.raises(ValueError, match=r"Give 3 columns; of class numbers np.eye\(3\)\[numbers\], one column"):
+        training.train_step(X[:10], numbers.reshape(shape))
+    assert training.train_step(X[:10], np.eye(3)[numbers])["loss"] > 0
 
 
 def test_rows_that_do_not_belong_together_are_refused(tmp_path):

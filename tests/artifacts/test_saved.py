@@ -19,6 +19,7 @@ from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.artifacts import OnDeviceTraining, load_checkpoint, save_training_artifacts
 from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
 from skort.objective import ConcomitantHuber, Huber, Loss, Penalty, SquaredError, WeightedSum
+from skort.onnx_models import objective_graph
 from skort.optimizers import Adam, Momentum
 from skort.runtime import checkpoint_file
 from skort.runtime.checkpoint_file import VERSIONS, read_checkpoint, release_here
@@ -296,12 +297,15 @@ def test_a_weighted_sum_over_two_outputs(batch_size, tmp_path):
 
 
 @needs_training
-def test_a_model_may_bring_its_own_loss(tmp_path):
-    model = onnx.parser.parse_model("""
+@pytest.mark.parametrize("name", ["mean", "loss", "skort_objective"])
+def test_a_model_may_bring_its_own_loss(name, tmp_path):
+    model = onnx.parser.parse_model(
+        """
 <ir_version: 8, opset_import: ["" : 17]>
 loss (float[N, 5] X, float[N, 1] y) => (float mean) <float[5, 1] coef = {0, 0, 0, 0, 0}>
 { score = MatMul (X, coef)  residual = Sub (score, y)  square = Mul (residual, residual)
-  mean = ReduceMean <keepdims = 0> (square) }""")
+  mean = ReduceMean <keepdims = 0> (square) }""".replace("mean", name)
+    )
     save_training_artifacts(model, tmp_path, loss=None, batch_size=BATCH, optimizer="SGD", ort_version=HERE)
     training = OnDeviceTraining(tmp_path)
     training.learning_rate = 0.01
@@ -309,6 +313,20 @@ loss (float[N, 5] X, float[N, 1] y) => (float mean) <float[5, 1] coef = {0, 0, 0
     rows, target = X[:BATCH], y[:BATCH, None]
     assert training.train_step(rows, target)["loss"] == pytest.approx(np.mean(target**2), rel=1e-5)
     np.testing.assert_allclose(training.weights()["coef"], 0.02 * rows.T @ target / BATCH, rtol=1e-4)
+
+
+@needs_training
+def test_the_graph_of_an_objective_is_its_own_loss(tmp_path):
+    objective = objective_graph(fitted, "squared_error")
+    save_training_artifacts(objective, tmp_path, loss=None, batch_size=BATCH, ort_version=HERE)
+    training = OnDeviceTraining(tmp_path)
+    assert training.input_names == ["X", "skort_target", "skort_sample_weight"]
+    rows, target, weight = X[:BATCH], y[:BATCH, None], np.full((BATCH, 1), 1 / BATCH, np.float32)
+    residual = fitted.predict(rows)[:, None] - target
+    loss = training.train_step(rows, target, weight)["loss"]
+    assert loss == pytest.approx(0.5 * np.mean(residual**2), rel=1e-4)
+    (change,) = (w - fitted.coef_[:, None] for w in training.weights().values() if w.size == 5)
+    np.testing.assert_allclose(change, -0.001 * rows.T @ residual / BATCH, rtol=1e-2, atol=1e-6)
 
 
 DROPOUT = onnx.parser.parse_model("""
@@ -425,6 +443,7 @@ WRONG = {
         {},
         "class_weight='balanced' is a part of the sample weights: use sample_weight=True",
     ),
+    "decay": (fitted, {"optimizer": Adam(weight_decay=0.5)}, r"Adam\(weight_decay=0.5\): .*intercepts.*weight_decay=0"),
     "sklearn": (LinearRegression(), {}, r"OrtSGDRegressor\(FrozenEstimator\(model\)\)"),
     "no loss": (TWO_OUTPUTS, {}, 'loss="auto" is for estimators'),
     "two outputs": (TWO_OUTPUTS, {"loss": "huber"}, r"the model has the outputs \['output1', 'output2'\]. Give a dict"),
