@@ -198,7 +198,7 @@ def _update(optimizer):
     if options.get("weight_decay"):
         raise ValueError(
             f"optimizer={optimizer!r}: ONNX Runtime's AdamW decays intercepts, too, which Adam never does, and after "
-            'the update. Give weight_decay=0; an estimator fitted with penalty="l2" shrinks its coefficients on the device.'
+            'the update. Give weight_decay=0; of an estimator with penalty="l2" the device shrinks the coefficients.'
         )
     return name, options
 

@@ -122,6 +122,8 @@ def as_loss(value: Any) -> ScoreLoss | None:
 
 #: Operators that a formula writes as signs.
 _SIGNS = {"Add": "Add", "Sub": "Sub", "Mult": "Mul", "Div": "Div", "USub": "Neg", "LtE": "LessOrEqual", "Eq": "Equal"}
+_NAMES = {0: "zero", 0.5: "half", 1: "one", 2: "two"}
+_CONSTANT = "Constant <value = float {%r}> ()"
 
 
 @functools.lru_cache(256)
@@ -139,14 +141,15 @@ def function_text(signature: str, formula: str, **constants: float) -> str:
     for name, expression in reversed(lines):
         if name in needed:
             needed |= {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
-    nodes = {name: f"Constant <value = float {{{constants[name]!r}}}> ()" for name in constants if name in needed}
+    numbers = {name: _CONSTANT % number for name, number in constants.items() if name in needed}
+    nodes: dict[str, str] = {}
     for name, expression in lines:
         if name in needed:
-            _add_nodes(nodes, expression, name)
-    return "\n".join([f"{signature} {{", *(f"    {name} = {node}" for name, node in nodes.items()), "}"])
+            _add_nodes(nodes, numbers, expression, name)
+    return "\n".join([f"{signature} {{", *(f"    {name} = {node}" for name, node in (numbers | nodes).items()), "}"])
 
 
-def _add_nodes(nodes: dict[str, str], expression: Any, result: str = "") -> str:
+def _add_nodes(nodes: dict[str, str], numbers: dict[str, str], expression: Any, result: str = "") -> str:
     """Add the nodes of an expression to those by the names of their results; return the name of its result."""
     operands: list[Any]
     match expression:
@@ -155,9 +158,9 @@ def _add_nodes(nodes: dict[str, str], expression: Any, result: str = "") -> str:
         case ast.Name():
             operator, operands, keywords = "Identity", [expression], {}
         case ast.Constant(value=int() | float() as value):
-            number = str(float(value))
-            result = result or "c" + re.sub(r"\W", "_", number)
-            operator, operands, keywords = "Constant", [], {"value": f"float {{{number}}}"}
+            result = result or _NAMES.get(value) or "c" + re.sub(r"\W", "_", str(value))
+            numbers[result] = _CONSTANT % float(value)
+            return result
         case ast.List(elts=numbers):
             operator, operands = "Constant", []
             keywords = {"value": f"int64[{len(numbers)}] {{{', '.join(ast.unparse(each) for each in numbers)}}}"}
@@ -169,7 +172,7 @@ def _add_nodes(nodes: dict[str, str], expression: Any, result: str = "") -> str:
             operator, operands, keywords = _SIGNS[type(sign).__name__], [operand], {}
         case _:
             raise ValueError(f"A formula has operators, signs, names and numbers, got {ast.unparse(expression)!r}.")
-    inputs = ", ".join([_add_nodes(nodes, operand) for operand in operands])
+    inputs = ", ".join([_add_nodes(nodes, numbers, operand) for operand in operands])
     attributes = ", ".join(f"{name} = {value}" for name, value in keywords.items())
     result = result or f"{operator.lower()}_{len(nodes)}"
     nodes[result] = f"{operator} {f'<{attributes}> ' if attributes else ''}({inputs})"

@@ -75,7 +75,8 @@ class SquaredError(RegressionLoss, name="squared_error"):
     _degree = 2
     _formula = """
     residual = score - target
-    loss = 0.5 * (residual * residual)
+    square = residual * residual
+    loss = 0.5 * square
     gradient = score - target
     """
 

@@ -16,7 +16,10 @@ _SECONDS = 30
 # So many rounds, times the number of boxes, look for better places: more take minutes where a step has 300 operators.
 _ROUNDS = "-Gnslimit=2"
 _DPI = 150
-_INCHES = 20.0
+# The largest side of a new figure, the height of its title, and the size of letters in points.
+_INCHES, _TITLE, _LETTERS = 20.0, 0.4, 8
+# What a layout leaves free on both sides.
+_EDGES = 0.1
 # What the graph of a step is called: by solvers "graph", "agent" and the others.
 _STEPS = ("step", "gradient", "training")
 
@@ -37,13 +40,14 @@ class GraphDisplay:
     ----------
     model : onnx.ModelProto
         The model to draw.
+    title : str or None, default=None
+        What stands above the picture. None: the name of the graph.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        After `plot`.
+        Where the graph is drawn; without a call of `plot`, it is drawn when they are asked for.
     figure_ : matplotlib Figure
-        After `plot`.
 
     Examples
     --------
@@ -61,8 +65,19 @@ class GraphDisplay:
       variable: float32[?, 1]
     """
 
-    def __init__(self, model: "onnx.ModelProto"):
+    def __init__(self, model: "onnx.ModelProto", title: str | None = None):
         self.model = model
+        self.title = title
+
+    @property
+    def ax_(self) -> Any:
+        """The axes with the graph."""
+        return vars(self).get("_ax") or self.plot()._ax
+
+    @property
+    def figure_(self) -> Any:
+        """The figure of the axes."""
+        return self.ax_.figure
 
     @classmethod
     def from_model(cls, model: "onnx.ModelProto") -> "GraphDisplay":
@@ -106,12 +121,12 @@ class GraphDisplay:
         """
         one, _ = the_fitted_estimator(estimator)
         if which == "model":
-            return cls(one.onnx_)
+            return cls(one.onnx_, "Model")
         graphs = one.training_graphs()
         name = next((step for step in _STEPS if step in graphs), which) if which == "step" else which
         if name not in graphs:
             raise ValueError(f'which must be "model", "step" or one of {list(graphs)}, got {which!r}.')
-        return cls(graphs[name])
+        return cls(graphs[name], "Training step" if which == "step" else which.capitalize())
 
     def plot(self, ax: Any = None) -> "GraphDisplay":
         """
@@ -131,20 +146,35 @@ class GraphDisplay:
         ImportError
             Where matplotlib is not installed.
         """
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
-        self.ax_.set_axis_off()
-        if _program() is None:
-            self.ax_.text(0, 1, self.to_text(), va="top", family="monospace", transform=self.ax_.transAxes)
-            return self
+        self._ax = axes_for(self, ax)
+        self._ax.set_axis_off()
+        self._ax.set_title(self.model.graph.name if self.title is None else self.title, parse_math=False)
+        draw = self._draw_text if _program() is None else self._draw_picture
+        width, height = draw(_INCHES if ax is None else None)
+        if ax is None:
+            self._ax.figure.set_size_inches(width, height + _TITLE)
+        return self
+
+    def _draw_picture(self, most):
+        """Draw what Graphviz makes; return its width and height in inches, at most as large as `most`."""
         from matplotlib import image
 
         pixels = image.imread(io.BytesIO(_drawn(self.to_dot(), "png", f"-Gdpi={_DPI}")), format="png")
-        self.ax_.imshow(pixels)
-        if ax is None:
-            inches = pixels.shape[1] / _DPI, pixels.shape[0] / _DPI
-            self.figure_.set_size_inches(*(size * min(1, _INCHES / max(inches)) for size in inches))
-        return self
+        self._ax.imshow(pixels)
+        height, width = (size / _DPI for size in pixels.shape[:2])
+        shrunk = min(1, (most or _INCHES) / max(width, height))
+        return width * shrunk, height * shrunk
+
+    def _draw_text(self, most):
+        """Draw the text, in letters small enough for `most` inches or, if None, the axes; return width and height."""
+        style = {"family": "monospace", "fontsize": _LETTERS, "va": "top", "parse_math": False, "in_layout": False}
+        text = self._ax.text(0, 1, self.to_text(), transform=self._ax.transAxes, **style)
+        figure = self._ax.figure
+        of_text, of_axes = text.get_window_extent(), self._ax.get_window_extent()
+        room = ((most - _EDGES) * figure.dpi,) * 2 if most else (of_axes.width, of_axes.height)
+        shrunk = min(1, room[0] / of_text.width, room[1] / of_text.height)
+        text.set_fontsize(_LETTERS * shrunk)
+        return of_text.width * shrunk / figure.dpi + _EDGES, of_text.height * shrunk / figure.dpi
 
     def to_text(self) -> str:
         """

@@ -238,8 +238,9 @@ def test_the_picture_on_axes():
     (image,) = display.ax_.images
     assert image.get_array().shape[2] == 4
     height, width = image.get_array().shape[:2]
-    np.testing.assert_allclose(display.figure_.get_size_inches(), [width / 150, height / 150])
+    np.testing.assert_allclose(display.figure_.get_size_inches(), [width / 150, height / 150 + 0.4])
     assert not display.ax_.axison
+    assert display.ax_.get_title() == "Model"
 
 
 def test_without_graphviz_there_is_text(monkeypatch):
@@ -266,6 +267,36 @@ def test_without_graphviz_the_text_is_on_the_axes(monkeypatch):
     monkeypatch.setattr(graph, "_program", lambda: None)
     display = GraphDisplay.from_estimator(linear()).plot()
     assert [text.get_text() for text in display.ax_.texts] == [display.to_text()]
+
+
+def bounds(artist, figure):
+    """Return left, right, bottom and top of an artist, in parts of the figure."""
+    figure.canvas.draw()
+    box = artist.get_window_extent().transformed(figure.transFigure.inverted())
+    return box.x0, box.x1, box.y0, box.y1
+
+
+def test_a_step_without_graphviz_is_all_in_the_picture(monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.setattr(graph, "_program", lambda: None)
+    network = OrtSGDClassifier(MLPClassifier((4,)), optimizer="adam", **SHORT).fit(X, X[:, 0] > 0)
+    for model, ax in ((network, None), (linear(), None), (network, plt.subplots(1, 2)[1][1])):
+        display = GraphDisplay.from_estimator(model, "step").plot(ax)
+        (text,) = display.ax_.texts
+        assert [line for line in text.get_text().splitlines() if line in PHASES] == list(PHASES)
+        left, right, bottom, top = bounds(text, display.figure_)
+        assert 0 <= left < right <= 1 and 0 <= bottom < top <= 1
+        assert display.ax_.get_title() == "Training step"
+        assert bounds(display.ax_.title, display.figure_)[2] >= top
+
+
+def test_a_display_is_drawn_where_its_axes_are_asked_for(monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(graph, "_program", lambda: None)
+    display = GraphDisplay.from_model(linear().onnx_)
+    assert display.figure_ is display.ax_.figure
+    assert display.ax_.get_title() == display.model.graph.name
+    assert len(display.ax_.texts) == 1
 
 
 def test_without_matplotlib_the_error_says_how_to_install_it(no_matplotlib):
