@@ -158,12 +158,12 @@ def _add_nodes(nodes: dict[str, str], numbers: dict[str, str], expression: Any, 
         case ast.Name():
             operator, operands, keywords = "Identity", [expression], {}
         case ast.Constant(value=int() | float() as value):
-            result = result or _NAMES.get(value) or "c" + re.sub(r"\W", "_", str(value))
-            numbers[result] = _CONSTANT % float(value)
-            return result
-        case ast.List(elts=numbers):
+            name = result or _NAMES.get(value) or "c" + re.sub(r"\W", "_", str(value))
+            (nodes if result else numbers)[name] = _CONSTANT % float(value)
+            return name
+        case ast.List(elts=values):
             operator, operands = "Constant", []
-            keywords = {"value": f"int64[{len(numbers)}] {{{', '.join(ast.unparse(each) for each in numbers)}}}"}
+            keywords = {"value": f"int64[{len(values)}] {{{', '.join(ast.unparse(each) for each in values)}}}"}
         case ast.Call(func=ast.Name(id=operator), args=operands):
             keywords = {str(each.arg): ast.unparse(each.value) for each in expression.keywords}
         case ast.BinOp(left=left, op=sign, right=right) | ast.Compare(left=left, ops=[sign], comparators=[right]):

@@ -169,12 +169,15 @@ class GraphDisplay:
         """Draw the text, in letters small enough for `most` inches or, if None, the axes; return width and height."""
         style = {"family": "monospace", "fontsize": _LETTERS, "va": "top", "parse_math": False, "in_layout": False}
         text = self._ax.text(0, 1, self.to_text(), transform=self._ax.transAxes, **style)
-        figure = self._ax.figure
-        of_text, of_axes = text.get_window_extent(), self._ax.get_window_extent()
+        figure, of_axes = self._ax.figure, self._ax.get_window_extent()
         room = ((most - _EDGES) * figure.dpi,) * 2 if most else (of_axes.width, of_axes.height)
-        shrunk = min(1, room[0] / of_text.width, room[1] / of_text.height)
-        text.set_fontsize(_LETTERS * shrunk)
-        return of_text.width * shrunk / figure.dpi + _EDGES, of_text.height * shrunk / figure.dpi
+        # Small letters are not exactly as large as asked for.
+        while (size := text.get_window_extent()) and text.get_fontsize() > 1:
+            shrunk = min(room[0] / size.width, room[1] / size.height)
+            if shrunk >= 1:
+                break
+            text.set_fontsize(text.get_fontsize() * shrunk)
+        return size.width / figure.dpi + _EDGES, size.height / figure.dpi
 
     def to_text(self) -> str:
         """

@@ -280,7 +280,7 @@ def test_a_step_without_graphviz_is_all_in_the_picture(monkeypatch):
     plt = pytest.importorskip("matplotlib.pyplot")
     monkeypatch.setattr(graph, "_program", lambda: None)
     network = OrtSGDClassifier(MLPClassifier((4,)), optimizer="adam", **SHORT).fit(X, X[:, 0] > 0)
-    for model, ax in ((network, None), (linear(), None), (network, plt.subplots(1, 2)[1][1])):
+    for model, ax in ((network, None), (linear(), None), (network, plt.subplots(1, 2, figsize=(12, 8))[1][1])):
         display = GraphDisplay.from_estimator(model, "step").plot(ax)
         (text,) = display.ax_.texts
         assert [line for line in text.get_text().splitlines() if line in PHASES] == list(PHASES)
