@@ -145,7 +145,7 @@ def overhead():
 def sleeping(common, seconds):
     """Stand for the steps of a group: a state of a network of 5,201 weights and both moments of Adam."""
     time.sleep(seconds)
-    return LocalResult(common.start, common.state, Means(1, 0.0, 0.0, 0.0, 0.0))
+    return LocalResult(common, common.state, Means(1, 0.0, 0.0, 0.0, 0.0))
 
 
 def workers():

@@ -97,7 +97,7 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
         after=lambda fragment: _add_loss_in_units(fragment, variables.in_units),
     )
     _check_results(additional, plan.structure.graph)
-    exported = fitted.with_score_graph(score_graph).onnx
+    exported = replace(fitted, score_graph=score_graph).onnx
     _check_names(plan, exported.graph)
     predictions = tuple(output.name for output in exported.graph.output)
     structure = _with_parameter_inputs(exported, score_graph.arrays)

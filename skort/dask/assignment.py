@@ -43,9 +43,7 @@ class Assignments:
     Assigns the partitions to the groups: the batches of a training whose steps groups make.
 
     Neighbours are often alike, as in sorted data. So each group gets a random one of as many neighbours as there are
-    groups. Where sizes differ, a partition goes to the group that has the fewest rows so far. A round has up to five
-    exchanges; before each of them a group goes through a part of the rows of its partitions. The partitions of a part
-    are drawn in the same way, from all over the data.
+    groups. Before an exchange, a group goes through a part of its rows, which is drawn in the same way.
     """
 
     def __init__(self, sizes: Sequence[Size], n_groups: int, batch_size: int, random_state: np.random.RandomState):
@@ -68,6 +66,7 @@ class Assignments:
         groups: list[list[int]] = [[] for _ in range(self.n_groups)]
         n_rows = [0] * self.n_groups
         for number in _in_strata(len(self._sizes), self.n_groups, draws):
+            # Where sizes differ, it goes to the group that has the fewest rows so far.
             least = n_rows.index(min(n_rows))
             groups[least].append(number)
             n_rows[least] += self._sizes[number].n_rows
@@ -75,7 +74,8 @@ class Assignments:
         # partitions, each is in one piece, and goes to another worker once a round at most; otherwise a piece is every
         # `stride`-th row of them.
         fewest, n_exchanges = min(map(len, groups)), self._n_exchanges(max(n_rows))
-        n_pieces = min(fewest, max(map(self._n_pieces, groups)))
+        n_bytes = max(sum(self._sizes[number].n_bytes for number in group) for group in groups)
+        n_pieces = min(fewest, -(-n_bytes // _MOST_BYTES))
         if fewest >= _LEAST_PARTITIONS * n_exchanges:
             n_pieces = max(n_pieces, n_exchanges)
         stride = -(-n_exchanges // n_pieces)
@@ -96,10 +96,6 @@ class Assignments:
         if self.n_groups == 1:
             return 1
         return max(1, min(_EXCHANGES, self._n_updates(n_rows) // _LEAST_UPDATES))
-
-    def _n_pieces(self, group):
-        """Return how many tasks of a bounded size the partitions of a group need."""
-        return -(-sum(self._sizes[number].n_bytes for number in group) // _MOST_BYTES)
 
     def _n_rows(self, partitions, start, stride):
         return sum(max(0, -(-(self._sizes[number].n_rows - start) // stride)) for number in partitions)

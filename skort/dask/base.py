@@ -221,7 +221,8 @@ class DaskFit(BaseOrtSGD):
         start = TrainState.start(generator)
         result = fit_model(config, model, source, start, callbacks=observers, epochs=self.max_iter)
         # `partial_fit`, here and of the local estimator, makes steps of its own.
-        result = dataclasses.replace(result, state=without_velocity(result.state))
+        state = result.state
+        result = dataclasses.replace(result, state=dataclasses.replace(state, solver=without_velocity(state.solver)))
         return self._end_fit(result, read, one_epoch=False)
 
     def _read(self, wrapped, own, partitions, generator):

@@ -29,6 +29,10 @@ _FAN_IN = 8
 _UNPACKED: LRUCache = LRUCache(8)
 
 
+class Borrower:
+    """Has something of a worker's for as long as it lives."""
+
+
 @dataclass(frozen=True, eq=False)
 class Broadcast(Generic[Value]):
     """A value that travels with every task, pickled; the key is that of this value and no other."""
@@ -43,10 +47,9 @@ class Broadcast(Generic[Value]):
 
 class Cluster:
     """
-    The tasks of one fit or one score.
+    The tasks of one fit or one score. They get all that they need as arguments, and none is tied to a worker.
 
-    Tasks get all that they need as arguments, and no task is tied to a worker: where a worker goes, Dask computes its
-    results again on another one, and they are the same.
+    Where a worker goes, Dask computes its results again on another one, and they are the same.
     """
 
     def __init__(self, client: Client):
@@ -128,30 +131,29 @@ class _Watch:
 
     def __init__(self, client):
         self._client = client
-        self._workers = _Patience("skort.no-worker-timeout", _NO_WORKER)
-        self._results = _Patience("skort.no-result-timeout", _NO_RESULT)
         self._pending = self._still_pending()
+        self._last_worker = self._last_result = time.monotonic()
 
     def look(self):
         """Look whether somebody is there, and whether something was computed."""
-        is_running = self._client.status == "running"
+        now, is_running, pending = time.monotonic(), self._client.status == "running", self._still_pending()
         if is_running and self._has_workers():
-            self._workers.begin()
-        elif self._workers.has_ended():
+            self._last_worker = now
+        if pending != self._pending:
+            self._pending, self._last_result = pending, now
+        option, most = _option("skort.no-worker-timeout", _NO_WORKER)
+        if now - self._last_worker > most:
             missing = "cluster has had no worker" if is_running else "client has had no scheduler"
             raise ClusterError(
-                f"The {missing} for {self._workers.seconds:.0f} seconds. Start one and fit again; the option "
-                f'"{self._workers.option}" of dask.config says how long to wait.'
+                f'The {missing} for {most:.0f} seconds. Start one and fit again; the option "{option}" of dask.config '
+                "says how long to wait."
             )
-        pending = self._still_pending()
-        if pending != self._pending:
-            self._pending = pending
-            self._results.begin()
-        elif self._results.has_ended():
+        option, most = _option("skort.no-result-timeout", _NO_RESULT)
+        if now - self._last_result > most:
             raise ClusterError(
-                f"No task has finished for {self._results.seconds:.0f} seconds: one may hang on a worker. Restart the "
-                f'workers, for instance with client.restart(), and fit again; the option "{self._results.option}" of '
-                "dask.config says how long to wait."
+                f"No task has finished for {most:.0f} seconds: one may hang on a worker. Restart the workers, for "
+                f'instance with client.restart(), and fit again; the option "{option}" of dask.config says how long to '
+                "wait."
             )
 
     def _still_pending(self):
@@ -165,21 +167,9 @@ class _Watch:
             return False
 
 
-class _Patience:
-    """How long to wait for something, by an option of dask.config."""
-
-    def __init__(self, option, seconds):
-        self.option = option
-        self.seconds = float(dask.config.get(option, seconds))
-        self.begin()
-
-    def begin(self):
-        """Begin to wait."""
-        self._since = time.monotonic()
-
-    def has_ended(self):
-        """Return whether it has been long enough."""
-        return time.monotonic() - self._since > self.seconds
+def _option(name, seconds):
+    """Return an option of dask.config and its value."""
+    return name, float(dask.config.get(name, seconds))
 
 
 def tree(submit: Callable, merge: Callable[[list], Any], items: Sequence[Any]) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from skort.common.random_state import seeded
 from skort.dask.assignment import Assignment, Assignments, Task
-from skort.dask.cluster import Broadcast
+from skort.dask.cluster import Borrower, Broadcast
 from skort.dask.part_statistics import PartStatistics, Rows
 from skort.estimators.data.data_source import DenseBatches
 from skort.estimators.model.model import Model
@@ -28,8 +28,6 @@ from skort.runtime.cache import SessionPool
 # What a worker keeps of a training is its compiled step alone: all else comes with each task.
 _RUNS: SessionPool = SessionPool(8)
 _SUM, _COUNT = "average_sum", "average_n_updates"
-# So many groups exchange by themselves what they made.
-_FEW = 2
 # Its place in a state, in checkpoints too, beside an optimizer's own velocity.
 _VELOCITY = "global_velocity"
 
@@ -53,39 +51,25 @@ class Means(NamedTuple):
         return Means(n_rows, objective, loss, later.last_objective, later.gradient_norm)
 
 
-class GlobalStart(NamedTuple):
-    """What an exchange needs of the global state before it."""
+class GlobalState(NamedTuple):
+    """The state that all groups start from, as a `TrainStep` returns it."""
 
-    weights: np.ndarray
+    state: dict[str, np.ndarray]
     #: Of the global weights from one exchange to the next, in float64; None before the first.
     velocity: np.ndarray | None
     #: Of the round so far; None at its beginning.
-    so_far: Means | None
+    so_far: Means | None = None
 
     def ahead(self, momentum: float) -> np.ndarray:
         """Return the weights that groups start at: where the velocity takes the global ones."""
-        if self.velocity is None:
-            return self.weights
-        return (self.weights + momentum * self.velocity).astype(self.weights.dtype)
-
-
-class GlobalState(NamedTuple):
-    """The state that all groups start from, as a `TrainStep` returns it, and what `GlobalStart` has."""
-
-    state: dict[str, np.ndarray]
-    velocity: np.ndarray | None
-    so_far: Means | None = None
-
-    @property
-    def start(self) -> GlobalStart:
-        """What the next exchange needs of it."""
-        return GlobalStart(self.state["weights"], self.velocity, self.so_far)
+        weights = self.state["weights"]
+        return weights if self.velocity is None else (weights + momentum * self.velocity).astype(weights.dtype)
 
 
 class LocalResult(NamedTuple):
-    """What a group, or several, have made of the global state."""
+    """What a group, or several, have made of a global state, of which `start` has the weights alone."""
 
-    start: GlobalStart
+    start: GlobalState
     state: dict[str, np.ndarray]
     means: Means
 
@@ -132,26 +116,17 @@ class Job:
         )
 
 
-class _Borrower:
-    """Has a solver for as long as it lives."""
-
-
 def local_steps(
     spec: Broadcast[Job], start: GlobalState | list[LocalResult], rates: np.ndarray, task: Task, parts: Sequence[Rows]
 ) -> LocalResult:
-    """
-    Make one pass over some rows from the global state, one update for each of the learning rates.
-
-    In place of the state there may be what all groups made before. These a group exchanges by itself: it need not wait
-    for another task.
-    """
+    """Make one pass over rows, an update for each rate, from the global state or what groups made before this task."""
     job = spec.value()
     common = start if isinstance(start, GlobalState) else exchanged(start, job.momentum, job.first)
     rows = Rows.concatenated([part.every(task.start, task.stride) for part in parts])
-    batch_size, borrower = min(job.config.batch_size, rows.n_rows), _Borrower()
+    batch_size, borrower = min(job.config.batch_size, rows.n_rows), Borrower()
     run = _RUNS.borrow((spec.key, batch_size), borrower, lambda: job.run(batch_size))
     solver, batches = run.step, job.batches(rows, run, task.seed)
-    solver.restore(common.state | {"weights": common.start.ahead(job.momentum)})
+    solver.restore(common.state | {"weights": common.ahead(job.momentum)})
     solver.batch.begin(batches.data)
     # A diverging training overflows: the client reports it.
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -159,7 +134,8 @@ def local_steps(
             solver.step(eta, share)
         objective, loss = solver.means()
     means = Means(rows.n_rows, objective, loss, solver.objective(), solver.gradient_norm())
-    return LocalResult(common.start, solver.state(), means)
+    start = common._replace(state={"weights": common.state["weights"]})
+    return LocalResult(start, solver.state(), means)
 
 
 def exchanged(results: Sequence[LocalResult], momentum: float, first: int) -> GlobalState:
@@ -182,18 +158,13 @@ def exchanged(results: Sequence[LocalResult], momentum: float, first: int) -> Gl
 
 
 def averaged(results: Sequence[LocalResult], first: int = 0) -> LocalResult:
-    """
-    Return the mean of what groups made from the same state, each counted by its rows.
-
-    Counts, such as the number of updates, are those of the group with the most. Where a solver averages its weights,
-    those of update number `first` are the first that count.
-    """
+    """Return the mean of what groups made; where solvers average weights, those of update `first` are the first."""
     mean, means = _mean(results, first)
     return LocalResult(results[0].start, _like(results[0].state, mean), means)
 
 
 def _mean(results, first):
-    """Return the mean of states, in float64 as far as they are no integers, and the mean of what steps were like."""
+    """Return the mean of states by rows, in float64, of counts the largest, and the mean of what steps were like."""
     n_rows = np.array([each.means.n_rows for each in results])
     shares = n_rows / n_rows.sum()
     states, state = _on_one_count([each.state for each in results], first), {}
@@ -250,11 +221,9 @@ class PartitionedRows:
 
 class DistributedStep:
     """
-    A solver whose steps are made elsewhere.
+    A solver that writes down the steps of an epoch; at its end, all groups make theirs at the same time.
 
-    The loop asks for the steps of an epoch one by one, as of any solver; they are written down. At the end of the
-    epoch all groups make theirs at the same time, each from the global state, which they exchange a few times. A
-    solver of the same steps keeps the global state here.
+    They exchange the global state a few times. A solver of the same steps keeps it here.
     """
 
     def __init__(self, run: TrainRun, job: Job, of_parts: PartStatistics):
@@ -292,19 +261,11 @@ class DistributedStep:
                 cluster.submit(local_steps, self._job, start, part, task, [partitions[i] for i in task.partitions])
                 for task in tasks
             ]
-            # Few groups exchange by themselves, without another task to wait for.
-            if len(results) <= _FEW:
-                start = results
-                futures += results
-            else:
-                few = cluster.few(self._mean, results)
-                start = cluster.submit(exchanged, few, self._momentum, self._first)
-                futures.append(start)
+            # Groups exchange by themselves, without another task to wait for.
+            start = cluster.few(self._mean, results)
+            futures += start
         try:
-            if isinstance(start, list):
-                made = exchanged(cluster.values(start), self._momentum, self._first)
-            else:
-                made = cluster.value(start)
+            made = exchanged(cluster.values(start), self._momentum, self._first)
         except BaseException:
             cluster.cancel(futures)
             raise
@@ -351,14 +312,10 @@ class DistributedStep:
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from a state that `state` returned, or that of a solver of the same steps."""
-        self._solver.restore(_of_solver(state))
+        self._solver.restore(without_velocity(state))
         self._last, self._velocity = None, state.get(_VELOCITY)
 
 
-def without_velocity(state: TrainState) -> TrainState:
-    """Return the state of a finished training that a solver in this process goes on from."""
-    return dataclasses.replace(state, solver=_of_solver(state.solver))
-
-
-def _of_solver(state):
+def without_velocity(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return a state that a solver in this process goes on from."""
     return {name: array for name, array in state.items() if name != _VELOCITY}

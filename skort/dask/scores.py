@@ -9,7 +9,7 @@ import numpy as np
 from distributed import Future
 from sklearn.base import is_classifier
 
-from skort.dask.cluster import Broadcast, Cluster
+from skort.dask.cluster import Borrower, Broadcast, Cluster
 from skort.dask.part_statistics import Moments
 from skort.dask.partitions import Part
 from skort.estimators.data.validation_set import VALIDATION_SCORE
@@ -36,17 +36,13 @@ def _square(model, X, y):
     return -np.square(y - model.predict(X))
 
 
-def _distance(model, X, y):
-    return -np.abs(y - model.predict(X))
-
-
 #: What of each row a score is the mean of.
 SCORES: dict[str, Callable] = {
     "accuracy": _accuracy,
     "neg_log_loss": _log_probability,
     "neg_mean_squared_error": _square,
     "neg_root_mean_squared_error": _square,
-    "neg_mean_absolute_error": _distance,
+    "neg_mean_absolute_error": lambda model, X, y: -np.abs(y - model.predict(X)),
     "r2": _square,
 }
 _OF_CLASSIFIERS = ("accuracy", "neg_log_loss")
@@ -138,10 +134,6 @@ class PartScoring:
         return merged.score(self._scoring)
 
 
-class _Borrower:
-    """Has a view for as long as it lives."""
-
-
 def _prepared(part: Part, estimator: Broadcast) -> Part:
     """Return a partition with X after the steps before the model."""
     if part.n_rows == 0:
@@ -157,6 +149,6 @@ def _tally(part: Part, weights: dict[str, np.ndarray], estimator: Broadcast, nam
     """Return what the score of a prepared partition is computed from."""
     if part.n_rows == 0:
         return None
-    borrower = _Borrower()
+    borrower = Borrower()
     view: ModelPreview = _VIEWS.borrow(estimator.key, borrower, estimator.value().view)
     return tally(view.at(weights), part.X, part.y, part.sample_weight, name)

@@ -18,7 +18,6 @@ from skort.common.files import write_file
 from skort.estimators.data.rows import Columns
 from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.literals import ModelProto
-from skort.estimators.model.given_weights import checked_weights, original_model
 from skort.estimators.model.nesting import model_inside
 from skort.estimators.training.fitting import fitted_problem
 from skort.estimators.training.result import FitResult, result_of
@@ -150,7 +149,7 @@ class FittedAttributes:
         NotFittedError
             Before a fit. The method exists where the model is linear.
         """
-        self._sparse_coef = scipy.sparse.csr_matrix(self._linear_weights()[0])
+        self._sparse_coef = scipy.sparse.csr_matrix(result_of(self).model.linear_weights[0])
         self._sparse_coef.data.flags.writeable = False
         return self
 
@@ -169,16 +168,9 @@ class FittedAttributes:
         NotFittedError
             Before a fit. The method exists where the model is linear.
         """
-        self._linear_weights()
+        result_of(self)
         self._sparse_coef = None
         return self
-
-    def _linear_weights(self):
-        """Return the weights of a linear model as scikit-learn shows them, which nobody can write into."""
-        weights = result_of(self).model.linear_weights
-        if weights is None:
-            raise AttributeError("There is no coef_: the model is not linear.")
-        return weights
 
     def set_weights(self, weights: Mapping[str, ArrayLike]) -> FittedAttributes:
         """
@@ -213,7 +205,7 @@ class FittedAttributes:
         array([11.])
         """
         result = result_of(self)
-        self._adopt(result.with_weights(checked_weights(result.model, weights)))
+        self._adopt(result.with_weights(result.model.checked_weights(weights)))
         return self
 
     def to_onnx(self, target_opset: int | None = None, *, original: bool = False) -> ModelProto:
@@ -248,7 +240,7 @@ class FittedAttributes:
             model = result_of(self).model
             if target_opset is not None:
                 raise ValueError(f"original=True keeps the opset of the model: leave out target_opset={target_opset}.")
-            return original_model(model)
+            return model.original()
         model = self.onnx_
         return copy.deepcopy(model) if target_opset is None else at_opset(model, target_opset)
 
@@ -315,7 +307,7 @@ class FittedAttributes:
         array([1., 6.])
         """
         result = result_of(self)
-        return shown(self, Columns.of(self), result.with_weights(checked_weights(result.model, weights)))
+        return shown(self, Columns.of(self), result.with_weights(result.model.checked_weights(weights)))
 
     def training_graphs(self) -> dict[str, ModelProto]:
         """

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from skort.dask.local_sgd import GlobalStart, LocalResult, Means, averaged, exchanged
+from skort.dask.local_sgd import GlobalState, LocalResult, Means, averaged, exchanged
 
 
 def of(weights, n_rows, start=None, **state):
@@ -32,10 +32,10 @@ def test_sums_of_weights_are_on_one_count():
 
 
 def test_one_group_has_no_momentum():
-    start = GlobalStart(np.array([1.0], np.float32), None, None)
+    start = GlobalState({"weights": np.array([1.0], np.float32)}, None)
     for _ in range(2):
         common = exchanged([of([4.0], 10, start)], 0.0, 0)
-        start = common.start
+        start = common
         assert common.state["weights"].tolist() == [4.0]
     assert common.so_far == Means(20, 10.0, 2.0, 3.0, 4.0)
 
@@ -46,11 +46,11 @@ def test_what_comes_later_counts_by_its_rows():
 
 
 def test_momentum_and_zeros():
-    start = GlobalStart(np.array([1.0, 1.0], np.float32), np.array([2.0, 2.0]), None)
+    start = GlobalState({"weights": np.array([1.0, 1.0], np.float32)}, np.array([2.0, 2.0]))
     common = exchanged([of([2.0, 0.0], 10, start)] * 2, 0.5, 0)
     # It began at 1 + 0.5 * 2 and moved to the mean, 2; what is zero in all groups stays so.
     assert common.state["weights"].tolist() == [2.0, 0.0]
     assert common.velocity.tolist() == [0.5 * 2.0 + (2.0 - 2.0), 0.0]
-    ahead = common.start.ahead(0.5)
+    ahead = common.ahead(0.5)
     assert ahead.tolist() == [2.5, 0.0]
     assert ahead.dtype == np.float32

@@ -2,10 +2,13 @@
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from skort.common.finite import finite_array
 from skort.common.user_warning import warn_user
@@ -277,10 +280,6 @@ class Model:
             return self
         return self._kept(dataclasses.replace(self, outputs=dataclasses.replace(self.outputs, by_name=False)))
 
-    def with_score_graph(self, score_graph: "ScoreGraph") -> "Model":
-        """Return the model with another score graph of the same weights."""
-        return dataclasses.replace(self, score_graph=score_graph)
-
     def without_steps(self) -> "Model":
         """Return the model for rows that the steps before it have transformed already."""
         preprocessing = dataclasses.replace(self.preprocessing, transformers=None, graph=None, obstacle=None)
@@ -313,7 +312,7 @@ class Model:
         known, names = uncentred_arrays(other.score_graph), other.score_graph.trainable
         weights, own = {name: known[name] for name in names}, self.score_graph.trained_arrays
         shapes, expected = ({name: w.shape for name, w in arrays.items()} for arrays in (weights, own))
-        if shapes != expected or not np.array_equal(_or_none(other.classes), _or_none(self.classes)):
+        if shapes != expected or not np.array_equal(other.classes, self.classes):
             raise ValueError(
                 "warm_start=True goes on from the weights of the last fit, which had other features, outputs or "
                 "classes, or another model. Use warm_start=False."
@@ -338,6 +337,31 @@ class Model:
             weights[names.intercepts[0]] = _like(linear[1], intercept_init, "intercept_init")
         arrays = self.score_graph.arrays
         return self.with_weights({name: values.T.reshape(arrays[name].shape) for name, values in weights.items()})
+
+    def checked_weights(self, weights: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+        """Return other values of some weights in the dtype of the model."""
+        from skort.graphs.onnx_models.initializers import check_by_name, weight_array
+
+        check_by_name(weights)
+        known, dtype = self.score_graph.arrays | self.loss_weights, self.score_graph.dtype
+        for name in weights:
+            if name not in known:
+                raise ValueError(f"weights: the model has no weight {name!r}. Its weights are {', '.join(known)}.")
+        return {name: weight_array(name, values, known[name].shape, dtype) for name, values in weights.items()}
+
+    def original(self) -> "onnx.ModelProto":
+        """Return the ONNX model that an estimator was given, with its trained weights."""
+        from skort.graphs.onnx_models.initializers import with_weights
+        from skort.graphs.standardized import uncentred_arrays
+
+        model = self.inner.model
+        if isinstance(model, BaseEstimator):
+            raise ValueError(
+                "original=True gives back the ONNX model that was given, but "
+                f"estimator={type(model).__name__} is none. Use to_onnx(), or to_sklearn()."
+            )
+        arrays = uncentred_arrays(self.score_graph)
+        return with_weights(model, {name: arrays[name] for name in self.score_graph.trainable})
 
     def to_sklearn(self, feature_names=None):
         """Return the model as plain scikit-learn, see `WrappedModel.to_sklearn`."""
@@ -369,7 +393,3 @@ def _like(weights, values, name):
             f"Provided {name} does not match dataset: it has the shape {values.shape}, the model {weights.shape}."
         )
     return values
-
-
-def _or_none(classes):
-    return () if classes is None else classes
