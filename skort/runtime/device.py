@@ -48,11 +48,7 @@ def value_vector(arrays: Iterable[np.ndarray] = ()) -> Any:
 
 @dataclass(frozen=True)
 class Device:
-    """
-    The processor that runs a session, and the memory that holds its arrays from one run to the next.
-
-    A device's array is an ndarray in the CPU's memory, and an OrtValue elsewhere.
-    """
+    """A processor and the memory of its arrays: ndarrays in the CPU's memory, values of ONNX Runtime elsewhere."""
 
     kind: Literal["cpu", "cuda"] = "cpu"
     #: The number of the device, where there are several.

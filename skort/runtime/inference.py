@@ -14,14 +14,7 @@ from skort.runtime.sessions import inference_session
 
 
 class InferenceModel:
-    """
-    An ONNX model and the sessions that run it, one for each device.
-
-    The first run on a device makes its session. A copy makes its own sessions: pickle, deepcopy and joblib see only the
-    model. A callable returns the model when it is needed. `weights` take the place of initializers; models that are
-    equal in `structure`, all the rest, share their sessions on the CPU with one thread. `run` can also return
-    `inner_results`.
-    """
+    """An ONNX model and its session on each device, made by the first run; copies and pickles make their own."""
 
     def __init__(
         self,

@@ -84,10 +84,6 @@ class ModuleSession:
     def learning_rate(self, value: float) -> None:
         self._optimizer.set_learning_rate(value)
 
-    def bound(self, arrays: Iterable[np.ndarray]) -> Any:
-        """Return inputs of steps that read these arrays, which the caller keeps, in place."""
-        return value_vector(arrays)
-
     def add_gradients(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Compute the outputs for `inputs`, and add the gradients to those since the last update."""
         outputs = value_vector()
@@ -96,7 +92,7 @@ class ModuleSession:
         return [value.numpy() for value in outputs]
 
     def add_gradients_bound(self, inputs: Any) -> list[np.ndarray]:
-        """Do the same for `inputs` as from `bound`."""
+        """Do the same for `inputs` as from `value_vector`."""
         outputs = value_vector()
         self._module.train_step_with_ort_values(inputs, outputs)
         return [value.numpy() for value in outputs]

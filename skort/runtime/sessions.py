@@ -23,15 +23,11 @@ def inference_session(graph: bytes, *, float64: bool = False, device: Device = C
 
 
 def session_options(device: Device = CPU) -> Any:
-    """
-    Return the options of a session that logs nothing: its errors are exceptions.
-
-    Threads spin within a run, because waking one costs as much as a small matrix product. They sleep between runs, to
-    leave the cores to the caller.
-    """
+    """Return the options of a session that logs nothing: its errors are exceptions."""
     options = load().SessionOptions()
     options.intra_op_num_threads = device.n_threads
     options.inter_op_num_threads = 1
+    # To wake a thread costs as much as a small product; between runs the caller has the cores.
     options.add_session_config_entry("session.intra_op.allow_spinning", "1")
     options.add_session_config_entry("session.force_spinning_stop", "1")
     options.log_severity_level = _FATAL

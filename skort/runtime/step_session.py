@@ -12,13 +12,7 @@ from skort.runtime.sessions import io_binding
 
 
 class StepSession:
-    """
-    A session that reads and writes the same arrays in every run.
-
-    Each part of the state has two arrays: one run reads the first and writes the second, the next run does the reverse.
-    `next_names` are the outputs that it takes the state from; `parts` makes views of its arrays, which are further
-    inputs. Several of these objects may share a session from `compiled`, in several threads too.
-    """
+    """A session whose runs go on from each other: of two arrays for a part of the state, one is read, one written."""
 
     def __init__(
         self,

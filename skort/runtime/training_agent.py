@@ -12,11 +12,7 @@ from skort.runtime.sessions import inference_session
 
 
 def gradient_graph(model: bytes, trainable: Sequence[str], inputs: Sequence[str] = ()) -> bytes:
-    """
-    Return the graph that computes a model's output, yields it, and then computes the gradients of its weights.
-
-    The gradient by `w` is the output ``w_grad``; with `inputs`, there are those by the inputs, too.
-    """
+    """Return the graph that yields an output and gives its gradients by weights and `inputs`: ``w_grad`` by `w`."""
     require("TrainingAgent")
     config = c_api().OrtModuleGraphBuilderConfiguration()
     config.initializer_names = list(trainable)

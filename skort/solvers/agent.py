@@ -11,78 +11,52 @@ from skort.common.node_phases import mark_rest, marked
 from skort.common.onnx_text import Fragment, infos, inlined, rewritten
 from skort.common.parametrized_graph import Program
 from skort.graphs.gradient.elementwise import relu_gradient
-from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
-from skort.optim.batches import HostBatch
-from skort.optim.transforms import norm
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT
 from skort.runtime.cache import COMPILED
 from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
 from skort.solvers.base import Problem, is_small
 from skort.solvers.derived_gradients import add_custom_gradients, derived_score_gradient
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.step_graph import add_score_gradient, constants_graph
-from skort.solvers.step import Backend, Sums
+from skort.solvers.step import HostBackend
 
 #: The output that is the loss.
 RETURNED_LOSS, _RETURNED_WEIGHT = f"{LOSS}_returned", f"{SAMPLE_WEIGHT}_returned"
 
 
-class AgentBackend(Backend):
-    """
-    Steps through TrainingAgent.
-
-    Forward computes the score, the objective and the gradient of the loss by the score, in closed form where the loss
-    has one; backward takes that gradient to the weights; the rule changes them. All weights are parts of one vector,
-    as are all gradients, which the runtime reads and writes in place: an update is a few operations on two vectors,
-    whatever the model.
-    """
+class AgentBackend(HostBackend):
+    """Steps through TrainingAgent: forward, backward from the gradient by the score, the rule on numpy's vectors."""
 
     def __init__(self, problem: Problem):
-        self.rule, self.sums = problem.rule(), Sums()
-        graph, dtype = problem.score_graph, problem.objective.dtype
-        self._problem = problem
-        self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype)
-        self._flat = flat(problem.weights)
-        self._gradient, self._scratch = np.zeros_like(self._flat), np.zeros_like(self._flat)
-        self._memory = self.rule.start(*problem.n_weights(), dtype)
-        self._graph = GradientGraph(problem)
-        inputs = {
-            graph.input_name: self.batch.X,
-            TARGET: self.batch.target,
-            SAMPLE_WEIGHT: self.batch.sample_weight,
-            **views(self._flat, self._problem.weights),
-            **self._graph.parameters,
-        }
-        outputs = {gradient_of(name): part for name, part in views(self._gradient, self._problem.weights).items()}
-        outputs[RETURNED_LOSS] = loss = np.zeros((), dtype)
+        super().__init__(problem)
+        self.rule = problem.rule()
+        self._flat, self._graph = flat(problem.weights), GradientGraph(problem)
+        self.gradient, self._scratch = np.zeros_like(self._flat), np.zeros_like(self._flat)
+        self._memory = self.rule.start(*problem.n_weights(), self._flat.dtype)
+        inputs = {**self.inputs, **views(self._flat, problem.weights), **self._graph.parameters}
+        outputs = {gradient_of(name): part for name, part in views(self.gradient, problem.weights).items()}
+        outputs[RETURNED_LOSS] = loss = np.zeros((), self._flat.dtype)
         self._loss = loss.item
-        self._agent = BoundTrainingAgent(self._graph.session(), inputs, outputs, [self.batch.sample_weight])
+        self.session = BoundTrainingAgent(self._graph.session(), inputs, outputs, [self.batch.sample_weight])
 
     def run(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
-        objective = self._agent.run()
+        objective = self.session.run()
         self.update(eta)
         self.sums.add(share, objective, self._loss())
 
     def forward(self) -> float:
         """Return the objective of the batch, and keep what `backward` needs."""
-        return self._agent.forward()
+        return self.session.forward()
 
     def backward(self) -> dict[str, np.ndarray]:
         """Return the gradient by each weight, without that of an l1 term: what `update` reads."""
-        self._agent.backward()
-        return views(self._gradient, self._problem.weights)
+        self.session.backward()
+        return views(self.gradient, self._problem.weights)
 
     def update(self, eta: float) -> None:
         """Change the weights by the last gradient with learning rate `eta`."""
-        self.rule.update(self._flat, self._gradient, eta, self._memory, self._scratch)
-
-    def read(self, X):
-        """Let the next steps read the rows of X where they are; None: those of `batch`."""
-        self._agent.replace(self._problem.score_graph.input_name, self.batch.X if X is None else X)
-
-    def gradient_norm(self):
-        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
-        return norm(self._gradient)
+        self.rule.update(self._flat, self.gradient, eta, self._memory, self._scratch)
 
     def arrays(self):
         """Return the weights and the rule's state."""
@@ -108,11 +82,24 @@ class GradientGraph:
 
     @functools.cached_property
     def _programs(self):
-        problem = self.problem
-        programs = [Program(problem.objective.dtype, problem.batch_size, part.__name__.strip("_")) for part in _PARTS]
-        for part, program in zip(_PARTS, programs, strict=True):
-            part(program, problem=problem)
-        return programs
+        """Values, gradient by the score, and penalty: what is written into the gradient graph of the score."""
+        problem, objective = self.problem, self.problem.objective
+        parts = "value", "score_gradient", "penalty_gradient"
+        value, by_score, penalty = (Program(objective.dtype, problem.batch_size, part) for part in parts)
+        objective.add_value(value, problem.score_graph.score_name)
+        with marked(by_score, "backward"):
+            add_score_gradient(by_score, problem, derived_score_gradient, _RETURNED_WEIGHT)
+        added = {name: [f"{name}_data_grad"] for name in _smooth(objective)}
+        with marked(penalty, "penalty"):
+            for gradients in (
+                objective.add_l2_gradients(penalty),
+                add_custom_gradients(penalty, objective, problem.weights),
+            ):
+                for name, gradient in gradients.items():
+                    added[name].append(gradient)
+            for name, gradients in added.items():
+                penalty.node("Sum", gradients, [gradient_of(name)])
+        return value, by_score, penalty
 
     @functools.cached_property
     def parameters(self) -> dict[str, np.ndarray]:
@@ -127,9 +114,8 @@ class GradientGraph:
         source = graph.with_frozen_inputs(problem.batch_size).SerializeToString()
         inputs = [graph.input_name] if self.by_rows else []
         model = onnx.load_from_string(gradient_graph(source, graph.trainable, inputs))
-        frozen = graph.frozen_arrays
-        numbers = infos({name: array for name, array in self.parameters.items() if name not in frozen})
-        return mark_rest(_gradient_graph(problem, model, [program.write for program in self._programs], numbers))
+        parameters = {name: a for name, a in self.parameters.items() if name not in graph.frozen_arrays}
+        return mark_rest(_with_objective(model, problem, *self._programs, parameters))
 
     def session(self) -> Any:
         """Return the session of all problems of a structure."""
@@ -142,24 +128,20 @@ class GradientGraph:
         return COMPILED.get(("gradient", *key), compile_graph) if is_small(problem) else compile_graph()
 
 
-def _gradient_graph(problem, model, parts, parameters=()):
-    """
-    Return the runtime's gradient graph of the score, with the objective written into it.
-
-    The runtime yields the score to its caller, who is to bring back the gradient by the score. Here the backward part
-    computes that gradient, and what is yielded is the objective: one call less a step, no copy, and memory that the
-    runtime plans itself. The sample weights are yielded, too, and come back as they are: all that is computed from them
-    then belongs to the backward part, without a product with one that says so. Each of the `parts` writes its nodes
-    into a `Fragment`, as those of `_PARTS` do.
-    """
-    objective, (add_value, add_gradient, add_penalty_gradient) = problem.objective, parts
+def _with_objective(model, problem, value, by_score, penalty, parameters):
+    """Return the runtime's gradient graph of the score, with the objective written into it."""
+    # The runtime yields the score to its caller, who is to bring back the gradient by the score. Here the backward part
+    # computes that gradient, and what is yielded is the objective: one call less a step, no copy, and memory that the
+    # runtime plans itself. The sample weights are yielded, too, and come back as they are: all that is computed from
+    # them then belongs to the backward part, without a product with one that says so.
+    objective = problem.objective
     data_gradients = {gradient_of(name): f"{name}_data_grad" for name in _smooth(objective)}
     fragment = Fragment(objective.dtype)
     for node in model.graph.node:
         node.output[:] = [data_gradients.get(name, name) for name in node.output]
         if node.op_type == "YieldOp":
             (score_gradient,) = node.output
-            add_value(fragment)
+            value.write(fragment)
             node.input[:] = [OBJECTIVE, SAMPLE_WEIGHT]
             node.output[:] = [gradient_of(OBJECTIVE), _RETURNED_WEIGHT]
             node.attribute[0].ints[:] = [0, 1]
@@ -167,43 +149,20 @@ def _gradient_graph(problem, model, parts, parameters=()):
                 fragment.nodes.append(node)
                 # ONNX Runtime returns a forward value only if backward uses it; hence the product with one.
                 fragment.node("Mul", [LOSS, gradient_of(OBJECTIVE)], [RETURNED_LOSS])
-            add_gradient(fragment)
+            by_score.write(fragment)
             with marked(fragment, "backward"):
                 fragment.node("Identity", [SCORE_GRADIENT], [score_gradient])
         else:
             fragment.nodes.append(node)
-    add_penalty_gradient(fragment)
+    penalty.write(fragment)
     del model.graph.node[:]
     model.graph.node.extend(fragment.nodes)
     by_weights = objective.weight_gradients
-    model.graph.input.extend([*objective.inputs(problem.batch_size), *objective.weight_infos(by_weights), *parameters])
+    model.graph.input.extend([*objective.inputs(problem.batch_size), *objective.weight_infos(by_weights)])
+    model.graph.input.extend(infos(parameters))
     model.graph.output.extend([objective.output(RETURNED_LOSS), *objective.weight_infos(by_weights.values())])
     # ReluGrad does not exist in float64, and takes longer than the products of matrices in float32.
     return rewritten(inlined(model, fragment), {"ReluGrad": relu_gradient(objective.dtype)}, objective.dtype)
-
-
-def _value(writer, problem):
-    problem.objective.add_value(writer, problem.score_graph.score_name)
-
-
-def _score_gradient(writer, problem):
-    with marked(writer, "backward"):
-        add_score_gradient(writer, problem, derived_score_gradient, _RETURNED_WEIGHT)
-
-
-def _penalty_gradient(writer, problem):
-    objective, weights = problem.objective, problem.weights
-    added = {name: [f"{name}_data_grad"] for name in _smooth(objective)}
-    with marked(writer, "penalty"):
-        for gradients in (objective.add_l2_gradients(writer), add_custom_gradients(writer, objective, weights)):
-            for name, gradient in gradients.items():
-                added[name].append(gradient)
-        for name, gradients in added.items():
-            writer.node("Sum", gradients, [gradient_of(name)])
-
-
-#: What is written into the gradient graph of the score: each adds its nodes.
-_PARTS = (_value, _score_gradient, _penalty_gradient)
 
 
 def _smooth(objective):

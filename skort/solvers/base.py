@@ -84,14 +84,7 @@ Requirement: TypeAlias = Callable[[str, np.dtype, Update], None]
 
 @dataclass(frozen=True)
 class Solver:
-    """
-    A way to make steps: what runs them, and what it needs.
-
-    `gradient` says what it differentiates of a graph, see `skort.graphs.differentiable.undifferentiable`; with
-    `derives_given` also losses and penalties that bring a gradient. `sparse_backend` multiplies sparse rows as they
-    are, `device_backend` trains on a device with memory of its own, `joint_step` makes the steps of several trainings
-    that `skort.solvers.graph.lanes.lane_of` describes; None: the solver has no such thing.
-    """
+    """A way to make steps, and what it needs; what is None it has not. `derives_given`: also of given gradients."""
 
     name: str
     backend: Callable[[Problem], Any]

@@ -52,11 +52,7 @@ _MANY_WEIGHTS = 500_000
 
 
 def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -> list[str]:
-    """
-    Return the names of the solvers that come into question, the fastest first; "auto": of all that it chooses from.
-
-    A ValueError or a RuntimeNotAvailableError says what `solver` lacks; with "auto", the first one, where none can.
-    """
+    """Return the names of the solvers that come into question, the fastest first; an error says what `solver` lacks."""
     if solver != "auto":
         declared = _declared(solver)
         declared.check_device(device)
@@ -106,11 +102,7 @@ def _declared(name):
 
 
 def choose(names: list[str], problem: Problem) -> str:
-    """
-    Return the first solver, of those from `usable`, that differentiates a model and its loss.
-
-    Of many weights "agent" comes first. A NotTrainableError says why the first one does not, where none does.
-    """
+    """Return the first solver, of those from `usable`, that differentiates a model and its loss, or raise its error."""
     errors = []
     if problem.row_factor is None and sum(problem.n_weights()) > _MANY_WEIGHTS:
         names = sorted(names, key=lambda name: name != "agent")

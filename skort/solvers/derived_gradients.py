@@ -35,11 +35,7 @@ def score_gradient(derive: Derive, objective: Objective, batch_size: int) -> onn
 
 
 def derived_score_gradient(objective: Objective, batch_size: int) -> onnx.FunctionProto:
-    """
-    Return the gradient of the weighted sum of the loss over a batch, as ONNX Runtime differentiates it.
-
-    `(score, target, sample_weight, *loss_weights) => (gradient, *weight_gradients)`, for batches of `batch_size` rows.
-    """
+    """Return `ruled_score_gradient` as ONNX Runtime differentiates it."""
     loss, names = _loss_model(objective, batch_size), _inputs(objective)
     _check(loss, runtime_gradient)
     model = onnx.load_from_string(gradient_graph(loss.SerializeToString(), names))
@@ -50,21 +46,27 @@ def derived_score_gradient(objective: Objective, batch_size: int) -> onnx.Functi
             one = numpy_helper.from_array(np.ones((), objective.dtype))
             node = helper.make_node("Constant", [], node.output, value=one)
         nodes.append(node)
-    return _gradient_function(objective, [f"{name}_grad" for name in names], nodes, model.opset_import)
+    outputs, opsets = [f"{name}_grad" for name in names], list(model.opset_import)
+    return helper.make_function(DOMAIN, "derived_gradient", _function_inputs(objective), outputs, nodes, opsets)
 
 
 def ruled_score_gradient(objective: Objective, batch_size: int) -> onnx.FunctionProto:
-    """Return the same gradient as `derived_score_gradient`, by skort's own rules, of standard operators."""
+    """Return (score, target, sample weight, weights of the loss) -> gradients of the sum, by skort's rules."""
     loss = _loss_model(objective, batch_size)
     _check(loss, rule_gradient)
-    fragment = Fragment(objective.dtype)
-    one = numpy_helper.from_array(np.ones((), objective.dtype))
-    fragment.nodes.extend([helper.make_node("Constant", [], ["one"], value=one), *loss.graph.node])
-    gradients = add_gradients(fragment, loss.graph, "one", _inputs(objective))
-    del loss.graph.node[:]
-    loss.graph.node.extend(fragment.nodes)
-    nodes = inlined(loss, fragment).graph.node
-    return _gradient_function(objective, list(gradients.values()), nodes, loss.opset_import)
+    return _ruled(loss, objective.dtype, _function_inputs(objective), _inputs(objective))
+
+
+def _ruled(model, dtype, inputs, wanted):
+    """Return the function of some inputs that gives the derivatives of the output of a model, by skort's rules."""
+    fragment = Fragment(dtype)
+    one = numpy_helper.from_array(np.ones((), dtype))
+    fragment.nodes.extend([helper.make_node("Constant", [], ["one"], value=one), *model.graph.node])
+    gradients = add_gradients(fragment, model.graph, "one", wanted)
+    del model.graph.node[:]
+    model.graph.node.extend(fragment.nodes)
+    nodes, opsets = inlined(model, fragment).graph.node, list(model.opset_import)
+    return helper.make_function(DOMAIN, "derived_gradient", inputs, list(gradients.values()), nodes, opsets)
 
 
 def _inputs(objective):
@@ -72,28 +74,28 @@ def _inputs(objective):
     return [_SCORE, *objective.loss.weight_names]
 
 
-def _gradient_function(objective, outputs, nodes, opsets):
-    inputs = [_SCORE, TARGET, SAMPLE_WEIGHT, *objective.loss.weight_names]
-    return helper.make_function(DOMAIN, "derived_gradient", inputs, outputs, nodes, list(opsets))
+def _function_inputs(objective):
+    return [_SCORE, TARGET, SAMPLE_WEIGHT, *objective.loss.weight_names]
 
 
 def _check(loss, gradient):
-    if not any(_SCORE in node.input for node in loss.graph.node):
-        raise NotTrainableError("loss: its value does not use the score.")
-    found = undifferentiable(loss.graph, [i.name for i in loss.graph.initializer], gradient)
+    _check_way("loss", "score", loss, _SCORE, [i.name for i in loss.graph.initializer], gradient)
+
+
+def _check_way(part, start, model, name, names, gradient):
+    """Raise an error where a value does not use its input `name`, or an operator on the way has no gradient."""
+    if not any(name in node.input for node in model.graph.node):
+        raise NotTrainableError(f"{part}: its value does not use the {start}.")
+    found = undifferentiable(model.graph, names, gradient)
     if found is not None:
         raise NotTrainableError(
-            f"loss: no gradient goes through the operator {found[0]} on the way from the score to its value. Write the "
-            'value with others, or give its gradient and use solver="graph".'
+            f"{part}: no gradient goes through the operator {found[0]} on the way from the {start} to its value. Write "
+            'the value with others, or give its gradient and use solver="graph".'
         )
 
 
 def _loss_model(objective, batch_size):
-    """
-    Return the model (target, sample weight) -> weighted sum of the losses.
-
-    Its initializers are the score and the weights of the loss.
-    """
+    """Return (target, sample weight) -> weighted sum of the losses; score and weights of the loss are initializers."""
     element_type = onnx_dtype(objective.dtype)
     n_outputs = objective.n_outputs
     shapes = {_SCORE: (batch_size, n_outputs), **dict.fromkeys(objective.loss.weight_names, (n_outputs,))}
@@ -145,25 +147,11 @@ def ruled_penalty_gradient(term: CustomTerm, dtype: np.dtype, shape: tuple[int, 
     """Return the derivative of the value of an own penalty by a weight of some shape, by skort's rules."""
     model = _penalty_model(term, dtype, shape)
     _check_penalty(model, rule_gradient)
-    fragment = Fragment(dtype)
-    one = numpy_helper.from_array(np.ones((), dtype))
-    fragment.nodes.extend([helper.make_node("Constant", [], ["one"], value=one), *model.graph.node])
-    gradients = add_gradients(fragment, model.graph, "one", [_WEIGHT])
-    del model.graph.node[:]
-    model.graph.node.extend(fragment.nodes)
-    nodes, opsets = inlined(model, fragment).graph.node, list(model.opset_import)
-    return helper.make_function(DOMAIN, "penalty_gradient", term.inputs, list(gradients.values()), nodes, opsets)
+    return _ruled(model, dtype, term.inputs, [_WEIGHT])
 
 
 def _check_penalty(model, gradient):
-    if not any(_WEIGHT in node.input for node in model.graph.node):
-        raise NotTrainableError("penalty: its value does not use the weight.")
-    found = undifferentiable(model.graph, [_WEIGHT], gradient)
-    if found is not None:
-        raise NotTrainableError(
-            f"penalty: no gradient goes through the operator {found[0]} on the way from the weight to its value. Write "
-            'the value with others, or give its gradient and use solver="graph".'
-        )
+    _check_way("penalty", "weight", model, _WEIGHT, [_WEIGHT], gradient)
 
 
 def _penalty_model(term, dtype, shape):

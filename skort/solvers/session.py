@@ -9,8 +9,7 @@ from onnx import numpy_helper
 from skort.common.node_phases import mark_rest
 from skort.common.onnx_text import Fragment, infos, inlined, rewritten
 from skort.common.parametrized_graph import Program
-from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SMOOTH, TARGET
-from skort.optim.batches import HostBatch
+from skort.objective.objective import LOSS, OBJECTIVE, SMOOTH
 from skort.optim.optimizers import Adam
 from skort.optim.update import PenaltyStrengths, Update
 from skort.runtime.cache import POOL
@@ -24,7 +23,7 @@ from skort.runtime.training_session import (
 from skort.solvers.base import Problem, is_small
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.step_graph import constants_graph
-from skort.solvers.step import Backend, Sums
+from skort.solvers.step import HostBackend
 
 
 def _sgd(optimizer):
@@ -75,36 +74,27 @@ def needs_no_clipping(solver: str, dtype: np.dtype, update: Update) -> None:
         )
 
 
-class SessionBackend(Backend):
-    """
-    Steps through TrainingSession.
-
-    ONNX Runtime differentiates the objective and makes the update itself: that of `SGD`, or of `Adam` without weight
-    decay. Where the penalty has an l1 term, or an l2 term that may need implicit steps, the weights are read after each
-    step, changed as by the other solvers, and written back.
-    """
+class SessionBackend(HostBackend):
+    """Steps through TrainingSession; where the penalty needs it, the weights are changed outside and written back."""
 
     def __init__(self, problem: Problem):
-        self.sums = Sums()
-        graph, objective, update, terms = problem.score_graph, problem.objective, problem.update, problem.terms
-        self._problem = problem
-        self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, objective.dtype)
-        inputs = {graph.input_name: self.batch.X, TARGET: self.batch.target, SAMPLE_WEIGHT: self.batch.sample_weight}
+        super().__init__(problem)
+        update, terms = problem.update, problem.terms
         self._optimizer, correction = _OPTIMIZERS[update.tags.runtime](update.optimizer)
-        self._session = self._bound_session(inputs)
+        self.session = self._bound_session()
         self._is_on_host = terms.l1 is not None or update.is_stiff(terms)
-        made = _SessionUpdate(update.optimizer, self._session, correction)
+        made = _SessionUpdate(update.optimizer, self.session, correction)
         # TrainingSession makes the update; without such terms there is no other transform around it than the mean.
         self.rule = update.rule(terms if self._is_on_host else PenaltyStrengths(), made)
         self._average = self.rule.averaging
         self._run_session = made.run
-        self._flat = flat(self._problem.weights)
+        self._flat = flat(problem.weights)
         self._no_gradient, self._scratch = np.zeros_like(self._flat), np.empty_like(self._flat)
-        self._memory = self.rule.start(*problem.n_weights(), objective.dtype)
+        self._memory = self.rule.start(*problem.n_weights(), self._flat.dtype)
         self.load({"weights": self._flat, **self._memory})
-        self._values = self._session.value(OBJECTIVE), self._session.value(LOSS)
+        self._values = self.session.value(OBJECTIVE), self.session.value(LOSS)
 
-    def _bound_session(self, inputs):
+    def _bound_session(self):
         """Return a session of the structure of the problem, bound to its numbers."""
         problem, trainable = self._problem, tuple(self._problem.weights)
         self._program = Program(problem.objective.dtype, problem.batch_size, "value")
@@ -115,7 +105,7 @@ class SessionBackend(Backend):
 
         key = problem.structure, self._program.structure, repr(self._optimizer)
         session = POOL.borrow(("session", *key), self, make) if is_small(problem) else make()
-        return BoundTrainingSession(session, _OUTPUTS, trainable, {**inputs, **self._numbers()}, self._optimizer)
+        return BoundTrainingSession(session, _OUTPUTS, trainable, {**self.inputs, **self._numbers()}, self._optimizer)
 
     def _numbers(self):
         return {**self._program.parameters, **self._problem.score_graph.frozen_arrays}
@@ -140,34 +130,30 @@ class SessionBackend(Backend):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
         if self._is_on_host:
             self.rule.update(self._flat, self._no_gradient, eta, self._memory, self._scratch)
-            self._session.load({"weights": views(self._flat, self._problem.weights)})
+            self.session.load({"weights": views(self._flat, self._problem.weights)})
         else:
             self._run_session(eta, self._memory)
             if self._average is not None and self._average.count(self._memory):
                 # To read the weights takes longer than many steps.
-                self._average.add(_vectors(self._session)["weights"], self._memory)
+                self._average.add(_vectors(self.session)["weights"], self._memory)
         objective, loss = self._values
         self.sums.add(share, objective(), loss())
 
-    def read(self, X):
-        """Let the next steps read the rows of X where they are; None: those of `batch`."""
-        self._session.replace(self._problem.score_graph.input_name, self.batch.X if X is None else X)
-
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
-        return self._session.gradient_norm()
+        return self.session.gradient_norm()
 
     def arrays(self):
         """Return the weights and the rule's state."""
-        return self._memory | _vectors(self._session)
+        return self._memory | _vectors(self.session)
 
     def load(self, arrays):
         """Put values in their place."""
         for name, array in self._memory.items():
             array[...] = arrays[name]
         self._flat[...] = arrays["weights"]
-        held = {what: vector for what, vector in arrays.items() if what in self._session.holds}
-        self._session.load({what: views(vector, self._problem.weights) for what, vector in held.items()})
+        held = {what: vector for what, vector in arrays.items() if what in self.session.holds}
+        self.session.load({what: views(vector, self._problem.weights) for what, vector in held.items()})
 
     def training_graphs(self):
         """Return the objective's graph, what TrainingSession makes of it, and the numbers that both read."""

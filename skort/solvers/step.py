@@ -7,7 +7,9 @@ import numpy as np
 import onnx
 
 from skort.exceptions import NotTrainableError
-from skort.optim.transforms import with_owed
+from skort.objective.objective import SAMPLE_WEIGHT, TARGET
+from skort.optim.batches import HostBatch
+from skort.optim.transforms import norm, with_owed
 from skort.optim.update import UpdateRule
 from skort.solvers.base import Problem
 from skort.solvers.flat_weights import views
@@ -75,12 +77,29 @@ class Backend(Protocol):
         return bool(np.isfinite(self.rule.result(arrays["weights"], arrays)).all())
 
 
-class Masks:
-    """
-    The masks of Dropout, which each step multiplies by: a graph reads them where they are.
+class HostBackend(Backend):
+    """A backend whose `session` reads arrays of numpy where they are: `inputs` are those of the batch, by name."""
 
-    They depend on the seed and on the number of the step alone: a training that is resumed goes on with the same ones.
-    """
+    session: Any
+    gradient: np.ndarray
+
+    def __init__(self, problem: Problem):
+        self._problem, self.sums = problem, Sums()
+        graph, dtype = problem.score_graph, problem.objective.dtype
+        self.batch = batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype)
+        self.inputs = {graph.input_name: batch.X, TARGET: batch.target, SAMPLE_WEIGHT: batch.sample_weight}
+
+    def read(self, X):
+        """Let the next steps read the rows of X where they are; None: those of `batch`."""
+        self.session.replace(self._problem.score_graph.input_name, self.batch.X if X is None else X)
+
+    def gradient_norm(self):
+        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
+        return norm(self.gradient)
+
+
+class Masks:
+    """The masks of Dropout, which the graph reads where they are: of the seed and the number of the step alone."""
 
     def __init__(self, problem: Problem, seed: int):
         if problem.device.is_remote:
@@ -103,11 +122,7 @@ class Masks:
 
 
 class BackendStep:
-    """
-    The `TrainStep` of a backend.
-
-    All backends make the same steps: the same weights, batches and learning rates give the same weights.
-    """
+    """The `TrainStep` of a backend: the same weights, batches and learning rates give the same weights with all."""
 
     def __init__(self, problem: Problem, backend: Any, masks: Masks | None = None):
         self.backend, self.batch = backend, backend.batch

@@ -6,6 +6,7 @@ import pytest
 
 from skort.artifacts import save_training_artifacts
 from skort.runtime.checkpoint_file import release_here
+from skort.runtime.device import value_vector
 from skort.runtime.installed import training_api
 from skort.runtime.module import ModuleSession
 
@@ -62,7 +63,7 @@ def test_gradients_add_up_until_an_update(session):
 
 def test_bound_arrays_are_read_in_place(session):
     rows = X.copy()
-    inputs = session.bound([rows, TARGET])
+    inputs = value_vector([rows, TARGET])
     (first,) = session.add_gradients_bound(inputs)
     rows[...] = 0
     (second,) = session.add_gradients_bound(inputs)

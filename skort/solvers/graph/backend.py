@@ -1,11 +1,8 @@
 """Solver "graph": the whole step as one graph on any ONNX Runtime."""
 
-from typing import Any
-
 import numpy as np
 
-from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
-from skort.optim.batches import HostBatch
+from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT
 from skort.optim.transforms import norm
 from skort.optim.update import Update
 from skort.runtime.cache import COMPILED
@@ -27,23 +24,15 @@ from skort.solvers.graph.step_graph import (
     split_graph,
     state_name,
 )
-from skort.solvers.step import Backend, Sums
+from skort.solvers.step import HostBackend
 
 
-class GraphBackend(Backend):
-    """
-    Steps through one plain InferenceSession.
-
-    skort differentiates the score itself, by one rule an operator, and writes forward, backward, penalty, clipping and
-    update as one graph of standard operators, which any ONNX Runtime runs. All weights are one vector, as are all
-    gradients: penalty and update are a few nodes, whatever the model.
-    """
-
-    batch: Any
-    sums: Any
+class GraphBackend(HostBackend):
+    """Steps through one plain InferenceSession: forward, backward, penalty, clipping and update are one graph."""
 
     def __init__(self, problem: Problem):
-        self.rule, self._problem = problem.rule(), problem
+        super().__init__(problem)
+        self.rule = problem.rule()
         # What an update does not change of it is an input that stays.
         self._memory = self.rule.start(*problem.n_weights(), problem.objective.dtype)
         self._step = StepGraph.of(problem, self.rule, self._memory)
@@ -51,9 +40,7 @@ class GraphBackend(Backend):
 
     def _open(self):
         problem, step = self._problem, self._step
-        graph, dtype = problem.score_graph, problem.objective.dtype
-        self.batch, self.sums = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype), Sums()
-        self._eta, self._objective, loss = (np.zeros((), dtype) for _ in range(3))
+        self._eta, self._objective, loss = (np.zeros((), problem.objective.dtype) for _ in range(3))
         self._loss = loss.item
 
         def compile_step():
@@ -61,46 +48,32 @@ class GraphBackend(Backend):
             return compiled(model.SerializeToString(), problem.device), frozenset(i.name for i in model.graph.input)
 
         session, names = COMPILED.get(("step", *step.key), compile_step) if is_small(problem) else compile_step()
-        self._gradient = np.zeros_like(step.states[WEIGHTS])
-        inputs = {
-            graph.input_name: self.batch.X,
-            TARGET: self.batch.target,
-            SAMPLE_WEIGHT: self.batch.sample_weight,
-            ETA: self._eta,
-            **{name: array for name, array in step.parameters.items() if name in names},
-        }
-        outputs = {LOSS: loss, OBJECTIVE: self._objective, GRADIENT: self._gradient}
+        self.gradient = np.zeros_like(step.states[WEIGHTS])
+        parameters = {name: array for name, array in step.parameters.items() if name in names}
+        inputs = {**self.inputs, ETA: self._eta, **parameters}
+        outputs = {LOSS: loss, OBJECTIVE: self._objective, GRADIENT: self.gradient}
         next_names = {name: next_name(name) for name in step.states}
         # The session reads every weight where it is in the vector.
-        self._session = StepSession(session, inputs, outputs, step.states, next_names, self._parts, problem.device)
-
-    def _parts(self, states):
-        return views(states[WEIGHTS], self._problem.weights)
+        self.session = StepSession(
+            session, inputs, outputs, step.states, next_names, lambda states: views(states[WEIGHTS], problem.weights)
+        )
 
     def run(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
         self._eta[...] = eta
-        self._session.run()
+        self.session.run()
         self.sums.add(share, self._objective.item(), self._loss())
-
-    def read(self, X):
-        """Let the next steps read the rows of X where they are; None: those of `batch`."""
-        self._session.replace(self._problem.score_graph.input_name, self.batch.X if X is None else X)
-
-    def gradient_norm(self):
-        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
-        return norm(self._gradient)
 
     def arrays(self):
         """Return the weights and the rule's state: those of a device are copied."""
-        current, device = self._session.state, self._problem.device
+        current, device = self.session.state, self._problem.device
         memory = {name: current.get(state_name(name), array) for name, array in self._memory.items()}
         arrays = {"weights": current[WEIGHTS], **memory}
         return {name: array if isinstance(array, np.ndarray) else device.get(array) for name, array in arrays.items()}
 
     def load(self, arrays):
         """Put values in the place of what a step changes; the others are numbers of the update."""
-        current, device = self._session.state, self._problem.device
+        current, device = self.session.state, self._problem.device
         for name, array in arrays.items():
             input_name = WEIGHTS if name == "weights" else state_name(name)
             if input_name in current:
@@ -116,17 +89,12 @@ class GraphBackend(Backend):
 
 
 class DeviceGraphBackend(GraphBackend):
-    """
-    The same step on a device that has memory of its own, and in front of it the choice of its rows.
-
-    The data go to the device when a training begins. A step then gets the numbers of its rows, and their sample
-    weights and the learning rate where these are others than before. Its results stay there until they are read.
-    """
+    """The same step on a device with the rows, which it chooses by number; results stay there until they are read."""
 
     def _open(self):
         problem, device = self._problem, self._problem.device
         graph, dtype = problem.score_graph, problem.objective.dtype
-        self.batch = DeviceRows(problem)
+        self.batch = DeviceRows(device, self.batch)
         self._controls = np.zeros(2)
         # What the device has a copy of.
         self._given = {SAMPLE_WEIGHT: self.batch.sample_weight.copy(), CONTROLS: self._controls.copy()}
@@ -137,8 +105,8 @@ class DeviceGraphBackend(GraphBackend):
         next_names = {name: next_name(name) for name in states}
         inputs = {**self.batch.arrays(graph.input_name), **self._copies}
         session = compiled(self._step.device_model().SerializeToString(), device)
-        self._session = StepSession(session, inputs, self._outputs, states, next_names, device=device)
-        self.sums = DeviceSums(device, self._session, self._outputs[OBJECTIVE])
+        self.session = StepSession(session, inputs, self._outputs, states, next_names, device=device)
+        self.sums = DeviceSums(device, self.session, self._outputs[OBJECTIVE])
 
     def run(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch; read nothing."""
@@ -148,8 +116,8 @@ class DeviceGraphBackend(GraphBackend):
                 self._given[name][...] = array
                 self._problem.device.fill(self._copies[name], array)
         for name, array in self.batch.arrays(self._problem.score_graph.input_name).items():
-            self._session.replace(name, array)
-        self._session.run()
+            self.session.replace(name, array)
+        self.session.run()
 
     def read(self, X):
         """Do nothing: a step reads the rows that its device has a copy of."""

@@ -8,7 +8,6 @@ import numpy as np
 from skort.objective.objective import TARGET
 from skort.optim.batches import HostBatch
 from skort.runtime.device import Device, DeviceArray
-from skort.solvers.base import Problem
 from skort.solvers.graph.step_graph import SUMS, indices_name, rows_name
 
 
@@ -31,22 +30,15 @@ class DeviceSums:
 
 
 class DeviceRows:
-    """
-    The batch of a device.
-
-    Rows in memory are taken there as a whole when a training begins; a sparse matrix or a memory map batch by batch.
-    """
+    """The batch of a device, which gets all rows in memory at the beginning, and those of a file batch by batch."""
 
     #: Windows of rows are not copied: the device has all rows.
     in_place = True
 
-    def __init__(self, problem: Problem):
-        graph, size, device = problem.score_graph, problem.batch_size, problem.device
-        self._device = device
-        self._host = HostBatch.empty(size, graph.n_features, graph.n_outputs, problem.objective.dtype)
-        self.sample_weight = self._host.sample_weight
-        self._all, self._chosen = (device.put(np.arange(size)) for _ in range(2))
-        self.tables = [_Table(device, rows, self._all) for rows in (self._host.X, self._host.target)]
+    def __init__(self, device: Device, host: HostBatch):
+        self._device, self._host, self.sample_weight = device, host, host.sample_weight
+        self._all, self._chosen = (device.put(np.arange(len(host))) for _ in range(2))
+        self.tables = [_Table(device, rows, self._all) for rows in (host.X, host.target)]
 
     def arrays(self, input_name: str) -> dict[str, DeviceArray]:
         """Return the arrays that hold the data, by their names as inputs; `input_name` is that of X."""

@@ -98,12 +98,7 @@ def lane_of(problem: Problem, chain: tuple[Link, ...]) -> Lane | None:
 
 
 class JointStep:
-    """
-    The steps of several trainings of one key, each with a learning rate of its own; `lanes` are what each sees.
-
-    The weights of one training are a row, each coefficient as its transpose; what is one number of each training is a
-    column.
-    """
+    """The steps of trainings of one key, each with its learning rate: a row of an array has the numbers of one."""
 
     def __init__(self, lanes: Sequence[Lane]):
         self._problem, self._lanes = lanes[0].step.problem, lanes

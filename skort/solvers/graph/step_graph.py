@@ -113,15 +113,7 @@ def indices_name(name: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class StepGraph:
-    r"""
-    A step of a problem, whose numbers are inputs of its graph: problems of the same `key` have the same graph.
-
-    With the weights as one vector :math:`w`, and the strengths b of the l2 term of each of them
-
-    .. math:: g = \frac{\partial loss}{\partial w} + b \odot w, \quad w \leftarrow rule(w, g, \eta)
-
-    `states` are what the next step takes from this one, `parameters` what no step changes, by the names of the inputs.
-    """
+    """A step, whose numbers are inputs: `states` for the next step, `parameters` that stay; one graph for one `key`."""
 
     problem: Problem
     loss: Program
@@ -151,12 +143,7 @@ class StepGraph:
         return self.problem.structure, self.loss.structure, self.update.structure, described
 
     def model(self) -> onnx.ModelProto:
-        """
-        Return the step: it has only the inputs that it needs, and every node is marked with its phase.
-
-        Its inputs are a batch, the learning rate, the states, the weights by their names, which are parts of the vector
-        among the states, and parameters; its outputs loss, objective, gradient, and the states of the next step.
-        """
+        """Return the step with the inputs that it needs, among them all weights and, by name, the parts of them."""
         problem, scalar = self.problem, np.zeros((), self.problem.objective.dtype)
         fragment = Fragment(scalar.dtype)
         model = add_model(fragment, problem.score_graph, problem.batch_size)
@@ -176,12 +163,7 @@ class StepGraph:
         return mark_rest(step)
 
     def device_model(self) -> onnx.ModelProto:
-        r"""
-        Return the step as a device runs it: it takes its rows out of all data, and splits the vector of weights.
-
-        In place of a batch and of the learning rate it takes all rows, the numbers of the batch's rows, and `CONTROLS`
-        :math:`(\eta, share)`. It goes on with the sum :math:`\sum share \cdot (objective, loss)`, in float64.
-        """
+        """Return the step of a device: it takes its rows out of all, splits the weights, and adds up the objectives."""
         step, dtype, double = self.model(), self.problem.objective.dtype, onnx.TensorProto.DOUBLE
         fragment, tables = Fragment(dtype), []
         inputs = {i.name: i for i in step.graph.input}

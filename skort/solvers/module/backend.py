@@ -9,16 +9,16 @@ import numpy as np
 from skort.exceptions import NotTrainableError
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
-from skort.optim.batches import HostBatch
 from skort.optim.transforms import norm
 from skort.optim.update import Update
 from skort.runtime.checkpoint_file import CheckpointFile, read_checkpoint, version_here, write_checkpoint
+from skort.runtime.device import value_vector
 from skort.runtime.module import ModuleSession
 from skort.solvers.base import Problem
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.module.models import optimizer_model, training_model
 from skort.solvers.module.plan import Plan, Term
-from skort.solvers.step import Backend, Sums
+from skort.solvers.step import HostBackend
 
 _TRAINING, _OPTIMIZER, _CHECKPOINT = "training_model.onnx", "optimizer_model.onnx", "checkpoint"
 _MOMENTS = ("first_moment", "second_moment")
@@ -34,39 +34,33 @@ def needs_plain_update(solver: str, dtype: np.dtype, update: Update) -> None:
             )
 
 
-class ModuleBackend(Backend):
-    """
-    Steps through the on-device training API, from the models that `skort.artifacts` writes for a batch size.
-
-    skort's rules differentiate the score. ONNX Runtime makes the update itself: that of `SGD`, or of `Adam` without
-    weight decay. The API reads files, which live in a temporary folder for as long as it takes.
-    """
+class ModuleBackend(HostBackend):
+    """Steps through the on-device training API, whose files live in a temporary folder for as long as it takes."""
 
     def __init__(self, problem: Problem):
-        self.rule, self.sums = problem.rule(), Sums()
+        super().__init__(problem)
+        self.rule = problem.rule()
         check_dropout(problem.score_graph)
         _check_terms(problem)
-        graph, dtype = problem.score_graph, problem.objective.dtype
-        self._problem = problem
-        self.batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype)
         self._graphs = self.training_graphs()
-        self._memory = self.rule.start(*problem.n_weights(), dtype)
+        self._memory = self.rule.start(*problem.n_weights(), problem.objective.dtype)
         self._has_step = False
         self.load({"weights": flat(self._problem.weights), **self._memory})
 
     def run(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
         self._session.learning_rate = eta
-        objective, loss = self._session.add_gradients_bound(self._inputs)
+        objective, loss = self._session.add_gradients_bound(self._values)
         self._session.update()
         self._has_step = True
         self.sums.add(share, objective.item(), loss.item())
 
     def read(self, X):
         """Let the next steps read the rows of X where they are; None: those of `batch`."""
-        # The inputs borrow its memory.
+        _, *others = self.inputs.values()
+        # The values borrow its memory.
         self._X = self.batch.X if X is None else X
-        self._inputs = self._session.bound([self._X, self.batch.target, self.batch.sample_weight])
+        self._values = value_vector([self._X, *others])
 
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
@@ -118,7 +112,7 @@ class ModuleBackend(Backend):
                 paths[_TRAINING], paths[_CHECKPOINT], optimizer=paths[_OPTIMIZER], device=self._problem.device
             )
         self._has_step = False
-        self._inputs = self._session.bound([self.batch.X, self.batch.target, self.batch.sample_weight])
+        self.read(None)
 
 
 def check_dropout(score_graph: ScoreGraph) -> None:

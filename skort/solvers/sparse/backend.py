@@ -123,11 +123,7 @@ def _gradient_name(name: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ProductGradientGraph:
-    """
-    The graph (product, target, sample weight, weights) -> (loss, its gradients) of a problem, whose numbers are inputs.
-
-    The score graph is one as from `skort.graphs.after_first_matmul.after_first_product`.
-    """
+    """The graph (product, target, sample weight, weights) -> (loss, its gradients) behind a first product."""
 
     problem: Problem
 

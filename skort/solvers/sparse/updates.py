@@ -38,11 +38,7 @@ def _recurrence(problem):
 
 
 class FullUpdate:
-    """
-    The rule of the other solvers, on all weights: the first ones, of `shape`, multiply rows times `factor`.
-
-    `gradient` is that of the loss by the other weights, which the caller writes.
-    """
+    """The rule of the other solvers, on all weights, the first ones of `shape`; `gradient` is that of the others."""
 
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float):
         self.rule, self._factor, self._terms = problem.rule(), factor, problem.terms
