@@ -116,7 +116,7 @@ class Step:
         graph, size = model.score_graph, config.batch_size
         n_batches = None if whole.n_total is None else -(-whole.n_total // size)
         run = TrainRun.plan(config, model, state, DenseBatches(size), n_batches).begun(state)
-        self._scale = run.variables.sample_weight_scale(graph.n_outputs)
+        self._scale, self._variables = run.variables.sample_weight_scale(graph.n_outputs), run.variables
         self.solver = run.solver_name
         # That of a backend, which has more than the loop asks for.
         self._solver: Any = run.step
@@ -205,7 +205,7 @@ class Step:
             self.objective = solver.forward()
             self._is_forward, self._is_backward = True, False
             return self.objective
-        rows = prepared(self._scored, self._encoder.model, _matrix(X))
+        rows = self._variables.rows(prepared(self._scored, self._encoder.model, _matrix(X)))
         graph = self._encoder.model.score_graph
         self._scorer.weights = {**graph.arrays, **self._encoder.model.without_loss_weights(self.weights())}
         parts = [self._scorer.run(graph.score_name, {graph.input_name: part}) for part in blocks(rows)]
@@ -300,6 +300,7 @@ class Step:
         n_rows, size = len(target), len(self._solver.batch)
         if n_rows > size:
             raise ValueError(f"X has {n_rows} rows, but batch_size={size}: give fewer rows, or a larger batch_size.")
+        rows, target = self._variables.rows(rows), self._variables.target(target)
         fill(self._solver.batch, rows, target, sample_weight, self._scale, self._solver.read)
 
     def _agent(self) -> Any:

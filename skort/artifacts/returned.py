@@ -64,7 +64,7 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
             "estimator must be the fitted OrtSGDRegressor or OrtSGDClassifier of the artifacts, got "
             f"{type(estimator).__name__}."
         )
-    _, variables, problem, _ = fitted_problem(estimator)
+    _, variables, problem, _ = fitted_problem(estimator, of_model_rows=True)
     path = pathlib.Path(folder)
     if not path.exists():
         raise FileNotFoundError(f"{str(path)!r} does not exist: give a checkpoint, or the folder that has one.")

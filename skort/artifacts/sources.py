@@ -64,7 +64,7 @@ def check_batch_size(batch_size: Any) -> None:
 
 def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], *, sample_weight: bool) -> Source:
     """Return what a fitted estimator gives to a device: the training that it would go on with itself."""
-    fitted, variables, problem, weighs_rows = fitted_problem(estimator)
+    fitted, variables, problem, weighs_rows = fitted_problem(estimator, of_model_rows=True)
     objective, graph = problem.objective, problem.score_graph
     _check_problem(estimator, problem)
     if weighs_rows and not sample_weight:
@@ -308,14 +308,12 @@ def _with_active_dropout(structure):
 
 def _add_target(fragment: Fragment, variables: Reparametrization, n_outputs: int) -> None:
     """Add the nodes that make the target of the training of the user's."""
-    zeros = np.zeros((1, n_outputs), np.float64)
-    shift, unit = variables.target(zeros), variables.target(zeros + 1)
-    if not shift.any() and math.isclose(unit.flat[0], 1.0):
+    used, score = variables.standardization, variables.score
+    if used is None or used.target_mean is None or score is None or score.is_of_y:
         fragment.node("Identity", [TARGET], ["skort_target"])
         return
-    scale = unit - shift
-    fragment.constant("skort_target_mean", (-shift / scale).astype(np.float32))
-    fragment.constant("skort_target_inverse_scale", scale.astype(np.float32))
+    fragment.constant("skort_target_mean", np.resize(used.target_mean, (1, n_outputs)).astype(np.float32))
+    fragment.constant("skort_target_inverse_scale", np.float32([[1 / used.target_scale]]))
     fragment.node("Sub", [TARGET, "skort_target_mean"], ["skort_target_centred"])
     fragment.node("Mul", ["skort_target_centred", "skort_target_inverse_scale"], ["skort_target"])
 

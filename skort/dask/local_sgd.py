@@ -106,7 +106,7 @@ class Job:
         if rows.sample_weight is not None:
             scale *= float(np.mean(rows.sample_weight)) / self.mean_weight
         return Batches(
-            rows.X,
+            run.variables.rows(rows.X),
             run.variables.target(rows.target),
             rows.sample_weight,
             batch_size=self.config.batch_size,

@@ -98,44 +98,24 @@ def _layer(score_graph, product, readers):
 
 
 def standardized_graph(score_graph: ScoreGraph, layer: Layer, mean: np.ndarray, scale: np.ndarray) -> ScoreGraph:
-    r"""
-    Return a score graph whose first layer's weights are those of standardized columns.
-
-    With the weights :math:`V, c` of :math:`(x - mean) / scale`, the layer gets :math:`W = V / scale, b = c - mean \cdot
-    W`, so that X itself is neither copied nor changed. The mean is not used where it is zero, or the layer has no
-    intercept. Mean and inverse scale become weights that are not trained.
-    """
-    dtype, by_input = score_graph.dtype, (1, -1) if layer.transposed else (-1, 1)
-    arrays = {INVERSE_SCALE: (1 / scale).astype(dtype).reshape(by_input)}
-    if not mean.any():
-        layer = replace(layer, intercept=None)
-    if layer.intercept is not None:
-        arrays[MEAN] = mean.astype(dtype)[None]
-    return ScoreGraph(_standardize(score_graph.structure, layer), {**score_graph.arrays, **arrays}, score_graph.trained)
+    """Return a score graph of X whose first layer gets (X - mean) / scale; both become weights that are not trained."""
+    arrays = {MEAN: mean} if mean.any() else {}
+    arrays = {name: array.astype(score_graph.dtype) for name, array in {**arrays, INVERSE_SCALE: 1 / scale}.items()}
+    structure = _standardize(score_graph.structure, layer.coefficient, tuple(arrays), len(scale))
+    return ScoreGraph(structure, {**score_graph.arrays, **arrays}, score_graph.trained)
 
 
 @shared_edit
-def _standardize(graph: onnx.GraphProto, layer: Layer) -> None:
-    element_type = graph.input[0].type.tensor_type.elem_type
-    sizes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in graph.input}
-    n_features = sizes[layer.coefficient][1 if layer.transposed else 0]
-    renamed = {layer.coefficient: "skort_X_coefficient"}
-    shape = [1, n_features] if layer.transposed else [n_features, 1]
-    graph.input.append(helper.make_tensor_value_info(INVERSE_SCALE, element_type, shape))
-    nodes = [helper.make_node("Mul", [layer.coefficient, INVERSE_SCALE], [renamed[layer.coefficient]])]
-    if layer.intercept is not None:
-        renamed[layer.intercept] = "skort_X_intercept"
-        graph.input.append(helper.make_tensor_value_info(MEAN, element_type, [1, n_features]))
-        product = [MEAN, renamed[layer.coefficient]], ["skort_X_shift"]
-        nodes += [
-            helper.make_node("Gemm", *product, transB=1) if layer.transposed else helper.make_node("MatMul", *product),
-            helper.make_node("Sub", [layer.intercept, "skort_X_shift"], [renamed[layer.intercept]]),
-        ]
-    for node in graph.node:
-        node.input[:] = [renamed.get(name, name) for name in node.input]
-    others = list(graph.node)
-    del graph.node[:]
-    graph.node.extend(nodes + others)
+def _standardize(graph: onnx.GraphProto, coefficient: str, names: tuple[str, ...], n_features: int) -> None:
+    place, product = next((i, node) for i, node in enumerate(graph.node) if coefficient in node.input)
+    for name in names:
+        kind = "Sub" if name == MEAN else "Mul"
+        node = helper.make_node(kind, [product.input[0], name], [f"{name}_changed"])
+        product.input[0] = node.output[0]
+        graph.node.insert(place, node)
+        place += 1
+        info = helper.make_tensor_value_info(name, graph.input[0].type.tensor_type.elem_type, [n_features])
+        graph.input.append(info)
 
 
 def rescaled_score(score_graph: ScoreGraph, mean: np.ndarray, scale: float) -> ScoreGraph:
@@ -165,6 +145,13 @@ def centred(score_graph: ScoreGraph, offset: np.ndarray) -> ScoreGraph:
     structure = _centre(score_graph.structure, len(offset))
     arrays = {**_moved(score_graph.arrays, layer, offset), OFFSET: offset}
     return replace(score_graph, structure=structure, arrays=arrays)
+
+
+def without_offset(score_graph: ScoreGraph) -> ScoreGraph:
+    """Return a score graph as a function of rows from which the offset of a `centred` one is subtracted already."""
+    if OFFSET not in score_graph.arrays:
+        return score_graph
+    return replace(score_graph, arrays={**score_graph.arrays, OFFSET: np.zeros_like(score_graph.arrays[OFFSET])})
 
 
 @shared_edit

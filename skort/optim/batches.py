@@ -9,6 +9,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 
 from skort.common.random_state import seeded
+from skort.optim.rows import UnchangedRows, source_rows
 
 try:
     # The functions behind `rows[indices].toarray()`, whose checks take longer than the work.
@@ -179,7 +180,7 @@ class Batches:
         #: X, the target and, if they differ, the sample weights.
         self.data: list[Any] = [X, target]
         if self._weighted:
-            self.data.append((self.sample_weight / self.batch_size).astype(X.dtype)[:, None])
+            self.data.append((self.sample_weight / self.batch_size).astype(target.dtype)[:, None])
         self._windows = WindowShape.of(X.shape[1], self.batch_size)
         self._in_windows = shuffle and self.n_rows > MANY_ROWS and self._windows.length > 1
         if self._in_windows:
@@ -190,7 +191,7 @@ class Batches:
     @property
     def are_sparse(self) -> bool:
         """Whether the batches are best multiplied as sparse rows."""
-        X = self.data[0]
+        X = source_rows(self.data[0])
         return is_wide(X) and X.nnz <= _SHARE * X.shape[0] * X.shape[1]
 
     def order(self, *, in_place: bool = False) -> Iterable[tuple[list[Any], np.ndarray]]:
@@ -209,7 +210,7 @@ class Batches:
         """Yield the parts window by window. Rows that do not fill a batch go to the next part."""
         random_state = seeded(seed)
         windows, size, rest = self._windows, self.batch_size, self._rest
-        copiers = [] if in_place else [windows.copier(rows, max(size, windows.length)) for rows in self.data]
+        copiers = [] if in_place else [_copier(windows, rows, max(size, windows.length)) for rows in self.data]
         for blocks in windows.draw(self._blocks, random_state):
             rows = np.concatenate([rest, windows.rows(blocks)])
             order = windows.deal(len(rest), len(blocks), random_state)
@@ -227,7 +228,7 @@ class Batches:
         # If all sample weights are equal, the data have none.
         batch.sample_weight[...] = self.sample_weight[0] / size
         # Copying the rows of a sparse matrix takes as long as making them dense.
-        in_place = batch.in_place or scipy.sparse.issparse(self.data[0])
+        in_place = batch.in_place or scipy.sparse.issparse(source_rows(self.data[0]))
         for data, order in self.order(in_place=in_place):
             fillers = batch.fillers(data)
             n_last = len(order) % size
@@ -245,6 +246,14 @@ class Batches:
                 yield n_last / self.n_rows
 
 
+def _copier(windows, rows, n_more):
+    """Return what copies rows of windows, in the variables of the training or as they are."""
+    copy = windows.copier(source_rows(rows), n_more)
+    if not isinstance(rows, UnchangedRows):
+        return copy
+    return lambda *numbers: UnchangedRows(copy(*numbers), rows.change)
+
+
 def relative_mean(sample_weight: np.ndarray) -> tuple[float, float]:
     """Return the largest sample weight, and the mean of the positive ones divided by it: no sum overflows."""
     largest = float(np.max(sample_weight))
@@ -259,6 +268,14 @@ def is_wide(X: Any) -> bool:
 
 def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:
     """Return the function that copies the rows of given numbers into `out`."""
+    if isinstance(rows, UnchangedRows):
+        copy, change = filler(rows.rows, out), rows.change.in_place
+
+        def fill(indices):
+            copy(indices)
+            change(out)
+
+        return fill
     if scipy.sparse.issparse(rows):
         return (lambda indices: rows[indices].toarray(out=out)) if csr_todense is None else _sparse_filler(rows, out)
     rows, out = aligned(rows, out)

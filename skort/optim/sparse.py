@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from skort.optim.batches import filler
 from skort.optim.optimizers import LinearUpdate
+from skort.optim.rows import source_rows
 
 try:
     # The functions behind the products of scipy.sparse. They add to an array in place, and touch no other rows of it.
@@ -102,6 +103,8 @@ class SparseBatch:
     def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
         """Return the functions that put the rows of given numbers into the batch."""
         X, *others = data
+        # The update multiplies by what would change them.
+        X = source_rows(X)
         if X.indices.dtype != X.indptr.dtype:
             # The constructor makes them the same; somebody has replaced one of them.
             X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), X.shape)

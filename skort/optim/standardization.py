@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from skort.optim.rows import difference
+
 # Statistics of more values than this are those of evenly spaced blocks of rows.
 _MANY_VALUES, _N_BLOCKS = 2**22, 256
 # The number of values that are converted to float64 at once.
@@ -101,7 +103,7 @@ def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
     with np.errstate(over="ignore", invalid="ignore"):
         for rows in blocks:
             block = _dense(X[rows])[:, columns]
-            block = np.subtract(block if factor == 1.0 else block * factor, first, dtype=np.float64)
+            block = difference(block if factor == 1.0 else block * factor, first)
             if sample_weight is None:
                 total += len(block)
                 sums += block.sum(axis=0)
@@ -267,7 +269,7 @@ def _standardized(X, used, ones):
     if used is None or used.scale is None:
         rows[:, :-1] = X
     else:
-        np.subtract(_dense(X), used.mean, out=rows[:, :-1])
+        rows[:, :-1] = difference(_dense(X), used.mean)
         rows[:, :-1] /= used.scale
     return rows
 

@@ -172,7 +172,8 @@ class _Common(NamedTuple):
         fits = list(group.values())
         run, scale = fits[0].fit.run, fits[0].weight_scale
         data = self.data._replace(X=_rows(self.data.X, run.variables, fits[0].lane.n_ones))
-        batches = InMemory(run.config, data).batches(run.variables, copy.deepcopy(self.read.generator))
+        view = dataclasses.replace(run.variables, inputs=None)
+        batches = InMemory(run.config, data).batches(view, copy.deepcopy(self.read.generator))
         if batches.are_sparse:
             # A fit alone multiplies such rows as they are.
             return {}
@@ -185,12 +186,9 @@ class _Common(NamedTuple):
 
 def _rows(X, variables, n_ones):
     """Return X as the first layer gets it in the training, with a column of ones where it has intercepts."""
-    inputs, ones = variables.inputs, np.ones((X.shape[0], n_ones), X.dtype)
-    if inputs is not None:
-        inverse = (1 / inputs.scale).astype(X.dtype)
-        if scipy.sparse.issparse(X):
-            # All columns have the same scale.
-            X = X * inverse[0]
-        else:
-            X = (X - inputs.mean.astype(X.dtype)) * inverse if n_ones else X * inverse
+    ones = np.ones((X.shape[0], n_ones), variables.dtype)
+    if not scipy.sparse.issparse(X):
+        return np.hstack([variables.row_change(X), ones])
+    # All columns have the same scale.
+    X = X * variables.dtype.type(variables.row_factor)
     return scipy.sparse.hstack([X, ones], format="csr") if scipy.sparse.issparse(X) else np.hstack([X, ones])

@@ -97,7 +97,7 @@ def test_a_checkpoint_of_another_model_or_fit_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"checkpoint' is the checkpoint of another model: it has the parameters"):
         load_checkpoint(tmp_path, wider)
     other = OrtSGDRegressor(LinearRegression(), **OPTIONS).fit(2 * X, y)
-    message = "of another fit: the values of 'skort_X_inverse_scale', which is not trained, differ"
+    message = "of another fit: the values of 'skort_X_mean', which is not trained, differ"
     with pytest.raises(ValueError, match=message):
         load_checkpoint(tmp_path, other)
 

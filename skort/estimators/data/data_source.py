@@ -66,7 +66,7 @@ class InMemory:
         """Return batches of rows in random order."""
         X, target, sample_weight = self.data
         return Batches(
-            X,
+            view.rows(X),
             view.target(target),
             sample_weight,
             batch_size=self.config.batch_size,
@@ -102,7 +102,7 @@ class Streamed(InMemory):
 
         def epoch():
             for X, target, sample_weight in numbered(self.rows.passes(), encode):
-                yield X, view.target(target), sample_weight
+                yield view.rows(X), view.target(target), sample_weight
 
         return StreamedBatches(
             epoch,

@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from skort.estimators.data.not_numbers import fitted_text_error, text_error
-from skort.estimators.model.preprocessing import as_rows
+from skort.estimators.model.preprocessing import as_rows, is_in_range, kept_dtypes
 
 # The largest number of values that a model gets at once: a few MB.
 _BLOCK = 2**20
@@ -90,13 +90,14 @@ def training_rows(
             estimator.n_features_in_ = X.shape[1]
         rows = plain_rows(estimator, X, estimator.dtype) if is_plain(y) else None
         if rows is None:
-            checks = ({"dtype": estimator.dtype, **_CHECKS}, {"dtype": None, "ensure_2d": False})
+            checks = ({"dtype": kept_dtypes(X, estimator.dtype), **_CHECKS}, {"dtype": None, "ensure_2d": False})
             # The error that follows an overflow says enough.
             with np.errstate(over="ignore", invalid="ignore"):
                 try:
                     X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
                 except ValueError as error:
                     raise text_error(error, X, estimator) from None
+                X = _in_range(X, estimator.dtype, estimator)
         else:
             X = rows
     check_consistent_length(X, y)
@@ -113,20 +114,26 @@ def rows_to_predict(estimator: Any, X: Any, dtype: DTypeLike, *, has_steps: bool
         return rows
     with np.errstate(over="ignore", invalid="ignore"):
         try:
-            return validate_data(estimator, X, reset=False, dtype=dtype, **_CHECKS)
+            X = validate_data(estimator, X, reset=False, dtype=kept_dtypes(X, dtype), **_CHECKS)
         except ValueError as error:
             raise fitted_text_error(error, X) from None
+        return _in_range(X, dtype, estimator)
+
+
+def _in_range(rows, dtype, estimator):
+    """Return rows; raise scikit-learn's error where a number is infinite in a dtype."""
+    return rows if is_in_range(rows, dtype) else check_array(rows, dtype=dtype, input_name="X", estimator=estimator)
 
 
 def prepared(estimator: Any, model: Any, X: Any) -> Any:
-    """Return X as a model takes it: validated by the estimator, and after the steps before the model."""
+    """Return X as a model takes it, see `Model.run`: validated, and after the steps before the model."""
     rows = rows_to_predict(estimator, X, model.preprocessing.dtype, has_steps=model.has_steps)
     return model.preprocessing.transform(rows)
 
 
 def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
     """
-    Return X in the form that the model takes if X is valid already, otherwise None.
+    Return X in the form that `rows_to_predict` gives it if X is valid already, otherwise None.
 
     `validate_data` also handles data frames, feature names and arrays of other libraries; these checks take most of the
     time that it takes to predict one row.
@@ -139,11 +146,9 @@ def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
         or "feature_names_in_" in known
     ):
         return None
-    if X.dtype != dtype:
-        with np.errstate(over="ignore"):
-            X = X.astype(dtype, order="C")
-    rows = np.ascontiguousarray(X)
-    return rows if is_plain(rows) else None
+    kept = kept_dtypes(X, dtype)
+    rows = np.ascontiguousarray(X, X.dtype if X.dtype in kept else kept[0])
+    return rows if is_plain(rows) and is_in_range(rows, dtype) else None
 
 
 def check_indices(X: Any) -> None:

@@ -15,6 +15,7 @@ from skort.estimators.data.not_numbers import check_target
 from skort.estimators.data.outputs import NamedOutputs, columns_of
 from skort.estimators.data.rows import is_plain
 from skort.estimators.model.nesting import model_inside
+from skort.estimators.model.preprocessing import is_in_range
 
 
 class EncodedTarget(NamedTuple):
@@ -22,7 +23,7 @@ class EncodedTarget(NamedTuple):
 
     #: ndarray of shape (n_samples,) or (n_samples, n_outputs). Validated.
     y: np.ndarray
-    #: ndarray of shape (n_samples, n_columns). One column for each raw score, in the dtype of the training.
+    #: ndarray of shape (n_samples, n_columns). One column for each raw score; numbers are not cast yet.
     target: np.ndarray
     #: ndarray of shape (n_classes,) or None. The labels of a classifier, sorted. None for a regressor.
     classes: np.ndarray | None
@@ -72,14 +73,16 @@ class NumberEncoder:
 
     def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:
         """Return y as numbers, and as columns of the dtype of the training."""
+        # The training subtracts their mean before it casts them: float64 lacks digits of large integers.
+        is_whole = getattr(y, "dtype", None) in (np.int64, np.uint64)
+        given = y
         if is_plain(y) and y.dtype.kind != "U":
             y = y.astype(np.float64, copy=False)
         else:
             y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self.name)
-        with np.errstate(over="ignore"):
-            target = y.reshape(len(y), -1).astype(self.dtype)
-        if not np.isfinite(target).all():
+        if not is_in_range(y, self.dtype):
             raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
+        target = (np.asarray(given) if is_whole else y).reshape(len(y), -1)
         return EncodedTarget(y, target, None, single_output=y.ndim == 1, outputs=self.outputs)
 
 

@@ -23,6 +23,7 @@ from skort.exceptions import NotExportableError
 from skort.objective.custom import source_key
 from skort.objective.loss import ScoreLoss
 from skort.optim.batches import is_wide
+from skort.optim.rows import RowChange
 
 if TYPE_CHECKING:
     import onnx
@@ -129,9 +130,12 @@ class Model:
     def inference(self) -> "InferenceModel":
         """What predicts from transformed rows, as numbers of classes and in the units of the training."""
         from skort.graphs.export import PREDICTION, SCORE
+        from skort.graphs.standardized import without_offset
         from skort.runtime.inference import InferenceModel
 
         bare = self._bare()
+        # Rows come without their offset, see `run`.
+        bare = bare.with_score_graph(without_offset(bare.score_graph))
         weights = bare.score_graph.arrays
         # As constants, many weights are multiplied faster.
         if sum(array.size for array in weights.values()) > _MANY_WEIGHTS:
@@ -191,10 +195,13 @@ class Model:
 
     def run(self, output: str, X, device: "Device") -> np.ndarray:
         """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
+        from skort.graphs.standardized import OFFSET
+
         # How many values a row has does not matter: it may be predicted alone or among others.
         model, matrix = self._after_product() if is_wide(X) else (self, None)
-        name, run = model.score_graph.input_name, model.inference.run
-        parts = [run(output, {name: rows}, device) for rows in blocks(X, matrix)]
+        name, run, graph = model.score_graph.input_name, model.inference.run, model.score_graph
+        change = RowChange(graph.arrays.get(OFFSET), None, graph.dtype)
+        parts = [run(output, {name: change(rows)}, device) for rows in blocks(X, matrix)]
         return (parts[0] if len(parts) == 1 else np.concatenate(parts))[: X.shape[0]]
 
     def _after_product(self):
@@ -227,9 +234,11 @@ class Model:
 
     def at(self, weights: dict[str, np.ndarray]) -> "Model":
         """Return the model with other trained weights; it takes over the session of this one."""
+        from skort.graphs.standardized import without_offset
+
         model = self._kept(self.with_weights(weights))
         # Models of the same structure share a session, of which all weights are inputs.
-        model.inference.weights = model.score_graph.arrays
+        model.inference.weights = without_offset(model.score_graph).arrays
         return model
 
     def _kept(self, model):

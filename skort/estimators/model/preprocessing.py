@@ -47,7 +47,7 @@ class Preprocessing:
         return self.graph
 
     def transform(self, X):
-        """Return what the steps make of X: an array or a CSR matrix of `dtype`."""
+        """Return what the steps make of X: an array, or a CSR matrix of `dtype`."""
         if self.transformers is None:
             return X
         return numbers(self.transformers.transform(X), self.dtype)
@@ -78,5 +78,29 @@ def _begins_with_text(X):
 
 
 def numbers(X, dtype):
-    """Return what steps made of X as a C-contiguous array or CSR matrix of a dtype; raise an error for other things."""
-    return check_array(X, dtype=dtype, order="C", accept_sparse="csr", input_name="transformed X")
+    """Return what steps made of X as a C-contiguous array of numbers or CSR matrix; raise an error for other things."""
+    checks = {"order": "C", "accept_sparse": "csr", "input_name": "transformed X"}
+    rows = check_array(X, dtype=kept_dtypes(X, dtype), **checks)
+    return rows if is_in_range(rows, dtype) else check_array(rows, dtype=dtype, **checks)
+
+
+def kept_dtypes(X, dtype):
+    """
+    Return the dtypes in which rows stay as they are; others get the first.
+
+    It is that of the training where it holds all digits of X, or nothing is subtracted from X, which is sparse. A
+    training casts other rows after it has subtracted the means.
+    """
+    given, whole = getattr(X, "dtype", None), (np.int64, np.uint64)
+    if scipy.sparse.issparse(X) or (isinstance(given, np.dtype) and np.can_cast(given, dtype) and given not in whole):
+        return (np.dtype(dtype),)
+    kept = (np.float64, *whole)
+    return kept if np.dtype(dtype) == np.float64 else (*kept, np.float32, np.int32, np.uint32)
+
+
+def is_in_range(rows, dtype):
+    """Return whether no finite number of rows is infinite in a dtype."""
+    if scipy.sparse.issparse(rows) or rows.dtype.kind != "f" or rows.dtype.itemsize <= np.dtype(dtype).itemsize:
+        return True
+    largest = np.finfo(dtype).max
+    return not rows.size or bool(-largest <= rows.min() and rows.max() <= largest)

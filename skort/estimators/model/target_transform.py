@@ -31,7 +31,7 @@ class TargetTransform:
         """Return what a y is trained as."""
         if self.transformer is None:
             return encoded
-        return encoded._replace(target=self.transformed(encoded.y).astype(encoded.target.dtype))
+        return encoded._replace(target=self.transformed(encoded.y))
 
     def for_steps(self, y: np.ndarray) -> np.ndarray:
         """Return the y that the steps before the model are fitted to."""

@@ -174,14 +174,15 @@ class TrainConfig:
         n_batches: int | None = None,
         *,
         is_sparse: bool = False,
+        of_model_rows: bool = False,
     ) -> "Problem":
-        """Return what a solver is made from; an epoch has `n_batches`, where this is known."""
+        """Return what a solver is made from, of the training's rows or of X; an epoch has `n_batches`, if known."""
         from skort.graphs.training_mode import masked
         from skort.objective.objective import Objective
         from skort.solvers.base import Problem
 
         names, n_outputs = model.score_graph.trained, model.score_graph.n_outputs
-        graph = masked(variables.graph(model.score_graph, of_model_rows=not is_sparse), batch_size)
+        graph = masked(variables.graph(model.score_graph, of_model_rows=of_model_rows), batch_size)
         objective = Objective(
             variables.loss,
             variables.penalty,

@@ -190,14 +190,15 @@ class FittedProblem(NamedTuple):
     weighs_rows: bool
 
 
-def fitted_problem(estimator: Any, *, is_sparse: bool = False) -> FittedProblem:
+def fitted_problem(estimator: Any, *, is_sparse: bool = False, of_model_rows: bool = False) -> FittedProblem:
     """Return the training that goes on from the weights of a fitted estimator; a NotFittedError before a fit."""
     from skort.runtime.device import CPU
 
     result = result_of(estimator)
     config, model, state = result.config, result.model, result.state
     variables = config.variables(model.score_graph, state.standardization)
-    problem = config.problem(model, variables, state, result.batch_size, result.n_batches, is_sparse=is_sparse)
+    of_rows = {"is_sparse": is_sparse, "of_model_rows": of_model_rows}
+    problem = config.problem(model, variables, state, result.batch_size, result.n_batches, **of_rows)
     weighs_rows = config.class_weight is None and (
         chosen_class_weight(estimator, config.own, one_epoch=False) is not None
     )

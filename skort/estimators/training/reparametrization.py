@@ -9,6 +9,7 @@ from skort.estimators.data.statistics import DataStatistics
 from skort.estimators.training.loss_scale import has_units, is_of_y, loss_unit
 from skort.objective.loss import InUnits, ScoreLoss
 from skort.objective.penalties import WeightPenalty, rescaled
+from skort.optim.rows import RowChange, UnchangedRows, difference, stays_where_it_is
 from skort.optim.standardization import Standardization, usable_scale
 
 if TYPE_CHECKING:
@@ -59,12 +60,14 @@ class _Inputs:
     mean: np.ndarray
     #: ndarray of shape (n_features,).
     scale: np.ndarray
+    #: ndarray of shape (n_features,). What is subtracted from rows.
+    row_mean: np.ndarray
 
     @property
     def factor(self) -> float | None:
         """What X is multiplied by where that is one number, and nothing is subtracted; otherwise None."""
         scale = self.scale
-        return None if self.mean.any() or (scale != scale[0]).any() else float(1 / scale[0])
+        return None if self.row_mean.any() or (scale != scale[0]).any() else float(1 / scale[0])
 
     @property
     def factors(self):
@@ -143,6 +146,8 @@ class Reparametrization:
     inputs: _Inputs | None = None
     #: None: y is as it is.
     score: _Score | None = None
+    #: That of the training.
+    dtype: Any = np.float32
 
     @classmethod
     def of(
@@ -150,7 +155,7 @@ class Reparametrization:
     ) -> "Reparametrization":
         """Return the variables of a training."""
         if used is None:
-            return cls(None, InUnits(loss, 1.0), penalty)
+            return cls(None, InUnits(loss, 1.0), penalty, dtype=score_graph.dtype)
         inputs, score = _inputs(score_graph, used), _score(score_graph, loss, used)
         in_units = InUnits(loss, 1.0)
         if score is not None and score.is_of_y:
@@ -158,7 +163,7 @@ class Reparametrization:
             in_units = InUnits(loss, unit, weight=1 / unit)
         elif score is not None:
             in_units = loss.in_units(used.target_scale)
-        variables = cls(used, in_units, penalty, inputs, score)
+        variables = cls(used, in_units, penalty, inputs, score, score_graph.dtype)
         return replace(variables, penalty=rescaled(penalty, variables.factors(), in_units.unit))
 
     @property
@@ -184,8 +189,26 @@ class Reparametrization:
         """Return the targets of the training."""
         used = self.standardization
         if self.score is None or self.score.is_of_y or used is None or used.target_mean is None:
-            return target
-        return ((target.astype(np.float64) - used.target_mean) / used.target_scale).astype(target.dtype)
+            return target.astype(self.dtype, copy=False)
+        return (difference(target, used.target_mean) / used.target_scale).astype(self.dtype)
+
+    @property
+    def row_change(self) -> RowChange:
+        """What makes the rows of the training of those of X."""
+        if self.inputs is None:
+            return RowChange(None, None, self.dtype)
+        factor = self.inputs.factor
+        if factor is not None:
+            return RowChange(None, np.float64(factor), self.dtype)
+        mean = self.inputs.row_mean if self.inputs.row_mean.any() else None
+        return RowChange(mean, 1 / self.inputs.scale, self.dtype)
+
+    def rows(self, X: Any) -> Any:
+        """Return the rows of the training: an array, or `UnchangedRows` where X is better read where it is."""
+        change = self.row_change
+        if not stays_where_it_is(X, self.dtype):
+            return change(X)
+        return X if change.inverse is None else UnchangedRows(X, change)
 
     def sample_weight_scale(self, n_outputs: int) -> float:
         """Return what the sample weights of a batch sum to."""
@@ -196,16 +219,18 @@ class Reparametrization:
         """What the rows of X are multiplied by in the training; None where they change in another way."""
         return 1.0 if self.inputs is None else self.inputs.factor
 
-    def graph(self, score_graph: "ScoreGraph", *, of_model_rows: bool = True) -> "ScoreGraph":
-        """Return the model with the training's weights, as a function of X, or of rows `row_factor` times as large."""
+    def graph(self, score_graph: "ScoreGraph", *, of_model_rows: bool = False) -> "ScoreGraph":
+        """Return the model with the training's weights, as a function of the rows of the training, or of X."""
         inputs, score = self.inputs, self.score
         if inputs is None and score is None:
             return score_graph
-        from skort.graphs.standardized import rescaled_score, standardized_graph
+        from skort.graphs.standardized import rescaled_score, standardized_graph, without_offset
 
         score_graph = score_graph.with_weights(self.training_weights(score_graph.trained_arrays))
         if inputs is not None and of_model_rows:
             score_graph = standardized_graph(score_graph, inputs.layer, inputs.mean, inputs.scale)
+        elif inputs is not None:
+            score_graph = without_offset(score_graph)
         if score is not None and score.is_of_y:
             score_graph = rescaled_score(score_graph, score.shift, score.scale)
         return score_graph
@@ -232,12 +257,13 @@ class Reparametrization:
 
 def _inputs(score_graph, used):
     """Return what the training changes of X, or None."""
-    from skort.graphs.standardized import first_layer
+    from skort.graphs.standardized import OFFSET, first_layer
 
     layer = None if used.scale is None else first_layer(score_graph)
     if layer is None:
         return None
-    return _Inputs(layer, np.zeros_like(used.mean) if used.is_offset else used.mean, used.scale)
+    offset = score_graph.arrays.get(OFFSET)
+    return _Inputs(layer, used.mean if offset is None else used.mean - offset, used.scale, used.mean)
 
 
 def _score(score_graph, loss, used):
@@ -284,13 +310,14 @@ def standardization_of(
     mean = scale = is_flat = None
     is_offset = is_target_flat = False
     if first is not None and facts.some_rows.is_sparse:
-        scale = usable_scale(facts.common_scale(batch_size), X.dtype)
+        scale = usable_scale(facts.common_scale(batch_size), score_graph.dtype)
         # As vectors, such numbers of many columns would take more memory than the weights.
         mean, scale = (np.broadcast_to(number, X.shape[1]) for number in (0.0, scale))
     elif first is not None:
         mean, deviation = _centred(*facts.columns(), centre=is_free and first.intercept is not None)
-        scale = usable_scale(deviation, X.dtype)
-        mean = mean.astype(score_graph.dtype).astype(np.float64)
+        scale = usable_scale(deviation, score_graph.dtype)
+        # As it is subtracted.
+        mean = mean.astype(np.float32 if X.dtype == np.float32 else np.float64).astype(np.float64)
         is_offset = bool(np.any(np.abs(mean) > _FAR * scale))
         is_flat = deviation == 0 if np.any(deviation == 0) else None
     last = last_layer(score_graph)
@@ -298,7 +325,7 @@ def standardization_of(
     if last is not None and not is_classifier and has_units(loss, score_graph.n_outputs):
         centre = is_free and last.intercept is not None
         target_mean, deviation = _of_target(loss, score_graph.n_outputs, facts, centre=centre)
-        target_scale, is_target_flat = float(usable_scale(deviation, X.dtype)), bool(deviation == 0)
+        target_scale, is_target_flat = float(usable_scale(deviation, score_graph.dtype)), bool(deviation == 0)
     if scale is None and target_mean is None:
         return None
     return Standardization(mean, scale, target_mean, target_scale, is_offset, is_flat, is_target_flat)

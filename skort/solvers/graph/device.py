@@ -1,12 +1,12 @@
 """A batch on a device: the numbers of its rows, where the device has all rows, or the rows themselves."""
 
-import mmap
 from typing import Any
 
 import numpy as np
 
 from skort.objective.objective import TARGET
 from skort.optim.batches import HostBatch
+from skort.optim.rows import is_in_memory
 from skort.runtime.device import Device, DeviceArray
 from skort.solvers.graph.step_graph import SUMS, indices_name, rows_name
 
@@ -78,18 +78,10 @@ class _Table:
 
     def take(self, rows, chosen, every):
         """Take all rows of a training, of which `chosen` will be the batch, or make room for one batch."""
-        self.is_whole = _is_in_memory(rows)
+        self.is_whole = is_in_memory(rows)
         self.indices = chosen if self.is_whole else every
         self.array = self._device.put(np.asarray(rows, self._batch.dtype) if self.is_whole else self._batch)
 
     def upload(self, indices):
         """Copy the rows of the batch to the device."""
         self._device.fill(self.array, self._batch)
-
-
-def _is_in_memory(rows):
-    """Return whether rows are an ndarray that is no view of a file."""
-    base = rows
-    while isinstance(base, np.ndarray):
-        base = base.base
-    return isinstance(rows, np.ndarray) and not isinstance(base, mmap.mmap)

@@ -14,7 +14,6 @@ from skort.common.parametrized_graph import Program
 from skort.graphs.gradient.forward_backward import add_model, needed
 from skort.graphs.gradient.packing import GRADIENT, packed_text, unpacked_text
 from skort.graphs.gradient.reverse import add_gradients
-from skort.graphs.standardized import INVERSE_SCALE, MEAN
 from skort.objective.custom import source_key
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.update import UpdateRule
@@ -44,10 +43,9 @@ _DOCUMENTATION = f"""\
 One step of a training by skort. Inputs of the next step are the outputs with "_next" behind their names; weights by
 their names are the parts of {WEIGHTS}. The graph "start" gives all that the first step reads beside a batch and a rate.
 
-A graph that reads {INVERSE_SCALE} trains the weights V and c of standardized columns of X: the first layer has
-the weights W = V * {INVERSE_SCALE} and, where it reads {MEAN}, c - {MEAN} W. A regressor's target is then
-(y - target_mean) / target_scale, with the numbers of `standardization_`, and its score is that of the model minus
-target_mean, divided by target_scale.
+After a fit with a `standardization_`, whose numbers these are, the rows of X are (X - mean) / scale: the first layer of
+the model has the weights W = V / scale and c - mean W, from those of the graph, V and c. A regressor's target is
+(y - target_mean) / target_scale, and its score is that of the model minus target_mean, divided by target_scale.
 """
 
 _CONTROLLED = """

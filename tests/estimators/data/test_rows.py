@@ -12,7 +12,15 @@ from sklearn.utils.validation import validate_data
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.data import rows as rows_module
-from skort.estimators.data.rows import blocks, is_plain, knowing, plain_rows, rows_to_predict, training_rows
+from skort.estimators.data.rows import (
+    blocks,
+    is_plain,
+    kept_dtypes,
+    knowing,
+    plain_rows,
+    rows_to_predict,
+    training_rows,
+)
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -29,10 +37,11 @@ PLAIN = [
     (X > 0).astype(np.uint8),
     np.zeros((1, 3)),
     np.broadcast_to(X[0], (4, 3)),
+    1e30 * X,
 ]
 # Taken, or refused, by a closer look.
 OTHERS = [
-    1e30 * X,
+    (1e30 * X).astype(np.float32),
     1e300 * X,
     np.where(X > 1, np.nan, X),
     np.where(X > 1, -np.inf, X),
@@ -81,7 +90,7 @@ def fitted(request):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("rows", PLAIN, ids=described)
 def test_plain_rows_are_those_of_scikit_learn(fitted, rows, dtype):
-    expected = validate_data(fitted, rows, reset=False, dtype=dtype, order="C")
+    expected = validate_data(fitted, rows, reset=False, dtype=kept_dtypes(rows, dtype), order="C")
     plain = plain_rows(fitted, rows, dtype)
     np.testing.assert_array_equal(plain, expected)
     assert plain.dtype == expected.dtype
@@ -153,9 +162,9 @@ def test_predictions_of_many_rows_are_those_of_each(method):
 def test_a_fit_takes_numbers_and_steps_take_anything():
     model, y = OrtSGDRegressor(), np.arange(len(X))
     rows, target, columns = training_rows(model, X.tolist(), y.tolist(), has_steps=False)
-    assert (rows.dtype, columns.n_features, columns.names) == (np.float32, 3, None)
+    assert (rows.dtype, columns.n_features, columns.names) == (np.float64, 3, None)
     assert not hasattr(model, "n_features_in_")
-    np.testing.assert_array_equal(rows, X.astype(np.float32))
+    np.testing.assert_array_equal(rows, X)
     np.testing.assert_array_equal(target, y)
     known = knowing(model, columns)
     np.testing.assert_array_equal(rows_to_predict(known, X, "float64", has_steps=False), X)

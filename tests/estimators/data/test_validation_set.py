@@ -90,7 +90,7 @@ def test_rows_that_are_held_out_are_not_trained_on():
             seen.extend(training.solver.batch.X[real, 0].tolist())
 
     options = {"early_stopping": True, "validation_fraction": 0.25, "callbacks": [Rows()], "batch_size": 10}
-    model = short(OrtSGDClassifier, max_iter=1, **options).fit(X, y)
+    model = short(OrtSGDClassifier, max_iter=1, standardize=False, **options).fit(X, y)
     assert len(set(seen)) == len(seen) == 75
     held_out = ~np.isin(X[:, 0].astype(np.float32), np.array(seen, np.float32))
     assert model.score(X[held_out], y[held_out]) == pytest.approx(model.validation_scores_[0])

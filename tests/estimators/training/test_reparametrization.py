@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 from skort import OrtSGDClassifier, OrtSGDRegressor, objective
 from skort.callbacks import EpochScoring
 from skort.estimators.training.result import result_of
-from skort.graphs.standardized import INVERSE_SCALE, MEAN, uncentred_arrays
+from skort.graphs.standardized import uncentred_arrays
 from skort.objective import ElasticPenalty
 
 N, P = 200, 4
@@ -242,7 +242,7 @@ def test_the_deployed_model_takes_the_rows_as_they_are(data, run_onnx):
     X, y, _ = data
     model = OrtSGDRegressor(MLPRegressor(**NETWORK), max_iter=50, tol=None, random_state=0).fit(X, y)
     (predicted,) = run_onnx(model.onnx_, X=X.astype(np.float32)).values()
-    np.testing.assert_allclose(predicted.ravel(), model.predict(X), rtol=1e-6)
+    np.testing.assert_allclose(predicted.ravel(), model.predict(X.astype(np.float32)), rtol=1e-6)
     network = model.to_sklearn()
     np.testing.assert_allclose(network.predict(X.astype(np.float32)), model.predict(X), rtol=1e-3)
 
@@ -326,7 +326,7 @@ def test_a_stream_whose_rows_move_far_away_does_not_diverge(rng):
 
 
 def test_sparse_rows_go_on_where_a_stream_began_with_arrays(rng):
-    X = np.column_stack([rng.normal(size=(50, 3)) * [1, 10, 1e3] + [0, 5, 1e4], np.ones(50)])
+    X = np.column_stack([rng.normal(size=(50, 3)) * [1, 10, 1e3] + [0, 5, 1e4], np.ones(50)]).astype(np.float32)
     y = X[:, 0]
     dense, sparse = (OrtSGDRegressor(eta0="auto", random_state=0).partial_fit(X, y) for _ in range(2))
     X[:, 3] = y
@@ -438,11 +438,40 @@ def test_the_step_says_how_its_weights_are_folded(data):
     model = OrtSGDRegressor(Ridge(), solver="graph", max_iter=20, tol=None, random_state=0).fit(X, y)
     step, start = (model.training_graphs()[name] for name in ("step", "start"))
     constants = {i.name.removesuffix("_value"): numpy_helper.to_array(i) for i in start.graph.initializer}
-    assert MEAN in step.doc_string
-    assert INVERSE_SCALE in step.doc_string
+    assert "W = V / scale and c - mean W" in step.doc_string
     weights = constants["skort_weights"]
     V, c, used = weights[:P, None], weights[P:], model.standardization_
-    W = V * constants[INVERSE_SCALE]
+    W = V / used.scale[:, None]
     np.testing.assert_allclose(W.ravel() * used.target_scale, model.coef_, rtol=1e-5)
-    intercept = (c - constants[MEAN] @ W) * used.target_scale + used.target_mean
+    intercept = (c - used.mean @ W) * used.target_scale + used.target_mean
     np.testing.assert_allclose(intercept.ravel(), model.intercept_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("constant", [3.0, 7.3, 1e3])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_constant_column_gets_no_weight(constant, optimizer, rng):
+    X = rng.normal(size=(500, 3))
+    X[:, 0] = constant
+    y = X @ [0, 2.0, 1] + 3 + 0.1 * rng.normal(size=500)
+    model = OrtSGDRegressor(LinearRegression(), optimizer=optimizer, random_state=0).fit(X, y)
+    assert model.coef_[0] == 0
+    np.testing.assert_allclose(model.coef_[1:], [2, 1], atol=0.02)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda values: 1.7e9 + 20 * values,
+        lambda values: 2**60 + np.round(1e4 * values).astype(np.int64),
+        lambda values: np.uint64(2**63 + 12345) + np.round(1e4 * values + 1e6).astype(np.uint64),
+    ],
+    ids=["seconds", "int64", "uint64"],
+)
+def test_columns_keep_the_digits_of_their_own_type(column, rng):
+    values = rng.normal(size=400)
+    X = column(values)[:, None]
+    model = OrtSGDRegressor(random_state=0).fit(X, 3 * values + 1)
+    assert model.score(X, 3 * values + 1) > 0.9999
+    # In another container, too.
+    more = OrtSGDRegressor(random_state=0).fit_batches([(X, 3 * values + 1)])
+    assert more.score(X, 3 * values + 1) > 0.9999
