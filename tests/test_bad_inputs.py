@@ -280,7 +280,7 @@ ROWS = [
     (R, lambda m: m.fit(X[:0], Y[:0]), "Found array with 0 sample(s)"),
     (R, lambda m: m.fit(X[:, :0], Y), "Found array with 0 feature(s)"),
     (R, lambda m: m.fit(WITH_NAN, Y), "Input X contains NaN"),
-    (R, lambda m: m.fit(WITH_INF, Y), "Input X contains infinity or a value too large for dtype('float32')"),
+    (R, lambda m: m.fit(WITH_INF, Y), "Input X contains infinity or a value too large for dtype('float64')"),
     (R, lambda m: m.fit(1e300 * X, Y), "Input X contains infinity or a value too large for dtype('float32')"),
     (R, lambda m: m.fit(1j * X, Y), "Complex data not supported"),
     (R, lambda m: m.fit([[1, 2], [3]], [1, 2]), "inhomogeneous shape"),

@@ -135,7 +135,7 @@ class Model:
 
         bare = self._bare()
         # Rows come without their offset, see `run`.
-        bare = bare.with_score_graph(without_offset(bare.score_graph))
+        bare = dataclasses.replace(bare, score_graph=without_offset(bare.score_graph))
         weights = bare.score_graph.arrays
         # As constants, many weights are multiplied faster.
         if sum(array.size for array in weights.values()) > _MANY_WEIGHTS:
