@@ -20,10 +20,11 @@ _BLOCK = 2**18
 
 
 class Difference(NamedTuple):
-    """How far a conversion is from scikit-learn: the largest, in standard deviations of its column."""
+    """How far a conversion is from scikit-learn: the largest, in standard deviations of its column, and where it is."""
 
     size: float
     column: int
+    row: int = 0
 
 
 class UnlikeError(ValueError):
@@ -69,10 +70,10 @@ def largest_difference(
         if not np.isfinite(values[finite]).all():
             raise UnlikeError("its conversion gives infinities or NaN.")
         difference = np.subtract(values, part, where=finite, out=np.zeros_like(part))
-        sizes = np.max(np.abs(difference) / scale, axis=0, initial=0.0)
-        column = int(sizes.argmax())
-        if sizes[column] > largest.size:
-            largest = Difference(float(sizes[column]), column)
+        sizes = np.abs(difference) / scale
+        row, column = np.unravel_index(sizes.argmax(), sizes.shape) if sizes.size else (0, 0)
+        if sizes.size and sizes[row, column] > largest.size:
+            largest = Difference(float(sizes[row, column]), int(column), start + int(row))
     return largest
 
 

@@ -26,6 +26,9 @@ _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 # The regular expression of a token, from Python's syntax to that of ONNX Runtime's tokenizer, RE2.
 # \w of Python, which RE2 takes for ASCII.
 _WORD = r"\p{L}\p{N}_"
+# Python makes of İ an i and a dot above, which is no character of a word: a word ends behind it.
+_DOTTED, _DOT = "\u0130", "\u0307"
+_WORD_BUT_DOTTED = rf"(?:[^\P{{L}}{_DOTTED}]|[\p{{N}}_])"
 _CLASSES = {"w": _WORD, "d": r"\p{Nd}", "s": r"\s\v\x{1c}-\x{1f}\x{85}\p{Z}"}
 _PIECES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|\[\^?\]?|\(\?:|[*+?}][+?]|.", re.DOTALL)
 # Escapes that both take for the same.
@@ -99,8 +102,11 @@ def _counts(nodes, operator, element_type):
     if of_words:
         codes = _word_codes(nodes, texts, tokens, vectorizer)
     else:
-        write = _character_codes if vectorizer.analyzer == "char" else _inner_codes
-        codes = write(nodes, texts, _character_table(tokens, lowercase=vectorizer.lowercase))
+        table = _character_table(tokens, lowercase=vectorizer.lowercase)
+        if vectorizer.analyzer == "char":
+            codes = _character_codes(nodes, texts, table)
+        else:
+            codes = _inner_codes(nodes, texts, table, lowercase=vectorizer.lowercase)
     counts = _gram_counts(nodes, codes, [[tokens[t] for t in gram] for gram in grams], vectorizer.ngram_range[1])
     if vectorizer.binary:
         counts = nodes.add("Cast", [counts], to=TensorProto.BOOL)
@@ -146,7 +152,9 @@ def _word_codes(nodes, texts, tokens, vectorizer):
     table = {form: code for token, code in tokens.items() for form in forms(token)}
     table |= {form: _STOP_WORD for word in stop_words for form in forms(word)}
     is_alone = vectorizer.ngram_range[1] == 1
-    words = _tokens(nodes, texts, token_expression(vectorizer.token_pattern, is_alone=is_alone))
+    words = _tokens(
+        nodes, texts, token_expression(vectorizer.token_pattern, is_alone=is_alone, lowercase=vectorizer.lowercase)
+    )
     codes = nodes.codes(words, table, _UNKNOWN)
     if not stop_words or is_alone:
         return codes
@@ -155,10 +163,9 @@ def _word_codes(nodes, texts, tokens, vectorizer):
 
 def _spellings(token):
     """Return the ways in which a token of small letters is written, where ASCII is made small letters already."""
-    if token.isascii():
-        return [token] if token == token.lower() else []
-    forms = (form.translate(_SMALL) for form in (token, token.upper(), token.capitalize(), token.title()))
-    return [form for form in dict.fromkeys(forms) if form.lower() == token]
+    cases = [token] if token.isascii() else [token, token.upper(), token.capitalize(), token.title()]
+    forms = [form for form in dict.fromkeys(c.translate(_SMALL) for c in cases) if form.lower() == token]
+    return forms + [form[:-1] + _DOTTED for form in forms if form.endswith("i")]
 
 
 def _character_table(tokens, *, lowercase):
@@ -182,19 +189,23 @@ def _character_codes(nodes, texts, table):
     return _without(nodes, codes, nodes.add("And", [is_space, after_space]))
 
 
-def _inner_codes(nodes, texts, table):
+def _inner_codes(nodes, texts, table, *, lowercase):
     """Return the name of the codes of the characters of words, with blanks around each word."""
     blank, around = nodes.constant(table.get(" ", _UNKNOWN)), nodes.constant([0, 1, 0, 1])
     characters = _tokens(nodes, texts, ".")
-    # What fills up a short text is space, too.
-    spaces = nodes.codes(characters, dict.fromkeys([*_spaces(), ""], 1), 0)
-    spaces = nodes.add("Pad", [spaces, around, nodes.constant(1)])
+    # What fills up a short text is space, too. 1 is a space, 2 a letter that becomes two.
+    kinds = dict.fromkeys([*_spaces(), ""], 1)
+    if lowercase:
+        table, kinds = {**table, _DOTTED: table.get("i", _UNKNOWN)}, {**kinds, _DOTTED: 2}
+    kinds = nodes.add("Pad", [nodes.codes(characters, kinds, 0), around, nodes.constant(1)])
     codes = nodes.add("Pad", [nodes.codes(characters, table, _UNKNOWN), around, blank])
-    codes = nodes.add("Where", [nodes.add("Cast", [spaces], to=TensorProto.BOOL), blank, codes], version=9)
+    is_space = nodes.add("Equal", [kinds, nodes.constant(1)])
+    codes = nodes.add("Where", [is_space, blank, codes], version=9)
+    second = nodes.add("Where", [is_space, blank, nodes.constant(table.get(_DOT, _UNKNOWN))], version=9)
     # A space becomes two blanks, one for each word beside it: no n-gram of a word has two blanks side by side.
-    codes, spaces = (nodes.add("Unsqueeze", [name, nodes.constant([2])]) for name in (codes, spaces))
-    twice = nodes.add("Concat", [codes, codes], axis=2)
-    kept = nodes.add("Pad", [spaces, nodes.constant([0, 0, 1, 0, 0, 0]), nodes.constant(1)])
+    codes, second, kinds = (nodes.add("Unsqueeze", [n, nodes.constant([2])]) for n in (codes, second, kinds))
+    twice = nodes.add("Concat", [codes, second], axis=2)
+    kept = nodes.add("Pad", [kinds, nodes.constant([0, 0, 1, 0, 0, 0]), nodes.constant(1)])
     shape = nodes.add("Concat", [nodes.add("Shape", [texts]), nodes.constant([-1])], axis=0)
     twice, kept = (nodes.add("Reshape", [name, shape]) for name in (twice, kept))
     return _without(nodes, twice, nodes.add("Equal", [kept, nodes.constant(0)]))
@@ -270,12 +281,12 @@ def _tf_idf(nodes, counts, transformer, element_type):
     return nodes.add("Div", [values, divisor], version=14)
 
 
-def token_expression(pattern: str, *, is_alone: bool = True) -> str:
+def token_expression(pattern: str, *, is_alone: bool = True, lowercase: bool = False) -> str:
     r"""
     Return a `token_pattern` of Python as a regular expression for RE2; `\b...\b` around words becomes all words.
 
-    `is_alone`: tokens are looked up one by one, so that other words may be among them. A NotExportableError names what
-    RE2 or the tokenizer does not have, or takes for something else.
+    `is_alone`: tokens are looked up one by one, so that other words may be among them. `lowercase`: words are those of
+    the text in small letters. A NotExportableError names what RE2 or the tokenizer does not have, or takes otherwise.
     """
     text = pattern.removeprefix("(?u)")
     if any(not match[0] for match in re.finditer(pattern, " a ")):
@@ -285,9 +296,9 @@ def token_expression(pattern: str, *, is_alone: bool = True) -> str:
     words = _WORDS.fullmatch(text)
     if words:
         least = len(words[1]) // 2 + int(words[3] or 1)
-        return f"[{_WORD}]{{{least},}}"
+        return _words(least, lowercase)
     if is_alone and _is_of_whole_words(text):
-        return f"[{_WORD}]+"
+        return _words(1, lowercase)
     parts, in_class = [], False
     for piece in _PIECES.findall(text):
         if piece[0] == "[" and not in_class:
@@ -299,6 +310,13 @@ def token_expression(pattern: str, *, is_alone: bool = True) -> str:
             raise NotExportableError(f"token_pattern={pattern!r} has {piece!r}, which is not written as ONNX.")
         parts.append(translated)
     return "".join(parts)
+
+
+def _words(least, lowercase):
+    """Return the expression of all words of a least length."""
+    if not lowercase:
+        return f"[{_WORD}]{{{least},}}"
+    return f"{_WORD_BUT_DOTTED}{{{least - 1}}}(?:{_WORD_BUT_DOTTED}+{_DOTTED}?|{_DOTTED})"
 
 
 def _is_of_whole_words(text):

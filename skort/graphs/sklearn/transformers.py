@@ -21,7 +21,7 @@ from skort.exceptions import NotExportableError
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.graphs.sklearn.conversion import to_onnx
 from skort.graphs.sklearn.conversion_check import Difference, UnlikeError, largest_difference
-from skort.graphs.sklearn.raw_inputs import RawInput, raw_inputs
+from skort.graphs.sklearn.raw_inputs import RawInput, raw_inputs, text_columns
 from skort.runtime.errors import short_message
 
 # A larger difference between both, in standard deviations of a column, is more than rounding.
@@ -132,12 +132,28 @@ def _warn_of_difference(transformers, difference, X, dtype):
         if of_beginning.size > _TOLERANCE:
             name, part, difference = earlier, transformers[: i + 1], of_beginning
             break
-    has_text = any(i.is_text for i in raw_inputs(X))
-    begin = "Put" if str(dtype) == "float64" or has_text else 'Use dtype="float64", or put'
+    texts = [str(column[difference.row, i]) for column in text_columns(X) for i in range(column.shape[1])]
+    cure = f"Put {_OUTSIDE}" if str(dtype) == "float64" or texts else f'Use dtype="float64", or put {_OUTSIDE}'
+    whose = next(filter(None, map(_letters, texts)), "")
     warn_user(
         f"estimator: the step {name!r} gives other values as ONNX in {dtype} than in scikit-learn, by up to "
-        f"{difference.size:.2g} standard deviations of a feature{_feature(part, difference.column)}. The predictions "
-        f"of the exported model will differ from those of this estimator, too. {begin} {_OUTSIDE}"
+        f"{difference.size:.2g} standard deviations of a feature{_feature(part, difference.column)}. "
+        + (whose or f"The predictions of the exported model will differ from those of this estimator, too. {cure}")
+    )
+
+
+def _letters(text):
+    """Say what a text has that ONNX may make small otherwise than Python: capitals beyond ASCII; else return ""."""
+    capitals = dict.fromkeys(letter for letter in text if not letter.isascii() and letter.lower() != letter)
+    # These two become two letters, or depend on what is beside them.
+    named = [letter for letter in capitals if letter in "\u0130\u03a3"] or list(capitals)[:3]
+    if not named:
+        return ""
+    position, letters = text.index(named[0]), ", ".join(f"{letter!r} (U+{ord(letter):04X})" for letter in named)
+    return (
+        f"That is of the text {text[max(0, position - 20) : position + 20]!r}: ONNX does not make {letters} small as "
+        "Python does. The exported model predicts otherwise than this estimator for texts with such letters, and the "
+        f"same for all others. Pass texts in small letters (str.lower), or put {_OUTSIDE}"
     )
 
 

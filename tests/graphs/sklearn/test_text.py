@@ -63,6 +63,31 @@ VECTORIZERS = {
 }
 
 
+DOTTED = ["DİRECT İzmir, Pİ İn1 İİ1ab dağİ", "Rİ ali İ 1İ2İ3 ĞİZ in1 i̇", "ali aliİ ALİ al̇i ri"]
+
+
+@pytest.mark.parametrize(
+    "vectorizer",
+    [
+        CountVectorizer(),
+        CountVectorizer(ngram_range=(1, 2)),
+        CountVectorizer(ngram_range=(1, 2), stop_words=["ri", "in1"]),
+        CountVectorizer(token_pattern=r"\b\w+\b", ngram_range=(1, 3)),
+        CountVectorizer(token_pattern=r"\b\w{3,}\b", ngram_range=(1, 2)),
+        CountVectorizer(token_pattern=r"\b[a-z]+\b"),
+        CountVectorizer(lowercase=False, ngram_range=(1, 2)),
+        CountVectorizer(analyzer="char_wb", ngram_range=(2, 4)),
+        CountVectorizer(analyzer="char_wb", ngram_range=(2, 4), lowercase=False),
+    ],
+    ids=repr,
+)
+def test_a_dotted_capital_i_becomes_two_characters(vectorizer, run_onnx):
+    vectorizer.fit(DOTTED)
+    inputs = raw_inputs(DOTTED)
+    (values,) = run_onnx(to_onnx(vectorizer, inputs, "float32"), **feeds(DOTTED, inputs, "float32")).values()
+    np.testing.assert_array_equal(values, vectorizer.transform(DOTTED).toarray())
+
+
 @pytest.mark.filterwarnings("ignore:Upper case characters found in vocabulary")
 @pytest.mark.parametrize("dtype, rtol", [("float32", 1e-6), ("float64", 1e-14)])
 @pytest.mark.parametrize("name", VECTORIZERS)
@@ -189,7 +214,7 @@ def test_tokens_are_those_of_python(pattern):
 def test_words_of_certain_characters_are_among_all_words(pattern):
     texts = ["The film1 of 2024, überall; naïve film", "x_1 1234 12345 FILM"]
     expression = token_expression(pattern)
-    assert expression == r"[\p{L}\p{N}_]+"
+    assert expression == r"[\p{L}\p{N}_]{1,}"
     vocabulary = {"film", "The", "naïve", "2024", "1234", "x_1"}
     for text, words in zip(texts, tokens(expression, texts), strict=True):
         # What does not match is in no vocabulary.

@@ -88,6 +88,25 @@ def test_a_step_whose_conversion_rounds_to_another_bin_is_named():
         transformer_graph(fitted(bins, StandardScaler(), X=X), X, "float32")
 
 
+@pytest.mark.parametrize(
+    "text, letters",
+    [
+        ("A film from İzmir", r"'İ' \(U\+0130\)"),
+        ("ODYSSEUS ΟΔΥΣΣΕΥΣ", r"'Σ' \(U\+03A3\)"),
+    ],
+)
+def test_a_letter_that_is_made_small_otherwise_is_named_with_its_text(text, letters, run_onnx):
+    texts = ["a good film", "a bad film"] * 10 + [text]
+    transformers = fitted(CountVectorizer(analyzer="char"), X=texts)
+    message = f"the step 'countvectorizer' gives other .* of the text '{text}': ONNX does not make {letters} small"
+    with pytest.warns(UserWarning, match=message + ".* predicts otherwise .* texts with such letters.*str.lower"):
+        model = transformer_graph(transformers, texts, "float32")
+    # It is written all the same; other texts, and small letters, have the same values.
+    rows = np.array([[t] for t in [*texts[:2], text.lower()]], dtype=object)
+    (values,) = run_onnx(model, X=rows).values()
+    np.testing.assert_array_equal(values, transformers.transform(rows.ravel()).toarray())
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_steps_have_named_weights(dtype, rng):
     X = rng.normal(3, 2, size=(30, 4))
