@@ -165,7 +165,9 @@ def _add_nodes(nodes: dict[str, str], numbers: dict[str, str], expression: Any, 
             operator, operands = "Constant", []
             keywords = {"value": f"int64[{len(values)}] {{{', '.join(ast.unparse(each) for each in values)}}}"}
         case ast.Call(func=ast.Name(id=operator), args=operands):
-            keywords = {str(each.arg): ast.unparse(each.value) for each in expression.keywords}
+            # A string is an attribute that Python cannot write.
+            given = {str(each.arg): each.value for each in expression.keywords}
+            keywords = {k: str(v.value) if isinstance(v, ast.Constant) else ast.unparse(v) for k, v in given.items()}
         case ast.BinOp(left=left, op=sign, right=right) | ast.Compare(left=left, ops=[sign], comparators=[right]):
             operator, operands, keywords = _SIGNS[type(sign).__name__], [left, right], {}
         case ast.UnaryOp(op=sign, operand=operand):

@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike
 from sklearn.utils._param_validation import Interval
 
 from skort.common.component import Component
+from skort.objective.loss import function_text
 
 __all__ = ["SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"]
 
@@ -199,24 +200,18 @@ class SGD(NamedOptimizer, name="sgd"):
 
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
-        return """\
-sgd (weights, gradient, eta) => (next_weights, length) {
-    step = Mul (gradient, eta)
-    next_weights = Sub (weights, step)
-    length = Identity (eta)
-}"""
+        formula = "next_weights = weights - gradient * eta\nlength = eta"
+        return function_text("sgd (weights, gradient, eta) => (next_weights, length)", formula)
 
 
 # What both momenta do; the weights and the length of the step come after it.
-_VELOCITY = """\
-%s (weights, gradient, eta, velocity, unit_velocity) => (next_weights, length, next_velocity, next_unit_velocity) {
-    momentum = Constant <value = float {%r}> ()
-    kept = Mul (velocity, momentum)
-    step = Mul (gradient, eta)
-    next_velocity = Sub (kept, step)
-    kept_unit = Mul (unit_velocity, momentum)
-    next_unit_velocity = Add (kept_unit, eta)
+_VELOCITY = """
+step = gradient * eta
+next_velocity = velocity * momentum - step
+next_unit_velocity = unit_velocity * momentum + eta
 """
+_GIVEN = "(weights, gradient, eta, velocity, unit_velocity)"
+_MADE = "(next_weights, length, next_velocity, next_unit_velocity)"
 
 
 @dataclass(eq=False, repr=False)
@@ -287,13 +282,8 @@ class Momentum(NamedOptimizer, name="momentum"):
 
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
-        return (
-            (_VELOCITY % ("momentum", float(self.momentum)))
-            + """\
-    next_weights = Add (weights, next_velocity)
-    length = Identity (next_unit_velocity)
-}"""
-        )
+        formula = _VELOCITY + "next_weights = weights + next_velocity\nlength = next_unit_velocity"
+        return function_text(f"momentum {_GIVEN} => {_MADE}", formula, momentum=float(self.momentum))
 
 
 class Nesterov(Momentum, name="nesterov"):
@@ -340,55 +330,28 @@ class Nesterov(Momentum, name="nesterov"):
 
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
-        return (
-            (_VELOCITY % ("nesterov", float(self.momentum)))
-            + """\
-    moved = Sub (weights, step)
-    ahead = Mul (next_velocity, momentum)
-    next_weights = Add (moved, ahead)
-    unit_ahead = Mul (next_unit_velocity, momentum)
-    length = Add (unit_ahead, eta)
-}"""
+        formula = _VELOCITY + (
+            "next_weights = weights - step + next_velocity * momentum\nlength = next_unit_velocity * momentum + eta"
         )
+        return function_text(f"nesterov {_GIVEN} => {_MADE}", formula, momentum=float(self.momentum))
 
 
 # Constants take the dtype of the weights. ConstantOfShape stays double, and the correction is computed in float64.
-_ADAM = """\
-adam (weights, gradient, eta, first_moment, second_moment, n_updates)
-    => (next_weights, length, next_first_moment, next_second_moment, next_n_updates) {
-    one = Constant <value = int64[1] {1}> ()
-    beta_1 = ConstantOfShape <value = double[1] {%r}> (one)
-    beta_2 = ConstantOfShape <value = double[1] {%r}> (one)
-    unit = ConstantOfShape <value = double[1] {1}> (one)
-    next_n_updates = Add (n_updates, one)
-    t = Cast <to = 11> (next_n_updates)
-    power_1 = Pow (beta_1, t)
-    power_2 = Pow (beta_2, t)
-    grown_1 = Sub (unit, power_1)
-    grown_2 = Sub (unit, power_2)
-    root = Sqrt (grown_2)
-    correction = Div (root, grown_1)
-    wide_eta = Cast <to = 11> (eta)
-    wide_corrected = Mul (wide_eta, correction)
-    corrected = CastLike (wide_corrected, weights)
-    part_1 = Constant <value = float {%r}> ()
-    part_2 = Constant <value = float {%r}> ()
-    kept_2 = Constant <value = float {%r}> ()
-    epsilon = Constant <value = float {%r}> ()
-    change = Sub (gradient, first_moment)
-    change_1 = Mul (change, part_1)
-    next_first_moment = Add (first_moment, change_1)
-    square = Mul (gradient, gradient)
-    square_2 = Mul (square, part_2)
-    second_2 = Mul (second_moment, kept_2)
-    next_second_moment = Add (second_2, square_2)
-    scale = Sqrt (next_second_moment)
-    divisor = Add (scale, epsilon)
-    ratio = Div (next_first_moment, divisor)
-    step = Mul (ratio, corrected)
-    next_weights = Sub (weights, step)
-    length = Div (corrected, divisor)
-}"""
+_ADAM = """
+size = [1]
+unit = ConstantOfShape(size, value="double[1] {1}")
+beta_1 = ConstantOfShape(size, value="double[1] {%r}")
+beta_2 = ConstantOfShape(size, value="double[1] {%r}")
+next_n_updates = n_updates + size
+t = Cast(next_n_updates, to=11)
+correction = Sqrt(unit - Pow(beta_2, t)) / (unit - Pow(beta_1, t))
+corrected = CastLike(Cast(eta, to=11) * correction, weights)
+next_first_moment = first_moment + (gradient - first_moment) * part_1
+next_second_moment = second_moment * kept_2 + gradient * gradient * part_2
+divisor = Sqrt(next_second_moment) + epsilon
+next_weights = weights - next_first_moment / divisor * corrected
+length = corrected / divisor
+"""
 
 
 @dataclass(eq=False, repr=False)
@@ -498,4 +461,9 @@ class Adam(NamedOptimizer, name="adam"):
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
         beta_1, beta_2 = float(self.beta_1), float(self.beta_2)
-        return _ADAM % (beta_1, beta_2, 1 - beta_1, 1 - beta_2, beta_2, float(self.epsilon))
+        numbers = {"part_1": 1 - beta_1, "part_2": 1 - beta_2, "kept_2": beta_2, "epsilon": float(self.epsilon)}
+        signature = (
+            "adam (weights, gradient, eta, first_moment, second_moment, n_updates) => "
+            "(next_weights, length, next_first_moment, next_second_moment, next_n_updates)"
+        )
+        return function_text(signature, _ADAM % (beta_1, beta_2), **numbers)

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from skort.objective.loss import function_text
 from skort.objective.penalties import soft_threshold
 from skort.optim.optimizers import State
 
@@ -53,19 +54,15 @@ def clipped(gradient: np.ndarray, max_norm: float, out: np.ndarray) -> np.ndarra
 class Clipping(Transformation):
     """A gradient that is too long is shortened, see `clipped`."""
 
-    onnx_before = """\
-clipped (gradient, skort_max_norm) => (next_gradient) {
-    size = Constant <value = int64[1] {1}> ()
-    one = ConstantOfShape <value = double[1] {1}> (size)
-    wide = Cast <to = 11> (gradient)
-    square = Mul (wide, wide)
-    sum = ReduceSum <keepdims = 1> (square)
-    length = Sqrt (sum)
-    ratio = Div (skort_max_norm, length)
-    factor = Min (one, ratio)
-    short = CastLike (factor, gradient)
-    next_gradient = Mul (gradient, short)
-}"""
+    onnx_before = function_text(
+        "clipped (gradient, skort_max_norm) => (next_gradient)",
+        """
+        wide = Cast(gradient, to=11)
+        ratio = skort_max_norm / Sqrt(ReduceSum(wide * wide, keepdims=1))
+        factor = Min(ConstantOfShape([1], value="double[1] {1}"), ratio)
+        next_gradient = gradient * CastLike(factor, gradient)
+        """,
+    )
 
     def __init__(self, max_norm: float):
         self._max_norm = float(max_norm)
@@ -84,19 +81,11 @@ clipped (gradient, skort_max_norm) => (next_gradient) {
         return clipped(gradient, self._max_norm, self._clipped)
 
 
-_DECAYED = """\
-decayed (weights, eta, n_coefficients) => (next_weights) {
-    begin = Constant <value = int64[1] {0}> ()
-    end = Constant <value = int64[1] {9223372036854775807}> ()
-    decay = Constant <value = float {%r}> ()
-    whole = Constant <value = float {1}> ()
-    lost = Mul (eta, decay)
-    kept = Sub (whole, lost)
-    coefficients = Slice (weights, begin, n_coefficients)
-    others = Slice (weights, n_coefficients, end)
-    shrunk = Mul (coefficients, kept)
-    next_weights = Concat <axis = 0> (shrunk, others)
-}"""
+_DECAYED = """
+coefficients = Slice(weights, [0], n_coefficients)
+others = Slice(weights, n_coefficients, [9223372036854775807])
+next_weights = Concat(coefficients * (1 - eta * decay), others, axis=0)
+"""
 
 
 class WeightDecay(Transformation):
@@ -106,7 +95,8 @@ class WeightDecay(Transformation):
 
     def __init__(self, weight_decay: float):
         self._weight_decay = float(weight_decay)
-        self.onnx_before = _DECAYED % self._weight_decay
+        signature = "decayed (weights, eta, n_coefficients) => (next_weights)"
+        self.onnx_before = function_text(signature, _DECAYED, decay=self._weight_decay)
 
     def start(self, n_coefficients, n_others, dtype):
         """Remember the number of coefficients."""
@@ -122,27 +112,15 @@ class WeightDecay(Transformation):
 #: The state: what a positive weight, and what a negative one, would still have to pay.
 _POSITIVE, _NEGATIVE = "l1_owed_if_positive", "l1_owed_if_negative"
 
-_PAID = """\
-paid (weights, length, l1_owed_if_positive, l1_owed_if_negative, skort_l1_strengths)
-    => (next_weights, next_l1_owed_if_positive, next_l1_owed_if_negative) {
-    n_steps = Constant <value = float {%r}> ()
-    zero = Constant <value = float {0}> ()
-    more = Mul (skort_l1_strengths, length)
-    most = Mul (more, n_steps)
-    more_positive = Add (l1_owed_if_positive, more)
-    more_negative = Add (l1_owed_if_negative, more)
-    positive = Min (more_positive, most)
-    negative = Min (more_negative, most)
-    lower = Sub (weights, positive)
-    above = Max (lower, zero)
-    higher = Add (weights, negative)
-    below = Min (higher, zero)
-    next_weights = Add (above, below)
-    left_positive = Sub (positive, weights)
-    left_negative = Add (negative, weights)
-    next_l1_owed_if_positive = Add (left_positive, next_weights)
-    next_l1_owed_if_negative = Sub (left_negative, next_weights)
-}"""
+_PAID = """
+more = skort_l1_strengths * length
+most = more * n_steps
+positive = Min(l1_owed_if_positive + more, most)
+negative = Min(l1_owed_if_negative + more, most)
+next_weights = Max(weights - positive, 0) + Min(weights + negative, 0)
+next_l1_owed_if_positive = positive - weights + next_weights
+next_l1_owed_if_negative = negative + weights - next_weights
+"""
 
 
 def with_owed(state: State, current: State) -> State:
@@ -166,7 +144,11 @@ class AccumulatedL1(Transformation):
 
     def __init__(self, strengths: np.ndarray, n_steps: int):
         self._strengths, self._n_steps = strengths, float(n_steps)
-        self.onnx_after = _PAID % self._n_steps
+        signature = (
+            "paid (weights, length, l1_owed_if_positive, l1_owed_if_negative, skort_l1_strengths) => "
+            "(next_weights, next_l1_owed_if_positive, next_l1_owed_if_negative)"
+        )
+        self.onnx_after = function_text(signature, _PAID, n_steps=self._n_steps)
 
     def constants(self):
         """Return the strengths."""
@@ -204,24 +186,19 @@ class ImplicitL2(Transformation):
     # gain eta b = 2 on. Each weight has its own strength. With momentum, a weight keeps its kind of steps where the
     # learning rate falls, since a velocity holds either all of the gradient or what is left of it.
 
-    onnx_before = """\
-remaining (weights, gradient, eta, skort_l2_strengths, skort_l2_reach, skort_l2_rate) => (next_gradient, skort_stiff) {
-    one = Constant <value = float {1}> ()
-    zero = Constant <value = float {0}> ()
-    rate = Max (eta, skort_l2_rate)
-    ratio = Mul (skort_l2_reach, rate)
-    is_stiff = Greater (ratio, one)
-    skort_stiff = Where (is_stiff, skort_l2_strengths, zero)
-    stiff_gradient = Mul (skort_stiff, weights)
-    next_gradient = Sub (gradient, stiff_gradient)
-}"""
-    onnx_after = """\
-shrunk (weights, length, skort_stiff) => (next_weights) {
-    one = Constant <value = float {1}> ()
-    ratio = Mul (skort_stiff, length)
-    divisor = Add (ratio, one)
-    next_weights = Div (weights, divisor)
-}"""
+    onnx_before = function_text(
+        "remaining (weights, gradient, eta, skort_l2_strengths, skort_l2_reach, skort_l2_rate) => "
+        "(next_gradient, skort_stiff)",
+        """
+        is_stiff = Greater(skort_l2_reach * Max(eta, skort_l2_rate), 1)
+        skort_stiff = Where(is_stiff, skort_l2_strengths, 0)
+        next_gradient = gradient - skort_stiff * weights
+        """,
+    )
+    onnx_after = function_text(
+        "shrunk (weights, length, skort_stiff) => (next_weights)",
+        "next_weights = weights / (skort_stiff * length + 1)",
+    )
 
     def __init__(self, strengths: np.ndarray, gain: float, largest_rate: float = 0.0):
         self._strengths, self._reach, self._largest_rate = strengths, strengths * float(gain), float(largest_rate)
@@ -262,15 +239,14 @@ _N_UPDATES, _SUM = "average_n_updates", "average_sum"
 class Averaging(Transformation):
     """The result is the mean, in float64, of the weights after each update from number `first` on, as SGD's average."""
 
-    onnx_after = """\
-averaged (average_sum, average_n_updates, weights, skort_first) => (next_average_sum, next_average_n_updates) {
-    one = Constant <value = int64[1] {1}> ()
-    next_average_n_updates = Add (average_n_updates, one)
-    counts = GreaterOrEqual (next_average_n_updates, skort_first)
-    precise = Cast <to = 11> (weights)
-    more = Add (average_sum, precise)
-    next_average_sum = Where (counts, more, average_sum)
-}"""
+    onnx_after = function_text(
+        "averaged (average_sum, average_n_updates, weights, skort_first) => (next_average_sum, next_average_n_updates)",
+        """
+        next_average_n_updates = average_n_updates + [1]
+        counts = GreaterOrEqual(next_average_n_updates, skort_first)
+        next_average_sum = Where(counts, average_sum + Cast(weights, to=11), average_sum)
+        """,
+    )
 
     def __init__(self, first: int):
         self._first = int(first)
