@@ -222,7 +222,9 @@ class DaskFit(BaseOrtSGD):
         result = fit_model(config, model, source, start, callbacks=observers, epochs=self.max_iter)
         # `partial_fit`, here and of the local estimator, makes steps of its own.
         state = result.state
-        result = dataclasses.replace(result, state=dataclasses.replace(state, solver=without_velocity(state.solver)))
+        result = dataclasses.replace(
+            result, state=dataclasses.replace(state, solver=without_velocity(state.solver or {}))
+        )
         return self._end_fit(result, read, one_epoch=False)
 
     def _read(self, wrapped, own, partitions, generator):
@@ -257,7 +259,7 @@ class DaskFit(BaseOrtSGD):
             return getattr(model, method)(X)
         check_rows("X", X)
         shared, one = dask.delayed(model), dask.delayed(_of_block, pure=False)
-        dtype = _dtype(model, method)
+        dtype = model.classes_.dtype if method == "predict" and hasattr(model, "classes_") else np.dtype(np.float64)
         if isinstance(X, da.Array):
             X, sizes = X.rechunk({1: -1}), X.chunks[0]
             blocks = X.to_delayed().ravel()
@@ -273,13 +275,6 @@ class DaskFit(BaseOrtSGD):
 def _tally(part: Part, model: Broadcast, name: str):
     """Return what the score of a partition is computed from."""
     return tally(model.value(), part.X, part.y, part.sample_weight, name)
-
-
-def _dtype(model, method):
-    """Return the dtype of predictions."""
-    if method == "predict" and hasattr(model, "classes_"):
-        return model.classes_.dtype
-    return np.dtype(np.float64)
 
 
 def _of_block(model, method, X, columns, dtype):

@@ -25,11 +25,10 @@ _CONSTRAINTS: dict[str, list] = {
 _TYPES = {"client": "Client | None", "n_groups": "int | None"}
 # What the docstrings of both say.
 _DESCRIPTION = """\
-In every round, the partitions are dealt to a few groups. Each group goes once through its rows, all groups at the
-same time. Up to five times in a round, the weights and the optimizer's memory are averaged over the groups, and all
-groups go on from the mean, with momentum. A round counts as an epoch. The result depends on the data, the
-partitions, the parameters and `n_groups`. It does not depend on the workers: on processors of one type, it is the
-same to the last bit with one worker or many, and after a worker dies.
+In every round, which counts as an epoch, the partitions are dealt to a few groups. Each goes once through its rows, all
+at the same time. Up to five times in a round, weights and optimizer's memory are averaged over the groups, and all go
+on from the mean, with momentum. The result depends on the data, the partitions, the parameters and `n_groups`, but not
+on the workers: on processors of one type, one worker or many, and one that dies, give the same to the last bit.
 
 All other parameters and attributes are those of `skort.{name}`, without `n_total` and `device`.
 
@@ -90,6 +89,29 @@ def _for_dask(local: type[BaseOrtSGD]) -> Callable[[type], Any]:
     return decorated
 
 
+def _predicting(name: str, what: str) -> Any:
+    """Return a method of the classifier."""
+
+    def method(self, X):
+        check_is_fitted(self)
+        n_columns = self._n_scores() if name == "decision_function" else len(self.classes_)
+        return self._predicted(name, X, () if n_columns == 1 else (n_columns,))
+
+    method.__name__ = name
+    method.__doc__ = f"""
+        Return the {what}, lazily where X is a collection; see `skort.OrtSGDClassifier`.
+
+        Parameters
+        ----------
+        X : dask Array of shape (n_samples, n_features), DataFrame, or array-like
+
+        Returns
+        -------
+        values : dask Array, or ndarray, of shape (n_samples,) or (n_samples, n_classes)
+        """
+    return method
+
+
 @_for_dask(regressor.OrtSGDRegressor)
 class OrtSGDRegressor(DaskFit, regressor.OrtSGDRegressor):
     """
@@ -144,52 +166,8 @@ class OrtSGDClassifier(DaskFit, classifier.OrtSGDClassifier):
 
     __module__ = "skort.dask"
 
-    def decision_function(self, X):
-        """
-        Return the raw scores, lazily where X is a collection.
-
-        Parameters
-        ----------
-        X : dask Array of shape (n_samples, n_features), DataFrame, or array-like
-
-        Returns
-        -------
-        score : dask Array, or ndarray, of shape (n_samples,) or (n_samples, n_classes)
-        """
-        n_scores = self._n_scores()
-        return self._predicted("decision_function", X, () if n_scores == 1 else (n_scores,))
-
-    @available_if(gives_probabilities)
-    def predict_proba(self, X):
-        """
-        Return the probabilities of the classes, lazily where X is a collection; see `skort.OrtSGDClassifier`.
-
-        Parameters
-        ----------
-        X : dask Array of shape (n_samples, n_features), DataFrame, or array-like
-
-        Returns
-        -------
-        probabilities : dask Array, or ndarray, of shape (n_samples, n_classes)
-        """
-        return self._class_columns("predict_proba", X)
-
-    @available_if(gives_probabilities)
-    def predict_log_proba(self, X):
-        """
-        Return the logarithms of the probabilities, lazily where X is a collection; see `skort.OrtSGDClassifier`.
-
-        Parameters
-        ----------
-        X : dask Array of shape (n_samples, n_features), DataFrame, or array-like
-
-        Returns
-        -------
-        log_probabilities : dask Array, or ndarray, of shape (n_samples, n_classes)
-        """
-        return self._class_columns("predict_log_proba", X)
-
-    def _class_columns(self, method, X):
-        """Return predictions of one column a class."""
-        check_is_fitted(self)
-        return self._predicted(method, X, (len(self.classes_),))
+    decision_function = _predicting("decision_function", "raw scores")
+    predict_proba = available_if(gives_probabilities)(_predicting("predict_proba", "probabilities"))
+    predict_log_proba = available_if(gives_probabilities)(
+        _predicting("predict_log_proba", "logarithms of probabilities")
+    )

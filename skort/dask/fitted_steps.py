@@ -1,9 +1,4 @@
-"""
-The steps before a model, fitted over all partitions: each as scikit-learn fits it to all rows.
-
-What a transformer learns is a statistic that merges: it is collected from the rows of a partition, merged with those
-of others, and given to a transformer. Where it is that of a few rows, scikit-learn fits the transformer to these.
-"""
+"""The steps before a model, fitted over all partitions: what a transformer learns of each is merged."""
 
 import collections
 import dataclasses
@@ -25,7 +20,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from skort.dask.cluster import Cluster
 from skort.dask.part_statistics import Moments
 from skort.dask.partitions import Part, Partitions
-from skort.estimators.model.nesting import FIT_STEP_FIRST
+from skort.estimators.model.nesting import FIT_STEP_FIRST, thawed
 from skort.estimators.model.wrapped import WrappedModel
 
 
@@ -96,7 +91,7 @@ class _Extremes(Statistic):
 
     def fitted(self, step, value, head):
         n, rows = value
-        fitted = step.fit(_like(head, np.stack(rows)))
+        fitted = step.fit(_like_columns(head, list(np.stack(rows).T)))
         fitted.n_samples_seen_ = n
         return fitted
 
@@ -174,11 +169,6 @@ def _is_missing(values, missing):
     return np.asarray(values != values, dtype=bool)
 
 
-def _like(head, rows):
-    """Return rows as a DataFrame where the head is one."""
-    return _like_columns(head, list(rows.T))
-
-
 def _like_columns(head, columns):
     """Return columns as a DataFrame where the head is one, otherwise as an array."""
     if hasattr(head, "iloc"):
@@ -251,12 +241,7 @@ def with_fitted_steps(inner: WrappedModel, partitions: Partitions) -> WrappedMod
         fitted = _fitted("transformer", target.transformer, _Table(partitions.cluster, y_parts, (), _columns(y)))
         target = clone(target).set_params(transformer=_frozen(fitted))
     if transformers is not None:
-        table, steps = _Table(partitions.cluster, partitions.parts, (), X), []
-        for name, step in transformers.steps:
-            fitted = _fitted(name, step, table)
-            table = table.then(fitted.transform)
-            steps.append((name, _frozen(fitted)))
-        transformers = Pipeline(steps, memory=transformers.memory)
+        transformers = _fitted_steps(transformers, _Table(partitions.cluster, partitions.parts, (), X))
     return dataclasses.replace(inner, transformers=transformers, target=target)
 
 
@@ -279,7 +264,7 @@ def _fitted(name, step, table):
     if isinstance(step, FrozenEstimator):
         return step
     if isinstance(step, Pipeline):
-        return _fitted_pipeline(name, step, table)
+        return _fitted_steps(step, table, f"{name}/")
     if isinstance(step, ColumnTransformer):
         return _fitted_columns(name, step, table)
     statistic = statistic_of(step)
@@ -293,13 +278,14 @@ def _fitted(name, step, table):
     return clone(step).fit(table.head)
 
 
-def _fitted_pipeline(name, pipeline, table):
+def _fitted_steps(pipeline, table, prefix=""):
+    """Return a pipeline of fitted steps; those before a model are frozen."""
     steps = []
     for key, step in pipeline.steps:
         if step is not None and step != "passthrough":
-            step = _fitted(f"{name}/{key}", step, table)
+            step = _fitted(prefix + key, step, table)
             table = table.then(step.transform)
-        steps.append((key, step))
+        steps.append((key, step if prefix else _frozen(step)))
     return Pipeline(steps, memory=pipeline.memory)
 
 
@@ -320,9 +306,5 @@ def _fitted_columns(name, step, table):
         parts.append((key, transformer, columns))
     fitted = clone(step).set_params(transformers=parts).fit(table.head)
     fitted.transformers = clone(step).transformers
-    fitted.transformers_ = [(key, _thawed(each), columns) for key, each, columns in fitted.transformers_]
+    fitted.transformers_ = [(key, thawed(each), columns) for key, each, columns in fitted.transformers_]
     return fitted
-
-
-def _thawed(step):
-    return step.estimator if isinstance(step, FrozenEstimator) else step

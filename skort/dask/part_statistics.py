@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 from distributed import Future
 
 from skort.dask.assignment import Size
 from skort.dask.cluster import Broadcast, Cluster
-from skort.dask.partitions import Part
+from skort.dask.partitions import Part, joined_pieces
 from skort.estimators.data.rows import Columns, TrainingData, training_rows
 from skort.estimators.data.targets import target_encoder
 from skort.estimators.model.model import Model
@@ -52,18 +51,8 @@ class Rows(TrainingData):
     @classmethod
     def concatenated(cls, parts: "Sequence[Rows]") -> "Rows":
         """Return all rows of some partitions, in their order."""
-        X, target, sample_weight = zip(*parts, strict=True)
-        is_sparse = any(scipy.sparse.issparse(each) for each in X)
-        return cls(
-            scipy.sparse.vstack(X, format="csr") if is_sparse else _joined(X),
-            _joined(target),
-            None if sample_weight[0] is None else _joined(sample_weight),
-        )
-
-
-def _joined(arrays):
-    """Return arrays as a C-contiguous one."""
-    return np.ascontiguousarray(arrays[0] if len(arrays) == 1 else np.concatenate(arrays))
+        X, target, weights = zip(*parts, strict=True)
+        return cls(joined_pieces(X), joined_pieces(target), None if weights[0] is None else joined_pieces(weights))
 
 
 @dataclass(frozen=True, eq=False)

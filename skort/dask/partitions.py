@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import dask
 import dask.array as da
 import numpy as np
+import scipy.sparse
 from distributed import Future
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing, check_array, column_or_1d
@@ -142,7 +143,7 @@ class Survey(NamedTuple):
         """Return X and y of the first rows."""
         if self.head is None:
             raise ValueError("X has no rows.")
-        return _joined(self.head[0]), _joined([np.asarray(y) for y in self.head[1]])
+        return joined_pieces(self.head[0]), joined_pieces([np.asarray(y) for y in self.head[1]])
 
 
 def survey(part: Part, is_classifier: bool) -> Survey:
@@ -187,29 +188,20 @@ def merged_surveys(surveys: Sequence[Survey]) -> Survey:
 
 def _merged_heads(heads):
     """Return the first rows of the first pieces."""
-    n, Xs, ys = 0, [], []
-    for X_pieces, y_pieces in heads:
-        for X, y in zip(X_pieces, y_pieces, strict=True):
-            if n < _HEAD:
-                Xs.append(X)
-                ys.append(y)
-                n += X.shape[0]
-    return Xs, ys
+    Xs, ys = ([piece for head in heads for piece in head[place]] for place in (0, 1))
+    n_needed = 1 + np.searchsorted(np.cumsum([X.shape[0] for X in Xs]), _HEAD)
+    return Xs[:n_needed], ys[:n_needed]
 
 
-def _joined(pieces):
-    """Return pieces of arrays, sparse matrices or DataFrames as one."""
-    if len(pieces) == 1:
-        return pieces[0]
+def joined_pieces(pieces: Sequence[Any]) -> Any:
+    """Return pieces of arrays, sparse matrices or DataFrames as one; an array is C-contiguous."""
     if hasattr(pieces[0], "iloc"):
         import pandas as pd
 
-        return pd.concat(pieces, ignore_index=True)
-    if hasattr(pieces[0], "tocsr"):
-        import scipy.sparse
-
+        return pieces[0] if len(pieces) == 1 else pd.concat(pieces, ignore_index=True)
+    if scipy.sparse.issparse(pieces[0]):
         return scipy.sparse.vstack(pieces, format="csr")
-    return np.concatenate(pieces)
+    return np.ascontiguousarray(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
 
 
 class Split(NamedTuple):

@@ -118,7 +118,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         attributes = from_plain(state)
         if attributes.get("_result") is not None:
             attributes["_result"] = attributes["_result"].unpacked()
-        vars(self).update(attributes)
+        self.__dict__.update(attributes)
         if "_result" in attributes:
             self._register()
 
@@ -385,5 +385,5 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
 
 def hand_over_fit(estimator: BaseOrtSGD, other: BaseOrtSGD) -> None:
     """Give another estimator what a fit has left in this one."""
-    vars(other).update({name: value for name, value in vars(estimator).items() if is_of_fit(name)})
+    other.__dict__.update({name: value for name, value in vars(estimator).items() if is_of_fit(name)})
     other._register()

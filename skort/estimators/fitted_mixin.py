@@ -149,7 +149,8 @@ class FittedAttributes:
         NotFittedError
             Before a fit. The method exists where the model is linear.
         """
-        self._sparse_coef = scipy.sparse.csr_matrix(result_of(self).model.linear_weights[0])
+        result_of(self)
+        self._sparse_coef = scipy.sparse.csr_matrix(self.coef_)
         self._sparse_coef.data.flags.writeable = False
         return self
 

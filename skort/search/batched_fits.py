@@ -151,8 +151,8 @@ class _Common(NamedTuple):
         model = dataclasses.replace(model, loss=config.loss)
         # The rows are in the variables of the training before they are read, see `_rows`.
         graph = model.score_graph
-        weights = variables.training_weights(graph.trained_arrays)
-        training = dataclasses.replace(model, score_graph=graph.with_weights(weights))
+        initial = variables.training_weights(graph.trained_arrays)
+        training = dataclasses.replace(model, score_graph=graph.with_weights(initial))
         bare = dataclasses.replace(variables, inputs=None, score=None)
         weights = self.data.sample_weight
         n_rows = self.data.n_rows if weights is None else np.count_nonzero(weights)

@@ -15,6 +15,7 @@ from skort.common.user_warning import warn_user
 from skort.estimators.data.outputs import NamedOutputs
 from skort.estimators.data.rows import blocks
 from skort.estimators.data.targets import EncodedTarget
+from skort.estimators.literals import ModelProto
 from skort.estimators.model.nesting import layers
 from skort.estimators.model.preprocessing import Preprocessing
 from skort.estimators.model.target_transform import TargetTransform
@@ -321,7 +322,7 @@ class Model:
         known, names = uncentred_arrays(other.score_graph), other.score_graph.trainable
         weights, own = {name: known[name] for name in names}, self.score_graph.trained_arrays
         shapes, expected = ({name: w.shape for name, w in arrays.items()} for arrays in (weights, own))
-        if shapes != expected or not np.array_equal(other.classes, self.classes):
+        if shapes != expected or not np.array_equal(np.asarray(other.classes), np.asarray(self.classes)):
             raise ValueError(
                 "warm_start=True goes on from the weights of the last fit, which had other features, outputs or "
                 "classes, or another model. Use warm_start=False."
@@ -358,7 +359,7 @@ class Model:
                 raise ValueError(f"weights: the model has no weight {name!r}. Its weights are {', '.join(known)}.")
         return {name: weight_array(name, values, known[name].shape, dtype) for name, values in weights.items()}
 
-    def original(self) -> "onnx.ModelProto":
+    def original(self) -> ModelProto:
         """Return the ONNX model that an estimator was given, with its trained weights."""
         from skort.graphs.onnx_models.initializers import with_weights
         from skort.graphs.standardized import uncentred_arrays

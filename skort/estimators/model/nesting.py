@@ -88,6 +88,11 @@ def input_tags(estimator):
     return dataclasses.replace(get_tags(first).input_tags, sparse=whole.sparse, allow_nan=whole.allow_nan)
 
 
+def thawed(step):
+    """Return a step, out of its `FrozenEstimator`."""
+    return step.estimator if isinstance(step, FrozenEstimator) else step
+
+
 def _transforms_target(estimator):
     """Return whether an estimator is a `TransformedTargetRegressor`."""
     # Imported when it is needed: it takes most of the time of `import skort`.

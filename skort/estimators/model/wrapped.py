@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from skort.estimators.data.not_numbers import step_text_error
-from skort.estimators.model.nesting import split, target_of
+from skort.estimators.model.nesting import split, target_of, thawed
 from skort.estimators.model.preprocessing import Preprocessing, numbers
 from skort.estimators.model.target_transform import TargetTransform, fitted_target_transform
 from skort.exceptions import NotTrainableError
@@ -188,7 +187,7 @@ class WrappedModel:
         # A TransformedTargetRegressor trains one column as a y of one dimension.
         one_column = single_output if self.target is None else score_graph.n_outputs == 1
         model = trained_model(self.model, coefs, intercepts, classes, single_output=one_column)
-        whole = Pipeline([*((key, _thawed(step)) for key, step in kept), (self.name, model)]) if steps else model
+        whole = Pipeline([*((key, thawed(step)) for key, step in kept), (self.name, model)]) if steps else model
         if self.target is None:
             return whole
         if self.target_encloses_steps or not steps:
@@ -199,11 +198,7 @@ class WrappedModel:
 
 def _with_target(target, model, transform, single_output):
     """Return a fitted `TransformedTargetRegressor` around a fitted model."""
-    fitted = clone(_thawed(target))
+    fitted = clone(thawed(target))
     fitted.regressor_, fitted.transformer_ = model, transform.transformer
     fitted._training_dim = 1 if single_output else 2
     return fitted
-
-
-def _thawed(step):
-    return step.estimator if isinstance(step, FrozenEstimator) else step
