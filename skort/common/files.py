@@ -39,6 +39,8 @@ def file_at(path: str | os.PathLike) -> pathlib.Path:
         raise IsADirectoryError(f"{str(path)!r} is a folder. Give the name of a file.")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{str(path)!r} cannot be written: the folder {str(path.parent)!r} does not exist.")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"{str(path)!r} cannot be written: the folder {str(path.parent)!r} is read-only for you.")
     return path
 
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from skort.common.available import available_if
-from skort.common.files import write_file
+from skort.common.files import write_file, write_files
 from skort.estimators.data.rows import Columns
 from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.literals import ModelProto
@@ -368,7 +368,6 @@ class FittedAttributes:
         """
         graphs, folder = self.training_graphs(), pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        paths = [folder / f"{name}.onnx" for name in graphs]
-        for path, graph in zip(paths, graphs.values(), strict=True):
-            write_file(path, graph.SerializeToString())
-        return paths
+        contents = {folder / f"{name}.onnx": graph.SerializeToString() for name, graph in graphs.items()}
+        write_files(contents)
+        return list(contents)

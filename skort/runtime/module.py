@@ -45,6 +45,15 @@ def _explained(step):
         raise ValueError(f"ONNX Runtime does not make the {step} step: {short_message(error)}") from error
 
 
+@contextlib.contextmanager
+def _written(path):
+    """Raise the errors of ONNX Runtime with the name of the file that is written, such as that of a full disk."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise OSError(f"ONNX Runtime does not write {str(path)!r}: {short_message(error)}") from error
+
+
 class ModuleSession:
     """The files of a training on a device, at work; without those of an eval model or optimizer, no such step."""
 
@@ -123,8 +132,10 @@ class ModuleSession:
 
     def save(self, path: os.PathLike, *, with_optimizer: bool) -> None:
         """Write a checkpoint, with what the optimizer remembers or without."""
-        c_api().save_checkpoint(self._state, os.fspath(path), with_optimizer)
+        with _written(path):
+            c_api().save_checkpoint(self._state, os.fspath(path), with_optimizer)
 
     def export(self, path: os.PathLike, names: list[str]) -> None:
         """Write the part of the eval model that some results need, with the parameters as they are now."""
-        self._module.export_model_for_inferencing(os.fspath(path), names)
+        with _written(path):
+            self._module.export_model_for_inferencing(os.fspath(path), names)

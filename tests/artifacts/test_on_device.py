@@ -141,6 +141,15 @@ def test_a_missing_or_damaged_file_is_named(folder, name):
         OnDeviceTraining(folder)
 
 
+def test_a_file_that_cannot_be_written_is_named(folder):
+    training = OnDeviceTraining(folder)
+    (folder / "eval_model.onnx").unlink()
+    with pytest.raises(OSError, match=r"does not write '.*': Load model .*eval_model\.onnx failed") as info:
+        training.export_model_for_inferencing(folder / "model.onnx")
+    assert ".cc:" not in str(info.value)
+    assert not (folder / "model.onnx").exists()
+
+
 def test_another_prefix_is_named(folder):
     with pytest.raises(FileNotFoundError, match=r"new_training_model.onnx' does not exist.*here 'new_'"):
         OnDeviceTraining(folder, "new_")

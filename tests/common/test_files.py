@@ -78,7 +78,7 @@ def test_a_folder_that_the_user_may_not_write_leaves_the_old_file(tmp_path):
     finally:
         for parent, mode in zip(parents, modes, strict=True):
             parent.chmod(mode)
-    assert "PermissionError" in run.stderr
+    assert "PermissionError" in run.stderr and "is read-only for you" in run.stderr
     assert path.read_bytes() == b"old"
 
 

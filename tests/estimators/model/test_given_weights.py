@@ -159,3 +159,9 @@ def test_training_graphs_are_saved(tmp_path, solver, rng):
         # ONNX Runtime numbers some results of its own graphs anew.
         assert [n.op_type for n in loaded.graph.node] == [n.op_type for n in graph.graph.node]
         assert [i.name for i in loaded.graph.input] == [i.name for i in graph.graph.input]
+    # All of them or none.
+    folder = tmp_path / "other"
+    (folder / paths[-1].name).mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        model.save_training_graphs(folder)
+    assert [path.name for path in folder.iterdir()] == [paths[-1].name]
