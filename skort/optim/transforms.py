@@ -21,10 +21,8 @@ class Transformation:
     #: output `next_...` takes the place of what has the rest of its name.
     onnx_before: str | None = None
     onnx_after: str | None = None
-
-    def constants(self) -> dict[str, np.ndarray]:
-        """Return the arrays that the ONNX functions take beside those of the update, by name."""
-        return {}
+    #: The arrays that they take beside those of the update, by names that begin with "skort_".
+    constants: dict[str, np.ndarray] = {}
 
     def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
         """Return what it remembers, before the first update."""
@@ -66,10 +64,7 @@ class Clipping(Transformation):
 
     def __init__(self, max_norm: float):
         self._max_norm = float(max_norm)
-
-    def constants(self):
-        """Return the norm, in float64."""
-        return {"skort_max_norm": np.array([self._max_norm])}
+        self.constants = {"skort_max_norm": np.array([self._max_norm])}
 
     def start(self, n_coefficients, n_others, dtype):
         """Make room for the clipped gradient."""
@@ -149,10 +144,7 @@ class AccumulatedL1(Transformation):
             "(next_weights, next_l1_owed_if_positive, next_l1_owed_if_negative)"
         )
         self.onnx_after = function_text(signature, _PAID, n_steps=self._n_steps)
-
-    def constants(self):
-        """Return the strengths."""
-        return {"skort_l1_strengths": self._strengths}
+        self.constants = {"skort_l1_strengths": strengths}
 
     def start(self, n_coefficients, n_others, dtype):
         """Owe nothing."""
@@ -202,11 +194,8 @@ class ImplicitL2(Transformation):
 
     def __init__(self, strengths: np.ndarray, gain: float, largest_rate: float = 0.0):
         self._strengths, self._reach, self._largest_rate = strengths, strengths * float(gain), float(largest_rate)
-
-    def constants(self):
-        """Return the strengths, where steps are implicit, and the largest learning rate."""
-        rate = np.asarray(self._largest_rate, self._strengths.dtype)
-        return {"skort_l2_strengths": self._strengths, "skort_l2_reach": self._reach, "skort_l2_rate": rate}
+        rate = np.asarray(self._largest_rate, strengths.dtype)
+        self.constants = {"skort_l2_strengths": strengths, "skort_l2_reach": self._reach, "skort_l2_rate": rate}
 
     def start(self, n_coefficients, n_others, dtype):
         """Make room for what is left of the gradient."""
@@ -250,10 +239,7 @@ class Averaging(Transformation):
 
     def __init__(self, first: int):
         self._first = int(first)
-
-    def constants(self):
-        """Return the first update that counts."""
-        return {"skort_first": np.array([self._first])}
+        self.constants = {"skort_first": np.array([self._first])}
 
     def start(self, n_coefficients, n_others, dtype):
         """Remember the number of updates and the sum."""

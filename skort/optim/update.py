@@ -45,7 +45,7 @@ class UpdateRule:
         """Add the nodes of one update; return the names of "weights", "length" and the changed arrays after it."""
         known = dict(names)
         for part in self.transformations:
-            for name, array in part.constants().items():
+            for name, array in part.constants.items():
                 fragment.constant(name, array)
                 known[name] = name
             if part.onnx_before:

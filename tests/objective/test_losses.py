@@ -545,5 +545,7 @@ def test_a_formula_becomes_an_onnx_function(run_function):
     score, target = np.array([[1.0, 2.0]]), np.array([[0.0, 1.0]])
     np.testing.assert_allclose(run_function(text, "float64", score, target), [[-2.0]], rtol=1e-12)
     assert "copy = Identity (a)" in function_text("f (a) => (copy)", "copy = a")
+    wide = function_text("f (n) => (x)", 'x = ConstantOfShape(n, value="double[1] {2}")')
+    assert "x = ConstantOfShape <value = double[1] {2}> (n)" in wide
     with pytest.raises(ValueError, match="A formula has operators, signs, names and numbers, got 'a if b else c'"):
         function_text("f (a, b, c) => (d)", "d = a if b else c")
