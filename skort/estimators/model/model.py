@@ -109,7 +109,7 @@ class Model:
 
     def _inverse_target(self):
         """Return the inverse of the transformer of y as an ONNX function, or None."""
-        from skort.graphs.sklearn.target_inverse import target_inverse
+        from skort.graphs.sklearn.converters import target_inverse
 
         transformer = self.target_transform.transformer
         return None if transformer is None else target_inverse(transformer)

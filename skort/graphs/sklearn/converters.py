@@ -1,14 +1,25 @@
-"""What skl2onnx calls to write nodes, and skort's converters of an imputer and of polynomials."""
+"""Converters for skl2onnx: of an imputer and of polynomials; and the inverse of a transformer of y."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 from skl2onnx.common.data_types import StringTensorType
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import PolynomialFeatures
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
+)
+
+from skort.exceptions import NotExportableError
 
 
 @dataclass(frozen=True)
@@ -19,16 +30,17 @@ class Nodes:
     container: Any
 
     def add(
-        self, operator: str, inputs: Sequence[str], name: str = "", domain: str = "", version: int = 13, **attributes
+        self,
+        operator: str,
+        inputs: Sequence[str],
+        name: str = "",
+        domain: str = "",
+        version: int = 13,
+        result: str = "",
+        **attributes,
     ) -> str:
-        """Return the name of the result of an operator."""
-        result = self.scope.get_unique_variable_name(name or operator.lower())
-        return self.give(operator, inputs, result, domain, version, **attributes)
-
-    def give(
-        self, operator: str, inputs: Sequence[str], result: str, domain: str = "", version: int = 13, **attributes
-    ) -> str:
-        """Write an operator whose result has a name already, for instance that of the output; return the name."""
+        """Write an operator; return the name of its result: a new one, or `result`, such as that of the output."""
+        result = result or self.scope.get_unique_variable_name(name or operator.lower())
         self.container.add_node(operator, inputs, result, op_domain=domain, op_version=version, **attributes)
         return result
 
@@ -65,13 +77,13 @@ def _convert_imputer(scope, operator, container):
     fill = nodes.constant([imputer.statistics_.tolist()], element_type, "statistics")
     output = operator.outputs[0]
     if imputer.indicator_ is None or is_text or not len(imputer.indicator_.features_):
-        nodes.give("Where", [missing, fill, values], output.full_name, version=9)
+        nodes.add("Where", [missing, fill, values], result=output.full_name, version=9)
         return
     imputed = nodes.add("Where", [missing, fill, values], "imputed", version=9)
     marked = imputer.indicator_.features_.tolist()
     chosen = nodes.add("Gather", [missing, nodes.constant(marked, name="features")], "chosen", axis=1)
     indicator = nodes.add("Cast", [chosen], "indicator", to=element_type)
-    nodes.give("Concat", [imputed, indicator], output.full_name, axis=1)
+    nodes.add("Concat", [imputed, indicator], result=output.full_name, axis=1)
     # skl2onnx counts only the imputed columns.
     output.type.shape = [None, len(imputer.statistics_) + len(marked)]
 
@@ -89,8 +101,69 @@ def _convert_polynomial(scope, operator, container):
         columns = nodes.constant([row[i] if i < len(row) else n_features for row in factors], name="columns")
         factor = nodes.add("Gather", [with_ones, columns], "factor", axis=1)
         product = nodes.add("Mul", [product, factor], f"product{i}", version=14) if product else factor
-    nodes.give("Identity", [product], operator.outputs[0].full_name, version=14)
+    nodes.add("Identity", [product], result=operator.outputs[0].full_name, version=14)
 
 
 #: The converters of numbers, by the type of a transformer.
 CONVERTERS = {SimpleImputer: _convert_imputer, PolynomialFeatures: _convert_polynomial}
+
+
+# Function of numpy -> operators one after the other, each with its second operand or None.
+_FUNCTIONS: dict[Any, list[tuple[str, float | None]]] = {
+    None: [],
+    np.exp: [("Exp", None)],
+    np.expm1: [("Exp", None), ("Sub", 1.0)],
+    np.log: [("Log", None)],
+    np.log1p: [("Add", 1.0), ("Log", None)],
+    np.negative: [("Neg", None)],
+    np.reciprocal: [("Reciprocal", None)],
+    np.sqrt: [("Sqrt", None)],
+    np.square: [("Pow", 2.0)],
+}
+# Type of a scaler -> the operators of its inverse, each with the attribute that is its second operand and the parameter
+# that turns it off.
+_SCALERS: dict[type, list[tuple[str, str, str]]] = {
+    MaxAbsScaler: [("Mul", "scale_", "")],
+    MinMaxScaler: [("Sub", "min_", ""), ("Div", "scale_", "")],
+    RobustScaler: [("Mul", "scale_", "with_scaling"), ("Add", "center_", "with_centering")],
+    StandardScaler: [("Mul", "scale_", "with_std"), ("Add", "mean_", "with_mean")],
+}
+
+
+def target_inverse(transformer: Any) -> str:
+    """Return the inverse of a fitted transformer of y as ONNX text, (transformed) => (target), both matrices."""
+    lines, result = [], "transformed"
+    for i, (operator, operand) in enumerate(_operations(transformer)):
+        operands = [result]
+        if operand is not None:
+            numbers = np.ravel(operand).astype(float).tolist()
+            values = ", ".join(map(repr, numbers))
+            lines.append(f"operand{i} = Constant <value = float[{len(numbers)}] {{{values}}}> ()")
+            operands.append(f"operand{i}")
+        result = f"result{i}"
+        lines.append(f"{result} = {operator} ({', '.join(operands)})")
+    nodes = "\n    ".join([*lines, f"target = Identity ({result})"])
+    return f"target_inverse (transformed) => (target) {{\n    {nodes}\n}}"
+
+
+def _operations(transformer: Any) -> Iterable[tuple[str, Any]]:
+    """Return the operators of the inverse one after the other, each with its second operand or None."""
+    if isinstance(transformer, FrozenEstimator):
+        return _operations(transformer.estimator)
+    if type(transformer) is Pipeline:
+        return [operation for _, step in reversed(transformer.steps) for operation in _operations(step)]
+    if transformer is None or transformer == "passthrough":
+        return []
+    if type(transformer) in _SCALERS:
+        parts = _SCALERS[type(transformer)]
+        return [(op, getattr(transformer, operand)) for op, operand, on in parts if getattr(transformer, on, True)]
+    if type(transformer) is FunctionTransformer and not transformer.inv_kw_args:
+        for known, operations_of_known in _FUNCTIONS.items():
+            if transformer.inverse_func is known:
+                return operations_of_known
+    name = " ".join(repr(transformer).split())
+    raise NotExportableError(
+        f"TransformedTargetRegressor: the inverse of its transformer {name} cannot be part of an ONNX model. "
+        "Use StandardScaler, MinMaxScaler, MaxAbsScaler or RobustScaler; or functions whose inverse_func is numpy's "
+        "exp, expm1, log, log1p, negative, reciprocal, sqrt or square; or a Pipeline of these."
+    )

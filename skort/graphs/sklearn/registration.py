@@ -19,7 +19,7 @@ from sklearn.compose import TransformedTargetRegressor
 
 from skort.common.onnx_text import function, onnx_dtype
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES, SCORE
-from skort.graphs.sklearn.target_inverse import target_inverse
+from skort.graphs.sklearn.converters import Nodes, target_inverse
 
 # The options of scikit-learn's classifiers. skl2onnx asks for "nocl" (indices in place of labels); nobody can set it.
 _CLASSIFIER_OPTIONS = {
@@ -89,12 +89,11 @@ def _convert(scope, operator, container):
     model = onnx.compose.add_prefix(_at_opset(estimator.to_onnx(), container.target_opset), prefix)
     types = dict.fromkeys((prefix + SCORE, prefix + PREDICTION), model.graph.output[-1].type.tensor_type.elem_type)
     types.update((info.name, info.type.tensor_type.elem_type) for info in (*model.graph.input, *model.graph.output))
-    nodes = _Nodes(prefix)
-    _add_inputs(nodes, operator, [i.name.removeprefix(prefix) for i in model.graph.input], types)
-    nodes.extend(model.graph.node)
-    for result, variable in zip(_results(nodes, operator, container, types), operator.outputs, strict=True):
-        nodes.cast(result, types[result], guess_proto_type(variable.type), variable.onnx_name)
-    container.nodes.extend(nodes)
+    nodes = Nodes(scope, container)
+    _add_inputs(nodes, operator, [i.name.removeprefix(prefix) for i in model.graph.input], prefix, types)
+    container.nodes.extend(model.graph.node)
+    for result, variable in zip(_results(nodes, operator, prefix, types), operator.outputs, strict=True):
+        _cast(nodes, result, types[result], guess_proto_type(variable.type), variable.onnx_name)
     container.initializers.extend(model.graph.initializer)
     container.node_domain_version_pair_sets.update((o.domain, o.version) for o in model.opset_import)
 
@@ -106,14 +105,14 @@ def _at_opset(model, opset):
     return model
 
 
-def _add_inputs(nodes, operator, names, types):
+def _add_inputs(nodes, operator, names, prefix, types):
     """Add nodes that compute the inputs `names` of an estimator from those of its operator: columns, or one matrix."""
     given = {variable.raw_name: variable for variable in operator.inputs}
     if len(names) == 1:
-        element_type = types[nodes.prefix + names[0]]
-        columns = [nodes.cast(v.onnx_name, guess_proto_type(v.type), element_type) for v in operator.inputs]
+        element_type = types[prefix + names[0]]
+        columns = [_cast(nodes, v.onnx_name, guess_proto_type(v.type), element_type) for v in operator.inputs]
         whole = columns if len(columns) == 1 else [nodes.add("Concat", columns, axis=1)]
-        nodes.add("Identity", whole, nodes.prefix + names[0])
+        nodes.add("Identity", whole, result=prefix + names[0])
         return
     by_name = given.keys() >= set(names)
     if not by_name and len(given) > 1:
@@ -122,16 +121,16 @@ def _add_inputs(nodes, operator, names, types):
         variable = given[name] if by_name else operator.inputs[0]
         column = variable.onnx_name
         if not by_name:
-            column = nodes.add("Gather", [column, nodes.add("Constant", [], value_ints=[i])], axis=1)
-        nodes.cast(column, guess_proto_type(variable.type), types[nodes.prefix + name], nodes.prefix + name)
+            column = nodes.add("Gather", [column, nodes.constant([i])], axis=1)
+        _cast(nodes, column, guess_proto_type(variable.type), types[prefix + name], prefix + name)
 
 
-def _results(nodes, operator, container, types):
+def _results(nodes, operator, prefix, types):
     """Return the names of the results of an estimator's operator; raw scores have one column per class."""
-    estimator, prefix = operator.raw_operator, nodes.prefix
+    estimator = operator.raw_operator
     if not is_classifier(estimator):
         return [prefix + PREDICTION]
-    raw_scores = container.get_options(estimator, {"raw_scores": False})["raw_scores"]
+    raw_scores = nodes.container.get_options(estimator, {"raw_scores": False})["raw_scores"]
     if prefix + PROBABILITIES in types and not raw_scores:
         return [prefix + LABEL, prefix + PROBABILITIES]
     score = prefix + SCORE
@@ -141,27 +140,13 @@ def _results(nodes, operator, container, types):
     return [prefix + LABEL, score]
 
 
-class _Nodes(list):
-    """ONNX nodes whose names and results begin with `prefix`."""
-
-    def __init__(self, prefix):
-        super().__init__()
-        self.prefix = prefix
-
-    def add(self, op_type, inputs, output=None, **attributes):
-        """Add a node; return the name of its result."""
-        name = f"{self.prefix}{op_type}_{len(self)}"
-        output = output or f"{name}_result"
-        self.append(helper.make_node(op_type, inputs, [output], name=name, **attributes))
-        return output
-
-    def cast(self, result, from_type, to_type, output=None):
-        """Add a node that gives a result the type `to_type`; return the name of its result."""
-        if from_type == to_type:
-            return self.add("Identity", [result], output)
-        if TensorProto.STRING in (from_type, to_type):
-            raise ValueError(f"{result!r} is text where the fitted estimator has numbers, or the other way round.")
-        return self.add("Cast", [result], output, to=to_type)
+def _cast(nodes, name, from_type, to_type, result=""):
+    """Write an operator that gives a result another type; return the name of what it gives."""
+    if from_type == to_type:
+        return nodes.add("Identity", [name], result=result)
+    if TensorProto.STRING in (from_type, to_type):
+        raise ValueError(f"{name!r} is text where the fitted estimator has numbers, or the other way round.")
+    return nodes.add("Cast", [name], result=result, to=to_type)
 
 
 @functools.cache

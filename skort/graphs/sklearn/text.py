@@ -65,7 +65,7 @@ def text_converters(element_type: int) -> dict[type, Callable]:
             result = nodes.add("Cast", [operator.inputs[0].full_name], to=element_type)
         if isinstance(model, (TfidfVectorizer, TfidfTransformer)):
             result = _tf_idf(nodes, result, model, element_type)
-        nodes.give("Identity", [result], operator.outputs[0].full_name)
+        nodes.add("Identity", [result], result=operator.outputs[0].full_name)
 
     return dict.fromkeys(_TYPES, convert)
 
