@@ -5,14 +5,39 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skort.graphs.gradient.gradient_graphs import GradientGraphs
-
 if TYPE_CHECKING:
     import onnx
 
     from skort.solvers.graph.gradient_sessions import GradientSessions
 
 __all__ = ["ForwardBackward", "GradientGraphs", "Gradients", "Saved", "gradient_graphs", "initial_model"]
+
+
+class GradientGraphs(NamedTuple):
+    """
+    A model and its gradient, for one number of rows, as two models of standard operators.
+
+    Parameters
+    ----------
+    forward : onnx.ModelProto
+        Its first input is X; the others are the weights, trained or frozen, by their names. Its first output is the
+        score; the others are what the backward model needs of it.
+    backward : onnx.ModelProto
+        Its first input, "skort_score_gradient", is the derivative of a loss by the score. The others are inputs and
+        outputs of the forward model, by their names. Its outputs are the derivatives of the loss by X, where it was
+        asked for, and by each trained weight: "coef_gradient" is that by "coef".
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skort.gradients import gradient_graphs, initial_model
+    >>> graphs = gradient_graphs(initial_model(LinearRegression(), 2), batch_size=10)
+    >>> [output.name for output in graphs.backward.graph.output]
+    ['coef_gradient', 'intercept_gradient']
+    """
+
+    forward: "onnx.ModelProto"
+    backward: "onnx.ModelProto"
 
 
 def gradient_graphs(
@@ -80,7 +105,7 @@ def gradient_graphs(
     if not isinstance(batch_size, int | np.integer) or batch_size < 1:
         raise ValueError(f"batch_size must be an int of at least 1, got {batch_size!r}.")
     score_graph = score_graph_of(model, trainable, dtype)
-    return forward_backward(score_graph, int(batch_size), input_gradient=input_gradient)
+    return GradientGraphs(*forward_backward(score_graph, int(batch_size), input_gradient=input_gradient))
 
 
 def initial_model(

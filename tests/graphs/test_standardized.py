@@ -10,11 +10,14 @@ from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.graphs.standardized import (
     OFFSET,
+    PRODUCT,
     Layer,
+    after_first_product,
     centred,
     first_layer,
     last_layer,
     linear_weights,
+    product_layer,
     standardized_graph,
     uncentred_arrays,
 )
@@ -120,3 +123,44 @@ def test_the_weights_of_a_centred_linear_model_are_those_of_x_itself():
     coef, intercept = linear_weights(centred(graph, np.arange(4.0)))
     np.testing.assert_array_equal(coef, np.ones((2, P)))
     np.testing.assert_array_equal(intercept, [1, 1])
+
+
+LINE = """
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}, float[1] intercept = {3}>
+{ product = MatMul (X, coef)  score = Add (product, intercept) }"""
+NO_INTERCEPT = """
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}> { score = MatMul (X, coef) }"""
+GEMM = """
+<ir_version: 8, opset_import: ["" : 17]>
+layers (float[N, 2] X) => (float[N, 2] score)
+<float[2, 3] first = {1, 2, -3, 4, -5, 6}, float[3] b = {1, 0, 1}, float[3, 2] second = {1, 2, 3, 4, 5, 6}>
+{ hidden = Gemm (X, first, b)  active = Relu (hidden)  score = MatMul (active, second) }"""
+ONE_OUTPUT_BY_ROWS = """
+<ir_version: 8, opset_import: ["" : 17]>
+line (float[N, 2] X) => (float[N, 1] score) <float[1, 2] coef = {1, 2}> { score = Gemm <transB = 1> (X, coef) }"""
+
+
+def parsed(text):
+    return ScoreGraph.of(onnx.parser.parse_model(text))
+
+
+@pytest.mark.parametrize("text", [LINE, NO_INTERCEPT, GEMM, ONE_OUTPUT_BY_ROWS])
+def test_the_rest_makes_the_same_scores_of_the_product(text, run_onnx, rng):
+    graph, X = parsed(text), rng.normal(size=(5, 2)).astype(np.float32)
+    layer = product_layer(graph)
+    rest = after_first_product(graph, layer)
+    coefficient = graph.arrays[layer.coefficient]
+    product = X @ (coefficient.T if layer.transposed else coefficient)
+    expected = run_onnx(graph.model, X=X)["score"]
+    np.testing.assert_allclose(run_onnx(rest.model, **{PRODUCT: product})["score"], expected, rtol=1e-6)
+    assert rest.trained.names == tuple(name for name in graph.trained.names if name != layer.coefficient)
+    assert rest.n_features == product.shape[1]
+
+
+def test_a_graph_keeps_its_first_layer_where_the_product_is_none_of_x_alone():
+    several = parsed(GEMM.replace("float[2, 3] first", "float[3, 2] first").replace("Gemm", "Gemm <transB = 1>"))
+    frozen = parsed(LINE).training_only(["intercept"])
+    moved = centred(parsed(LINE), np.array([1e6, 0.0]))
+    assert product_layer(several) is product_layer(frozen) is product_layer(moved) is None

@@ -218,7 +218,7 @@ class Model:
     @functools.cached_property
     def product(self) -> "tuple[Layer | None, Model]":
         """The layer whose product X goes into alone, if there is one, and the model after this product."""
-        from skort.graphs.after_first_matmul import after_first_product, product_layer
+        from skort.graphs.standardized import after_first_product, product_layer
 
         # It does not matter here which weights were trained.
         graph = dataclasses.replace(self.score_graph, trained=self.score_graph.weight_names)

@@ -154,7 +154,7 @@ class TrainConfig:
 
     def sparse_solvers(self, model: "Model", variables: Reparametrization) -> list[str]:
         """Return the names of the solvers that multiply sparse rows as they are, if the model allows it."""
-        from skort.graphs.after_first_matmul import product_layer
+        from skort.graphs.standardized import product_layer
         from skort.solvers import has_sparse_steps
 
         is_own = self.penalty is not None and self.penalty.is_custom

@@ -1,20 +1,23 @@
 """Forward and backward of a score graph as two graphs, for a loss that is computed elsewhere."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import onnx
 import onnx.shape_inference
 from onnx import helper
 
-from skort.common.onnx_text import Fragment, build_model, domains_of, leading_to, onnx_dtype, read_names
+from skort.common.onnx_text import Fragment, build_model, domains_of, inlined, leading_to, onnx_dtype, read_names
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import undifferentiable
-from skort.graphs.gradient.gradient_graphs import GradientGraphs, gradient_name
+from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.graphs.score_graph import ScoreGraph, set_batch_size
 from skort.objective.objective import SCORE_GRADIENT
 
+#: The gradient by all weights.
+GRADIENT = "skort_weights_gradient"
 _FORWARD = """\
 The forward half of a gradient by skort. Its first output is the score; the others are inputs of the backward half.
 """
@@ -22,6 +25,11 @@ _BACKWARD = f"""\
 The backward half of a gradient by skort. {SCORE_GRADIENT} is the derivative of a loss by the score; the other inputs
 are inputs and outputs of the forward half. Each output has the name of what it is the gradient by, and "_gradient".
 """
+
+
+def gradient_name(name: str) -> str:
+    """Return the name of the output of a backward model that is the gradient by `name`."""
+    return f"{name}_gradient"
 
 
 def add_model(fragment: Fragment, score_graph: ScoreGraph, batch_size: int) -> onnx.ModelProto:
@@ -32,7 +40,9 @@ def add_model(fragment: Fragment, score_graph: ScoreGraph, batch_size: int) -> o
     return model
 
 
-def forward_backward(score_graph: ScoreGraph, batch_size: int, *, input_gradient: bool = False) -> GradientGraphs:
+def forward_backward(
+    score_graph: ScoreGraph, batch_size: int, *, input_gradient: bool = False
+) -> tuple[onnx.ModelProto, onnx.ModelProto]:
     """Return a model and its gradient by its trained weights, and by X if it is asked for, as two models."""
     X, score = score_graph.input_name, score_graph.score_name
     fragment = Fragment(score_graph.dtype)
@@ -73,7 +83,7 @@ def check_gradient(score_graph: ScoreGraph, *, input_gradient: bool = False) -> 
         )
 
 
-def _split(whole: onnx.ModelProto, score: str, results: Sequence[str]) -> GradientGraphs:
+def _split(whole: onnx.ModelProto, score: str, results: Sequence[str]) -> tuple[onnx.ModelProto, onnx.ModelProto]:
     """Return the nodes that the score needs, and all others, slopes such as 1 - y^2 among them, as two models."""
     graph = whole.graph
     constants = [node for node in graph.node if not node.input and not read_names(node)]
@@ -87,7 +97,7 @@ def _split(whole: onnx.ModelProto, score: str, results: Sequence[str]) -> Gradie
     saved = [name for name in read if name not in inputs and name != score]
     forward_inputs = [name for name in inputs if name != SCORE_GRADIENT]
     backward_inputs = [SCORE_GRADIENT, *(name for name in read if name != SCORE_GRADIENT)]
-    return GradientGraphs(
+    return (
         _part(whole, first, forward_inputs, [score, *saved], _FORWARD),
         _part(whole, last, backward_inputs, results, _BACKWARD),
     )
@@ -111,3 +121,46 @@ def needed(model: onnx.ModelProto) -> onnx.ModelProto:
     copied.graph.node.extend(node for node in model.graph.node if not names.isdisjoint(node.output))
     copied.graph.initializer.extend(i for i in model.graph.initializer if i.name in names)
     return copied
+
+
+def unpacked_text(weights: Mapping[str, np.ndarray]) -> str:
+    """Return the function that takes the vector of all weights apart."""
+    sizes = int64s(w.size for w in weights.values())
+    shapes = "\n".join(
+        f"    shape{i} = Constant <value = {int64s(w.shape)}> ()\n    weight{i} = Reshape (part{i}, shape{i})"
+        for i, w in enumerate(weights.values())
+    )
+    return f"""
+unpacked (weights) => ({", ".join(f"weight{i}" for i in range(len(weights)))}) {{
+    sizes = Constant <value = {sizes}> ()
+    {", ".join(f"part{i}" for i in range(len(weights)))} = Split <axis = 0> (weights, sizes)
+{shapes}
+}}"""
+
+
+def packed_text(weights: Mapping[str, np.ndarray]) -> str:
+    """Return the function that puts the gradients by all weights together."""
+    matrices = [i for i, w in enumerate(weights.values()) if w.ndim != 1]
+    vectors = [f"part{i}" if i in matrices else f"gradient{i}" for i in range(len(weights))]
+    parts = "\n".join(f"    part{i} = Reshape (gradient{i}, flat)" for i in matrices)
+    return f"""
+packed ({", ".join(f"gradient{i}" for i in range(len(weights)))}) => (gradient) {{
+    flat = Constant <value = int64[1] {{-1}}> ()
+{parts}
+    gradient = Concat <axis = 0> ({", ".join(vectors)})
+}}"""
+
+
+def packed_gradients(backward: onnx.ModelProto, weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
+    """Return a backward model whose gradients by the weights are one output, `GRADIENT`, in place of one for each."""
+    names = {gradient_name(name): array for name, array in weights.items()}
+    size, dtype = sum(array.size for array in weights.values()), next(iter(weights.values())).dtype
+    fragment = Fragment(dtype)
+    fragment.nodes.extend(backward.graph.node)
+    fragment.call(packed_text(weights), list(names), [GRADIENT])
+    packed = copy.deepcopy(backward)
+    del packed.graph.node[:], packed.graph.output[:]
+    packed.graph.node.extend(fragment.nodes)
+    packed.graph.output.append(helper.make_tensor_value_info(GRADIENT, onnx_dtype(dtype), [size]))
+    packed.graph.output.extend(output for output in backward.graph.output if output.name not in names)
+    return inlined(packed, fragment)

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skort.graphs.gradient.forward_backward import forward_backward
-from skort.graphs.gradient.packing import packed_gradients
+from skort.graphs.gradient.forward_backward import forward_backward, packed_gradients
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.objective import SCORE_GRADIENT
 from skort.runtime.cache import COMPILED

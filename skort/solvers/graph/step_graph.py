@@ -11,8 +11,7 @@ from onnx import helper, numpy_helper
 from skort.common.node_phases import mark_rest, marked
 from skort.common.onnx_text import Fragment, build_model, domains_of, infos, onnx_dtype, read_names
 from skort.common.parametrized_graph import Program
-from skort.graphs.gradient.forward_backward import add_model, needed
-from skort.graphs.gradient.packing import GRADIENT, packed_text, unpacked_text
+from skort.graphs.gradient.forward_backward import GRADIENT, add_model, needed, packed_text, unpacked_text
 from skort.graphs.gradient.reverse import add_gradients
 from skort.objective.custom import source_key
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET

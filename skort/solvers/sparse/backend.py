@@ -12,9 +12,9 @@ from onnx import helper
 
 from skort.common.node_phases import mark_rest, marked
 from skort.common.onnx_text import Fragment, build_model, domains_of, infos
-from skort.graphs.after_first_matmul import PRODUCT, after_first_product, product_layer
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.score_graph import set_batch_size
+from skort.graphs.standardized import PRODUCT, after_first_product, product_layer
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.sparse import SparseBatch
 from skort.runtime.cache import COMPILED

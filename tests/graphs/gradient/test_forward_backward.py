@@ -6,9 +6,18 @@ import onnx.parser
 import pytest
 from sklearn.neural_network import MLPRegressor
 
+from skort.common.onnx_text import function
 from skort.exceptions import NotTrainableError
-from skort.graphs.gradient.forward_backward import check_gradient, forward_backward, needed
-from skort.graphs.gradient.gradient_graphs import gradient_name
+from skort.graphs.gradient.forward_backward import (
+    GRADIENT,
+    check_gradient,
+    forward_backward,
+    gradient_name,
+    needed,
+    packed_gradients,
+    packed_text,
+    unpacked_text,
+)
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 
@@ -98,3 +107,34 @@ def test_needed_drops_what_no_output_needs():
     model = score_graph("a = MatMul (X, w)  b = Tanh (a)  score = Add (a, v)").model
     assert [node.op_type for node in needed(model).graph.node] == ["MatMul", "Add"]
     assert len(model.graph.node) == 3
+
+
+WEIGHTS = {"w": np.array([[1.0, 2.0], [3.0, 4.0]]), "v": np.array([5.0, 6.0]), "u": np.array([[7.0]])}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_packed_gradients_are_one_output(dtype, run_onnx):
+    onnx_type = {"float32": "float", "float64": "double"}[dtype]
+    weights = {name: array.astype(dtype) for name, array in WEIGHTS.items()}
+    backward = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 17]>
+    backward ({onnx_type}[1] dy) => ({onnx_type}[2, 2] w_gradient, {onnx_type}[1] X_gradient,
+        {onnx_type}[2] v_gradient, {onnx_type}[1, 1] u_gradient)
+    <{onnx_type}[2, 2] w = {{1, 2, 3, 4}}, {onnx_type}[2] v = {{5, 6}}, {onnx_type}[1, 1] u = {{7}}> {{
+        w_gradient = Mul (w, dy)  v_gradient = Mul (v, dy)  u_gradient = Mul (u, dy)  X_gradient = Neg (dy)
+    }}""")
+    results = run_onnx(packed_gradients(backward, weights), dy=np.array([2], dtype))
+    assert list(results) == [GRADIENT, "X_gradient"]
+    np.testing.assert_array_equal(results[GRADIENT], [2, 4, 6, 8, 10, 12, 14])
+    assert results[GRADIENT].dtype == dtype
+
+
+def test_the_parts_of_a_vector_have_the_shapes_of_the_weights(run_onnx):
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17, "skort" : 1]>
+    there_and_back (double[7] vector) => (double[2, 2] a, double[2] b, double[1, 1] c, double[7] same)
+    { a, b, c = skort.unpacked (vector)  same = skort.packed (a, b, c) }""")
+    model.functions.extend(function(text, "float64") for text in (unpacked_text(WEIGHTS), packed_text(WEIGHTS)))
+    vector = np.arange(1.0, 8.0)
+    results = run_onnx(onnx.inliner.inline_local_functions(model), vector=vector)
+    for result, array in zip(results.values(), WEIGHTS.values(), strict=False):
+        np.testing.assert_array_equal(result, array)
+    np.testing.assert_array_equal(results["same"], vector)

@@ -6,9 +6,9 @@ import scipy.sparse
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
-from skort.graphs.after_first_matmul import after_first_product, product_layer
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
+from skort.graphs.standardized import after_first_product, product_layer
 from skort.objective import L1, L2, SquaredError
 from skort.objective.objective import Objective
 from skort.optim.optimizers import SGD, Adam, Momentum
