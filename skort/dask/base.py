@@ -90,15 +90,9 @@ class DaskFit(BaseOrtSGD):
         ------
         TypeError
             For anything but Dask collections.
-        ValueError
-            For a parameter, X, y or `sample_weight` that is not as described, and where the training diverges.
         ClusterError
-            Where the cluster cannot go on: no workers, workers that die, or no scheduler; a `RuntimeError`.
-
-        Warns
-        -----
-        ConvergenceWarning, UserWarning
-            As the `fit` of `skort.OrtSGDRegressor` and `skort.OrtSGDClassifier`.
+            Where the cluster cannot go on: no workers, workers that die, or no scheduler; a `RuntimeError`. All other
+            errors and warnings are those of the `fit` of `skort.OrtSGDRegressor`.
         """
         return self._fit_collections((X, y, sample_weight), (X_val, y_val), (coef_init, intercept_init))
 

@@ -235,12 +235,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             For what `fit` refuses, with the number of the batch; for batches that cannot be read again, or that have
             another number of rows in a later pass; and for steps before the model that need a fit.
         NotTrainableError, RuntimeNotAvailableError
-            As `fit` does.
-
-        Warns
-        -----
-        ConvergenceWarning, UserWarning
-            As `fit` does.
+            As `fit` does, which also says what it warns of.
 
         Notes
         -----
