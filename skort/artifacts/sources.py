@@ -24,7 +24,7 @@ from skort.objective.loss import as_loss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.objective import OBJECTIVE, Objective
 from skort.solvers.module.backend import check_dropout
-from skort.solvers.module.plan import Plan, Term
+from skort.solvers.module.models import Plan, Term
 
 #: The names of the inputs that are added, and of the first output.
 TARGET, SAMPLE_WEIGHT, LOSS = "target", "sample_weight", "loss"

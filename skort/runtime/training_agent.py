@@ -32,12 +32,7 @@ def agent_session(graph: bytes, dtype: DTypeLike, device: Device = CPU) -> Any:
 
 
 class BoundTrainingAgent:
-    """
-    A TrainingAgent that reads and writes the same arrays in every run.
-
-    A run reads `inputs` and writes `outputs` in place; the only new arrays are the yielded values. The agent keeps the
-    arrays alive. `returned` are the gradients by the yielded values after the first. Several may share a session.
-    """
+    """A TrainingAgent: a run reads `inputs`, writes `outputs`; `returned` are gradients by what it yields."""
 
     def __init__(
         self,

@@ -25,22 +25,19 @@ _SMALL = 2**20
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """
-    What a step is made from: a score graph with the initial weights, the objective, the update.
-
-    `n_batches` is the number of batches of an epoch, None where it is not known, as in a stream. `loss_weights` are the
-    initial values of the weights, of shape (n_outputs,), that the loss has of its own, in their order.
-    `row_factor` is what sparse rows are multiplied by before the first product, whose weights are the first ones; None:
-    the batches are dense.
-    """
+    """What a step is made from: a score graph with the initial weights, the objective, the update."""
 
     score_graph: ScoreGraph
     objective: Objective
     update: Update
     batch_size: int
     device: Device = CPU
+    #: Of an epoch; None: it is not known, as in a stream.
     n_batches: int | None = None
+    #: The initial values of the weights, of shape (n_outputs,), that the loss has of its own.
     loss_weights: dict[str, np.ndarray] = field(default_factory=dict)
+    #: What sparse rows are multiplied by before the first product, whose weights are the first ones; None: dense rows.
+    #: What sparse rows are multiplied by before the first product, whose weights are the first ones; None: dense rows.
     row_factor: float | None = None
 
     @functools.cached_property

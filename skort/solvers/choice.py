@@ -79,12 +79,7 @@ def make_step(
     lanes: Sequence[Lane] = (),
     random_state: Callable[[], np.random.RandomState] = np.random.RandomState,
 ) -> Any:
-    """
-    Return the `BackendStep` of a problem: on another device than it says, and of sparse rows where it says so.
-
-    With `lanes`, the first of which is of the problem, the `JointStep` of all of them. `random_state` returns a
-    generator, which is asked for the seed of masks where the problem has a Dropout.
-    """
+    """Return the `BackendStep` of a problem, or the `JointStep` of `lanes`; `random_state` gives the seed of masks."""
     declared = _declared(solver)
     if lanes:
         assert declared.joint_step is not None, solver

@@ -78,12 +78,7 @@ class Lane:
 
 
 def lane_of(problem: Problem, chain: tuple[Link, ...]) -> Lane | None:
-    """
-    Return what of a training goes into a step of several; None where it cannot be part of one.
-
-    It can be where the model is small, the loss has no weights of its own, the penalty is one of strengths, and the
-    update is an optimizer of `skort.optimizers`, without clipping, weight decay or averaging.
-    """
+    """Return what of a training goes into a step of several; None where it is large, or not one of numbers alone."""
     update = problem.update
     if problem.loss_weights or problem.objective.custom_terms or not is_small(problem):
         return None

@@ -16,8 +16,7 @@ from skort.runtime.device import value_vector
 from skort.runtime.module import ModuleSession
 from skort.solvers.base import Problem
 from skort.solvers.flat_weights import flat, views
-from skort.solvers.module.models import optimizer_model, training_model
-from skort.solvers.module.plan import Plan, Term
+from skort.solvers.module.models import Plan, Term, optimizer_model, training_model
 from skort.solvers.step import HostBackend
 
 _TRAINING, _OPTIMIZER, _CHECKPOINT = "training_model.onnx", "optimizer_model.onnx", "checkpoint"

@@ -1,7 +1,6 @@
 """The steps of solvers "graph" and "agent" where X is sparse: the product with the first layer is outside the graph."""
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -30,15 +29,7 @@ from skort.solvers.step import Backend, Sums
 
 
 class SparseBackend(Backend):
-    """
-    Steps in which neither the rows nor the gradient by the weights that they are multiplied by become dense.
-
-    scipy computes the product of the rows and the coefficients of the first layer. A graph takes the product, and gives
-    the loss and the gradients by the product and by all other weights: `bind` (rest of the problem, inputs, gradients,
-    loss) returns it, and what runs it. The gradient by the first coefficients is again a product of the rows. The
-    weights change in numpy: with SGD and momentum only where the rows have values, see `LazyWeights`; where a rule has
-    no such form, all of them.
-    """
+    """Steps on sparse rows: scipy multiplies by the first layer, `bind` runs the rest, numpy updates the weights."""
 
     def __init__(self, problem: Problem, bind: Callable[..., tuple[Any, Callable[[], Any]]]):
         layer, graph, dtype = product_layer(problem.score_graph), problem.score_graph, problem.objective.dtype
@@ -127,14 +118,10 @@ class ProductGradientGraph:
 
     problem: Problem
 
-    @functools.cached_property
-    def _loss(self):
-        return loss_program(self.problem)
-
-    @functools.cached_property
+    @property
     def parameters(self) -> dict[str, np.ndarray]:
         """The numbers, by the names of the inputs."""
-        return {**self._loss.parameters, **self.problem.score_graph.frozen_arrays}
+        return {**loss_program(self.problem).parameters, **self.problem.score_graph.frozen_arrays}
 
     def model(self) -> onnx.ModelProto:
         """Return the graph as it runs, each node marked with its phase."""
@@ -145,7 +132,7 @@ class ProductGradientGraph:
         set_batch_size(model, problem.batch_size)
         graph = model.graph
         fragment.nodes.extend(graph.node)
-        self._loss.write(fragment)
+        loss_program(self.problem).write(fragment)
         with marked(fragment, "backward"):
             gradients = add_gradients(fragment, graph, SCORE_GRADIENT, [PRODUCT, *score_graph.trainable])
             gradients |= objective.weight_gradients
@@ -168,7 +155,7 @@ class ProductGradientGraph:
             graph = self.model()
             return compiled(graph.SerializeToString(), problem.device), frozenset(i.name for i in graph.graph.input)
 
-        key = problem.structure, self._loss.structure
+        key = problem.structure, loss_program(self.problem).structure
         session, names = COMPILED.get(("sparse", *key), compile_graph) if is_small(problem) else compile_graph()
         given = {**inputs, **self.parameters}
         return StepSession(session, {name: given[name] for name in names}, outputs, {}, {}, device=problem.device)

@@ -10,8 +10,7 @@ from skort.exceptions import NotTrainableError
 from skort.objective import Hinge, Loss, SquaredError
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, TARGET, Objective
 from skort.runtime.installed import training_api
-from skort.solvers.module.models import eval_model, optimizer_model, training_model
-from skort.solvers.module.plan import Plan, Term
+from skort.solvers.module.models import Plan, Term, eval_model, optimizer_model, training_model
 
 STRUCTURE = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
