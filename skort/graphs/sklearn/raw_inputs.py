@@ -42,7 +42,8 @@ def text_columns(X: Any) -> list[np.ndarray]:
 def _parts(X, is_mixed=None):
     """Return the name and the values of each input, in two dimensions; of an array that is mixed, one a column."""
     if hasattr(X, "columns"):
-        columns = X.columns
+        # Of pyarrow, columns are the values.
+        columns = getattr(X, "column_names", X.columns)
         if len(set(columns)) == len(columns):
             return [(str(column), np.asarray(X[column]).reshape(-1, 1)) for column in columns]
         return [(str(column), np.asarray(X.iloc[:, [i]])) for i, column in enumerate(columns)]

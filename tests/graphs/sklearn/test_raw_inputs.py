@@ -75,3 +75,20 @@ def test_two_columns_of_one_name_are_refused():
     X = pd.DataFrame([[1, 2]], columns=["a", "a"])
     with pytest.raises(ValueError, match="X has several columns of the name 'a'"):
         raw_inputs(X)
+
+
+class Table(dict):
+    """As of pyarrow: `columns` are values."""
+
+    @property
+    def columns(self):
+        return list(self.values())
+
+    column_names = property(list)
+
+
+def test_a_table_whose_columns_are_values_has_an_input_a_column():
+    X = Table(a=np.array([1.0, 2.0]), b=np.array(["u", "v"]))
+    assert raw_inputs(X) == (RawInput("a", False, 1), RawInput("b", True, 1))
+    fed = feeds(X, raw_inputs(X), "float32")
+    assert [fed[name].tolist() for name in "ab"] == [[[1.0], [2.0]], [["u"], ["v"]]]
