@@ -31,8 +31,9 @@ class Step:
     .. math:: J(w) = \frac{1}{m} \sum_{i=1}^m s_i \, loss(y_i, score_i) + penalty(w)
 
     This is the step that the estimators make. With the same batches, the same initial weights and `standardize=False`,
-    both end at the same weights, bit for bit. The estimators divide sample weights by their mean over all rows. A
-    `Step` does not know all rows, and uses the weights as they are.
+    both end at the same weights, bit for bit; an l1 penalty needs `n_total`, and may differ by rounding. The estimators
+    divide sample weights by their mean over all rows. A `Step` does not know all rows, and uses the weights as they
+    are.
 
     Parameters
     ----------
@@ -152,8 +153,8 @@ class Step:
         Returns
         -------
         loss : float
-            The weighted mean loss of the batch, without the penalty, before the update. It is not checked: if the
-            training diverges, it is infinity or NaN.
+            The first term of :math:`J`, without the penalty, before the update. It is not checked: if the training
+            diverges, it is infinity or NaN.
         score : ndarray of shape (n_rows, n_outputs)
             The raw score before the update, only with `score=True`.
 

@@ -14,6 +14,7 @@ from skort.runtime.errors import short_message
 from skort.runtime.inference import InferenceModel
 
 _PROBABILITIES = ("Sigmoid", "Softmax", "LogSoftmax")
+_PRODUCTS = ("MatMul", "Gemm", "Conv")
 _N_ROWS = 64
 
 
@@ -36,7 +37,7 @@ def find_head(model: onnx.ModelProto, output: str, n_outputs: int) -> Head:
     if head is not None:
         return head
     values = _two_dimensional(runner(model, output)(rows_like(model.graph.input[0])))
-    if _are_probabilities(values, node is not None):
+    if _are_probabilities(values, node is not None) and not _is_affine(model.graph, output):
         behind = f"the {node.op_type} node {node.name!r}" if node is not None else "its own operators"
         raise NotTrainableError(
             f"estimator: the output {output!r} of the ONNX model is a probability, but it is neither the sigmoid nor "
@@ -54,7 +55,7 @@ def _last_probability(graph, output):
             continue
         if node.op_type in _PROBABILITIES:
             return node
-        if node.op_type in ("MatMul", "Gemm", "Conv"):
+        if node.op_type in _PRODUCTS:
             return None
         needed.update(read_names(node))
     return None
@@ -121,6 +122,14 @@ def _are_probabilities(values: np.ndarray, has_head: bool) -> bool:
     if has_head:
         return True
     return np.ptp(values) > 1e-3 if values.shape[1] == 1 else np.allclose(values.sum(axis=1), 1, atol=1e-4)
+
+
+def _is_affine(graph, output):
+    """Return whether an output is a product plus an intercept: a score, though its values may all be small."""
+    made = {name: node for node in graph.node for name in node.output}
+    node = made.get(output, onnx.NodeProto())
+    terms = node.input if node.op_type == "Add" else [output] if len(node.input) == 3 else []
+    return any(name in made and made[name].op_type in _PRODUCTS for name in terms)
 
 
 def _two_dimensional(values):

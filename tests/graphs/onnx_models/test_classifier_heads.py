@@ -83,6 +83,16 @@ def test_a_sigmoid_inside_a_score_is_no_head(nodes, run_onnx):
 
 
 @pytest.mark.parametrize(
+    "nodes", ["m = MatMul (h, v) p = Add (m, c)", "p = Gemm (h, v, c)"], ids=["matmul and add", "gemm"]
+)
+def test_a_score_whose_values_are_between_zero_and_one_is_no_probability(nodes, run_onnx):
+    model = classifier(f"h = Tanh (a) {nodes}", ONE_COLUMN + ", float[1, 1] v = {0.3}, float[1] c = {0.5}", 1)
+    (expected,) = run_onnx(model, X=X).values()
+    assert expected.min() > 0 and expected.max() < 1
+    np.testing.assert_allclose(hardly_trained(model, TWO).decision_function(X), expected.ravel(), atol=1e-5)
+
+
+@pytest.mark.parametrize(
     "nodes, weights, n_columns",
     [
         (
