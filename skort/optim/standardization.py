@@ -10,6 +10,8 @@ from skort.optim.rows import difference
 
 # Statistics of more values than this are those of evenly spaced blocks of rows.
 _MANY_VALUES, _N_BLOCKS = 2**22, 256
+# A stream leaves a scale that is so many times too small or too large for so many rows.
+_FAR, _MANY_ROWS = 3.0, 100
 # The number of values that are converted to float64 at once.
 _BLOCK = 2**18
 
@@ -48,9 +50,37 @@ class Standardization:
                 changed["scale"] = usable_scale(distance, X.dtype)
                 changed["is_flat"] = still_flat if still_flat.any() else None
         if target is not None and self.target_mean is not None and self.is_target_flat:
-            distance = np.sqrt(np.mean(np.square(_distance(target, self.target_mean, sample_weight))))
+            distance = _of_all(_distance(target, self.target_mean, sample_weight))
             if distance > 0:
                 changed |= {"target_scale": float(usable_scale(distance, target.dtype)), "is_target_flat": False}
+        return replace(self, **changed) if changed else self
+
+    def following(
+        self, X: Any, target: np.ndarray | None, sample_weight: np.ndarray | None, *, is_robust: bool = False
+    ) -> "Standardization":
+        """Return it after more rows, where means and scales that are far from theirs follow them; no target: of X."""
+        changed: dict[str, Any] = {}
+        n_rows = X.shape[0] if sample_weight is None else int(np.count_nonzero(sample_weight))
+        # All columns of a sparse X have one scale.
+        if self.mean is not None and self.scale is not None and (self.mean.any() or not scipy.sparse.issparse(X)):
+            now, deviation = moments(X, sample_weight)
+            # As they are subtracted.
+            now = now.astype(np.float32 if X.dtype == np.float32 else np.float64).astype(np.float64)
+            moves = n_rows >= _MANY_ROWS and self.mean.any()
+            distance = np.hypot(now - self.mean, deviation)
+            is_new, scale = _followed(self.scale, distance, deviation, n_rows, moves=moves)
+            is_new = is_new if self.is_flat is None else is_new & ~self.is_flat
+            if is_new.any():
+                changed["scale"] = np.where(is_new, scale, self.scale)
+                changed["mean"] = np.where(is_new & moves, now, self.mean)
+        if target is not None and self.target_mean is not None and not self.is_target_flat:
+            now, deviation = (robust_moments if is_robust else moments)(target, sample_weight)
+            moves = n_rows >= _MANY_ROWS and self.target_mean.any()
+            distance = _of_all(np.hypot(now - self.target_mean, deviation))
+            is_new, scale = _followed(self.target_scale, distance, _of_all(deviation), n_rows, moves=moves)
+            if is_new:
+                changed["target_scale"] = float(scale)
+                changed["target_mean"] = now if moves else self.target_mean
         return replace(self, **changed) if changed else self
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -155,6 +185,25 @@ def _distance(columns, mean, sample_weight):
     """Return the roots of the mean squared distances of columns from given means."""
     now, deviation = moments(columns, sample_weight)
     return np.hypot(now - mean, deviation)
+
+
+def _of_all(deviation):
+    """Return one deviation for all outputs."""
+    return np.sqrt(np.mean(np.square(deviation)))
+
+
+def _followed(scale, distance, deviation, n_rows, *, moves):
+    """Return which scales are new after rows at a distance from the means, and those; `moves`: the means are, too."""
+    # The moments of few rows say little.
+    far = _FAR * max(1.0, np.sqrt(_MANY_ROWS / n_rows))
+    spread = deviation if moves else distance
+    is_larger = distance > far * scale
+    is_smaller = (deviation > 0) & (far * spread < scale) & (n_rows >= _MANY_ROWS)
+    # One quiet call does not make a column quiet: a scale rises at once, and falls in steps, which one call takes back.
+    step = scale / (1.1 * far)
+    lower = np.where(step > far * spread, step, spread)
+    found = np.where(is_larger, np.maximum(spread, scale), lower)
+    return (is_larger | is_smaller) & (usable_scale(found, np.float32) == found), found
 
 
 def _row_blocks(n_rows, n_columns, many_values):

@@ -199,14 +199,30 @@ class Training:
         """Return whether the last epoch's objective is above that of the initial weights, which takes an epoch."""
         if self._start is None or not self.seems_no_better():
             return False
+        objective = self._objective_at(self._start)
+        return self.history["objective"][-1] > objective + _ROUNDING * abs(objective)
+
+    def begin_at_better(self, other: dict[str, np.ndarray]) -> None:
+        """Begin at another state of the solver if an epoch of updates ends at a smaller objective from there."""
+        self.solver.batch.begin(self.batches.data)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            here, there = (
+                self._objective_at(state, self.rate(self.n_updates + 1)) for state in (self.solver.state(), other)
+            )
+        if there < here or not np.isfinite(here):
+            self.solver.restore(other)
+
+    def _objective_at(self, solver_state, *etas):
+        """Return an epoch's mean objective at a state of the solver, after epochs at some rates; nothing changes."""
         state, generator, n_drawn = self.solver.state(), copy.deepcopy(self.batches.random_state), self.batches.n_drawn
-        self.solver.restore(self._start)
-        for share in self.batches.epoch(self.solver.batch):
-            self.solver.step(0.0, share)
-        objective, _ = self.means()
+        self.solver.restore(solver_state)
+        for eta in (*etas, 0.0):
+            for share in self.batches.epoch(self.solver.batch):
+                self.solver.step(eta, share)
+            objective, _ = self.means()
         self.solver.restore(state)
         self.batches.random_state, self.batches.n_drawn = generator, n_drawn
-        return self.history["objective"][-1] > objective + _ROUNDING * abs(objective)
+        return objective
 
     def restart(self) -> bool:
         """Go back to the initial weights and a tenth of the learning rate, if the rate may be changed; return that."""

@@ -332,7 +332,7 @@ def test_a_call_that_fails_changes_nothing(estimator_class, X, y, options, messa
 
 
 def test_divergence_changes_nothing(solver):
-    options = {"solver": solver, "eta0": 0.01}
+    options = {"solver": solver, "eta0": 0.01, "standardize": False}
     model, undisturbed = (short(OrtSGDRegressor, **options).partial_fit(X, Y) for _ in range(2))
     with pytest.raises(ValueError, match="in epoch 2"):
         model.partial_fit(1e15 * X, Y)
@@ -561,3 +561,78 @@ def test_the_lookup_of_partial_fit_clones_nothing(monkeypatch):
     model = short(OrtSGDClassifier, make_pipeline(Normalizer(), LogisticRegression()))
     monkeypatch.setattr("skort.estimators.model.wrapped.clone", lambda *args: 1 / 0)
     assert callable(model.partial_fit)
+
+
+# --- scales
+
+
+def stream(model, n_calls, scale_of_x=lambda i: 1.0, scale_of_y=lambda i: 1.0):
+    """Train on calls whose last column and y have some scales; return the R2 on the rows of each call before it."""
+    rng, scores = np.random.RandomState(0), []
+    for i in range(n_calls):
+        rows = rng.randn(200, 3) * [1, 1, scale_of_x(i)]
+        y = rows @ [1, 2, -3.0] * scale_of_y(i)
+        if i:
+            scores.append(model.score(rows, y))
+        model.partial_fit(rows, y)
+    return scores
+
+
+@pytest.mark.parametrize("first", [1.0, 0.0, 1e-3, 1e-6, 1e3])
+@pytest.mark.parametrize("kind, n_calls", [("sgd", 60), ("momentum", 60), ("adam", 180), ("network", 90)])
+def test_a_column_with_another_scale_in_the_first_call_does_not_ruin_the_stream(kind, n_calls, first):
+    inner = MLPRegressor(hidden_layer_sizes=(10,)) if kind == "network" else None
+    options = {} if kind == "network" else {"optimizer": kind}
+    model = OrtSGDRegressor(inner, random_state=0, **options)
+    assert np.mean(stream(model, n_calls, lambda i: 1.0 if i else first)[-5:]) > 0.98
+    assert model.standardization_.scale[2] == pytest.approx(1, abs=0.4)
+    always = OrtSGDRegressor(inner, random_state=0, **options)
+    stream(always, 1)
+    # The learning rate is about what it is where all calls are alike.
+    assert model.history_["eta"][-1] > 0.5 * always.history_["eta"][0]
+
+
+@pytest.mark.parametrize("inner", [None, MLPRegressor(hidden_layer_sizes=(10,))], ids=["linear", "network"])
+@pytest.mark.parametrize("first", [1e-2, 1e2])
+def test_a_target_with_another_scale_in_the_first_call_does_not_ruin_the_stream(inner, first):
+    model = OrtSGDRegressor(inner, random_state=0)
+    assert np.mean(stream(model, 90, scale_of_y=lambda i: 1.0 if i else first)[-5:]) > 0.97
+
+
+def test_a_well_known_weight_is_kept_when_its_column_grows():
+    model = OrtSGDRegressor(random_state=0, average=False)
+    scores = stream(model, 40, lambda i: 0.05 if i < 30 else 1.0)
+    assert min(scores[20:]) > 0.9999
+    assert model.standardization_.scale[2] == pytest.approx(1, abs=0.2)
+
+
+@pytest.mark.parametrize("options", [{"optimizer": "momentum"}, {"optimizer": "adam"}, {"average": True}])
+def test_a_stream_goes_on_to_the_same_bytes_where_scales_follow_it(options):
+    models = [OrtSGDRegressor(random_state=0, **options) for _ in range(2)]
+    rng = np.random.RandomState(1)
+    for i in range(6):
+        rows = rng.randn(150, 3) * [1, 1, 20.0**i]
+        y = rows @ [1, 2, -3.0]
+        for model in models:
+            model.partial_fit(rows, y)
+        models[1] = pickle.loads(pickle.dumps(models[1]))
+        assert_same(*models)
+    assert models[0].standardization_ == models[1].standardization_
+    assert models[0].standardization_.scale[2] == pytest.approx(20.0**5, rel=0.3)
+
+
+def test_scales_follow_after_a_fit_and_a_fit_of_batches():
+    rng = np.random.RandomState(0)
+    quiet, loud = rng.randn(300, 3) * [1, 1, 1e-3], rng.randn(300, 3)
+    y, loud_y = quiet @ [1, 2, -3.0], loud @ [1, 2, -3.0]
+    batches = [(quiet[i : i + 100], y[i : i + 100]) for i in (0, 100, 200)]
+    for model in (
+        OrtSGDRegressor(random_state=0).fit(quiet, y),
+        OrtSGDRegressor(random_state=0).fit_batches(batches),
+    ):
+        for _ in range(30):
+            model.partial_fit(loud, loud_y)
+        assert model.score(loud, loud_y) > 0.999
+    # The scales of a fit are those of all its batches.
+    batches = [(quiet, y), *((loud[i : i + 100], loud_y[i : i + 100]) for i in (0, 100, 200))]
+    assert OrtSGDRegressor(random_state=0).fit_batches(batches).score(loud, loud_y) > 0.999

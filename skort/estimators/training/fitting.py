@@ -142,9 +142,9 @@ def fit_model(
     statistics = source.statistics()
     if state.is_new:
         state, model, variables = begin(config, model, statistics, state)
-        run, generator = None, state.first_generator()
+        run, generator, other = None, state.first_generator(), None
     else:
-        state, run, generator = _resumed(config, model, statistics, state)
+        state, run, generator, other = _resumed(config, model, statistics, state)
         variables = config.variables(model.score_graph, state.standardization) if run is None else run.variables
     batches = source.batches(variables, generator)
     if run is None or not run.goes_on(config, batches):
@@ -153,6 +153,8 @@ def fit_model(
         run = TrainRun.plan(config, model, state, batches, n_batches, variables).begun(state)
     fit = Fit(run, model, state, callbacks, epochs)
     training = fit.training(source.step(run, model, state), batches)
+    if other is not None:
+        training.begin_at_better(other)
     try:
         outcome = minimise(training)
     except DivergedError as error:
@@ -172,12 +174,12 @@ def fit_models(fits: Sequence[Fit], step: "JointStep", batches: Batches) -> list
 
 
 def _resumed(config, model, statistics, state):
-    """Return a state as more rows change it, what made its steps, where that can go on, and the generator."""
+    """Return a state as more rows change it, what made its steps, the generator, and another state of the solver."""
     run = None if state.live is None else state.live.take()
     generator = state.generator() if run is None else run.random_state
-    resumed = go_on(config, model, state, statistics)
+    resumed, other = go_on(config, model, state, statistics)
     is_at = resumed.solver is state.solver and resumed.standardization is state.standardization
-    return resumed, run if is_at and run is not None and run.config is config else None, generator
+    return resumed, run if is_at and run is not None and run.config is config else None, generator, other
 
 
 class FittedProblem(NamedTuple):

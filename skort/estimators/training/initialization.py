@@ -1,6 +1,7 @@
 """How a training begins: its variables, its first weights and its learning rate, from the data."""
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from skort.estimators.data.statistics import DataStatistics
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.loss_scale import estimated_curvature, has_units
-from skort.estimators.training.reparametrization import Reparametrization, rescaled_state, standardization_of
+from skort.estimators.training.reparametrization import Reparametrization, moved_state, standardization_of
 from skort.optim.state import TrainState
 
 # First learning rates: of networks, and of optimizers whose steps do not grow with the gradient.
@@ -55,26 +56,35 @@ def _chosen_standardization(settings, score_graph, facts):
     return standardization
 
 
-def go_on(settings: TrainConfig, model: Model, state: TrainState, facts: DataStatistics) -> TrainState:
-    """Return the state from which a `partial_fit` goes on: columns that vary for the first time get a scale."""
+def go_on(
+    settings: TrainConfig, model: Model, state: TrainState, facts: DataStatistics
+) -> tuple[TrainState, dict[str, np.ndarray] | None]:
+    """
+    Return the state from which a `partial_fit` goes on, whose scales follow the rows, and another one of the solver.
+
+    A column that leaves its scale keeps the weights of the standardized column, or in the other state its own: which
+    is better depends on how well they are known.
+    """
     (X, target, sample_weight), score_graph = facts.some_rows, model.score_graph
-    used, solver = state.standardization, state.solver
+    used, solver, other = state.standardization, state.solver, None
     renewed = used
     if used is not None:
         has_link = settings.loss.inverse_link_function(score_graph.n_outputs) is not None
         _check_loss(settings.loss, score_graph.n_outputs, used, has_link=has_link)
         _check_penalty(settings.penalty, used, has_link=has_link)
-        renewed = used.with_new_scales(X, None if has_link else target, sample_weight)
-    # Drawn weights are those of columns of scale one, and act on no row so far of a column without spread.
-    is_drawn = model.inner.draws_weights and not score_graph.is_linear
-    if renewed is not used and solver is not None and not is_drawn:
-        before, after = (settings.variables(score_graph, each) for each in (used, renewed))
-        solver = rescaled_state(solver, model.trained_weights, before, after)
+        rows = X, None if has_link else target, sample_weight
+        first = used.with_new_scales(*rows)
+        renewed = first.following(*rows, is_robust=settings.loss.is_robust)
+        # Drawn weights of a network are those of columns of scale one: others would make its steps too long.
+        if solver is not None and (score_graph.is_linear or not model.inner.draws_weights):
+            moves = functools.partial(_moved, settings, model, state)
+            solver = moves(solver, used, first)
+            other = None if renewed is first else moves(solver, first, renewed)
     rate_scale, row_norm = _next_rates(settings, score_graph, renewed, facts, state)
     start = state.penalty_start
     if start is None and settings.takes_start:
         start = score_graph.trained_arrays
-    return dataclasses.replace(
+    resumed = dataclasses.replace(
         state,
         solver=solver,
         standardization=renewed,
@@ -82,6 +92,15 @@ def go_on(settings: TrainConfig, model: Model, state: TrainState, facts: DataSta
         row_norm=row_norm,
         penalty_start=start,
     )
+    return resumed, other
+
+
+def _moved(settings, model, state, solver, before, after):
+    """Return the state of a solver in the variables of another standardization, for the same weights of the model."""
+    if after is before:
+        return solver
+    variables = (settings.variables(model.score_graph, each) for each in (before, after))
+    return moved_state(solver, model.trained_weights, *variables, state.n_updates - int(settings.update.average) + 1)
 
 
 def _check_loss(loss, n_outputs, used, *, has_link):

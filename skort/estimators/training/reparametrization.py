@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 # Means of more standard deviations than this would cost an intercept of X itself its digits in float32.
 _FAR = 1e3
-# What of a solver's state is in units of the weights, whatever the optimizer.
-_WEIGHT_LIKE = ("weights", "average_sum")
 
 
 class _Weights:
@@ -279,17 +277,29 @@ def _score(score_graph, loss, used):
     return _Score(layer, 1.0, np.full(n_outputs, np.log(used.target_scale)), names, False)
 
 
-def rescaled_state(
-    state: dict[str, np.ndarray], weights: dict[str, np.ndarray], before: Reparametrization, after: Reparametrization
+def moved_state(
+    state: dict[str, np.ndarray],
+    weights: dict[str, np.ndarray],
+    before: Reparametrization,
+    after: Reparametrization,
+    n_averaged: int,
 ) -> dict[str, np.ndarray]:
-    """Return the state of a solver in variables that have other scales, but the same means."""
-    factors: dict[str, Any] = {name: np.ones_like(array, dtype=np.float64) for name, array in weights.items()}
-    for variables, power in ((before, 1), (after, -1)):
-        for name, factor in variables.factors().items():
-            factors[name] = factors[name] * factor**power
-    vector = np.concatenate([array.ravel() for array in factors.values()])
-    scaled = {name: (state[name] * vector).astype(state[name].dtype) for name in _WEIGHT_LIKE if name in state}
-    return state | scaled
+    """Return the state of a solver in variables of other means and scales, for the same weights of the model."""
+    from skort.solvers.flat_weights import flat, views
+
+    def moved(vector):
+        arrays = views(vector.astype(np.float64), weights)
+        return flat(after.training_weights(before.model_weights(arrays)))
+
+    changed = {"weights": moved(state["weights"])}
+    if "average_sum" in state:
+        changed["average_sum"] = moved(state["average_sum"]) + max(n_averaged - 1, 0) * moved(0 * state["average_sum"])
+    # The optimizer's memory of weights that are others now begins anew.
+    stays = np.isclose(changed["weights"], state["weights"], rtol=1e-12, atol=0)
+    if stays.size > 1:
+        memory = [name for name, array in state.items() if name not in changed and array.size == stays.size]
+        changed |= {name: state[name] * stays for name in memory}
+    return state | {name: array.astype(state[name].dtype) for name, array in changed.items()}
 
 
 def standardization_of(

@@ -22,9 +22,12 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, objective
 from skort.callbacks import EpochScoring
+from skort.estimators.training.reparametrization import moved_state
 from skort.estimators.training.result import result_of
 from skort.graphs.standardized import uncentred_arrays
 from skort.objective import ElasticPenalty
+from skort.optim.standardization import Standardization
+from skort.solvers.flat_weights import flat, views
 
 N, P = 200, 4
 SCALES, SHIFTS = np.array([1e-3, 1, 50, 1e4]), np.array([1e-3, 0, -100, 2e7])
@@ -260,12 +263,12 @@ def test_a_warm_start_goes_on_from_the_weights_of_the_model(inner, data):
     np.testing.assert_allclose(model.predict(X), before, rtol=1e-9)
 
 
-def test_a_stream_keeps_its_first_statistics(data):
+def test_a_stream_keeps_its_first_statistics_while_they_are_about_right(data):
     X, y, _ = data
     model = OrtSGDRegressor(random_state=0)
     model.partial_fit(X[:50], y[:50])
     first = model.standardization_
-    model.partial_fit(X[50:] * 2, y[50:])
+    model.partial_fit(X[50:] * [2, 2, 2, 1], y[50:])
     assert model.standardization_ is first
     np.testing.assert_allclose(first.target_mean, y[:50].mean(), rtol=1e-6)
 
@@ -277,6 +280,40 @@ def test_a_stream_of_columns_whose_deviation_is_one_keeps_its_first_statistics()
     np.testing.assert_array_equal(first.is_flat, [False, True])
     assert (first.scale, first.target_scale) == (pytest.approx([1, 1]), 1.0)
     assert model.partial_fit(3 * X[:, [0, 0]] * [1, 0] + [0, 5], X[:, 0]).standardization_ is first
+
+
+@pytest.mark.parametrize("averaged", [0, 1, 7])
+def test_a_moved_state_has_the_same_weights_of_the_model(averaged, rng):
+    result = result_of(OrtSGDRegressor(LinearRegression(), average=True).fit(*problem_of(rng)))
+    graph, config = result.model.score_graph, result.config
+    before, after = (
+        config.variables(graph, Standardization(rng.normal(size=3), np.array(scale), np.array([mean]), unit))
+        for scale, mean, unit in (([1.0, 2, 3], 5.0, 2.0), ([1.0, 20, 0.3], -4.0, 30.0))
+    )
+    vectors = rng.normal(size=(max(averaged, 1), 4)).astype(np.float32)
+    state = {"weights": vectors[-1], "velocity": np.ones(4, np.float32), "n_updates": np.array([9])}
+    state["average_sum"] = vectors[:averaged].sum(axis=0, dtype=np.float64)
+    weights = result.model.trained_weights
+    moved = moved_state(state, weights, before, after, averaged)
+
+    def of_model(variables, vector):
+        return flat(variables.model_weights(views(np.float64(vector), weights)))
+
+    np.testing.assert_allclose(of_model(after, moved["weights"]), of_model(before, state["weights"]), rtol=1e-5)
+    if averaged:
+        means = state["average_sum"] / averaged, moved["average_sum"] / averaged
+        np.testing.assert_allclose(of_model(after, means[1]), of_model(before, means[0]), rtol=1e-9)
+    # All weights are others, so the optimizer remembers none.
+    np.testing.assert_array_equal(moved["velocity"], 0)
+    assert moved["n_updates"] == 9 and moved["weights"].dtype == np.float32
+    same = moved_state(state, weights, before, before, averaged)
+    for name, array in state.items():
+        np.testing.assert_allclose(same[name], array, rtol=1e-12)
+
+
+def problem_of(rng):
+    X = rng.normal(size=(50, 3))
+    return X, X.sum(axis=1)
 
 
 def test_a_stream_that_begins_with_one_row_learns(rng):
