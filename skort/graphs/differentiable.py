@@ -48,11 +48,7 @@ def runtime_gradient(graph: GraphProto) -> HasGradient:
 def undifferentiable(
     graph: GraphProto, weights: Iterable[str], gradient: Gradient = runtime_gradient
 ) -> tuple[str, str] | None:
-    """
-    Return type and name of the first node that stops the gradient between a weight and the only output, or None.
-
-    Comparisons, `ArgMax`, casts to integers and the like count only where no other way leads to the output.
-    """
+    """Return type and name of the first node that stops every gradient from a weight to the only output, or None."""
     output = graph.output[0]
     leading, has_gradient = leading_to(graph.node, [output.name]), gradient(graph)
     for weight in weights:

@@ -87,11 +87,7 @@ def classifier_model(
     multi_label: bool = False,
     in_float64: bool = False,
 ) -> onnx.ModelProto:
-    """
-    Return the model X -> `LABEL`, of shape (any,), and `PROBABILITIES`, of shape (any, n_classes), if there is a link.
-
-    With several labels a row, `LABEL` has shape (any, n_classes), 1 or 0. `in_float64` is of the probabilities.
-    """
+    """Return X -> `LABEL`, and `PROBABILITIES` where there is a link; several labels a row are columns of 1 or 0."""
     model = _raw_score(score_graph, transformers)
     labels = label_tensor(classes)
     head = Fragment(score_graph.dtype)

@@ -19,11 +19,7 @@ _PRODUCTS = ("MatMul", "Gemm", "Conv")
 
 @dataclass(frozen=True)
 class ScoreSpec:
-    """
-    What the data and the loss ask of a score graph.
-
-    `own_link`: the score includes the exponential with which some regressors predict. `outputs` are side by side.
-    """
+    """What data and loss ask of a score graph; `own_link`: the score has the exponential that some models predict."""
 
     n_features: int
     n_outputs: int
@@ -35,11 +31,7 @@ class ScoreSpec:
 
 @dataclass(frozen=True)
 class Weights:
-    """
-    Names of weights, each kind in the order of the graph.
-
-    Coefficients multiply what comes from the input, intercepts are added to such a product, scales are other numbers.
-    """
+    """Names of weights: what multiplies X, what is added to such a product, and other numbers; in the graph's order."""
 
     coefficients: tuple[str, ...]
     intercepts: tuple[str, ...]

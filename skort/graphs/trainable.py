@@ -62,11 +62,7 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
 def select_trainable(
     score_graph: ScoreGraph, steps: StepGraphs, patterns: str | Sequence[str]
 ) -> tuple[int | None, ScoreGraph]:
-    """
-    Return the position of the first step with a weight that patterns select, or None, and the graph from there on.
-
-    A ValueError names the weights, and says why those of some steps are missing.
-    """
+    """Return the position of the first step with a selected weight, or None, and the graph from there on."""
     names = [name for graph in (*steps.graphs.values(), score_graph) for name in graph.arrays]
     matched = set(matching(patterns, names, _missing(steps)))
     first = next((i for i, graph in steps.graphs.items() if matched & graph.arrays.keys()), None)

@@ -14,6 +14,7 @@ from skort.graphs.differentiable import undifferentiable
 from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.graphs.score_graph import ScoreGraph, set_batch_size
+from skort.objective.loss import function_text
 from skort.objective.objective import SCORE_GRADIENT
 
 #: The gradient by all weights.
@@ -140,15 +141,10 @@ unpacked (weights) => ({", ".join(f"weight{i}" for i in range(len(weights)))}) {
 
 def packed_text(weights: Mapping[str, np.ndarray]) -> str:
     """Return the function that puts the gradients by all weights together."""
-    matrices = [i for i, w in enumerate(weights.values()) if w.ndim != 1]
-    vectors = [f"part{i}" if i in matrices else f"gradient{i}" for i in range(len(weights))]
-    parts = "\n".join(f"    part{i} = Reshape (gradient{i}, flat)" for i in matrices)
-    return f"""
-packed ({", ".join(f"gradient{i}" for i in range(len(weights)))}) => (gradient) {{
-    flat = Constant <value = int64[1] {{-1}}> ()
-{parts}
-    gradient = Concat <axis = 0> ({", ".join(vectors)})
-}}"""
+    names = [f"gradient{i}" for i in range(len(weights))]
+    pairs = zip(names, weights.values(), strict=True)
+    vectors = ", ".join(name if w.ndim == 1 else f"Reshape({name}, [-1])" for name, w in pairs)
+    return function_text(f"packed ({', '.join(names)}) => (gradient)", f"gradient = Concat({vectors}, axis=0)")
 
 
 def packed_gradients(backward: onnx.ModelProto, weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:

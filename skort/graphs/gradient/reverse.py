@@ -25,13 +25,8 @@ _SHAPELESS = ("Imputer", "Normalizer", "Scaler")
 def add_gradients(
     fragment: Fragment, graph: onnx.GraphProto, output_gradient: str, names: Iterable[str]
 ) -> dict[str, str]:
-    r"""
-    Add nodes that compute the derivatives of an objective J by `names` from that by the only output of a graph.
-
-    The walk visits the nodes in reverse order. At a node :math:`y = f(x)` it computes the derivative by x from that by
-    y, :math:`\partial J / \partial x = \sum_f (\partial f / \partial x)^T \partial J / \partial y`, over all nodes that
-    take x. The fragment holds the nodes of the graph already. Returned is the result for each name.
-    """
+    """Add nodes that compute the derivatives by `names` from that by the output; return the results by name."""
+    # The derivative by x is the sum of (dy / dx)' dJ / dy over all nodes that take x, visited in reverse order.
     known = _Known(graph)
     names = list(names)
     reached = _reached(known, names)

@@ -10,6 +10,7 @@ from scipy.special import expit, softmax
 
 from skort.common.onnx_text import leading_to, read_names
 from skort.exceptions import NotTrainableError
+from skort.objective.loss import function_text
 from skort.runtime.errors import short_message
 from skort.runtime.inference import InferenceModel
 
@@ -26,12 +27,9 @@ class Head(NamedTuple):
 
 
 def find_head(model: onnx.ModelProto, output: str, n_outputs: int) -> Head:
-    """
-    Find the raw score of a classifier; where the output is no probability, it is the raw score itself.
-
-    A sigmoid or softmax is the head where all that `output` takes from X goes through it, and where the probabilities
-    of random scores are those of a sigmoid or softmax, or their logarithms, with columns in any order.
-    """
+    """Find the raw score of a classifier: the output itself, or what a proved sigmoid or softmax takes."""
+    # A head: all that the output takes from X goes through it, and random scores have the probabilities of a sigmoid or
+    # softmax, or their logarithms, with columns in any order.
     node = _last_probability(model.graph, output)
     head = None if node is None else _proved(model, node, output, n_outputs)
     if head is not None:
@@ -140,23 +138,17 @@ def _two_dimensional(values):
 def _difference(first: int, second: int) -> str:
     """Return the score of two classes with two columns."""
     # The indices are integers, so that nobody takes them for weights.
-    return f"""
-difference (scores) => (score) {{
-    i = Constant <value = int64[1] {{{first}}}> ()
-    j = Constant <value = int64[1] {{{second}}}> ()
-    first = Gather <axis = 1> (scores, i)
-    second = Gather <axis = 1> (scores, j)
-    score = Sub (second, first)
-}}"""
+    return function_text(
+        "difference (scores) => (score)",
+        f"i = [{first}]\nj = [{second}]\nfirst = Gather(scores, i, axis=1)\nsecond = Gather(scores, j, axis=1)\n"
+        "score = second - first",
+    )
 
 
 def _columns(indices: Sequence[int]) -> str:
     """Return some columns of the scores."""
-    return f"""
-columns (scores) => (score) {{
-    i = Constant <value = int64[{len(indices)}] {{{", ".join(map(str, indices))}}}> ()
-    score = Gather <axis = 1> (scores, i)
-}}"""
+    chosen = f"i = [{', '.join(map(str, indices))}]"
+    return function_text("columns (scores) => (score)", f"{chosen}\nscore = Gather(scores, i, axis=1)")
 
 
 def _part(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProto:

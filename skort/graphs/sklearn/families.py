@@ -63,15 +63,11 @@ def has_log_link(model: Any) -> bool:
 
 
 def initial_stand_in(model: Any, n_features: int, n_outputs: int, random_state: np.random.RandomState) -> StandIn:
-    """
-    Return a fitted regressor that predicts the raw score of an unfitted model at its initial weights.
-
-    Linear weights are zero. Those of a neural network follow scikit-learn's Glorot rule, uniform on [-b, b] with b =
-    sqrt(6 / (fan_in + fan_out)), or 2 in place of 6 for logistic activations, and are drawn in the same order.
-    """
+    """Return a fitted regressor that predicts the raw score of an unfitted model at its initial weights."""
     model = score_model(model)
     if FAMILY[type(model)] == "linear":
         return _linear(np.zeros((n_outputs, n_features)), np.zeros(n_outputs), getattr(model, "fit_intercept", True))
+    # Glorot's rule as scikit-learn has it: uniform on [-b, b], drawn in the same order.
     sizes = [n_features, *np.ravel(model.hidden_layer_sizes).tolist(), n_outputs]
     factor = 2.0 if model.activation == "logistic" else 6.0
     coefs, intercepts = [], []
