@@ -149,25 +149,25 @@ def test_the_alpha_of_a_model_inside_is_what_the_page_says(latex):
         model = model_type(**{name: 0.25})
         if model_type is linear_model.Perceptron:
             model.set_params(penalty="l2")
-        l1, l2 = sklearn_objective(model).strengths(n, 1.0, batch_size, 1).coefficients
-        assert l1 + l2 == pytest.approx(formula[latex](0.25), rel=1e-12)
+        assert sklearn_objective(model).skort_alpha(n, 1.0, batch_size, 1) == pytest.approx(
+            formula[latex](0.25), rel=1e-12
+        )
 
 
 def test_weights_and_outputs_change_the_alpha_as_the_page_says():
     text = page("penalties.rst")
     assert r"with `solver=\"lbfgs\"` :math:`alpha / n`".replace("\\", "") in text
     lbfgs = sklearn_objective(neural_network.MLPRegressor(alpha=3.0, solver="lbfgs"))
-    assert lbfgs.strengths(100.0, 1.0, 50, 1).coefficients.l2 == pytest.approx(0.03)
+    assert lbfgs.skort_alpha(100.0, 1.0, 50, 1) == pytest.approx(0.03)
     for model, expected in (
         (linear_model.SGDRegressor(alpha=3.0), 1.5),
         (neural_network.MLPRegressor(alpha=3.0), 0.03),
     ):
-        assert sklearn_objective(model).strengths(200.0, 2.0, 50, 1).coefficients.l2 == pytest.approx(expected)
-    assert sklearn_objective(linear_model.Ridge(alpha=3.0)).strengths(
-        100.0, 1.0, 50, 3
-    ).coefficients.l2 == pytest.approx(0.01)
-    svr = sklearn_objective(svm.LinearSVR(C=2.0, intercept_scaling=5.0)).strengths(100.0, 1.0, 50, 1)
-    assert (svr.coefficients.l2, svr.intercepts.l2) == pytest.approx((0.005, 0.005 / 25))
+        assert sklearn_objective(model).skort_alpha(200.0, 2.0, 50, 1) == pytest.approx(expected)
+    assert sklearn_objective(linear_model.Ridge(alpha=3.0)).skort_alpha(100.0, 1.0, 50, 3) == pytest.approx(0.01)
+    svr = sklearn_objective(svm.LinearSVR(C=2.0, intercept_scaling=5.0))
+    alpha = svr.skort_alpha(100.0, 1.0, 50, 1)
+    assert (alpha, svr.of_intercepts(objective.penalties.Strength(0, alpha)).l2) == pytest.approx((0.005, 0.005 / 25))
 
 
 @pytest.mark.parametrize("name", objective.penalties.PENALTIES)

@@ -9,8 +9,16 @@ from numbers import Real
 import numpy as np
 from onnx import helper
 
-from skort.artifacts.artifact_files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING, artifact, checkpoint_at, model_at
-from skort.artifacts.saved import PREDICTIONS
+from skort.artifacts.saved import (
+    CHECKPOINT,
+    EVAL,
+    OPTIMIZER,
+    PREDICTIONS,
+    TRAINING,
+    artifact,
+    checkpoint_at,
+    model_at,
+)
 from skort.common.files import write_file
 from skort.runtime.checkpoint_file import release_here, releases, version_here
 from skort.runtime.installed import load
@@ -141,16 +149,12 @@ class OnDeviceTraining:
 
     def eval_step(self, *arrays: np.ndarray) -> dict[str, np.ndarray]:
         """
-        Compute the loss of a batch of any size.
+        Return the loss of a batch of any size, and the other `output_names`.
 
         Parameters
         ----------
         *arrays : ndarray
             As for `train_step`.
-
-        Returns
-        -------
-        outputs : dict of str to ndarray
 
         Raises
         ------

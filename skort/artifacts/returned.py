@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skort.artifacts.artifact_files import CHECKPOINT, artifact, check_folder, checkpoint_at
+from skort.artifacts.saved import CHECKPOINT, artifact, check_folder, checkpoint_at
 from skort.artifacts.sources import predicting_graph
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.training.fitting import fitted_problem

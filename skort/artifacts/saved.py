@@ -9,16 +9,23 @@ import onnx
 import onnx.compose
 from onnx import helper
 
-from skort.artifacts.artifact_files import CHECKPOINT, EVAL, OPTIMIZER, TRAINING, check_folder
 from skort.artifacts.sources import Source, check_batch_size, estimator_source, model_source
 from skort.common.files import write_files
 from skort.common.onnx_text import build_model
 from skort.estimators.base import BaseOrtSGD
 from skort.exceptions import RuntimeNotAvailableError
 from skort.optim.optimizers import SGD, Adam, optimizer_tags
-from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, release_of_devices, write_checkpoint
+from skort.runtime.checkpoint_file import (
+    VERSIONS,
+    CheckpointFile,
+    read_checkpoint,
+    release_of_devices,
+    write_checkpoint,
+)
 from skort.solvers.module.models import eval_model, optimizer_model, training_model
 
+TRAINING, EVAL, OPTIMIZER = "training_model.onnx", "eval_model.onnx", "optimizer_model.onnx"
+CHECKPOINT = "checkpoint"
 #: Where an eval model says which of its results are predictions.
 PREDICTIONS = "skort.predictions"
 # What onnxruntime.training.artifacts has, too.
@@ -222,3 +229,39 @@ def _with_steps(model: onnx.ModelProto, source: Source) -> onnx.ModelProto:
     opsets = {o.domain: o.version for o in (*steps.opset_import, *model.opset_import)}
     merged = helper.make_graph(graph.node, "training", graph.input, model.graph.output, graph.initializer)
     return build_model(merged, domains=opsets, producer_name="skort")
+
+
+def check_folder(folder: str | os.PathLike, prefix: str) -> None:
+    """Raise an error where there cannot be such files."""
+    if not isinstance(folder, (str, os.PathLike)):
+        raise ValueError(f"folder must be a str or path-like, got {folder!r}.")
+    if not isinstance(prefix, str):
+        raise ValueError(f"prefix must be a str, got {prefix!r}.")
+
+
+def artifact(folder: str | os.PathLike, prefix: str, name: str) -> pathlib.Path:
+    """Return the path of one of the files."""
+    check_folder(folder, prefix)
+    path = pathlib.Path(folder, f"{prefix}{name}")
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{str(path)!r} does not exist: give the folder that save_training_artifacts wrote to, and the same "
+            f"prefix (here {prefix!r})."
+        )
+    return path
+
+
+def checkpoint_at(path: pathlib.Path) -> CheckpointFile:
+    """Read a checkpoint."""
+    try:
+        return read_checkpoint(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r} cannot be read: {error}") from error
+
+
+def model_at(path: pathlib.Path) -> onnx.ModelProto:
+    """Read an ONNX model."""
+    try:
+        return onnx.load(path)
+    except Exception as error:  # of protobuf, which is no ValueError
+        raise ValueError(f"{str(path)!r} is not an ONNX model, or it is damaged.") from error

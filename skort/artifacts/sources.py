@@ -12,6 +12,7 @@ import onnx.compose
 import onnx.shape_inference
 from onnx import TensorProto, helper, numpy_helper
 
+from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, infos, read_names
 from skort.estimators.training.fitting import fitted_problem
 from skort.estimators.training.reparametrization import Reparametrization
@@ -30,15 +31,9 @@ from skort.solvers.module.models import Plan, Term
 TARGET, SAMPLE_WEIGHT, LOSS = "target", "sample_weight", "loss"
 _TRAINING_MODE = "skort_training_mode"
 _ROW_WEIGHTS = """
-row_weights (target) => (weight) {
-    n_rows = Shape <start = 0, end = 1> (target)
-    one = Constant <value = int64[1] {1}> ()
-    shape = Concat <axis = 0> (n_rows, one)
-    divisor = Cast <to = 1> (n_rows)
-    scale = Constant <value = float {%r}> ()
-    share = Div (scale, divisor)
-    weight = Expand (share, shape)
-}"""
+n_rows = Shape(target, start=0, end=1)
+weight = Expand(scale / Cast(n_rows, to=1), Concat(n_rows, [1], axis=0))
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,8 +323,8 @@ def _add_loss_in_units(fragment, in_units):
 
 def _add_row_weights(fragment, target, result, scale, *, given):
     """Add the nodes that divide the loss of a batch by its number of rows."""
-    if not given:
-        fragment.call(_ROW_WEIGHTS % float(scale), [target], [result])
-        return
-    fragment.call(_ROW_WEIGHTS % float(scale), [target], [f"{result}/share"])
-    fragment.node("Mul", [SAMPLE_WEIGHT, f"{result}/share"], [result])
+    share = f"{result}/share" if given else result
+    row_weights = function_text("row_weights (target) => (weight)", _ROW_WEIGHTS, scale=float(scale))
+    fragment.call(row_weights, [target], [share])
+    if given:
+        fragment.node("Mul", [SAMPLE_WEIGHT, share], [result])

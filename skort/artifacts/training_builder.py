@@ -70,7 +70,7 @@ class TrainingBuilder:
 
     def build(self, loss: Any, *, additional_output_names: Sequence[str] = (), sample_weight: bool = False) -> str:
         """
-        Put the losses on the model.
+        Return the name of the output that is the loss, once the losses are on the model.
 
         Parameters
         ----------
@@ -80,11 +80,6 @@ class TrainingBuilder:
             Further results that the training and the eval model return.
         sample_weight : bool, default=False
             Whether each batch has sample weights.
-
-        Returns
-        -------
-        name : str
-            The name of the output that is the loss.
 
         Raises
         ------

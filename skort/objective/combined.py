@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skort.common.component import Component, check_parameters
+from skort.common.formulas import function_text
 from skort.objective.loss import FunctionSource, ScoreLoss
 
 if TYPE_CHECKING:
@@ -130,14 +131,10 @@ def _add_row_losses(fragment: "Fragment", parts: list[str], result: str) -> None
     fragment.nodes.append(helper.make_node("ReduceSum", ["losses", "columns"], [result], keepdims=1))
 
 
-_TIMES_CLASS_WEIGHT = """
-times_class_weight (unweighted, target, class_weight) => (weighted) {
-    one = Constant <value = float {1}> ()
-    of_positives = Mul (target, class_weight)
-    of_rest = Sub (one, target)
-    weight = Add (of_positives, of_rest)
-    weighted = Mul (unweighted, weight)
-}"""
+_TIMES_CLASS_WEIGHT = function_text(
+    "times_class_weight (unweighted, target, class_weight) => (weighted)",
+    "weighted = unweighted * (target * class_weight + (1 - target))",
+)
 
 
 class ClassWeighted(ScoreLoss):

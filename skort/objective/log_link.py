@@ -12,7 +12,13 @@ from skort.objective.regression import RegressionLoss
 __all__ = ["GammaLoss", "PoissonLoss", "TweedieLoss"]
 
 
-class PoissonLoss(RegressionLoss, name="poisson"):
+class _LogLink(RegressionLoss):
+    needs_positive_target = True
+    typical_curvature = 1.0
+    _link = "prediction = Exp(score)"
+
+
+class PoissonLoss(_LogLink, name="poisson"):
     r"""
     Half the Poisson deviance of counts, up to a constant; the score is the logarithm of the prediction.
 
@@ -29,9 +35,6 @@ class PoissonLoss(RegressionLoss, name="poisson"):
     array([2.])
     """
 
-    needs_positive_target = True
-    typical_curvature = 1.0
-    _link = "prediction = Exp(score)"
     _formula = """
     loss = Exp(score) - target * score
     gradient = Exp(score) - target
@@ -47,7 +50,7 @@ class PoissonLoss(RegressionLoss, name="poisson"):
         return InUnits(PoissonLoss(), scale, -scale * math.log(scale))
 
 
-class GammaLoss(RegressionLoss, name="gamma"):
+class GammaLoss(_LogLink, name="gamma"):
     r"""
     Half the gamma deviance of positive amounts, up to a constant; the score is the logarithm of the prediction.
 
@@ -64,9 +67,6 @@ class GammaLoss(RegressionLoss, name="gamma"):
     array([2.])
     """
 
-    needs_positive_target = True
-    typical_curvature = 1.0
-    _link = "prediction = Exp(score)"
     _formula = """
     ratio = target * Exp(-score)
     loss = score + ratio
@@ -83,7 +83,7 @@ class GammaLoss(RegressionLoss, name="gamma"):
         return InUnits(GammaLoss(), 1.0, math.log(scale))
 
 
-class TweedieLoss(RegressionLoss):
+class TweedieLoss(_LogLink):
     r"""
     Half the Tweedie deviance, up to a constant; the score is the logarithm of the prediction.
 
@@ -112,8 +112,6 @@ class TweedieLoss(RegressionLoss):
     """
 
     __module__ = "skort.objective"
-    typical_curvature = 1.0
-    _link = "prediction = Exp(score)"
     _parameter_constraints = {
         "power": [Interval(Real, None, 0, closed="right"), Interval(Real, 1, None, closed="left")]
     }

@@ -1,14 +1,11 @@
 """What a loss is: ONNX functions of the raw score, with their formula."""
 
-import ast
-import functools
-import re
-import textwrap
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from skort.common.component import Component, with_defaults
+from skort.common.formulas import function_text
 
 if TYPE_CHECKING:
     import onnx
@@ -118,67 +115,6 @@ class ScoreLoss:
 def as_loss(value: Any) -> ScoreLoss | None:
     """Return what a user gives as a loss, with all that a loss declares; None where it is none."""
     return with_defaults(value, ScoreLoss, "value_function")
-
-
-#: Operators that a formula writes as signs.
-_SIGNS = {"Add": "Add", "Sub": "Sub", "Mult": "Mul", "Div": "Div", "USub": "Neg", "LtE": "LessOrEqual", "Eq": "Equal"}
-_NAMES = {0: "zero", 0.5: "half", 1: "one", 2: "two"}
-_CONSTANT = "Constant <value = float {%r}> ()"
-
-
-@functools.lru_cache(256)
-def function_text(signature: str, formula: str, **constants: float) -> str:
-    """
-    Return the ONNX function `name (inputs) => (outputs)` of a formula, such as `loss = 0.5 * Abs(score - target)`.
-
-    A function in the formula is an ONNX operator, and its keywords are attributes. Lines that no output needs are left
-    out; numbers, lists of whole numbers and the names of `constants` become constants.
-    """
-    outputs = re.findall(r"\w+", signature.rpartition("(")[2])
-    parsed: list[Any] = ast.parse(textwrap.dedent(formula)).body
-    lines = [(line.targets[0].id, line.value) for line in parsed]
-    needed = set(outputs)
-    for name, expression in reversed(lines):
-        if name in needed:
-            needed |= {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
-    numbers = {name: _CONSTANT % number for name, number in constants.items() if name in needed}
-    nodes: dict[str, str] = {}
-    for name, expression in lines:
-        if name in needed:
-            _add_nodes(nodes, numbers, expression, name)
-    return "\n".join([f"{signature} {{", *(f"    {name} = {node}" for name, node in (numbers | nodes).items()), "}"])
-
-
-def _add_nodes(nodes: dict[str, str], numbers: dict[str, str], expression: Any, result: str = "") -> str:
-    """Add the nodes of an expression to those by the names of their results; return the name of its result."""
-    operands: list[Any]
-    match expression:
-        case ast.Name(id=name) if not result:
-            return name
-        case ast.Name():
-            operator, operands, keywords = "Identity", [expression], {}
-        case ast.Constant(value=int() | float() as value):
-            name = result or _NAMES.get(value) or "c" + re.sub(r"\W", "_", str(value))
-            (nodes if result else numbers)[name] = _CONSTANT % float(value)
-            return name
-        case ast.List(elts=values):
-            operator, operands = "Constant", []
-            keywords = {"value": f"int64[{len(values)}] {{{', '.join(ast.unparse(each) for each in values)}}}"}
-        case ast.Call(func=ast.Name(id=operator), args=operands):
-            # A string is an attribute that Python cannot write.
-            given = {str(each.arg): each.value for each in expression.keywords}
-            keywords = {k: str(v.value) if isinstance(v, ast.Constant) else ast.unparse(v) for k, v in given.items()}
-        case ast.BinOp(left=left, op=sign, right=right) | ast.Compare(left=left, ops=[sign], comparators=[right]):
-            operator, operands, keywords = _SIGNS[type(sign).__name__], [left, right], {}
-        case ast.UnaryOp(op=sign, operand=operand):
-            operator, operands, keywords = _SIGNS[type(sign).__name__], [operand], {}
-        case _:
-            raise ValueError(f"A formula has operators, signs, names and numbers, got {ast.unparse(expression)!r}.")
-    inputs = ", ".join([_add_nodes(nodes, numbers, operand) for operand in operands])
-    attributes = ", ".join(f"{name} = {value}" for name, value in keywords.items())
-    result = result or f"{operator.lower()}_{len(nodes)}"
-    nodes[result] = f"{operator} {f'<{attributes}> ' if attributes else ''}({inputs})"
-    return result
 
 
 class FormulaLoss(Component, ScoreLoss):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from onnx.helper import make_tensor_value_info
 
+from skort.common.formulas import function_text
 from skort.common.node_phases import marked
 from skort.common.onnx_text import onnx_dtype
 from skort.objective.custom import CustomTerm, source_key
@@ -24,16 +25,8 @@ SCORE_GRADIENT = "skort_score_gradient"
 
 _SUM = "sum_of_all (loss) => (sum) { sum = ReduceSum <keepdims = 0> (loss) }"
 # The weights of a loss get the shape of the score: an operator on two equal shapes is the fastest.
-_REPEATED = """
-repeated (weight, score) => (repeated) {
-    shape = Shape (score)
-    repeated = Expand (weight, shape)
-}"""
-_COLUMN_SUMS = """
-column_sums (gradient) => (sums) {
-    rows = Constant <value = int64[1] {0}> ()
-    sums = ReduceSum <keepdims = 0> (gradient, rows)
-}"""
+_REPEATED = function_text("repeated (weight, score) => (repeated)", "repeated = Expand(weight, Shape(score))")
+_COLUMN_SUMS = function_text("column_sums (gradient) => (sums)", "sums = ReduceSum(gradient, [0], keepdims=0)")
 
 
 @dataclass(frozen=True)
@@ -201,32 +194,18 @@ class Objective:
         return results
 
 
-# Times one number after the sum, which is faster, or times a number for each element before.
-_WEIGHTED = {
-    False: "sum = ReduceSum <keepdims = 0> (terms)  penalty = Mul (factor, sum)",
-    True: "products = Mul (factor, terms)  penalty = ReduceSum <keepdims = 0> (products)",
-}
-
-
 def l1_text(*, by_element):
     """Return `(weight, strength) => (penalty)`: the sum of strengths, one or `by_element`, times absolute weights."""
-    return """\
-l1 (weight, strength) => (penalty) {
-    factor = Identity (strength)
-    terms = Abs (weight)
-    %s
-}""" % _WEIGHTED[by_element]
+    # Times one number after the sum, which is faster.
+    total = "ReduceSum(strength * terms, keepdims=0)" if by_element else "strength * ReduceSum(terms, keepdims=0)"
+    return function_text("l1 (weight, strength) => (penalty)", f"terms = Abs(weight)\npenalty = {total}")
 
 
 def l2_text(*, by_element):
     """Return `(weight, strength) => (penalty)`: the sum of strengths, one or `by_element`, times half the squares."""
-    return """\
-l2 (weight, strength) => (penalty) {
-    half = Constant <value = float {0.5}> ()
-    factor = Mul (half, strength)
-    terms = Mul (weight, weight)
-    %s
-}""" % _WEIGHTED[by_element]
+    total = "ReduceSum(factor * terms, keepdims=0)" if by_element else "factor * ReduceSum(terms, keepdims=0)"
+    formula = f"factor = 0.5 * strength\nterms = weight * weight\npenalty = {total}"
+    return function_text("l2 (weight, strength) => (penalty)", formula)
 
 
 #: The derivative of `l2_text` by `weight`.

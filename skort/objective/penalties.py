@@ -64,19 +64,26 @@ def as_penalty(value: Any) -> WeightPenalty | None:
     return with_defaults(value, WeightPenalty, "strengths")
 
 
-class _OneNorm(Component, WeightPenalty):
-    shared_parameters = ("alpha",)
-    _parameter_constraints = {"alpha": _ALPHA}
+class _Norms(Component, WeightPenalty):
+    """A penalty with one strength for all weights or one for each, of which `l1_ratio` is that of the l1 term."""
+
+    shared_parameters: tuple[str, ...] = ("alpha",)
+    _parameter_constraints: dict[str, Any] = {"alpha": _ALPHA}
+    l1_ratio: Any
 
     def __init__(self, alpha=1e-4):
         self.alpha = alpha
 
     def strengths(self, names):
         """Return the strengths of the weights `names` that have a penalty, by name."""
-        return _strengths(self.alpha, self._l1_ratio, names)
+        return _strengths(self.alpha, self.l1_ratio, names)
+
+    def intercept_strengths(self, names):
+        """Return the same for intercepts."""
+        return {} if self.intercepts is None else _strengths(self.intercepts, self.l1_ratio, names, "intercepts")
 
 
-class L1(_OneNorm):
+class L1(_Norms):
     r"""
     The sum of the absolute weights, which makes many of them zero.
 
@@ -105,10 +112,10 @@ class L1(_OneNorm):
     """
 
     __module__ = "skort.objective"
-    _l1_ratio = 1.0
+    l1_ratio = 1.0
 
 
-class L2(_OneNorm):
+class L2(_Norms):
     r"""
     Half the squared Euclidean norm, which keeps weights small.
 
@@ -131,10 +138,10 @@ class L2(_OneNorm):
     """
 
     __module__ = "skort.objective"
-    _l1_ratio = 0.0
+    l1_ratio = 0.0
 
 
-class ElasticPenalty(Component, WeightPenalty):
+class ElasticPenalty(_Norms):
     r"""
     An l1 and an l2 penalty, with one strength for all weights or one for each.
 
@@ -179,14 +186,6 @@ class ElasticPenalty(Component, WeightPenalty):
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.intercepts = intercepts
-
-    def strengths(self, names):
-        """Return the strengths of the weights `names` that have a penalty, by name."""
-        return _strengths(self.alpha, self.l1_ratio, names)
-
-    def intercept_strengths(self, names):
-        """Return the same for intercepts."""
-        return {} if self.intercepts is None else _strengths(self.intercepts, self.l1_ratio, names, "intercepts")
 
 
 class ModelPenalty(WeightPenalty):

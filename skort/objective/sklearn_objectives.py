@@ -13,7 +13,7 @@ and scikit-learn's models other multiples of the same thing: a `LogisticRegressi
 import functools
 import inspect
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn import linear_model, neural_network, svm
@@ -26,13 +26,6 @@ from skort.objective.loss import ScoreLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.penalties import Strength
 from skort.objective.regression import ConcomitantHuber, Quantile, SquaredError
-
-
-class SklearnStrengths(NamedTuple):
-    """How strong the penalty is: numbers, or arrays of shape (n_outputs,) where outputs have their own."""
-
-    coefficients: Strength
-    intercepts: Strength
 
 
 @dataclass(frozen=True)
@@ -68,20 +61,12 @@ class SklearnObjective:
     #: Training parameters of the model that are not at their defaults -> the parameter of skort that says the same.
     unused: dict[str, str] = field(default_factory=dict)
 
-    def strengths(self, weight_sum, mean_weight, batch_size, n_outputs):
-        """Return the strengths in J, for sum and mean of the sample weights of all rows, with class weights."""
-        alpha = self.skort_alpha(weight_sum, mean_weight, batch_size, n_outputs)
-        l1, l2 = alpha * self.l1_ratio, alpha * (1 - self.l1_ratio)
-        if not self.penalizes_intercept:
-            return SklearnStrengths(Strength(l1, l2), Strength(0.0, 0.0))
-        return SklearnStrengths(Strength(l1, l2), self.of_intercepts(Strength(l1, l2)))
-
     def of_intercepts(self, coefficients):
         """Return the `Strength` of intercepts that have a penalty, from that of the coefficients."""
         return Strength(coefficients.l1 / self.intercept_scaling, coefficients.l2 / self.intercept_scaling**2)
 
     def skort_alpha(self, weight_sum, mean_weight, batch_size, n_outputs):
-        """Return `alpha` as J has it; parameters as for `strengths`."""
+        """Return `alpha` as J has it, for sum and mean of the sample weights of all rows, with class weights."""
         divisors = {"mean": 1.0, "sum": weight_sum, "sample_weight": mean_weight, "batch": batch_size * mean_weight}
         return self.alpha / (divisors[self.alpha_per] * (n_outputs if self.sums_outputs else 1))
 

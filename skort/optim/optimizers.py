@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 from sklearn.utils._param_validation import Interval
 
 from skort.common.component import Component
-from skort.objective.loss import function_text
+from skort.common.formulas import function_text
 
 __all__ = ["SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"]
 

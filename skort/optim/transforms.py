@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from skort.objective.loss import function_text
+from skort.common.formulas import function_text
 from skort.objective.penalties import soft_threshold
 from skort.optim.optimizers import State
 

@@ -15,12 +15,6 @@ def axes_for(display: Any, ax: Any = None) -> Any:
     return plt.subplots(layout="constrained")[1] if ax is None else ax
 
 
-def named_lines(ax: Any) -> None:
-    """Draw the legend of axes, where a line has a name."""
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(fontsize="small")
-
-
 def line_style(given: Mapping[str, Any], **defaults: Any) -> dict[str, Any]:
     """Return keywords of matplotlib's `plot`: those that a user gave, by any of their names, before the defaults."""
     from matplotlib.cbook import normalize_kwargs

@@ -35,12 +35,9 @@ def the_fitted_estimator(estimator: Any) -> tuple[Any, Sequence[str] | None]:
 
 
 def _all_found(estimator: Any) -> list[_Found]:
-    if isinstance(estimator, Mapping):
-        found = [one for key, value in estimator.items() for one in _within(value, str(key))]
-    elif isinstance(estimator, list | tuple):
-        found = [one for i, value in enumerate(estimator) for one in _within(value, str(i))]
-    else:
-        found = list(_within(estimator, ""))
+    named = dict(enumerate(estimator)) if isinstance(estimator, list | tuple) else estimator
+    named = named if isinstance(named, Mapping) else {"": named}
+    found = [one for key, value in named.items() for one in _within(value, str(key))]
     if not found:
         raise ValueError(f"estimator has no fitted estimator of skort inside, got {estimator!r}.")
     return found

@@ -88,10 +88,6 @@ class GraphDisplay:
         ----------
         model : onnx.ModelProto
             Such as an item of `training_graphs()`, or `onnx.load(path)`.
-
-        Returns
-        -------
-        display : GraphDisplay
         """
         return cls(model)
 
@@ -107,10 +103,6 @@ class GraphDisplay:
         which : str, default="model"
             "model": the deployable model. "step": the training step, if it is one ONNX graph. Or the name of another
             graph in `training_graphs()`, such as "start".
-
-        Returns
-        -------
-        display : GraphDisplay
 
         Raises
         ------
@@ -130,21 +122,12 @@ class GraphDisplay:
 
     def plot(self, ax: Any = None) -> "GraphDisplay":
         """
-        Draw the graph on axes: the picture of Graphviz, or the text where Graphviz is not installed.
+        Return the display, drawn on axes: the picture of Graphviz, or the text where Graphviz is not installed.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Where to draw. None: on a new figure, as large as the graph.
-
-        Returns
-        -------
-        self : GraphDisplay
-
-        Raises
-        ------
-        ImportError
-            Where matplotlib is not installed.
         """
         self._ax = axes_for(self, ax)
         self._ax.set_axis_off()
@@ -180,25 +163,13 @@ class GraphDisplay:
         return size.width / figure.dpi + _EDGES, size.height / figure.dpi
 
     def to_text(self) -> str:
-        """
-        Return the graph as text: inputs, operators in the order of the file with their phases, and outputs.
-
-        Returns
-        -------
-        text : str
-        """
+        """Return the graph as text: inputs, operators in the order of the file with their phases, and outputs."""
         from skort.plotting.graph_text import plain_text
 
         return plain_text(self.model)
 
     def to_dot(self) -> str:
-        """
-        Return the graph in the language of Graphviz.
-
-        Returns
-        -------
-        text : str
-        """
+        """Return the graph in the language of Graphviz."""
         from skort.plotting.graph_text import dot_text
 
         return dot_text(self.model)

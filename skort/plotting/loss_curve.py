@@ -95,7 +95,7 @@ class LossCurveDisplay:
         **kwargs: Any,
     ) -> "LossCurveDisplay":
         """
-        Draw the learning curves of fitted estimators.
+        Return a display of the learning curves of fitted estimators, drawn.
 
         Parameters
         ----------
@@ -110,10 +110,6 @@ class LossCurveDisplay:
             Where to draw. None: on a new figure.
         **kwargs : dict
             Passed to matplotlib's `plot` for every curve.
-
-        Returns
-        -------
-        display : LossCurveDisplay
 
         Raises
         ------
@@ -130,7 +126,7 @@ class LossCurveDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> "LossCurveDisplay":
         """
-        Draw the curves.
+        Return the display, its curves drawn.
 
         Parameters
         ----------
@@ -139,16 +135,10 @@ class LossCurveDisplay:
         **kwargs : dict
             Passed to matplotlib's `plot` for every curve.
 
-        Returns
-        -------
-        self : LossCurveDisplay
-
         Raises
         ------
         ValueError
             Where a history lacks one of the columns, or the first one has no numbers.
-        ImportError
-            Where matplotlib is not installed.
         """
         self._check_columns()
         self.ax_ = axes_for(self, ax)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skort.optim.schedules import SCHEDULES, rate
-from skort.plotting.axes import axes_for, line_style, named_lines, whole_numbers
+from skort.plotting.axes import axes_for, line_style, whole_numbers
 from skort.plotting.fitted import fitted_estimators
 
 # Rates that differ by more are drawn on a logarithmic axis.
@@ -66,7 +66,7 @@ class ScheduleDisplay:
         **kwargs: Any,
     ) -> "ScheduleDisplay":
         """
-        Draw the first rates of schedules.
+        Return a display of the first rates of schedules, drawn.
 
         Parameters
         ----------
@@ -79,10 +79,6 @@ class ScheduleDisplay:
             Where to draw. None: on a new figure.
         **kwargs : dict
             Passed to matplotlib's `plot`.
-
-        Returns
-        -------
-        display : ScheduleDisplay
 
         Raises
         ------
@@ -98,7 +94,7 @@ class ScheduleDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> "ScheduleDisplay":
         """
-        Draw the rates that trainings used: that of the last update of each epoch.
+        Return a display of the rates that trainings used, drawn: that of the last update of each epoch.
 
         Parameters
         ----------
@@ -108,10 +104,6 @@ class ScheduleDisplay:
             Where to draw. None: on a new figure.
         **kwargs : dict
             Passed to matplotlib's `plot`.
-
-        Returns
-        -------
-        display : ScheduleDisplay
 
         Raises
         ------
@@ -123,7 +115,7 @@ class ScheduleDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> "ScheduleDisplay":
         """
-        Draw the rates.
+        Return the display, its rates drawn.
 
         Parameters
         ----------
@@ -131,15 +123,6 @@ class ScheduleDisplay:
             Where to draw. None: on a new figure.
         **kwargs : dict
             Passed to matplotlib's `plot`.
-
-        Returns
-        -------
-        self : ScheduleDisplay
-
-        Raises
-        ------
-        ImportError
-            Where matplotlib is not installed.
         """
         self.ax_ = axes_for(self, ax)
         self.figure_ = self.ax_.figure
@@ -154,7 +137,8 @@ class ScheduleDisplay:
             self.ax_.set_yscale("log")
         self.ax_.set(xlabel=self.unit.capitalize(), ylabel="Learning rate")
         whole_numbers(self.ax_.xaxis)
-        named_lines(self.ax_)
+        if self.ax_.get_legend_handles_labels()[0]:
+            self.ax_.legend(fontsize="small")
         return self
 
 

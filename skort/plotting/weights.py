@@ -80,7 +80,7 @@ class WeightsDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, *, top_k: int = 20, ax: Any = None, **kwargs: Any) -> "WeightsDisplay":
         """
-        Draw the weights of a fitted estimator.
+        Return a display of the weights of a fitted estimator, drawn.
 
         Parameters
         ----------
@@ -92,10 +92,6 @@ class WeightsDisplay:
             Where to draw. None: on a new figure.
         **kwargs : dict
             Passed to matplotlib's `barh` for one output, to `imshow` for several.
-
-        Returns
-        -------
-        display : WeightsDisplay
 
         Raises
         ------
@@ -111,7 +107,7 @@ class WeightsDisplay:
 
     def plot(self, ax: Any = None, *, top_k: int = 20, **kwargs: Any) -> "WeightsDisplay":
         """
-        Draw the weights.
+        Return the display, its weights drawn.
 
         Parameters
         ----------
@@ -122,16 +118,10 @@ class WeightsDisplay:
         **kwargs : dict
             Passed to matplotlib's `barh` for one output, to `imshow` for several.
 
-        Returns
-        -------
-        self : WeightsDisplay
-
         Raises
         ------
         ValueError
             For `top_k` below 1.
-        ImportError
-            Where matplotlib is not installed.
         """
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, got {top_k}.")

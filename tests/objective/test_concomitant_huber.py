@@ -135,8 +135,8 @@ def test_the_gradient_is_zero_at_the_weights_and_scale_of_scikit_learn(epsilon, 
     model = HuberRegressor(epsilon=epsilon, alpha=20.0, tol=1e-10, max_iter=10_000)
     theirs = model.fit(X, y, sample_weight=weight)
     own = sklearn_objective(model)
-    strength = own.strengths(weight.sum(), weight.mean(), 120, 1).coefficients
-    assert strength.l1 == 0 and strength.l2 == pytest.approx(40 / weight.sum())
+    alpha = own.skort_alpha(weight.sum(), weight.mean(), 120, 1)
+    assert own.l1_ratio == 0 and alpha == pytest.approx(40 / weight.sum())
     z = (theirs.predict(X) - y) / theirs.scale_
     by_score, by_scale = 2 * np.clip(z, -epsilon, epsilon), 1 - np.minimum(z**2, epsilon**2)
     score, scale = theirs.predict(X)[:, None], np.full((120, 1), theirs.scale_)
@@ -146,7 +146,7 @@ def test_the_gradient_is_zero_at_the_weights_and_scale_of_scikit_learn(epsilon, 
     ours = run_function(only_score, "float64", score, y[:, None], scale).ravel()
     np.testing.assert_allclose(ours, by_score, rtol=1e-12)
     share = weight / weight.sum()
-    for slope in (*(X.T @ (share * ours) + strength.l2 * theirs.coef_), share @ ours, share @ by_scale):
+    for slope in (*(X.T @ (share * ours) + alpha * theirs.coef_), share @ ours, share @ by_scale):
         assert slope == pytest.approx(0, abs=2e-4)
 
 

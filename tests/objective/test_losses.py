@@ -22,7 +22,6 @@ from sklearn.linear_model import SGDRegressor, _sgd_fast
 
 from skort import objective
 from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
-from skort.objective.loss import function_text
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.objective import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
 
@@ -527,25 +526,3 @@ def test_the_page_has_every_name_and_every_class():
     for name in {*REGRESSION_LOSSES, *CLASSIFICATION_LOSSES}:
         assert f'loss="{name}"' in text, name
     assert [name for name in objective.__all__ if "Penalty" not in name and f".{name}`" not in text] == ["L1", "L2"]
-
-
-def test_a_formula_becomes_an_onnx_function(run_function):
-    formula = """
-    y = 2 * target - 1
-    share = Softmax(y * score, axis=1)
-    unused = Exp(score)
-    total = ReduceSum(share * scale, [1], keepdims=1)
-    result = Where(total <= 5, -total / 2, total)
-    """
-    text = function_text("name (score, target) => (result)", formula, scale=4.0, other=1.0)
-    assert "unused" not in text and "other" not in text
-    assert text.splitlines()[0] == "name (score, target) => (result) {"
-    assert text.splitlines()[1] == "    scale = Constant <value = float {4.0}> ()"
-    assert text.splitlines()[-1] == "}"
-    score, target = np.array([[1.0, 2.0]]), np.array([[0.0, 1.0]])
-    np.testing.assert_allclose(run_function(text, "float64", score, target), [[-2.0]], rtol=1e-12)
-    assert "copy = Identity (a)" in function_text("f (a) => (copy)", "copy = a")
-    wide = function_text("f (n) => (x)", 'x = ConstantOfShape(n, value="double[1] {2}")')
-    assert "x = ConstantOfShape <value = double[1] {2}> (n)" in wide
-    with pytest.raises(ValueError, match="A formula has operators, signs, names and numbers, got 'a if b else c'"):
-        function_text("f (a, b, c) => (d)", "d = a if b else c")

@@ -2,7 +2,6 @@
 
 import contextlib
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -175,7 +174,7 @@ def test_objectives_without_an_optimum_to_compare_with():
     assert sklearn_objective(Perceptron()).penalty is None
     huber = sklearn_objective(HuberRegressor(epsilon=1.2, alpha=3.0))
     assert repr(huber.loss) == "ConcomitantHuber(epsilon=1.2)" and huber.trained_as is None
-    assert huber.strengths(10, 1, 5, 1).coefficients == Strength(0.0, 0.6)
+    assert (huber.l1_ratio, huber.skort_alpha(10, 1, 5, 1)) == (0.0, 0.6)
     multi = sklearn_objective(MultiTaskElasticNet(alpha=0.3, l1_ratio=0.25))
     assert (multi.penalty, multi.alpha, multi.l1_ratio, multi.sums_outputs) == ("elasticnet", 0.3, 0.25, True)
     inside = sklearn_objective(RANSACRegressor(Ridge(alpha=3, tol=1)))
@@ -255,7 +254,7 @@ def test_a_fitted_logistic_search_has_the_penalty_that_it_chose(kind, l1_ratio, 
 
 def test_each_class_may_have_a_C_of_its_own():
     own = sklearn_objective(LogisticRegression(C=np.array([0.1, 0.1, 0.5])))
-    np.testing.assert_allclose(own.strengths(10, 1, 5, 3).coefficients.l2, [1, 1, 0.2])
+    np.testing.assert_allclose(own.skort_alpha(10, 1, 5, 3), [1, 1, 0.2])
 
 
 # --- what cannot be trained, and what has no effect
@@ -310,11 +309,8 @@ def test_a_model_is_not_changed():
 def test_strengths(per, expected, sums_outputs):
     own = SklearnObjective(None, "elasticnet", 0.5, 0.25, per, True, 2.0, sums_outputs)
     alpha = expected / 3 if sums_outputs else expected
-    coefficients, intercepts = own.strengths(weight_sum=300, mean_weight=2, batch_size=10, n_outputs=3)
-    assert coefficients == pytest.approx((alpha / 4, alpha * 3 / 4))
-    assert intercepts == pytest.approx((alpha / 8, alpha * 3 / 16))
-    free = replace(own, penalizes_intercept=False)
-    assert free.strengths(300, 2, 10, 3) == (coefficients, Strength(0.0, 0.0))
+    assert own.skort_alpha(weight_sum=300, mean_weight=2, batch_size=10, n_outputs=3) == pytest.approx(alpha)
+    assert own.of_intercepts(Strength(alpha / 4, alpha * 3 / 4)) == pytest.approx((alpha / 8, alpha * 3 / 16))
 
 
 @pytest.mark.parametrize(("solver", "per"), [("lbfgs", "sum"), ("sgd", "batch"), ("adam", "batch")])

@@ -37,6 +37,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skort import objective
 from skort.common.onnx_text import function_model
+from skort.objective.penalties import Strength
 from skort.objective.sklearn_objectives import OBJECTIVES, SEARCHES, sklearn_objective
 from skort.runtime.installed import load
 
@@ -105,9 +106,11 @@ def smallest_subgradient(own, coef, intercept, case, fit_intercept=True, batch_s
     X, target, weight, total = case
     score = X @ coef.T + intercept
     n_outputs = score.shape[1]
-    strengths = own.strengths(total.sum(), total.mean(), batch_size, n_outputs)
-    l1, l2 = (np.broadcast_to(factor * np.asarray(s), n_outputs) for s in strengths.coefficients)
-    bias_l1, bias_l2 = (np.broadcast_to(factor * np.asarray(s), n_outputs) for s in strengths.intercepts)
+    alpha = own.skort_alpha(total.sum(), total.mean(), batch_size, n_outputs)
+    coefficients = Strength(alpha * own.l1_ratio, alpha * (1 - own.l1_ratio))
+    intercepts = own.of_intercepts(coefficients) if own.penalizes_intercept else (0.0, 0.0)
+    l1, l2 = (np.broadcast_to(factor * np.asarray(s), n_outputs) for s in coefficients)
+    bias_l1, bias_l2 = (np.broadcast_to(factor * np.asarray(s), n_outputs) for s in intercepts)
     below, above = slopes(own.loss, score, target)
     v = own.loss.weight_scale(n_outputs) * np.broadcast_to(weight, score.shape) / total.sum()
     rows = np.hstack([X, np.full((N, 1), float(fit_intercept))])
@@ -288,12 +291,12 @@ def network_gradient(model, own, X, target, weight):
     hidden = np.tanh(X @ first + first_intercept)
     score = hidden @ last + last_intercept
     n_outputs = score.shape[1]
-    strength = own.strengths(weight.sum(), weight.mean(), N, n_outputs).coefficients
-    assert strength.l1 == 0
+    alpha = own.skort_alpha(weight.sum(), weight.mean(), N, n_outputs)
+    assert own.l1_ratio == 0
     v = own.loss.weight_scale(n_outputs) * weight[:, None] / weight.sum()
     delta = v * run(own.loss.gradient_function(n_outputs), score, target)
     hidden_delta = delta @ last.T * (1 - hidden**2)
-    by_coefs = [X.T @ hidden_delta + strength.l2 * first, hidden.T @ delta + strength.l2 * last]
+    by_coefs = [X.T @ hidden_delta + alpha * first, hidden.T @ delta + alpha * last]
     return [*by_coefs, hidden_delta.sum(axis=0), delta.sum(axis=0)]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from skort.objective.loss import function_text
+from skort.common.formulas import function_text
 
 # Operators that broadcast their inputs to the shape of the output.
 _BROADCASTING = frozenset({"Add", "Sum", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Where", "Expand"})

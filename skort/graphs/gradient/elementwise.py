@@ -4,8 +4,8 @@ import numpy as np
 import onnx
 from numpy.typing import DTypeLike
 
+from skort.common.formulas import function_text
 from skort.graphs.gradient.applied import Rule, each, texts
-from skort.objective.loss import function_text
 
 #: ONNX Runtime lacks a float64 kernel of these operators, or of an operator in their rule.
 FLOAT32_ONLY = frozenset({"Cos", "Elu", "Erf", "Sin", "Softplus"})
