@@ -308,7 +308,7 @@ def _add_target(fragment: Fragment, variables: Reparametrization, n_outputs: int
         fragment.node("Identity", [TARGET], ["skort_target"])
         return
     fragment.constant("skort_target_mean", np.resize(used.target_mean, (1, n_outputs)).astype(np.float32))
-    fragment.constant("skort_target_inverse_scale", np.float32([[1 / used.target_scale]]))
+    fragment.constant("skort_target_inverse_scale", np.array([[1 / used.target_scale]], np.float32))
     fragment.node("Sub", [TARGET, "skort_target_mean"], ["skort_target_centred"])
     fragment.node("Mul", ["skort_target_centred", "skort_target_inverse_scale"], ["skort_target"])
 

@@ -139,16 +139,16 @@ backward
   skort_score_gradient = Mul(skort_gradient, skort_sample_weight)
   skort_gradient/multiplied/0 = Identity(skort_score_gradient)
   skort_gradient/intercept/0_broadcast = Identity(skort_score_gradient)
-  sum__6 = ReduceSum(skort_gradient/intercept/0_broadcast, [0, 1], keepdims=0)
-  skort_gradient/intercept/0 = Reshape(sum__6, [1])
+  reducesum_1__6 = ReduceSum(skort_gradient/intercept/0_broadcast, [0, 1], keepdims=0)
+  skort_gradient/intercept/0 = Reshape(reducesum_1__6, [1])
   skort_gradient/coef/0 = Gemm(X, skort_gradient/multiplied/0, alpha=1, transA=1, transB=0)
   part0__8 = Reshape(skort_gradient/coef/0, [-1])
   skort_weights_gradient = Concat(part0__8, skort_gradient/intercept/0, axis=0)
 penalty
   skort_objective = Identity(skort_loss)
 update
-  step__9 = Mul(skort_weights_gradient, skort_learning_rate)
-  skort_weights_next = Sub(skort_weights, step__9)
+  mul_0__9 = Mul(skort_weights_gradient, skort_learning_rate)
+  skort_weights_next = Sub(skort_weights, mul_0__9)
 outputs
   skort_loss: float32
   skort_objective: float32
