@@ -263,6 +263,22 @@ def test_a_checkpoint_with_another_byte_is_refused_or_the_same(tmp_path):
     assert n_refused > 0.9 * len(content) / 97
 
 
+@pytest.mark.slow
+def test_every_byte_of_a_small_checkpoint(tmp_path):
+    whole, changed = tmp_path / "whole", tmp_path / "changed"
+    random_state = np.random.RandomState(np.random.PCG64(0)).get_state(legacy=False)
+    solver = {"weights": np.array([1.5, 2.5], np.float32)}
+    save_progress(TrainState(solver, 7, 2, True, random_state, History(objective=[3.0]), 1, ("objective",)), whole)
+    content, expected = whole.read_bytes(), str(load_progress(whole))
+    flipped = (content[:i] + bytes([content[i] ^ 0xFF]) + content[i + 1 :] for i in range(len(content)))
+    for damaged in (*flipped, *(content[:i] for i in range(len(content)))):
+        changed.write_bytes(damaged)
+        try:
+            assert str(load_progress(changed)) == expected
+        except ValueError as error:
+            assert "is no checkpoint" in str(error) or "is a damaged checkpoint" in str(error)
+
+
 @pytest.mark.parametrize("n_kept", [10, 400, -30])
 def test_a_checkpoint_that_is_cut_off_is_refused(tmp_path, n_kept):
     path = tmp_path / "training.npz"

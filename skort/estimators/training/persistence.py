@@ -62,7 +62,14 @@ def from_plain(state: dict[str, Any]) -> dict[str, Any]:
             f"skort {__version__} reads formats up to {FORMAT}: update skort, or serve the ONNX file of the model."
         )
     restored = _Walk(_restored)
-    return {name: restored(value) for name, value in state.items() if name not in (_FORMAT, _VERSION)}
+    # Damaged bytes raise errors of all kinds.
+    try:
+        return {name: restored(value) for name, value in state.items() if name not in (_FORMAT, _VERSION)}
+    except Exception as error:
+        raise ValueError(
+            "This estimator cannot be read: its file is damaged, or holds parts that this version of skort does not "
+            f"have ({error}). Fit it again, or serve the ONNX file of the model."
+        ) from error
 
 
 #: Why what was written before there were formats cannot be read.

@@ -291,6 +291,21 @@ def test_a_file_of_a_newer_version_is_named():
         OrtSGDRegressor().__setstate__({**state, "skort_format": 99, "skort_version": "9.0"})
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"skort": "FitResulu"},
+        {"skort": "TrainConfig", "moss": None},
+        {"skort": "objective.LogLos"},
+        {"skort": "onnx", "name": "ModelProto", "bytes": b"damaged"},
+    ],
+)
+def test_a_part_that_cannot_be_read_is_said(part):
+    state = {**OrtSGDRegressor().__getstate__(), "_result": part}
+    with pytest.raises(ValueError, match="cannot be read: its file is damaged, or holds parts that this version"):
+        OrtSGDRegressor().__setstate__(state)
+
+
 def test_fields_that_a_file_lacks_are_at_their_defaults():
     plain = to_plain({"loss": objective.Huber(0.5), "update": Update(optimizers.SGD())})
     assert plain["update"] == {"skort": "Update", "optimizer": {"skort": "optimizers.SGD"}}
