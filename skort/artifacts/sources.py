@@ -104,7 +104,7 @@ def predicting_graph(graph: ScoreGraph, variables: Reparametrization) -> tuple[S
     score = variables.score
     if score is None or score.is_of_y:
         return graph, graph.score_name
-    return rescaled_score(graph, score.shift, score.scale), STANDARDIZED_SCORE
+    return rescaled_score(graph, score.shift + score.offset, score.scale), STANDARDIZED_SCORE
 
 
 def model_source(

@@ -30,7 +30,7 @@ from skort.estimators.model.nesting import FIT_STEP_FIRST, input_tags, split, st
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
 from skort.estimators.training.fitting import fit_model
 from skort.estimators.training.hardware import predicting_device
-from skort.estimators.training.messages import warn_of_outcome
+from skort.estimators.training.messages import warn_of_lost_digits, warn_of_outcome
 from skort.estimators.training.observers import Observers
 from skort.estimators.training.persistence import from_plain, to_plain
 from skort.estimators.training.result import NO_ENDING, result_of
@@ -301,6 +301,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         if not read.wrapped.is_fitted:
             warn_of_other_terms(self, read.wrapped.model, read.own)
         advance(self.random_state, result.state.random_state)
+        warn_of_lost_digits(self, result)
         warn_of_outcome(self, result, one_epoch=one_epoch)
         return self
 

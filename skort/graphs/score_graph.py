@@ -14,6 +14,8 @@ from onnx import helper, numpy_helper
 from skort.common.onnx_text import import_each_domain_once, read_names
 from skort.graphs.sklearn.conversion import rename_input
 
+#: The weight that is added to the score of a model, where float32 lacks its digits.
+TARGET_OFFSET = "y_offset"
 _PRODUCTS = ("MatMul", "Gemm", "Conv")
 
 
@@ -159,6 +161,7 @@ class ScoreGraph:
     def is_linear(self) -> bool:
         """Whether the score is that of one layer, but for an exponential of it."""
         nodes = [node.op_type for node in self.structure.graph.node if node.op_type != "Exp"]
+        nodes = nodes[:-1] if TARGET_OFFSET in self.arrays else nodes
         return nodes in (["MatMul"], ["MatMul", "Add"], ["Sub", "MatMul", "Add"])
 
     def training_only(self, names: Collection[str]) -> "ScoreGraph":

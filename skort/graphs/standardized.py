@@ -1,12 +1,13 @@
 """A score graph in standardized variables, centred, or without its first product, and the layers that these concern."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
 from onnx import helper
 
-from skort.graphs.score_graph import ScoreGraph, shared_edit
+from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, shared_edit
 from skort.runtime.cache import LRUCache
 
 #: The input of what `after_first_product` leaves: the product of X and the coefficients of the first layer.
@@ -57,6 +58,8 @@ def _first_layer(score_graph):
 def _last_layer(score_graph):
     makers = {name: node for node in score_graph.structure.graph.node for name in node.output}
     node, has_intercept = makers[score_graph.score_name], False
+    if TARGET_OFFSET in score_graph.arrays:
+        node = makers[node.input[0]]
     if node.op_type == "Add":
         products = [makers[name] for name in node.input if name in makers]
         node, has_intercept = (products[0], True) if len(products) == 1 else (node, True)
@@ -149,11 +152,29 @@ def centred(score_graph: ScoreGraph, offset: np.ndarray) -> ScoreGraph:
     return replace(score_graph, structure=structure, arrays=arrays)
 
 
-def without_offset(score_graph: ScoreGraph) -> ScoreGraph:
-    """Return a score graph as a function of rows from which the offset of a `centred` one is subtracted already."""
-    if OFFSET not in score_graph.arrays:
-        return score_graph
-    return replace(score_graph, arrays={**score_graph.arrays, OFFSET: np.zeros_like(score_graph.arrays[OFFSET])})
+def without_offsets(score_graph: ScoreGraph, names: Sequence[str] = (OFFSET, TARGET_OFFSET)) -> ScoreGraph:
+    """Return a score graph whose offsets are zero: of rows less the first, and of a score less the second."""
+    zeros = {name: np.zeros_like(score_graph.arrays[name]) for name in names if name in score_graph.arrays}
+    return replace(score_graph, arrays={**score_graph.arrays, **zeros}) if zeros else score_graph
+
+
+def centred_score(score_graph: ScoreGraph, offset: np.ndarray) -> ScoreGraph:
+    """Return the same function, whose intercept is that of the score less an offset, which a last node adds."""
+    layer = last_layer(score_graph)
+    assert layer is not None
+    offset = offset.astype(score_graph.dtype)
+    arrays = _shifted(score_graph.arrays, layer.intercept, -offset.astype(np.float64))
+    structure = _add_offset(score_graph.structure, len(offset))
+    return replace(score_graph, structure=structure, arrays={**arrays, TARGET_OFFSET: offset})
+
+
+@shared_edit
+def _add_offset(graph: onnx.GraphProto, n_outputs: int) -> None:
+    score, element_type = graph.output[0].name, graph.input[0].type.tensor_type.elem_type
+    for node in graph.node:
+        node.output[:] = ["y_centred" if name == score else name for name in node.output]
+    graph.node.append(helper.make_node("Add", ["y_centred", TARGET_OFFSET], [score]))
+    graph.input.append(helper.make_tensor_value_info(TARGET_OFFSET, element_type, [n_outputs]))
 
 
 @shared_edit
@@ -168,29 +189,39 @@ def _centre(graph: onnx.GraphProto, n_features: int) -> None:
 
 
 def uncentred_arrays(score_graph: ScoreGraph, dtype=None) -> dict[str, np.ndarray]:
-    """Return the weights of a score graph as those of X itself, whether or not it is `centred`."""
-    if OFFSET not in score_graph.arrays:
-        return score_graph.arrays
-    layer = first_layer(replace(score_graph, trained=score_graph.weight_names))
-    arrays = {name: array for name, array in score_graph.arrays.items() if name != OFFSET}
-    return _moved(arrays, layer, -score_graph.arrays[OFFSET], dtype)
+    """Return the weights of a score graph as those of X and y, whether or not it is `centred`."""
+    graph, arrays = replace(score_graph, trained=score_graph.weight_names), dict(score_graph.arrays)
+    offset, of_target = (arrays.pop(name, None) for name in (OFFSET, TARGET_OFFSET))
+    # The larger one last.
+    if offset is not None:
+        arrays = _moved(arrays, first_layer(graph), -offset, dtype)
+    if of_target is not None:
+        arrays = _shifted(arrays, last_layer(graph).intercept, of_target.astype(np.float64), dtype)
+    return arrays
 
 
 def linear_weights(score_graph: ScoreGraph) -> tuple[np.ndarray, np.ndarray] | None:
     """Return copies of a linear model's coef_, (n_outputs, n_features), and intercept_, (n_outputs,), or None."""
     if not score_graph.is_linear:
         return None
-    coef, *intercept = uncentred_arrays(score_graph).values()
+    coef, *intercept = uncentred_arrays(
+        score_graph, np.float64 if TARGET_OFFSET in score_graph.arrays else None
+    ).values()
     empty = np.zeros(score_graph.n_outputs, score_graph.dtype)
     return coef.T.copy(), intercept[0].flatten() if intercept else empty
 
 
 def _moved(arrays, layer, offset, dtype=None):
     """Return the weights of X as those of X - offset."""
-    coefficient, intercept = arrays[layer.coefficient].astype(np.float64), arrays[layer.intercept]
+    coefficient = arrays[layer.coefficient].astype(np.float64)
     shift = (coefficient if layer.transposed else coefficient.T) @ offset.astype(np.float64)
-    moved = intercept.astype(np.float64) + shift.reshape(intercept.shape)
-    return {**arrays, layer.intercept: moved.astype(dtype or intercept.dtype)}
+    return _shifted(arrays, layer.intercept, shift, dtype)
+
+
+def _shifted(arrays, name, shift, dtype=None):
+    """Return weights, to one of which a vector is added in float64."""
+    moved = arrays[name].astype(np.float64) + shift.reshape(arrays[name].shape)
+    return {**arrays, name: moved.astype(dtype or arrays[name].dtype)}
 
 
 def product_layer(score_graph: ScoreGraph) -> Layer | None:

@@ -138,6 +138,8 @@ class _Common(NamedTuple):
 
     def lane(self, estimator: Any, config: TrainConfig) -> _LaneFit | None:
         """Return a fit before its first step; None where it has to be made alone."""
+        from skort.graphs.score_graph import TARGET_OFFSET
+        from skort.graphs.standardized import OFFSET
         from skort.solvers.graph.lanes import lane_of
 
         if config.update.largest_rate is None:
@@ -145,7 +147,7 @@ class _Common(NamedTuple):
             return None
         state = TrainState.start(self.read.generator)
         state, model, variables = begin(config, self.model, self.statistics, state)
-        is_offset = state.standardization is not None and state.standardization.is_offset
+        is_offset = any(name in model.score_graph.arrays for name in (OFFSET, TARGET_OFFSET))
         if is_offset or (variables.score is not None and variables.score.is_of_y):
             return None
         model = dataclasses.replace(model, loss=config.loss)

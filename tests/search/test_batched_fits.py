@@ -61,9 +61,9 @@ def test_sparse_rows_of_many_columns_are_multiplied_by_fits_alone(rows):
 def test_columns_far_from_zero_are_centred_by_fits_alone(rows):
     X, y = rows
     together = Together(models(0.1, 0.2))
-    model = together.mark(models(0.1)[0]).fit(X + 1e6, y)
+    model = together.mark(models(0.1)[0]).fit(X + 1e4, y)
     assert together.n_made == 0
-    np.testing.assert_array_equal(model.coef_, models(0.1)[0].fit(X + 1e6, y).coef_)
+    np.testing.assert_array_equal(model.coef_, models(0.1)[0].fit(X + 1e4, y).coef_)
 
 
 @pytest.mark.parametrize(

@@ -131,12 +131,13 @@ class Model:
     def inference(self) -> "InferenceModel":
         """What predicts from transformed rows, as numbers of classes and in the units of the training."""
         from skort.graphs.export import PREDICTION, SCORE
-        from skort.graphs.standardized import without_offset
+        from skort.graphs.standardized import without_offsets
         from skort.runtime.inference import InferenceModel
 
         bare = self._bare()
-        # Rows come without their offset, see `run`.
-        bare = dataclasses.replace(bare, score_graph=without_offset(bare.score_graph))
+        # Rows come without their offset, and that of the score is added in float64, see `run`.
+        graph = without_offsets(bare.score_graph)
+        bare = bare if graph is bare.score_graph else dataclasses.replace(bare, score_graph=graph)
         weights = bare.score_graph.arrays
         # As constants, many weights are multiplied faster.
         if sum(array.size for array in weights.values()) > _MANY_WEIGHTS:
@@ -196,6 +197,7 @@ class Model:
 
     def run(self, output: str, X, device: "Device") -> np.ndarray:
         """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
+        from skort.graphs.score_graph import TARGET_OFFSET
         from skort.graphs.standardized import OFFSET
 
         # How many values a row has does not matter: it may be predicted alone or among others.
@@ -203,15 +205,19 @@ class Model:
         name, run, graph = model.score_graph.input_name, model.inference.run, model.score_graph
         change = RowChange(graph.arrays.get(OFFSET), None, graph.dtype)
         parts = [run(output, {name: change(rows)}, device) for rows in blocks(X, matrix)]
-        return (parts[0] if len(parts) == 1 else np.concatenate(parts))[: X.shape[0]]
+        result = (parts[0] if len(parts) == 1 else np.concatenate(parts))[: X.shape[0]]
+        offset = self.score_graph.arrays.get(TARGET_OFFSET)
+        return result if offset is None else result.astype(np.float64) + offset
 
     def _after_product(self):
         """Return what predicts from products of rows and a matrix, and that matrix; itself and None for no product."""
+        from skort.graphs.standardized import without_offsets
+
         layer, rest = self.product
         if layer is None:
             return self, None
         # Those that predictions have now.
-        arrays = {**self.score_graph.arrays, **self.inference.weights}
+        arrays = {**without_offsets(self.score_graph).arrays, **self.inference.weights}
         rest.inference.weights = {name: arrays[name] for name in rest.score_graph.arrays}
         return rest, arrays[layer.coefficient].reshape(self.score_graph.n_features, -1)
 
@@ -235,11 +241,11 @@ class Model:
 
     def at(self, weights: dict[str, np.ndarray]) -> "Model":
         """Return the model with other trained weights; it takes over the session of this one."""
-        from skort.graphs.standardized import without_offset
+        from skort.graphs.standardized import without_offsets
 
         model = self._kept(self.with_weights(weights))
         # Models of the same structure share a session, of which all weights are inputs.
-        model.inference.weights = without_offset(model.score_graph).arrays
+        model.inference.weights = without_offsets(model.score_graph).arrays
         return model
 
     def _kept(self, model):

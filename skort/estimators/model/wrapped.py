@@ -182,7 +182,7 @@ class WrappedModel:
             )
         names, arrays = score_graph.weight_names, uncentred_arrays(score_graph, np.float64)
         coefs = [arrays[name].copy() for name in names.coefficients]
-        intercepts = [arrays[name].flatten() for name in names.intercepts]
+        intercepts = [arrays[name].flatten() for name in names.intercepts if name in arrays]
         intercepts = intercepts or [np.zeros(coefs[-1].shape[1], coefs[-1].dtype)]
         # A TransformedTargetRegressor trains one column as a y of one dimension.
         one_column = single_output if self.target is None else score_graph.n_outputs == 1

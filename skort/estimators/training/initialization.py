@@ -9,7 +9,12 @@ from skort.estimators.data.statistics import DataStatistics
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.loss_scale import estimated_curvature, has_units
-from skort.estimators.training.reparametrization import Reparametrization, moved_state, standardization_of
+from skort.estimators.training.reparametrization import (
+    Reparametrization,
+    moved_state,
+    standardization_of,
+    with_offsets,
+)
 from skort.optim.state import TrainState
 
 # First learning rates: of networks, and of optimizers whose steps do not grow with the gradient.
@@ -24,10 +29,8 @@ def begin(
     standardization = _chosen_standardization(settings, model.score_graph, facts)
     score_graph = model.score_graph
     initial = score_graph.trained_arrays
-    if standardization is not None and standardization.mean is not None and standardization.is_offset:
-        from skort.graphs.standardized import centred
-
-        score_graph = centred(score_graph, standardization.mean)
+    if standardization is not None:
+        score_graph = with_offsets(score_graph, settings.loss, standardization)
     variables = settings.variables(score_graph, standardization)
     if model.is_drawn:
         score_graph = score_graph.with_weights(variables.model_weights(initial))

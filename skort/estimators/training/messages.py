@@ -14,6 +14,8 @@ from skort.exceptions import DivergedError
 from skort.optim.standardization import moments
 from skort.optim.state import TrainState
 
+# Beside means of more standard deviations, float32 rounds a standard deviation by a thousandth.
+_LOST = 2**14
 # Standard deviations that differ by more than this make a training slow, or diverge.
 _DIFFERENT = 10.0
 
@@ -38,6 +40,30 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
             f"Maximum number of epochs reached before convergence (max_iter={estimator.max_iter}, "
             f"tol={estimator.tol}): {_last_epochs(state)}",
             ConvergenceWarning,
+        )
+
+
+def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:
+    """Warn, at the beginning of a training, of columns and of a y whose digits the ONNX file in float32 cannot hold."""
+    from skort.graphs.score_graph import TARGET_OFFSET
+
+    used, model, rows = result.state.standardization, result.model, result.ending.rows
+    if used is None or rows is None or result.n_before or result.config.dtype == "float64":
+        return
+    names = []
+    if used.mean is not None and used.is_offset and not model.has_steps and rows.X.dtype != np.float32:
+        is_far = (np.abs(used.mean) > _LOST * used.scale) & ~(False if used.is_flat is None else used.is_flat)
+        columns = getattr(estimator, "feature_names_in_", [f"column {i} of X" for i in range(len(is_far))])
+        names = [f"{columns[i]}" for i in np.flatnonzero(is_far)]
+    target = model.score_graph.arrays.get(TARGET_OFFSET)
+    if target is not None:
+        varies = moments(rows.target, None)[1] > 0
+        names += ["y"] if np.any(varies & (np.abs(target) > _LOST * used.target_scale)) else []
+    if names:
+        warn_user(
+            f"The mean of {', '.join(names)} is more than {_LOST:,} standard deviations from zero. The estimator "
+            "predicts with all digits, but its ONNX file takes X and gives predictions in float32, which loses some. "
+            'Use dtype="float64" for the file, or subtract a constant from the data.'
         )
 
 

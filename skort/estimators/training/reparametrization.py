@@ -99,12 +99,14 @@ class _Score:
     #: The last one.
     layer: "Layer"
     scale: float
-    #: ndarray of shape (n_outputs,).
+    #: ndarray of shape (n_outputs,). Less the offset.
     shift: np.ndarray
     #: The weights of the loss, which are in units of y.
     loss_weights: tuple[str, ...]
     #: Whether the loss gets the score and the target of the model, since it is not known in other units.
     is_of_y: bool
+    #: ndarray of shape (n_outputs,) or number. What the model adds to its score itself.
+    offset: Any = 0.0
 
     @property
     def scaled(self):
@@ -222,13 +224,16 @@ class Reparametrization:
         inputs, score = self.inputs, self.score
         if inputs is None and score is None:
             return score_graph
-        from skort.graphs.standardized import rescaled_score, standardized_graph, without_offset
+        from skort.graphs.score_graph import TARGET_OFFSET
+        from skort.graphs.standardized import rescaled_score, standardized_graph, without_offsets
 
         score_graph = score_graph.with_weights(self.training_weights(score_graph.trained_arrays))
         if inputs is not None and of_model_rows:
             score_graph = standardized_graph(score_graph, inputs.layer, inputs.mean, inputs.scale)
         elif inputs is not None:
-            score_graph = without_offset(score_graph)
+            score_graph = without_offsets(score_graph)
+        if score is not None and not score.is_of_y:
+            score_graph = without_offsets(score_graph, [TARGET_OFFSET])
         if score is not None and score.is_of_y:
             score_graph = rescaled_score(score_graph, score.shift, score.scale)
         return score_graph
@@ -266,6 +271,7 @@ def _inputs(score_graph, used):
 
 def _score(score_graph, loss, used):
     """Return what the training changes of y, or None."""
+    from skort.graphs.score_graph import TARGET_OFFSET
     from skort.graphs.standardized import last_layer
 
     layer = None if used.target_mean is None else last_layer(score_graph)
@@ -273,8 +279,23 @@ def _score(score_graph, loss, used):
         return None
     n_outputs, names = score_graph.n_outputs, loss.weight_names
     if loss.inverse_link_function(n_outputs) is None:
-        return _Score(layer, used.target_scale, used.target_mean, names, is_of_y(loss, n_outputs))
+        offset = score_graph.arrays.get(TARGET_OFFSET, np.zeros(n_outputs)).astype(np.float64)
+        return _Score(layer, used.target_scale, used.target_mean - offset, names, is_of_y(loss, n_outputs), offset)
     return _Score(layer, 1.0, np.full(n_outputs, np.log(used.target_scale)), names, False)
+
+
+def with_offsets(score_graph: "ScoreGraph", loss: ScoreLoss, used: Standardization) -> "ScoreGraph":
+    """Return a model that subtracts means from X, or adds them to its score, that an intercept has no digits for."""
+    from skort.graphs.standardized import centred, centred_score, last_layer
+
+    if used.mean is not None and used.is_offset:
+        score_graph = centred(score_graph, used.mean)
+    is_far = used.target_mean is not None and np.any(np.abs(used.target_mean) > _FAR * used.target_scale)
+    n_outputs = score_graph.n_outputs
+    if not is_far or loss.inverse_link_function(n_outputs) is not None or is_of_y(loss, n_outputs):
+        return score_graph
+    layer = last_layer(score_graph)
+    return score_graph if layer is None or layer.intercept is None else centred_score(score_graph, used.target_mean)
 
 
 def moved_state(

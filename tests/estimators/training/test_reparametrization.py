@@ -1,5 +1,8 @@
 """The variables of a training: the same objective and the same model as in the units of the data."""
 
+import pickle
+import warnings
+
 import numpy as np
 import onnx.parser
 import pytest
@@ -506,9 +509,49 @@ def test_a_constant_column_gets_no_weight(constant, optimizer, rng):
 )
 def test_columns_keep_the_digits_of_their_own_type(column, rng):
     values = rng.normal(size=400)
-    X = column(values)[:, None]
-    model = OrtSGDRegressor(random_state=0).fit(X, 3 * values + 1)
+    X, message = column(values)[:, None], "The mean of column 0 of X is more than 16,384 standard deviations from zero"
+    with pytest.warns(UserWarning, match=message):
+        model = OrtSGDRegressor(random_state=0).fit(X, 3 * values + 1)
     assert model.score(X, 3 * values + 1) > 0.9999
     # In another container, too.
-    more = OrtSGDRegressor(random_state=0).fit_batches([(X, 3 * values + 1)])
+    with pytest.warns(UserWarning, match=message):
+        more = OrtSGDRegressor(random_state=0).fit_batches([(X, 3 * values + 1)])
     assert more.score(X, 3 * values + 1) > 0.9999
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        more.partial_fit(X, 3 * values + 1)
+
+
+@pytest.mark.parametrize("inner", [None, Ridge(1.0), MLPRegressor(hidden_layer_sizes=(8,))], ids=str)
+@pytest.mark.parametrize("begin", [1e9, 2**60], ids=["float64", "int64"])
+def test_y_keeps_the_digits_of_its_own_type(inner, begin, rng):
+    X = rng.normal(size=(400, 3))
+    scale = 1 if begin == 1e9 else 1e5
+    y = begin + np.round(X @ [1, 2, 3] * scale, 3).astype(type(begin))
+    model = OrtSGDRegressor(inner, random_state=0, max_iter=150, tol=None)
+    with pytest.warns(UserWarning, match='The mean of y is more than .* Use dtype="float64" for the file'):
+        model.fit(X, y)
+    predicted = (model.predict(X) - begin) / scale
+    assert np.corrcoef(predicted, X @ [1, 2, 3])[0, 1] > 0.99
+    np.testing.assert_allclose(predicted.mean(), (X @ [1, 2, 3]).mean(), atol=0.1 if begin == 1e9 else 0.5)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    expected = model.to_sklearn().predict(X)
+    np.testing.assert_allclose(expected, model.predict(X), rtol=1e-9)
+    before = model.predict(X)
+    model.set_params(eta0=1e-12).partial_fit(X, y)
+    np.testing.assert_allclose((model.predict(X) - before) / scale, 0, atol=1e-3)
+
+
+def test_the_file_and_the_attributes_of_a_y_far_from_zero_have_its_mean(rng, run_onnx):
+    X = rng.normal(size=(400, 2)).astype(np.float32)
+    with pytest.warns(UserWarning, match="The mean of y"):
+        model = OrtSGDRegressor(LinearRegression(), random_state=0).fit(X, X @ [1, 2] + 1e8)
+    assert model.intercept_[0] == pytest.approx(1e8, abs=0.1)
+    assert model.intercept_.dtype == np.float64
+    np.testing.assert_allclose(model.coef_, [1, 2], rtol=1e-2)
+    (predicted,) = run_onnx(model.onnx_, X=X).values()
+    np.testing.assert_allclose(predicted.ravel(), model.predict(X), atol=8)
+    model.set_params(warm_start=True, max_iter=2, tol=None)
+    with pytest.warns(UserWarning, match="The mean of y"):
+        model.fit(X, X @ [1, 2] + 1e8)
+    assert model.intercept_[0] == pytest.approx(1e8, abs=10)
