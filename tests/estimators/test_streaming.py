@@ -606,6 +606,20 @@ def test_a_well_known_weight_is_kept_when_its_column_grows():
     assert model.standardization_.scale[2] == pytest.approx(1, abs=0.2)
 
 
+def test_a_mean_of_weights_that_began_later_is_kept_when_a_column_moves():
+    model, rng = OrtSGDRegressor(average=True, random_state=0), np.random.RandomState(0)
+    for i in range(60):
+        if i == 20:
+            # The optimizer begins anew, and the mean with it.
+            model.set_weights({"coef": np.float32([[1], [2], [-3]])})
+        rows = rng.randn(200, 3) + np.array([0, 0, 0 if i < 50 else 50])
+        model.partial_fit(rows, rows @ [1, 2, -3.0])
+        if i >= 40:
+            np.testing.assert_allclose(model.coef_, [1, 2, -3], atol=0.02)
+            np.testing.assert_allclose(model.intercept_, 0, atol=0.1)
+    assert model.standardization_.mean[2] == pytest.approx(50, abs=0.3)
+
+
 @pytest.mark.parametrize("options", [{"optimizer": "momentum"}, {"optimizer": "adam"}, {"average": True}])
 def test_a_stream_goes_on_to_the_same_bytes_where_scales_follow_it(options):
     models = [OrtSGDRegressor(random_state=0, **options) for _ in range(2)]

@@ -80,7 +80,7 @@ def go_on(
         renewed = first.following(*rows, is_robust=settings.loss.is_robust)
         # Drawn weights of a network are those of columns of scale one: others would make its steps too long.
         if solver is not None and (score_graph.is_linear or not model.inner.draws_weights):
-            moves = functools.partial(_moved, settings, model, state)
+            moves = functools.partial(_moved, settings, model)
             solver = moves(solver, used, first)
             other = None if renewed is first else moves(solver, first, renewed)
     rate_scale, row_norm = _next_rates(settings, score_graph, renewed, facts, state)
@@ -98,12 +98,15 @@ def go_on(
     return resumed, other
 
 
-def _moved(settings, model, state, solver, before, after):
+def _moved(settings, model, solver, before, after):
     """Return the state of a solver in the variables of another standardization, for the same weights of the model."""
     if after is before:
         return solver
-    variables = (settings.variables(model.score_graph, each) for each in (before, after))
-    return moved_state(solver, model.trained_weights, *variables, state.n_updates - int(settings.update.average) + 1)
+    # Fewer than all where `average` was set later.
+    n_updates = solver["average_n_updates"][0] if "average_n_updates" in solver else 0
+    n_averaged = int(n_updates) - int(settings.update.average) + 1
+    old, new = (settings.variables(model.score_graph, each) for each in (before, after))
+    return moved_state(solver, model.trained_weights, old, new, n_averaged)
 
 
 def _check_loss(loss, n_outputs, used, *, has_link):
