@@ -52,7 +52,8 @@ def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:
         return
     names = []
     if used.mean is not None and used.is_offset and not model.has_steps and rows.X.dtype != np.float32:
-        is_far = (np.abs(used.mean) > _LOST * used.scale) & ~(False if used.is_flat is None else used.is_flat)
+        is_far = np.abs(used.mean) > _LOST * used.scale
+        is_far &= True if used.is_flat is None else ~used.is_flat
         columns = getattr(estimator, "feature_names_in_", [f"column {i} of X" for i in range(len(is_far))])
         names = [f"{columns[i]}" for i in np.flatnonzero(is_far)]
     target = model.score_graph.arrays.get(TARGET_OFFSET)
