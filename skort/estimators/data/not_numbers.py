@@ -90,7 +90,7 @@ def _wrong_label(values):
         return None
     others = "other labels are text" if any(isinstance(value, str) for value in values) else "y is an array of objects"
     advice = "Make all labels text, np.array(y, dtype=str), or all int."
-    return other, f"its type is {type(values[other]).__name__}, and {others}. {advice}"
+    return other, f"Unknown label type {type(values[other]).__name__}, and {others}. {advice}"
 
 
 def _is_missing(value):

@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from skort.common.component import Completed, completed, what_was_completed
 from skort.version import __version__
 
@@ -131,7 +133,7 @@ def _fields(value):
         return {"columns": dict(value)}
     if isinstance(value, tuple):
         return value._asdict()  # type: ignore[attr-defined]  # it is a NamedTuple
-    if not dataclasses.is_dataclass(value):
+    if not _has_fields_only(type(value)):
         return vars(value)
     values = {field: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {field.name: part for field, part in values.items() if part is not field.default}
@@ -164,13 +166,18 @@ def _restored(value, walk):
     fields = {key: walk(part) for key, part in fields.items()}
     if issubclass(kind, dict):
         return kind(fields["columns"])
-    if issubclass(kind, tuple) or dataclasses.is_dataclass(kind):
+    if issubclass(kind, tuple) or _has_fields_only(kind):
         return kind(**fields)
     # Parameters, of which a later version may have more, and what an object has besides.
     names = _parameters(kind)
     restored = kind(**{key: part for key, part in fields.items() if key in names})
     vars(restored).update(fields)
     return restored
+
+
+def _has_fields_only(kind):
+    """Return whether a class is a data class; a component, which may be one too, has attributes besides."""
+    return dataclasses.is_dataclass(kind) and not issubclass(kind, BaseEstimator)
 
 
 @functools.cache

@@ -96,7 +96,11 @@ NO_LABEL = "each row needs a label"
         (OrtSGDClassifier, ["a"] * 7 + [None] + ["b"] * 12, f"y has None in row 7: {NO_LABEL}"),
         (OrtSGDClassifier, WITH_NONE, f"y has None in row 7: {NO_LABEL}"),
         (OrtSGDClassifier, ["a"] * 19 + [np.nan], f"y has nan in row 19: {NO_LABEL}"),
-        (OrtSGDClassifier, [*MIXED[1:], "a"], "y has 1 in row 0: its type is int, and other labels are text. Make all"),
+        (
+            OrtSGDClassifier,
+            [*MIXED[1:], "a"],
+            "y has 1 in row 0: Unknown label type int, and other labels are text. Make all",
+        ),
     ],
 )
 def test_what_is_no_target_is_named_with_its_row(estimator_class, y, message, form):
@@ -119,7 +123,7 @@ def test_numbers_as_objects():
     expected = OrtSGDRegressor(random_state=0).fit(X, y).coef_
     for given in (y.astype(object), [str(value) for value in y], pd.Series(y, dtype="Float64")):
         np.testing.assert_array_equal(OrtSGDRegressor(random_state=0).fit(X, given).coef_, expected)
-    with pytest.raises(ValueError, match="y has 1 in row 0: its type is int, and y is an array of objects"):
+    with pytest.raises(ValueError, match="y has 1 in row 0: Unknown label type int, and y is an array of objects"):
         OrtSGDClassifier().fit(X, np.array([1, 2] * 10, object))
 
 
