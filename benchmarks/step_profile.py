@@ -22,7 +22,8 @@ from skort.runtime.step_session import StepSession
 __all__ = ["StepProfile", "products", "profile", "profile_cells", "step_profiles"]
 
 _PRODUCTS = ("Gemm", "MatMul")
-_CONSTANT = ("Constant", "ConstantOfShape")
+# Of fixed shapes.
+_CONSTANT = ("Constant", "Shape")
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,7 @@ def products(model):
     inferred = onnx.shape_inference.infer_shapes(model).graph
     shapes = {v.name: _shape(v) for v in [*inferred.input, *inferred.value_info, *inferred.output]}
     shapes |= {i.name: list(i.dims) for i in inferred.initializer}
-    constants = {i.name for i in inferred.initializer}
-    constants |= {node.output[0] for node in inferred.node if node.op_type in _CONSTANT}
+    constants = _constants(inferred)
     nodes, inputs, outputs, flops = [], [], [], 0
     of_results = [n for n in inferred.node if n.op_type in _PRODUCTS and constants.isdisjoint(n.input)]
     for i, node in enumerate(of_results):
@@ -116,6 +116,16 @@ def products(model):
         flops += 2 * math.prod(shapes[node.input[0]]) * [1, *shapes[node.output[0]]][-1]
     graph = helper.make_graph(nodes, "products", inputs, outputs)
     return helper.make_model(graph, ir_version=model.ir_version, opset_imports=model.opset_import), flops
+
+
+def _constants(graph):
+    """Return the names of what is the same for all inputs, what is computed of constants alone included."""
+    names = {i.name for i in graph.initializer}
+    for node in graph.node:
+        read = {name for name in node.input if name}
+        if node.op_type in _CONSTANT or (read and read <= names):
+            names.update(node.output)
+    return names
 
 
 def _shape(value_info):

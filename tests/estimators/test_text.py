@@ -235,16 +235,31 @@ def test_a_network_in_float64_behind_text():
     np.testing.assert_allclose(served(model.onnx_, TEXTS, "float64")[1], model.predict_proba(TEXTS), atol=1e-13)
 
 
-def test_a_text_that_onnx_splits_otherwise_is_found_and_named():
-    # The small letter of this capital is two characters, one of which is no part of a word.
+def with_one_more(text):
+    """Return 400 texts, one of which is special, and their labels."""
     texts = ["boats and trains", "roads and trains"] * 200
-    texts[123] = "trains to \u0130zmir"
-    y = ["sea", "land"] * 200
+    texts[123] = text
+    return texts, ["sea", "land"] * 200
+
+
+def test_a_text_whose_small_letters_onnx_takes_otherwise_is_found_and_named():
+    texts, y = with_one_more("trains to über\u00c4rger")
     with pytest.warns(
-        UserWarning, match=r"the step 'tfidfvectorizer' gives .* of a feature \('.*zmir'\)\. .* too\. Put the step in"
+        UserWarning,
+        match=r"the step 'tfidfvectorizer' gives .* of a feature \('überärger'\)\. .* the text 'trains to überÄrger': "
+        r"ONNX does not make 'Ä' \(U\+00C4\) small .* \(str\.lower\), or put the step in",
     ):
         model = classifier(TfidfVectorizer()).fit(texts, y)
-    np.testing.assert_allclose(served(model.onnx_, texts[:9])[1], model.predict_proba(texts[:9]), atol=1e-6)
+    differences = np.abs(served(model.onnx_, texts)[1] - model.predict_proba(texts)).max(axis=1)
+    assert np.flatnonzero(differences > 1e-6).tolist() == [123]
+
+
+def test_a_letter_that_becomes_two_is_served_as_python_splits_it():
+    # The small letter of this capital is two characters, one of which is no part of a word.
+    texts, y = with_one_more("trains to \u0130zmir")
+    model = classifier(TfidfVectorizer()).fit(texts, y)
+    assert "zmir" in TfidfVectorizer().fit(texts).vocabulary_
+    np.testing.assert_allclose(served(model.onnx_, texts)[1], model.predict_proba(texts), atol=1e-6)
 
 
 FIT_AND_SERVE = """

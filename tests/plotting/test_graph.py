@@ -142,8 +142,8 @@ backward
   reducesum_1__6 = ReduceSum(skort_gradient/intercept/0_broadcast, [0, 1], keepdims=0)
   skort_gradient/intercept/0 = Reshape(reducesum_1__6, [1])
   skort_gradient/coef/0 = Gemm(X, skort_gradient/multiplied/0, alpha=1, transA=1, transB=0)
-  part0__8 = Reshape(skort_gradient/coef/0, [-1])
-  skort_weights_gradient = Concat(part0__8, skort_gradient/intercept/0, axis=0)
+  reshape_1__8 = Reshape(skort_gradient/coef/0, [-1])
+  skort_weights_gradient = Concat(reshape_1__8, skort_gradient/intercept/0, axis=0)
 penalty
   skort_objective = Identity(skort_loss)
 update
