@@ -64,6 +64,7 @@ class Program(Fragment):
     Their names begin with `name`. `call_elementwise` works on `batch_size` rows.
     """
 
+    dtype: np.dtype
     nodes: list[Any]
 
     def __init__(self, dtype: DTypeLike, batch_size: int, name: str):

@@ -62,7 +62,7 @@ class Assignments:
 
     def draw(self, random_state: np.random.RandomState) -> Assignment:
         """Return all that a round takes from a generator."""
-        draws = seeded(random_state.randint(2**32, dtype=np.uint32))
+        draws = seeded(int(random_state.randint(2**32, dtype=np.uint32)))
         groups: list[list[int]] = [[] for _ in range(self.n_groups)]
         n_rows = [0] * self.n_groups
         for number in _in_strata(len(self._sizes), self.n_groups, draws):

@@ -368,6 +368,6 @@ class FittedAttributes:
         """
         graphs, folder = self.training_graphs(), pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        contents = {folder / f"{name}.onnx": graph.SerializeToString() for name, graph in graphs.items()}
-        write_files(contents)
-        return list(contents)
+        paths = [folder / f"{name}.onnx" for name in graphs]
+        write_files({path: graph.SerializeToString() for path, graph in zip(paths, graphs.values(), strict=True)})
+        return paths

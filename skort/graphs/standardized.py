@@ -196,7 +196,9 @@ def uncentred_arrays(score_graph: ScoreGraph, dtype=None) -> dict[str, np.ndarra
     if offset is not None:
         arrays = _moved(arrays, first_layer(graph), -offset, dtype)
     if of_target is not None:
-        arrays = _shifted(arrays, last_layer(graph).intercept, of_target.astype(np.float64), dtype)
+        layer = last_layer(graph)
+        assert layer is not None  # Since `centred_score`.
+        arrays = _shifted(arrays, layer.intercept, of_target.astype(np.float64), dtype)
     return arrays
 
 

@@ -162,8 +162,8 @@ def _linear_svr(model):
 
 
 def _per_C(loss, model, l1_ratio, is_liblinear):
-    C = np.unique(model.C)  # of each class, where a LogisticRegressionCV chose it
-    C = float(C[0]) if len(C) == 1 else np.asarray(model.C)
+    values = np.unique(model.C)  # of each class, where a LogisticRegressionCV chose it
+    C = float(values[0]) if len(values) == 1 else np.asarray(model.C)
     if l1_ratio is None or np.all(np.isinf(C)):
         return SklearnObjective(loss)
     own = _elastic(loss, 1 / C, l1_ratio, alpha_per="sum")

@@ -324,7 +324,7 @@ def fill(
     if sample_weight is None:
         batch.sample_weight[:n_rows] = scale / n_rows
     else:
-        batch.sample_weight[:n_rows, 0] = sample_weight * scale / max(np.count_nonzero(sample_weight), 1)
+        batch.sample_weight[:n_rows, 0] = sample_weight * scale / max(int(np.count_nonzero(sample_weight)), 1)
     batch.sample_weight[n_rows:] = 0
 
 

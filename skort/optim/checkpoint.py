@@ -166,7 +166,7 @@ def _arrays(content):
 
 
 def _progress(others, arrays):
-    held = {
+    held: dict[str, Any] = {
         part: {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(f"{part}/")} or None
         for part in _HOLDING_ARRAYS
     }

@@ -81,7 +81,7 @@ class GradientGraph:
     by_rows: bool = False
 
     @functools.cached_property
-    def _programs(self):
+    def _programs(self) -> tuple[Program, Program, Program]:
         """Values, gradient by the score, and penalty: what is written into the gradient graph of the score."""
         problem, objective = self.problem, self.problem.objective
         parts = "value", "score_gradient", "penalty_gradient"

@@ -80,6 +80,8 @@ class Backend(Protocol):
 class HostBackend(Backend):
     """A backend whose `session` reads arrays of numpy where they are: `inputs` are those of the batch, by name."""
 
+    batch: Any
+    sums: Any
     session: Any
     gradient: np.ndarray
 
@@ -151,7 +153,7 @@ class BackendStep:
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from a state; a ValueError says that it is one of another model or of other parameters."""
-        masks = None
+        masks: Any = None
         if self._masks is not None:
             masks = state.get(_MASKS)
             if masks is None or masks.shape != (2,):

@@ -50,9 +50,9 @@ def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:
     used, model, rows = result.state.standardization, result.model, result.ending.rows
     if used is None or rows is None or result.n_before or result.config.dtype == "float64":
         return
-    names = []
-    if used.mean is not None and used.is_offset and not model.has_steps and rows.X.dtype != np.float32:
-        is_far = np.abs(used.mean) > _LOST * used.scale
+    names, mean, scale = [], used.mean, used.scale
+    if mean is not None and scale is not None and used.is_offset and not model.has_steps and rows.X.dtype != np.float32:
+        is_far = np.abs(mean) > _LOST * scale
         is_far &= True if used.is_flat is None else ~used.is_flat
         columns = getattr(estimator, "feature_names_in_", [f"column {i} of X" for i in range(len(is_far))])
         names = [f"{columns[i]}" for i in np.flatnonzero(is_far)]

@@ -290,12 +290,13 @@ def with_offsets(score_graph: "ScoreGraph", loss: ScoreLoss, used: Standardizati
 
     if used.mean is not None and used.is_offset:
         score_graph = centred(score_graph, used.mean)
-    is_far = used.target_mean is not None and np.any(np.abs(used.target_mean) > _FAR * used.target_scale)
-    n_outputs = score_graph.n_outputs
-    if not is_far or loss.inverse_link_function(n_outputs) is not None or is_of_y(loss, n_outputs):
+    mean, n_outputs = used.target_mean, score_graph.n_outputs
+    if mean is None or not np.any(np.abs(mean) > _FAR * used.target_scale):
+        return score_graph
+    if loss.inverse_link_function(n_outputs) is not None or is_of_y(loss, n_outputs):
         return score_graph
     layer = last_layer(score_graph)
-    return score_graph if layer is None or layer.intercept is None else centred_score(score_graph, used.target_mean)
+    return score_graph if layer is None or layer.intercept is None else centred_score(score_graph, mean)
 
 
 def moved_state(

@@ -53,8 +53,8 @@ class Nodes:
 
     def codes(self, tokens: str, table: dict[str, int], otherwise: int, name: str = "") -> str:
         """Return the name of the integers that stand for tokens."""
-        attributes = {"keys_strings": list(table), "values_int64s": list(table.values()), "default_int64": otherwise}
-        return self.add("LabelEncoder", [tokens], name, "ai.onnx.ml", 2, **attributes)
+        attributes: dict[str, Any] = {"keys_strings": list(table), "values_int64s": list(table.values())}
+        return self.add("LabelEncoder", [tokens], name, "ai.onnx.ml", 2, **attributes, default_int64=otherwise)
 
 
 def _convert_imputer(scope, operator, container):

@@ -84,7 +84,7 @@ def text_shapes(element_type: int) -> dict[type, Callable]:
 
 def _tokens(nodes: Nodes, texts: str, expression: str) -> str:
     """Return the name of the parts of texts that match a regular expression; rows are filled up with ''."""
-    attributes = {"tokenexp": expression, "pad_value": "", "mark": 0, "mincharnum": 1}
+    attributes: dict[str, Any] = {"tokenexp": expression, "pad_value": "", "mark": 0, "mincharnum": 1}
     tokens = nodes.add("Tokenizer", [texts], domain="com.microsoft", version=1, **attributes)
     # onnx does not know the type of what Tokenizer gives, and its checker crashes at a LabelEncoder of no type.
     return nodes.add("Cast", [tokens], to=TensorProto.STRING)
