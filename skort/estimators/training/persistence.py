@@ -175,7 +175,7 @@ def _restored(value, walk):
     return restored
 
 
-def _has_fields_only(kind):
+def _has_fields_only(kind: type) -> bool:
     """Return whether a class is a data class; a component, which may be one too, has attributes besides."""
     return dataclasses.is_dataclass(kind) and not issubclass(kind, BaseEstimator)
 
