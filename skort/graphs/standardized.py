@@ -1,6 +1,6 @@
 """A score graph in standardized variables, centred, or without its first product, and the layers that these concern."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,7 +52,11 @@ def _first_layer(score_graph):
     if OFFSET in score_graph.arrays:
         name = readers[name][0].output[0]
     products = readers.get(name, [])
-    return _layer(score_graph, products[0], readers) if len(products) == 1 and products[0].input[0] == name else None
+    if len(products) != 1 or products[0].input[0] != name:
+        return None
+    layer = _layer(score_graph, products[0], readers)
+    # An offset is that of a trained intercept.
+    return None if layer is not None and layer.intercept is None and OFFSET in score_graph.arrays else layer
 
 
 def _last_layer(score_graph):
@@ -64,7 +68,8 @@ def _last_layer(score_graph):
         products = [makers[name] for name in node.input if name in makers]
         node, has_intercept = (products[0], True) if len(products) == 1 else (node, True)
     layer = _layer(score_graph, node, _readers(score_graph))
-    if layer is None or (layer.intercept is None and (has_intercept or len(node.input) > 2)):
+    has_intercept = has_intercept or len(node.input) > 2 or TARGET_OFFSET in score_graph.arrays
+    if layer is None or (layer.intercept is None and has_intercept):
         return None
     return layer
 
@@ -146,10 +151,11 @@ def centred(score_graph: ScoreGraph, offset: np.ndarray) -> ScoreGraph:
     """Return the same function as one of X - offset: an intercept of X itself may take all digits of a large mean."""
     layer = first_layer(score_graph)
     assert layer is not None
-    offset = offset.astype(score_graph.dtype)
-    structure = _centre(score_graph.structure, len(offset))
-    arrays = {**_moved(score_graph.arrays, layer, offset), OFFSET: offset}
-    return replace(score_graph, structure=structure, arrays=arrays)
+    offset, before, structure = offset.astype(score_graph.dtype), score_graph.arrays.get(OFFSET), score_graph.structure
+    if before is None:
+        before, structure = np.zeros_like(offset), _centre(structure, len(offset))
+    arrays = _moved(score_graph.arrays, layer, offset.astype(np.float64) - before)
+    return replace(score_graph, structure=structure, arrays={**arrays, OFFSET: offset})
 
 
 def without_offsets(score_graph: ScoreGraph, names: Sequence[str] = (OFFSET, TARGET_OFFSET)) -> ScoreGraph:
@@ -162,10 +168,47 @@ def centred_score(score_graph: ScoreGraph, offset: np.ndarray) -> ScoreGraph:
     """Return the same function, whose intercept is that of the score less an offset, which a last node adds."""
     layer = last_layer(score_graph)
     assert layer is not None
-    offset = offset.astype(score_graph.dtype)
-    arrays = _shifted(score_graph.arrays, layer.intercept, -offset.astype(np.float64))
-    structure = _add_offset(score_graph.structure, len(offset))
+    offset, structure = offset.astype(score_graph.dtype), score_graph.structure
+    before = score_graph.arrays.get(TARGET_OFFSET)
+    if before is None:
+        before, structure = np.zeros_like(offset), _add_offset(structure, len(offset))
+    arrays = _shifted(score_graph.arrays, layer.intercept, before - offset.astype(np.float64))
     return replace(score_graph, structure=structure, arrays={**arrays, TARGET_OFFSET: offset})
+
+
+def with_moved_offsets(score_graph: ScoreGraph, offsets: Mapping[str, np.ndarray]) -> ScoreGraph:
+    """Return the same function with other offsets by name: zero, where one is not given that the graph has."""
+    for name, layer_of, change in ((OFFSET, first_layer, centred), (TARGET_OFFSET, last_layer, centred_score)):
+        before = score_graph.arrays.get(name)
+        offset = offsets.get(name, None if before is None else np.zeros_like(before))
+        if offset is not None and layer_of(score_graph) is not None:
+            score_graph = change(score_graph, offset)
+    return score_graph
+
+
+def check_offsets(score_graph: ScoreGraph) -> None:
+    """Raise an error where a weight has the name of an offset, but is none: such as a factor of the score."""
+    graph, X, readers = score_graph.structure.graph, score_graph.input_name, _readers(score_graph)
+    makers = {name: node for node in graph.node for name in node.output}
+    last = makers[score_graph.score_name]
+    before = next((makers[name] for name in last.input[:1] if name in makers), onnx.NodeProto())
+    has_intercept = before.op_type == "Add" or len(before.input) > 2
+    places = {
+        OFFSET: ("Sub", [X, OFFSET], score_graph.n_features, readers.get(X, [])),
+        TARGET_OFFSET: ("Add", [*last.input[:1], TARGET_OFFSET], score_graph.n_outputs, [last] * has_intercept),
+    }
+    for name, (kind, inputs, size, nodes) in places.items():
+        is_offset = (
+            [(node.op_type, list(node.input)) for node in nodes] == [(kind, inputs)]
+            and len(readers.get(name, [])) == 1
+            and name in score_graph.arrays
+            and score_graph.arrays[name].shape == (size,)
+        )
+        if not is_offset and (name in score_graph.arrays or any(i.name == name for i in graph.initializer)):
+            raise ValueError(
+                f"estimator: {name!r} is the name of a mean that skort writes into models, and this ONNX model has "
+                "another weight of this name. Rename it."
+            )
 
 
 @shared_edit
@@ -206,9 +249,8 @@ def linear_weights(score_graph: ScoreGraph) -> tuple[np.ndarray, np.ndarray] | N
     """Return copies of a linear model's coef_, (n_outputs, n_features), and intercept_, (n_outputs,), or None."""
     if not score_graph.is_linear:
         return None
-    coef, *intercept = uncentred_arrays(
-        score_graph, np.float64 if TARGET_OFFSET in score_graph.arrays else None
-    ).values()
+    # An intercept of X and y as they are may need more digits than the weights have.
+    coef, *intercept = uncentred_arrays(score_graph, np.float64).values()
     empty = np.zeros(score_graph.n_outputs, score_graph.dtype)
     return coef.T.copy(), intercept[0].flatten() if intercept else empty
 

@@ -323,10 +323,9 @@ class Model:
 
     def going_on_from(self, other: "Model") -> "Model":
         """Return the model with the trained weights of another one, as `warm_start` does."""
-        from skort.graphs.standardized import uncentred_arrays
+        from skort.graphs.standardized import with_moved_offsets
 
-        known, names = uncentred_arrays(other.score_graph), other.score_graph.trainable
-        weights, own = {name: known[name] for name in names}, self.score_graph.trained_arrays
+        weights, own = other.score_graph.trained_arrays, self.score_graph.trained_arrays
         shapes, expected = ({name: w.shape for name, w in arrays.items()} for arrays in (weights, own))
         if shapes != expected or not np.array_equal(np.asarray(other.classes), np.asarray(self.classes)):
             raise ValueError(
@@ -335,11 +334,14 @@ class Model:
             )
         # Another loss begins with its own.
         weights = weights | {name: w for name, w in other.loss_weights.items() if name in self.loss_weights}
-        return self.with_weights({name: w.astype(self.score_graph.dtype) for name, w in weights.items()})
+        # With their offsets, they keep their digits.
+        graph = with_moved_offsets(self.score_graph, other.score_graph.arrays)
+        weights = {name: w.astype(self.score_graph.dtype) for name, w in weights.items()}
+        return dataclasses.replace(self, score_graph=graph).with_weights(weights)
 
     def starting_at(self, coef_init, intercept_init) -> "Model":
         """Return the model with other weights of a linear model."""
-        from skort.graphs.standardized import linear_weights
+        from skort.graphs.standardized import linear_weights, with_moved_offsets
 
         linear = linear_weights(self.score_graph)
         if linear is None:
@@ -351,8 +353,10 @@ class Model:
             if not names.intercepts:
                 raise ValueError("intercept_init is for a model with an intercept, which this one does not have.")
             weights[names.intercepts[0]] = _like(linear[1], intercept_init, "intercept_init")
+        model = dataclasses.replace(self, score_graph=with_moved_offsets(self.score_graph, {}))
         arrays = self.score_graph.arrays
-        return self.with_weights({name: values.T.reshape(arrays[name].shape) for name, values in weights.items()})
+        weights = {name: values.T.reshape(arrays[name].shape) for name, values in weights.items()}
+        return model.with_weights({name: values.astype(arrays[name].dtype) for name, values in weights.items()})
 
     def checked_weights(self, weights: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
         """Return other values of some weights in the dtype of the model."""
@@ -367,8 +371,11 @@ class Model:
 
     def original(self) -> ModelProto:
         """Return the ONNX model that an estimator was given, with its trained weights."""
+        from onnx import numpy_helper
+
         from skort.graphs.onnx_models.initializers import with_weights
-        from skort.graphs.standardized import uncentred_arrays
+        from skort.graphs.score_graph import TARGET_OFFSET
+        from skort.graphs.standardized import OFFSET, with_moved_offsets
 
         model = self.inner.model
         if isinstance(model, BaseEstimator):
@@ -376,7 +383,8 @@ class Model:
                 "original=True gives back the ONNX model that was given, but "
                 f"estimator={type(model).__name__} is none. Use to_onnx(), or to_sklearn()."
             )
-        arrays = uncentred_arrays(self.score_graph)
+        given = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer if i.name in (OFFSET, TARGET_OFFSET)}
+        arrays = with_moved_offsets(self.score_graph, given).arrays
         return with_weights(model, {name: arrays[name] for name in self.score_graph.trainable})
 
     def to_sklearn(self, feature_names=None):

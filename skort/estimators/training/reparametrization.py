@@ -286,12 +286,15 @@ def _score(score_graph, loss, used):
 
 def with_offsets(score_graph: "ScoreGraph", loss: ScoreLoss, used: Standardization) -> "ScoreGraph":
     """Return a model that subtracts means from X, or adds them to its score, that an intercept has no digits for."""
-    from skort.graphs.standardized import centred, centred_score, last_layer
+    from skort.graphs.score_graph import TARGET_OFFSET
+    from skort.graphs.standardized import OFFSET, centred, centred_score, last_layer
 
-    if used.mean is not None and used.is_offset:
+    # An offset that is there already is that of other rows.
+    if used.mean is not None and (used.is_offset or (OFFSET in score_graph.arrays and used.mean.any())):
         score_graph = centred(score_graph, used.mean)
     mean, n_outputs = used.target_mean, score_graph.n_outputs
-    if mean is None or not np.any(np.abs(mean) > _FAR * used.target_scale):
+    is_there = TARGET_OFFSET in score_graph.arrays
+    if mean is None or not (np.any(np.abs(mean) > _FAR * used.target_scale) or (is_there and mean.any())):
         return score_graph
     if loss.inverse_link_function(n_outputs) is not None or is_of_y(loss, n_outputs):
         return score_graph

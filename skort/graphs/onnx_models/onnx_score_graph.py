@@ -18,7 +18,8 @@ from skort.graphs import onnx_models
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
 from skort.graphs.onnx_models.classifier_heads import Head, find_head, rows_like, runner
 from skort.graphs.onnx_models.limits import check_functions, check_limits, check_ranges
-from skort.graphs.score_graph import ScoreGraph, ScoreSpec
+from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, ScoreSpec
+from skort.graphs.standardized import OFFSET, check_offsets
 from skort.graphs.training_mode import in_training_mode
 from skort.runtime.errors import short_message
 
@@ -59,7 +60,9 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     model = onnx.compose.add_prefix(model, "model/", rename_inputs=False, rename_initializers=False)
     _check_runs(model, spec)
     score_graph = ScoreGraph.of(model)
-    return score_graph.training_only(score_graph.trained.coefficients + score_graph.trained.intercepts)
+    check_offsets(score_graph)
+    names = score_graph.trained.coefficients + score_graph.trained.intercepts
+    return score_graph.training_only([name for name in names if name not in (OFFSET, TARGET_OFFSET)])
 
 
 def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:

@@ -555,3 +555,55 @@ def test_the_file_and_the_attributes_of_a_y_far_from_zero_have_its_mean(rng, run
     with pytest.warns(UserWarning, match="The mean of y"):
         model.fit(X, X @ [1, 2] + 1e8)
     assert model.intercept_[0] == pytest.approx(1e8, abs=10)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_intercept_of_columns_far_from_zero_keeps_its_digits(dtype, rng):
+    X = rng.normal(size=(300, 2)) + 1e8
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = OrtSGDRegressor(LinearRegression(), dtype=dtype, random_state=0).fit(X, (X - 1e8) @ [1, 2])
+    np.testing.assert_allclose(X @ model.coef_.astype(np.float64) + model.intercept_, model.predict(X), atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:The mean of")
+@pytest.mark.parametrize("inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"])
+def test_a_warm_start_far_from_zero_goes_on_from_the_weights_of_the_model(inner, rng):
+    X = rng.normal(size=(300, 2)) + 1e8
+    y = (X - 1e8) @ [1, 2] + 1e9
+    model = OrtSGDRegressor(inner, max_iter=20, tol=None, random_state=0, warm_start=True).fit(X, y)
+    before = model.predict(X)
+    model.set_params(eta0=1e-30, max_iter=1).fit(X + 0, y)
+    np.testing.assert_allclose(model.predict(X), before, rtol=0, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:The mean of", "ignore:Maximum number")
+@pytest.mark.parametrize("inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"])
+@pytest.mark.parametrize("frozen", [(), ("intercept", "intercepts", "intercepts1")], ids=["all", "no intercept"])
+def test_the_file_of_a_model_far_from_zero_is_trained_again(inner, frozen, rng, run_onnx):
+    X = (rng.normal(size=(300, 2)) + 2e3).astype(np.float32)
+    options = {"max_iter": 50, "random_state": 0}
+    y = (X - 2e3) @ [1, 2] + 1e4
+    first = OrtSGDRegressor(inner, **options).fit(X, y)
+    trained = [name for name in first.weights_ if not name.endswith("_offset") and name not in frozen]
+    again = OrtSGDRegressor(first.onnx_, trainable=trained, **options).fit(X, y)
+    assert again.score(X, y) > 0.99
+    for model in (again.onnx_, again.to_onnx(original=True)):
+        (predicted,) = run_onnx(model, X=X).values()
+        np.testing.assert_allclose(predicted.ravel(), again.predict(X), rtol=0, atol=1e-2)
+    if not frozen:
+        X, y = X + np.float32(1), y + 5
+        further = OrtSGDRegressor(first.onnx_, **options).fit(X, y)
+        assert further.score(X, y) > 0.99
+        np.testing.assert_allclose(further.weights_["X_offset"], X.mean(axis=0), rtol=1e-6)
+        np.testing.assert_allclose(further.weights_["y_offset"], y.mean(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["X_offset", "y_offset"])
+def test_a_weight_that_has_the_name_of_a_mean_is_refused(name):
+    model = onnx.parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 17]>
+        line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {{1, 2}}, float[1] {name} = {{3}}>
+        {{ product = MatMul(X, coef)  score = Mul(product, {name}) }}""")
+    with pytest.raises(ValueError, match=f"'{name}' is the name of a mean.*Rename it"):
+        OrtSGDRegressor(model).fit([[1.0, 2], [2, 1]], [1.0, 2])
