@@ -159,7 +159,7 @@ class Reparametrization:
         inputs, score = _inputs(score_graph, used), _score(score_graph, loss, used)
         in_units = InUnits(loss, 1.0)
         if score is not None and score.is_of_y:
-            unit = loss_unit(loss, score.shift, score.scale)
+            unit = loss_unit(loss, score.shift + score.offset, score.scale)
             in_units = InUnits(loss, unit, weight=1 / unit)
         elif score is not None:
             in_units = loss.in_units(used.target_scale)
@@ -225,17 +225,17 @@ class Reparametrization:
         if inputs is None and score is None:
             return score_graph
         from skort.graphs.score_graph import TARGET_OFFSET
-        from skort.graphs.standardized import rescaled_score, standardized_graph, without_offsets
+        from skort.graphs.standardized import OFFSET, rescaled_score, standardized_graph, without_offsets
 
         score_graph = score_graph.with_weights(self.training_weights(score_graph.trained_arrays))
         if inputs is not None and of_model_rows:
             score_graph = standardized_graph(score_graph, inputs.layer, inputs.mean, inputs.scale)
         elif inputs is not None:
-            score_graph = without_offsets(score_graph)
-        if score is not None and not score.is_of_y:
+            score_graph = without_offsets(score_graph, [OFFSET])
+        if score is not None:
             score_graph = without_offsets(score_graph, [TARGET_OFFSET])
         if score is not None and score.is_of_y:
-            score_graph = rescaled_score(score_graph, score.shift, score.scale)
+            score_graph = rescaled_score(score_graph, score.shift + score.offset, score.scale)
         return score_graph
 
     def model_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

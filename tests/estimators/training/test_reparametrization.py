@@ -607,3 +607,23 @@ def test_a_weight_that_has_the_name_of_a_mean_is_refused(name):
         {{ product = MatMul(X, coef)  score = Mul(product, {name}) }}""")
     with pytest.raises(ValueError, match=f"'{name}' is the name of a mean.*Rename it"):
         OrtSGDRegressor(model).fit([[1.0, 2], [2, 1]], [1.0, 2])
+
+
+@pytest.mark.parametrize("begin", [0.0, 5e3])
+def test_a_first_layer_is_trained_alone_before_an_offset_of_the_score(begin, rng):
+    X = rng.normal(size=(300, 2))
+    y = X @ [1, 2]
+    first = OrtSGDRegressor(MLPRegressor(**NETWORK), max_iter=20, tol=None, random_state=0).fit(X, y + begin)
+    trained = ["coefficient", "intercepts"]
+    again = OrtSGDRegressor(first.onnx_, trainable=trained, max_iter=100, tol=None, random_state=0).fit(X, y + begin)
+    assert again.score(X, y + begin) > 0.99
+
+
+def test_a_stream_far_from_zero_goes_on_with_a_custom_loss(rng):
+    X = rng.normal(size=(300, 2))
+    y = X @ [1, 2] + 8192
+    ours, theirs = (OrtSGDRegressor(random_state=0, dtype="float64").partial_fit(X, y) for _ in range(2))
+    assert "y_offset" in ours.weights_
+    ours.set_params(loss=objective.Loss(SQUARE), eta0=0.05).partial_fit(X, y)
+    theirs.set_params(eta0=0.05).partial_fit(X, y)
+    np.testing.assert_allclose(ours.predict(X) - 8192, theirs.predict(X) - 8192, rtol=0, atol=1e-5)
