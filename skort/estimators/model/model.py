@@ -131,12 +131,11 @@ class Model:
     def inference(self) -> "InferenceModel":
         """What predicts from transformed rows, as numbers of classes and in the units of the training."""
         from skort.graphs.export import PREDICTION, SCORE
-        from skort.graphs.standardized import without_offsets
         from skort.runtime.inference import InferenceModel
 
         bare = self._bare()
         # Rows come without their offset, and that of the score is added in float64, see `run`.
-        graph = without_offsets(bare.score_graph)
+        graph = bare.for_inference
         bare = bare if graph is bare.score_graph else dataclasses.replace(bare, score_graph=graph)
         weights = bare.score_graph.arrays
         # As constants, many weights are multiplied faster.
@@ -153,6 +152,15 @@ class Model:
         link = source_key(self.inverse_link)
         n_classes = None if self.classes is None else len(self.classes)
         return self.score_graph.key, n_classes, self.single_output, link, tuple(self.named_outputs.items())
+
+    @property
+    def for_inference(self) -> "ScoreGraph":
+        """The score graph of rows less their offset, and without that of a score that is the prediction."""
+        from skort.graphs.score_graph import TARGET_OFFSET
+        from skort.graphs.standardized import OFFSET, without_offsets
+
+        names = (OFFSET, TARGET_OFFSET) if self.inverse_link is None else (OFFSET,)
+        return without_offsets(self.score_graph, names)
 
     def _bare(self):
         """Return the model without what scikit-learn does before and after it; itself where that is nothing."""
@@ -207,17 +215,15 @@ class Model:
         parts = [run(output, {name: change(rows)}, device) for rows in blocks(X, matrix)]
         result = (parts[0] if len(parts) == 1 else np.concatenate(parts))[: X.shape[0]]
         offset = self.score_graph.arrays.get(TARGET_OFFSET)
-        return result if offset is None else result.astype(np.float64) + offset
+        return result if offset is None or self.inverse_link is not None else result.astype(np.float64) + offset
 
     def _after_product(self):
         """Return what predicts from products of rows and a matrix, and that matrix; itself and None for no product."""
-        from skort.graphs.standardized import without_offsets
-
         layer, rest = self.product
         if layer is None:
             return self, None
         # Those that predictions have now.
-        arrays = {**without_offsets(self.score_graph).arrays, **self.inference.weights}
+        arrays = {**self.for_inference.arrays, **self.inference.weights}
         rest.inference.weights = {name: arrays[name] for name in rest.score_graph.arrays}
         return rest, arrays[layer.coefficient].reshape(self.score_graph.n_features, -1)
 
@@ -241,11 +247,9 @@ class Model:
 
     def at(self, weights: dict[str, np.ndarray]) -> "Model":
         """Return the model with other trained weights; it takes over the session of this one."""
-        from skort.graphs.standardized import without_offsets
-
         model = self._kept(self.with_weights(weights))
         # Models of the same structure share a session, of which all weights are inputs.
-        model.inference.weights = without_offsets(model.score_graph).arrays
+        model.inference.weights = model.for_inference.arrays
         return model
 
     def _kept(self, model):

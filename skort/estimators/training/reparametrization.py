@@ -278,10 +278,10 @@ def _score(score_graph, loss, used):
     if layer is None:
         return None
     n_outputs, names = score_graph.n_outputs, loss.weight_names
+    offset = score_graph.arrays.get(TARGET_OFFSET, np.zeros(n_outputs)).astype(np.float64)
     if loss.inverse_link_function(n_outputs) is None:
-        offset = score_graph.arrays.get(TARGET_OFFSET, np.zeros(n_outputs)).astype(np.float64)
         return _Score(layer, used.target_scale, used.target_mean - offset, names, is_of_y(loss, n_outputs), offset)
-    return _Score(layer, 1.0, np.full(n_outputs, np.log(used.target_scale)), names, False)
+    return _Score(layer, 1.0, np.log(used.target_scale) - offset, names, False)
 
 
 def with_offsets(score_graph: "ScoreGraph", loss: ScoreLoss, used: Standardization) -> "ScoreGraph":

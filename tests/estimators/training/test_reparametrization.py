@@ -627,3 +627,12 @@ def test_a_stream_far_from_zero_goes_on_with_a_custom_loss(rng):
     ours.set_params(loss=objective.Loss(SQUARE), eta0=0.05).partial_fit(X, y)
     theirs.set_params(eta0=0.05).partial_fit(X, y)
     np.testing.assert_allclose(ours.predict(X) - 8192, theirs.predict(X) - 8192, rtol=0, atol=1e-5)
+
+
+def test_a_warm_start_with_another_loss_trains_with_the_offset_of_the_score(rng):
+    X = rng.normal(size=(300, 2))
+    y = 2 + 1e-4 * (X @ [1, 2])
+    model = OrtSGDRegressor(random_state=0, dtype="float64", warm_start=True).fit(X, y)
+    assert "y_offset" in model.weights_
+    model.set_params(loss="poisson", max_iter=300, tol=None, learning_rate="constant").fit(X, y)
+    np.testing.assert_allclose(model.predict(X), y, rtol=1e-4)
