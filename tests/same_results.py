@@ -50,7 +50,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 STORED = ROOT / "tests" / "data" / "same_results.npz"
 COUNT = 300
 # number -> draw
-RESEEDED = {}
+RESEEDED = {173: 1, 220: 1}
 
 SMOOTH_L1 = """
 smooth_l1 (weight) => (penalty) {
