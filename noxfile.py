@@ -103,7 +103,7 @@ def tests_agent_only(session):
 def tests_plain_runtime(session):
     """The newest onnxruntime, without a training API: solver "graph"."""
     session.install(".[testing,cpu]")
-    session.run("pytest", "-n", "auto", "-m", "not upstream and not dask and not pages")
+    session.run("pytest", "-n", "auto")
     session.run("python", "examples/quickstart.py")
 
 
