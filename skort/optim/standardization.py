@@ -12,6 +12,8 @@ from skort.optim.rows import difference
 _MANY_VALUES, _N_BLOCKS = 2**22, 256
 # A stream leaves a scale that is so many times too small or too large for so many rows.
 _FAR, _MANY_ROWS = 3.0, 100
+# Rows whose mean can be a stream's: where they are far from the last one, more are not needed to know it.
+_SOME_ROWS = 10
 # The number of values that are converted to float64 at once.
 _BLOCK = 2**18
 
@@ -66,7 +68,7 @@ class Standardization:
             now, deviation = moments(X, sample_weight)
             # As they are subtracted.
             now = now.astype(np.float32 if X.dtype == np.float32 else np.float64).astype(np.float64)
-            moves = n_rows >= _MANY_ROWS and self.mean.any()
+            moves = n_rows >= _SOME_ROWS and self.mean.any()
             distance = np.hypot(now - self.mean, deviation)
             is_new, scale = _followed(self.scale, distance, deviation, n_rows, moves=moves)
             is_new = is_new if self.is_flat is None else is_new & ~self.is_flat
@@ -75,7 +77,7 @@ class Standardization:
                 changed["mean"] = np.where(is_new & moves, now, self.mean)
         if target is not None and self.target_mean is not None and not self.is_target_flat:
             now, deviation = (robust_moments if is_robust else moments)(target, sample_weight)
-            moves = n_rows >= _MANY_ROWS and self.target_mean.any()
+            moves = n_rows >= _SOME_ROWS and self.target_mean.any()
             distance = _of_all(np.hypot(now - self.target_mean, deviation))
             is_new, scale = _followed(self.target_scale, distance, _of_all(deviation), n_rows, moves=moves)
             if is_new:

@@ -599,6 +599,19 @@ def test_a_target_with_another_scale_in_the_first_call_does_not_ruin_the_stream(
     assert np.mean(stream(model, 90, scale_of_y=lambda i: 1.0 if i else first)[-5:]) > 0.97
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+@pytest.mark.parametrize("of_x, of_y", [(1e6, 0), (0, 1e5)])
+def test_means_follow_a_stream_of_small_calls(optimizer, of_x, of_y):
+    rng, model = np.random.RandomState(0), OrtSGDRegressor(optimizer=optimizer, random_state=0)
+    for i in range(240):
+        rows = rng.randn(50, 3) + np.array([0, 0, of_x * (i > 2)])
+        y = rows @ [1, 2, -3.0] + of_y * (i > 2)
+        model.partial_fit(rows, y)
+    assert model.score(rows, y) > 0.99
+    assert model.standardization_.mean[2] == pytest.approx(of_x, abs=1)
+    assert model.standardization_.target_mean == pytest.approx(of_y - 3 * of_x, abs=3)
+
+
 def test_a_well_known_weight_is_kept_when_its_column_grows():
     model = OrtSGDRegressor(random_state=0, average=False)
     scores = stream(model, 40, lambda i: 0.05 if i < 30 else 1.0)
