@@ -16,6 +16,8 @@ from skort.optim.state import TrainState
 
 # Beside means of more standard deviations, float32 rounds a standard deviation by a thousandth.
 _LOST = 2**14
+# How many columns a warning names.
+_SHOWN = 5
 # Standard deviations that differ by more than this make a training slow, or diverge.
 _DIFFERENT = 10.0
 
@@ -61,6 +63,7 @@ def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:
         varies = moments(rows.target, None)[1] > 0
         names += ["y"] if np.any(varies & (np.abs(target) > _LOST * used.target_scale)) else []
     if names:
+        names = names if len(names) <= _SHOWN else [*names[:_SHOWN], f"{len(names) - _SHOWN} more"]
         warn_user(
             f"The mean of {', '.join(names)} is more than {_LOST:,} standard deviations from zero. The estimator "
             "predicts with all digits, but its ONNX file takes X and gives predictions in float32, which loses some. "

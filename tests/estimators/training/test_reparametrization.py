@@ -522,6 +522,12 @@ def test_columns_keep_the_digits_of_their_own_type(column, rng):
         more.partial_fit(X, 3 * values + 1)
 
 
+def test_a_warning_of_lost_digits_names_five_columns(rng):
+    X = rng.normal(size=(100, 7)) + 1e6
+    with pytest.warns(UserWarning, match="column 0 of X, .*, column 4 of X, 2 more is more than 16,384"):
+        OrtSGDRegressor(random_state=0).fit(X, X[:, 0] - 1e6)
+
+
 @pytest.mark.parametrize("inner", [None, Ridge(1.0), MLPRegressor(hidden_layer_sizes=(8,))], ids=str)
 @pytest.mark.parametrize("begin", [1e9, 2**60], ids=["float64", "int64"])
 def test_y_keeps_the_digits_of_its_own_type(inner, begin, rng):
