@@ -13,6 +13,7 @@ import nox
 nox.options.default_venv_backend = "uv|virtualenv"
 # A lane whose interpreter is not on this machine is skipped, in CI too.
 nox.options.error_on_missing_interpreters = False
+nox.options.download_python = "never"
 
 
 def readme_command(beginning):
