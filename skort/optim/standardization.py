@@ -52,7 +52,7 @@ class Standardization:
                 changed["scale"] = usable_scale(distance, X.dtype)
                 changed["is_flat"] = still_flat if still_flat.any() else None
         if target is not None and self.target_mean is not None and self.is_target_flat:
-            distance = _of_all(_distance(target, self.target_mean, sample_weight))
+            distance = deviation_of_all(_distance(target, self.target_mean, sample_weight))
             if distance > 0:
                 changed |= {"target_scale": float(usable_scale(distance, target.dtype)), "is_target_flat": False}
         return replace(self, **changed) if changed else self
@@ -78,8 +78,8 @@ class Standardization:
         if target is not None and self.target_mean is not None and not self.is_target_flat:
             now, deviation = (robust_moments if is_robust else moments)(target, sample_weight)
             moves = n_rows >= _SOME_ROWS and self.target_mean.any()
-            distance = _of_all(np.hypot(now - self.target_mean, deviation))
-            is_new, scale = _followed(self.target_scale, distance, _of_all(deviation), n_rows, moves=moves)
+            distance = deviation_of_all(np.hypot(now - self.target_mean, deviation))
+            is_new, scale = _followed(self.target_scale, distance, deviation_of_all(deviation), n_rows, moves=moves)
             if is_new:
                 changed["target_scale"] = float(scale)
                 changed["target_mean"] = now if moves else self.target_mean
@@ -189,9 +189,11 @@ def _distance(columns, mean, sample_weight):
     return np.hypot(now - mean, deviation)
 
 
-def _of_all(deviation):
+def deviation_of_all(deviation: np.ndarray) -> Any:
     """Return one deviation for all outputs."""
-    return np.sqrt(np.mean(np.square(deviation)))
+    # The squares of numbers such as 1e200 overflow. A power of two keeps the bits.
+    unit = 2.0**600 if np.max(deviation) > 2.0**500 else 1.0
+    return unit * np.sqrt(np.mean(np.square(deviation / unit)))
 
 
 def _followed(scale, distance, deviation, n_rows, *, moves):

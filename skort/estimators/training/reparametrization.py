@@ -10,7 +10,7 @@ from skort.estimators.training.loss_scale import has_units, is_of_y, loss_unit
 from skort.objective.loss import InUnits, ScoreLoss
 from skort.objective.penalties import WeightPenalty, rescaled
 from skort.optim.rows import RowChange, UnchangedRows, difference, stays_where_it_is
-from skort.optim.standardization import Standardization, usable_scale
+from skort.optim.standardization import Standardization, deviation_of_all, usable_scale
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph
@@ -162,7 +162,13 @@ class Reparametrization:
             unit = loss_unit(loss, score.shift + score.offset, score.scale)
             in_units = InUnits(loss, unit, weight=1 / unit)
         elif score is not None:
-            in_units = loss.in_units(used.target_scale)
+            try:
+                in_units = loss.in_units(used.target_scale)
+            except OverflowError:
+                raise ValueError(
+                    f"The standard deviation of y is {used.target_scale:.2g}, whose square float64 cannot hold. Divide "
+                    "y by a constant."
+                ) from None
         variables = cls(used, in_units, penalty, inputs, score, score_graph.dtype)
         return replace(variables, penalty=rescaled(penalty, variables.factors(), in_units.unit))
 
@@ -382,4 +388,4 @@ def _of_target(loss, n_outputs, facts, *, centre):
         mean, deviation = facts.robust_targets()
     else:
         mean, deviation = _centred(*facts.targets(), centre=centre)
-    return mean, np.sqrt(np.mean(np.square(deviation)))
+    return mean, deviation_of_all(deviation)

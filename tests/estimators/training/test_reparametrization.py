@@ -522,6 +522,16 @@ def test_columns_keep_the_digits_of_their_own_type(column, rng):
         more.partial_fit(X, 3 * values + 1)
 
 
+@pytest.mark.parametrize("unit", [1e-150, 1e150])
+def test_y_may_have_any_units_whose_square_float64_holds(unit, rng):
+    X = rng.normal(size=(200, 3))
+    y = X @ [1, 2, 3.0] + 1
+    model = OrtSGDRegressor(dtype="float64", random_state=0).fit(X, y * unit)
+    np.testing.assert_allclose(model.coef_ / unit, [1, 2, 3], rtol=1e-2)
+    with pytest.raises(ValueError, match=r"The standard deviation of y is .*e\+200, whose square"):
+        OrtSGDRegressor(dtype="float64").fit(X, y * 1e200)
+
+
 def test_a_warning_of_lost_digits_names_five_columns(rng):
     X = rng.normal(size=(100, 7)) + 1e6
     with pytest.warns(UserWarning, match="column 0 of X, .*, column 4 of X, 2 more is more than 16,384"):
