@@ -361,7 +361,7 @@ ROWS = [
         "hinge",
         lambda m: m.predict_proba(X),
         AttributeError,
-        "loss='hinge' gives no probabilities. Use loss=\"log_loss\"",
+        "probability estimates are not available for loss='hinge'. Use loss=\"log_loss\"",
     ),
     (R, lambda m: m.score(X, Y[:3]), "inconsistent numbers of samples: [3, 30]"),
 ]

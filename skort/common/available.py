@@ -28,5 +28,6 @@ class _Available:
             self._check(instance)
         except Exception as error:
             message = f"This {type(instance).__name__!r} has no attribute {self._name!r}: {error}"
-            raise AttributeError(message) from None
+            # scikit-learn's tests look for the reason in the cause.
+            raise AttributeError(message) from error
         return types.MethodType(self._method, instance)

@@ -37,8 +37,8 @@ def gives_probabilities(classifier):
     loss = loss_before_fit(classifier) if result is None else result.model.loss
     if loss is None or "classifier" not in loss.estimator_types or loss.inverse_link_function(1) is None:
         raise AttributeError(
-            f'loss={classifier.loss!r} gives no probabilities. Use loss="log_loss" or "modified_huber", or put '
-            "CalibratedClassifierCV of sklearn.calibration around the classifier."
+            f'probability estimates are not available for loss={classifier.loss!r}. Use loss="log_loss" or '
+            '"modified_huber", or put CalibratedClassifierCV of sklearn.calibration around the classifier.'
         )
     return True
 
