@@ -16,8 +16,7 @@ from benchmarks.contenders import estimator, scikit_learn_model
 from benchmarks.jax_process import COMPILED, jax_contenders
 from benchmarks.timing import in_turn
 from skort.runtime.installed import load
-from skort.runtime.sessions import compiled, inference_session, session_options
-from skort.runtime.step_session import StepSession
+from skort.runtime.sessions import StepSession, compiled, inference_session, session_options
 
 __all__ = ["StepProfile", "products", "profile", "profile_cells", "step_profiles"]
 

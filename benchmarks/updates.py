@@ -23,8 +23,7 @@ from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
 from skort.common.parametrized_graph import signature
 from skort.objective import LogLoss, SquaredError
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
-from skort.runtime.sessions import compiled
-from skort.runtime.step_session import StepSession
+from skort.runtime.sessions import StepSession, compiled
 
 __all__ = ["PIECES", "SIZES", "Piece", "loss_gradient", "main", "measured", "update"]
 

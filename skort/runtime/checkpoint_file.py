@@ -17,12 +17,14 @@ _IDENTIFIER = b"ODTC"
 # The one group of parameters that an optimizer model has, and what it remembers of each of them.
 _GROUP, _MOMENTS = "group0", ("momentum0", "momentum1")
 _FLOAT32 = 1
-# The numbers of the fields in ONNX Runtime's schemas ort.fbs and ort_training_checkpoint.fbs.
-_CHECKPOINT = {"version": 0, "module": 1, "groups": 2}
-_MODULE = {"trainable": 0, "frozen": 1}
-_TENSOR = {"name": 0, "dims": 2, "type": 3, "raw": 4}
-_OPTIMIZER = {"name": 0, "step": 1, "rate": 2, "states": 3}
-_STATE = {"parameter": 0, "moments": 1}
+# The tables of ONNX Runtime's schemas ort.fbs and ort_training_checkpoint.fbs: field -> its number, and what it holds:
+# a number, text, another table, or a list of tables or numbers.
+_INT32, _INT64 = "Int32", "Int64"
+_TENSOR = {"name": (0, str), "dims": (2, ["<i8"]), "type": (3, _INT32), "raw": (4, ["u1"])}
+_STATE = {"parameter": (0, str), "moments": (1, [_TENSOR])}
+_OPTIMIZER = {"name": (0, str), "step": (1, _INT64), "states": (3, [_STATE])}
+_MODULE = {"trainable": (0, [_TENSOR]), "frozen": (1, [_TENSOR])}
+_CHECKPOINT = {"version": (0, _INT32), "module": (1, _MODULE), "groups": (2, [_OPTIMIZER])}
 # At least as many as any table has; those at the end that it does not have take no place.
 _N_FIELDS = 6
 
@@ -75,17 +77,17 @@ def write_checkpoint(checkpoint: CheckpointFile) -> bytes:
     """Return a checkpoint as the bytes of a file."""
     import flatbuffers
 
-    builder = flatbuffers.Builder(1024)
     parts = {"trainable": checkpoint.trainable, "frozen": checkpoint.frozen}
-    offsets = {
-        name: _vector(builder, [_write_tensor(builder, key, array) for key, array in sorted(arrays.items())])
-        for name, arrays in parts.items()
-    }
-    fields = {"module": _write_table(builder, _MODULE, offsets)}
+    module = {name: [_tensor(*item) for item in sorted(arrays.items())] for name, arrays in parts.items()}
+    fields: dict[str, Any] = {"version": checkpoint.version, "module": module}
     if checkpoint.moments:
-        fields["groups"] = _vector(builder, [_write_group(builder, checkpoint)])
-    version = builder.PrependInt32Slot, "version", checkpoint.version
-    builder.Finish(_write_table(builder, _CHECKPOINT, fields, version), _IDENTIFIER)
+        states = [
+            {"parameter": name, "moments": list(map(_tensor, _MOMENTS, moments))}
+            for name, moments in sorted(checkpoint.moments.items())
+        ]
+        fields["groups"] = [{"name": _GROUP, "step": checkpoint.n_steps, "states": states}]
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(_write(builder, _CHECKPOINT, fields), _IDENTIFIER)
     return bytes(builder.Output())
 
 
@@ -94,119 +96,94 @@ def read_checkpoint(data: bytes) -> CheckpointFile:
     if data[4:8] != _IDENTIFIER:
         raise ValueError("it is no checkpoint of ONNX Runtime's on-device training.")
     try:
-        return _read(data)
+        return _checkpoint(data)
     except (IndexError, OverflowError, UnicodeDecodeError, TypeError, struct.error) as error:
         raise ValueError("it is damaged.") from error
 
 
-def _read(data):
+def _checkpoint(data):
     from flatbuffers.encode import Get
     from flatbuffers.packer import uoffset
     from flatbuffers.table import Table
 
-    root = _Table(Table(bytearray(data), Get(uoffset, data, 0)), _CHECKPOINT)
-    version = root.number("version", "Int32Flags")
+    root = Table(bytearray(data), Get(uoffset, data, 0))
+    version = _read(root, {"version": _CHECKPOINT["version"]}).get("version", 0)
     if version not in VERSIONS.values():
         known = ", ".join(f"{v} (ONNX Runtime {releases(v)})" for v in sorted({*VERSIONS.values()}))
         raise ValueError(f"it is of version {version}; the versions {known} are known.")
-    module = root.table("module", _MODULE)
-    if module is None:
+    fields = _read(root, _CHECKPOINT)
+    if "module" not in fields:
         raise ValueError("it has no parameters.")
-    groups = root.tables("groups", _OPTIMIZER)
+    trainable, frozen = (dict(map(_array, fields["module"].get(name, ()))) for name in _MODULE)
     moments, n_steps = {}, 0
-    for group in groups:
-        n_steps = group.number("step", "Int64Flags")
-        for state in group.tables("states", _STATE):
-            tensors = dict(_read_tensor(tensor) for tensor in state.tables("moments", _TENSOR))
-            moments[state.text("parameter")] = tuple(tensors[name] for name in _MOMENTS if name in tensors)
-    trainable, frozen = (dict(_read_tensor(t) for t in module.tables(name, _TENSOR)) for name in _MODULE)
+    for group in fields.get("groups", ()):
+        n_steps = group.get("step", 0)
+        for state in group.get("states", ()):
+            tensors = dict(map(_array, state.get("moments", ())))
+            moments[state.get("parameter", "")] = tuple(tensors[name] for name in _MOMENTS if name in tensors)
     return CheckpointFile(version, trainable, frozen, {name: m for name, m in moments.items() if m}, n_steps)
 
 
-class _Table:
-    """A table of a flatbuffer, whose fields are read by name."""
-
-    def __init__(self, table: Any, slots: dict[str, int]):
-        self._table, self._slots = table, slots
-
-    def _field(self, name):
-        return self._table.Offset(4 + 2 * self._slots[name])
-
-    def number(self, name, kind):
-        import flatbuffers.number_types
-
-        flags = getattr(flatbuffers.number_types, kind)
-        offset = self._field(name)
-        return self._table.Get(flags, offset + self._table.Pos) if offset else 0
-
-    def text(self, name):
-        offset = self._field(name)
-        return self._table.String(offset + self._table.Pos).decode() if offset else ""
-
-    def _at(self, position, slots):
-        return _Table(type(self._table)(self._table.Bytes, self._table.Indirect(position)), slots)
-
-    def table(self, name, slots):
-        offset = self._field(name)
-        return self._at(offset + self._table.Pos, slots) if offset else None
-
-    def tables(self, name, slots):
-        offset = self._field(name)
-        if not offset:
-            return []
-        start = self._table.Vector(offset)
-        return [self._at(start + 4 * i, slots) for i in range(self._table.VectorLen(offset))]
-
-    def array(self, name, dtype):
-        offset = self._field(name)
-        if not offset:
-            return np.empty(0, dtype)
-        start, length = self._table.Vector(offset), self._table.VectorLen(offset)
-        if start + length * np.dtype(dtype).itemsize > len(self._table.Bytes):
-            raise IndexError("an array ends after the file")
-        return np.frombuffer(self._table.Bytes, dtype, length, start)
+def _tensor(name, array):
+    """Return an array as the fields of a tensor."""
+    raw = np.frombuffer(np.ascontiguousarray(array, "<f4").tobytes(), np.uint8)
+    return {"raw": raw, "dims": np.array(array.shape, "<i8"), "name": name, "type": _FLOAT32}
 
 
-def _read_tensor(tensor):
-    name, shape = tensor.text("name"), tensor.array("dims", "<i8").tolist()
-    raw = tensor.array("raw", np.uint8).tobytes()
-    if tensor.number("type", "Int32Flags") != _FLOAT32 or len(raw) != 4 * math.prod(shape) or min(shape, default=0) < 0:
+def _array(tensor):
+    """Return the name and the array of a tensor."""
+    name, shape, raw = tensor.get("name", ""), list(map(int, tensor.get("dims", ()))), bytes(tensor.get("raw", b""))
+    if tensor.get("type") != _FLOAT32 or len(raw) != 4 * math.prod(shape) or min(shape, default=0) < 0:
         raise ValueError(f"its parameter {name!r} is not in float32, or its values are in another file.")
     return name, np.frombuffer(raw, "<f4").astype(np.float32).reshape(shape)
 
 
-def _write_group(builder, checkpoint):
-    states = []
-    for name, moments in sorted(checkpoint.moments.items()):
-        tensors = [_write_tensor(builder, key, m) for key, m in zip(_MOMENTS, moments, strict=False)]
-        fields = {"parameter": builder.CreateString(name), "moments": _vector(builder, tensors)}
-        states.append(_write_table(builder, _STATE, fields))
-    fields = {"name": builder.CreateString(_GROUP), "states": _vector(builder, states)}
-    return _write_table(builder, _OPTIMIZER, fields, (builder.PrependInt64Slot, "step", checkpoint.n_steps))
+def _read(table, schema):
+    """Return the fields that a table has, by name."""
+    offsets = {name: table.Offset(4 + 2 * number) for name, (number, _) in schema.items()}
+    return {name: _field(table, offset, schema[name][1]) for name, offset in offsets.items() if offset}
 
 
-def _write_tensor(builder, name, array):
-    fields = {"raw": builder.CreateNumpyVector(np.frombuffer(np.ascontiguousarray(array, "<f4").tobytes(), np.uint8))}
-    builder.StartVector(8, array.ndim, 8)
-    for size in reversed(array.shape):
-        builder.PrependInt64(size)
-    fields["dims"] = builder.EndVector()
-    fields["name"] = builder.CreateString(name)
-    return _write_table(builder, _TENSOR, fields, (builder.PrependInt32Slot, "type", _FLOAT32))
+def _field(table, offset, kind):
+    from flatbuffers import number_types
+
+    def inner(position, schema):
+        return _read(type(table)(table.Bytes, table.Indirect(position)), schema)
+
+    if isinstance(kind, dict):
+        return inner(table.Pos + offset, kind)
+    if kind is str:
+        return table.String(table.Pos + offset).decode()
+    if not isinstance(kind, list):
+        return table.Get(getattr(number_types, f"{kind}Flags"), table.Pos + offset)
+    (item,), start, length = kind, table.Vector(offset), table.VectorLen(offset)
+    if isinstance(item, dict):
+        return [inner(start + 4 * i, item) for i in range(length)]
+    if start + length * np.dtype(item).itemsize > len(table.Bytes):
+        raise IndexError("an array ends after the file")
+    return np.frombuffer(table.Bytes, item, length, start)
 
 
-def _write_table(builder, slots, fields, number=None):
-    """Write a table; `number` is the method that writes a number, its field and its value."""
+def _write(builder, schema, fields):
+    """Write a table with some fields; return where it is."""
+    held = {name: _placed(builder, schema[name][1], value) for name, value in fields.items()}
     builder.StartObject(_N_FIELDS)
-    if number is not None:
-        write, name, value = number
-        write(slots[name], value, 0)
-    for name, offset in fields.items():
-        builder.PrependUOffsetTRelativeSlot(slots[name], offset, 0)
+    for name, value in held.items():
+        number, kind = schema[name]
+        name = f"Prepend{kind}Slot" if kind in (_INT32, _INT64) else "PrependUOffsetTRelativeSlot"
+        getattr(builder, name)(number, value, 0)
     return builder.EndObject()
 
 
-def _vector(builder, offsets):
+def _placed(builder, kind, value):
+    """Write what a field holds; return where it is, of a number itself."""
+    if isinstance(kind, dict):
+        return _write(builder, kind, value)
+    if not isinstance(kind, list):
+        return builder.CreateString(value) if kind is str else value
+    if isinstance(value, np.ndarray):
+        return builder.CreateNumpyVector(value)
+    offsets = [_write(builder, kind[0], each) for each in value]
     builder.StartVector(4, len(offsets), 4)
     for offset in reversed(offsets):
         builder.PrependUOffsetTRelative(offset)

@@ -26,32 +26,20 @@ def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
 
 
 @contextlib.contextmanager
-def _named(path):
-    """Raise the errors of ONNX Runtime with the name of the file that is loaded, and without the place in its code."""
+def _in_words(what, kind=ValueError):
+    """Raise the errors of ONNX Runtime in its words, without the place in its code; `what` it does not do."""
     try:
         yield
     except RuntimeError as error:
-        raise ValueError(
-            f"ONNX Runtime {load().__version__} does not load {str(path)!r}: {short_message(error)}"
-        ) from error
+        raise kind(f"ONNX Runtime {what}: {short_message(error)}") from error
 
 
-@contextlib.contextmanager
-def _explained(step):
-    """Raise the errors of ONNX Runtime in a step in its words, without the place in its code."""
-    try:
-        yield
-    except RuntimeError as error:
-        raise ValueError(f"ONNX Runtime does not make the {step} step: {short_message(error)}") from error
+def _loading(path):
+    return _in_words(f"{load().__version__} does not load {str(path)!r}")
 
 
-@contextlib.contextmanager
-def _written(path):
-    """Raise the errors of ONNX Runtime with the name of the file that is written, such as that of a full disk."""
-    try:
-        yield
-    except RuntimeError as error:
-        raise OSError(f"ONNX Runtime does not write {str(path)!r}: {short_message(error)}") from error
+def _writing(path):
+    return _in_words(f"does not write {str(path)!r}", OSError)
 
 
 class ModuleSession:
@@ -69,14 +57,14 @@ class ModuleSession:
         api = c_api()
         memory, options = cpu_memory(), session_options(device)
         self._optimizer: Any = None
-        with _named(checkpoint):
+        with _loading(checkpoint):
             self._state = api.load_checkpoint(os.fspath(checkpoint))
         # The module first: it tells the state where its arrays are to be.
         path = None if eval is None else os.fspath(eval)
-        with _named(training):
+        with _loading(training):
             self._module = module_class(os.fspath(training), self._state, path, memory, options)
         if optimizer is not None:
-            with _named(optimizer):
+            with _loading(optimizer):
                 self._optimizer = api.Optimizer(os.fspath(optimizer), self._state, memory, options)
 
     @property
@@ -96,7 +84,7 @@ class ModuleSession:
     def add_gradients(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Compute the outputs for `inputs`, and add the gradients to those since the last update."""
         outputs = value_vector()
-        with _explained("training"):
+        with _in_words("does not make the training step"):
             self._module.train_step(list(inputs), outputs)
         return [value.numpy() for value in outputs]
 
@@ -109,7 +97,7 @@ class ModuleSession:
     def evaluate(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Compute the outputs for `inputs`; raise a ValueError where ONNX Runtime does not run the model on them."""
         outputs = value_vector()
-        with _explained("eval"):
+        with _in_words("does not make the eval step"):
             self._module.eval_step(list(inputs), outputs)
         return [value.numpy() for value in outputs]
 
@@ -132,10 +120,10 @@ class ModuleSession:
 
     def save(self, path: os.PathLike, *, with_optimizer: bool) -> None:
         """Write a checkpoint, with what the optimizer remembers or without."""
-        with _written(path):
+        with _writing(path):
             c_api().save_checkpoint(self._state, os.fspath(path), with_optimizer)
 
     def export(self, path: os.PathLike, names: list[str]) -> None:
         """Write the part of the eval model that some results need, with the parameters as they are now."""
-        with _written(path):
+        with _writing(path):
             self._module.export_model_for_inferencing(os.fspath(path), names)

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from skort.runtime.device import CPU, Device, cpu_memory, value_vector
+from skort.runtime.device import cpu_memory, value_vector
 from skort.runtime.installed import c_api, require
-from skort.runtime.sessions import inference_session
 
 
 def gradient_graph(model: bytes, trainable: Sequence[str], inputs: Sequence[str] = ()) -> bytes:
@@ -24,11 +22,6 @@ def gradient_graph(model: bytes, trainable: Sequence[str], inputs: Sequence[str]
     builder.initialize(model, config)
     builder.build(c_api().TrainingGraphTransformerConfiguration())
     return builder.get_gradient_model()
-
-
-def agent_session(graph: bytes, dtype: DTypeLike, device: Device = CPU) -> Any:
-    """Return the session of a graph as from `gradient_graph`, with a `YieldOp` whose first value is a scalar."""
-    return inference_session(graph, float64=np.dtype(dtype) == np.float64, device=device)
 
 
 class BoundTrainingAgent:

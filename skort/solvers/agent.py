@@ -13,7 +13,8 @@ from skort.common.parametrized_graph import Program
 from skort.graphs.gradient.elementwise import relu_gradient
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT
 from skort.runtime.cache import COMPILED
-from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
+from skort.runtime.sessions import inference_session
+from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
 from skort.solvers.base import Problem, is_small
 from skort.solvers.derived_gradients import add_custom_gradients, derived_score_gradient
 from skort.solvers.flat_weights import flat, views
@@ -122,7 +123,8 @@ class GradientGraph:
         problem = self.problem
 
         def compile_graph():
-            return agent_session(self.model().SerializeToString(), problem.objective.dtype, problem.device)
+            is_float64 = problem.objective.dtype == np.float64
+            return inference_session(self.model().SerializeToString(), float64=is_float64, device=problem.device)
 
         key = problem.structure, self.by_rows, tuple(program.structure for program in self._programs)
         return COMPILED.get(("gradient", *key), compile_graph) if is_small(problem) else compile_graph()

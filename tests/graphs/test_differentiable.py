@@ -11,7 +11,8 @@ from onnx.reference import ReferenceEvaluator
 from skort.common.onnx_text import IR_VERSION, OPSET, onnx_dtype
 from skort.graphs.differentiable import DIFFERENTIABLE, FLOAT32_ONLY, undifferentiable
 from skort.runtime.installed import training_api
-from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
+from skort.runtime.sessions import inference_session
+from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
 
 rng = np.random.default_rng(0)
 
@@ -125,7 +126,7 @@ def finite_difference(case, X):
 def agent_gradient(onnx_model, w, X):
     gradient = np.full_like(w, np.nan)
     graph = gradient_graph(onnx_model.SerializeToString(), ["w"])
-    BoundTrainingAgent(agent_session(graph, np.float32), {"X": X, "w": w}, {"w_grad": gradient}).run()
+    BoundTrainingAgent(inference_session(graph), {"X": X, "w": w}, {"w_grad": gradient}).run()
     return gradient
 
 

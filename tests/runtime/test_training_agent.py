@@ -9,7 +9,8 @@ import onnx.parser
 import pytest
 
 from skort.runtime.installed import training_api
-from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
+from skort.runtime.sessions import inference_session
+from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
 
 pytestmark = pytest.mark.skipif("TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent")
 
@@ -38,7 +39,7 @@ def test_the_arrays_are_kept_alive():
         inputs = {"X": np.ones((3, 2), np.float32), "W": np.ones((2, 1), np.float32), "b": np.ones(1, np.float32)}
         outputs = {"W_grad": np.zeros((2, 1), np.float32), "b_grad": np.zeros(1, np.float32)}
         arrays = [weakref.ref(array) for array in (*inputs.values(), *outputs.values())]
-        return BoundTrainingAgent(agent_session(graph, np.float32), inputs, outputs), arrays
+        return BoundTrainingAgent(inference_session(graph), inputs, outputs), arrays
 
     agent, arrays = make()
     gc.collect()
@@ -50,7 +51,7 @@ def test_runs_read_and_write_the_arrays_in_place():
     graph = gradient_graph(MODEL.SerializeToString(), ["b", "W"])
     X, W, b = np.zeros((3, 2), np.float32), np.zeros((2, 1), np.float32), np.zeros(1, np.float32)
     gradients = {"W_grad": np.zeros((2, 1), np.float32), "b_grad": np.zeros(1, np.float32)}
-    agent = BoundTrainingAgent(agent_session(graph, np.float32), {"X": X, "W": W, "b": b}, gradients)
+    agent = BoundTrainingAgent(inference_session(graph), {"X": X, "W": W, "b": b}, gradients)
     rng = np.random.default_rng(0)
     for _ in range(5):
         gc.collect()

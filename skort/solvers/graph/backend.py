@@ -7,8 +7,7 @@ from skort.optim.transforms import norm
 from skort.optim.update import Update
 from skort.runtime.cache import COMPILED
 from skort.runtime.installed import load
-from skort.runtime.sessions import compiled
-from skort.runtime.step_session import StepSession
+from skort.runtime.sessions import StepSession, compiled
 from skort.solvers.base import Problem, is_small
 from skort.solvers.flat_weights import views
 from skort.solvers.graph.device import DeviceRows, DeviceSums

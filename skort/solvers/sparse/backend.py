@@ -17,8 +17,7 @@ from skort.graphs.standardized import PRODUCT, after_first_product, product_laye
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.sparse import SparseBatch
 from skort.runtime.cache import COMPILED
-from skort.runtime.sessions import compiled
-from skort.runtime.step_session import StepSession
+from skort.runtime.sessions import StepSession, compiled
 from skort.runtime.training_agent import BoundTrainingAgent
 from skort.solvers.agent import RETURNED_LOSS, GradientGraph, gradient_of
 from skort.solvers.base import Problem, is_small

@@ -14,7 +14,8 @@ from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.elementwise import FLOAT32_ONLY
 from skort.graphs.gradient.reverse import RULES, add_gradients, rule_gradient
 from skort.runtime.installed import training_api
-from skort.runtime.training_agent import BoundTrainingAgent, agent_session, gradient_graph
+from skort.runtime.sessions import inference_session
+from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
 
 rng = np.random.default_rng(0)
 
@@ -208,7 +209,7 @@ def test_rule_is_the_runtimes_gradient(case, run_onnx):
     theirs = np.full_like(w, np.nan)
     graph = gradient_graph(alone.SerializeToString(), ["w"])
     arrays = {"w": w, "unused": np.zeros(1, np.float32)}
-    BoundTrainingAgent(agent_session(graph, np.float32), arrays, {"w_grad": theirs}).run()
+    BoundTrainingAgent(inference_session(graph), arrays, {"w_grad": theirs}).run()
     (ours,) = run_onnx(whole, w=w, dy=dy).values()
     np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=2e-6)
 
