@@ -170,6 +170,30 @@ def leading_to(nodes: Iterable[onnx.NodeProto], outputs: Iterable[str]) -> set[s
     return names
 
 
+def pruned(model: onnx.ModelProto, outputs: Sequence[str] = (), *, drop_inputs: bool = False) -> onnx.ModelProto:
+    """Keep only what the outputs are computed from, or results that become the outputs, in place; return the model."""
+    graph = model.graph
+    known = {info.name: info for info in (*graph.value_info, *graph.output)}
+    ends = [known.get(name, onnx.ValueInfoProto(name=name)) for name in outputs] or list(graph.output)
+    names = leading_to(graph.node, [end.name for end in ends])
+    replace_nodes(graph, [node for node in graph.node if not names.isdisjoint(node.output)])
+    kept = [i for i in graph.initializer if i.name in names], [i for i in graph.input if i.name in names]
+    del graph.initializer[:], graph.output[:]
+    graph.initializer.extend(kept[0])
+    graph.output.extend(ends)
+    if drop_inputs:
+        del graph.input[:]
+        graph.input.extend(kept[1])
+    return model
+
+
+def replace_nodes(graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> None:
+    """Give a graph other nodes, in place."""
+    nodes = list(nodes)
+    del graph.node[:]
+    graph.node.extend(nodes)
+
+
 def inlined(model: onnx.ModelProto, fragment: Fragment) -> onnx.ModelProto:
     """Return a copy of a model in which nodes, with the doc_string of the call, replace each call from `fragment`."""
     calls = copy.deepcopy(model)
@@ -207,8 +231,7 @@ def rewritten(model: onnx.ModelProto, functions: dict[str, str], dtype: DTypeLik
         else:
             fragment.nodes.append(node)
     copied = copy.deepcopy(model)
-    del copied.graph.node[:]
-    copied.graph.node.extend(fragment.nodes)
+    replace_nodes(copied.graph, fragment.nodes)
     return inlined(copied, fragment)
 
 

@@ -13,6 +13,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.utils.validation import check_is_fitted
 
+from skort.common.onnx_text import replace_nodes
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, undifferentiable
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph
@@ -160,5 +161,4 @@ def _drop_ends(graph: onnx.GraphProto, n_outputs: int) -> None:
         del graph.initializer[:]
         graph.initializer.extend(kept)
         graph.output[0].CopyFrom(helper.make_tensor_value_info(reshape.input[0], element_type, [None, n_outputs]))
-    del graph.node[:]
-    graph.node.extend(nodes)
+    replace_nodes(graph, nodes)

@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from skort.common.onnx_text import replace_nodes
 from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, shared_edit
 from skort.runtime.cache import LRUCache
 
@@ -226,8 +227,7 @@ def _centre(graph: onnx.GraphProto, n_features: int) -> None:
     for node in graph.node:
         node.input[:] = ["X_centred" if read == name else read for read in node.input]
     nodes = [helper.make_node("Sub", [name, OFFSET], ["X_centred"]), *graph.node]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    replace_nodes(graph, nodes)
     graph.input.append(helper.make_tensor_value_info(OFFSET, element_type, [n_features]))
 
 

@@ -8,7 +8,7 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import constant_value, infos, read_names
+from skort.common.onnx_text import constant_value, infos, read_names, replace_nodes
 from skort.exceptions import NotTrainableError
 from skort.graphs.score_graph import ScoreGraph, set_batch_size
 
@@ -71,8 +71,7 @@ def _split_normalizations(model, constants):
     for node in graph.node:
         is_normalization = node.op_type == "BatchNormalization"
         nodes += _four_operations(node, constants, graph, ranks.get(node.input[0])) if is_normalization else [node]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    replace_nodes(graph, nodes)
 
 
 def _four_operations(node, constants, graph, rank):

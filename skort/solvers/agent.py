@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 from skort.common.node_phases import mark_rest, marked
-from skort.common.onnx_text import Fragment, infos, inlined, rewritten
+from skort.common.onnx_text import Fragment, infos, inlined, replace_nodes, rewritten
 from skort.common.parametrized_graph import Program
 from skort.graphs.gradient.elementwise import relu_gradient
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT
@@ -157,8 +157,7 @@ def _with_objective(model, problem, value, by_score, penalty, parameters):
         else:
             fragment.nodes.append(node)
     penalty.write(fragment)
-    del model.graph.node[:]
-    model.graph.node.extend(fragment.nodes)
+    replace_nodes(model.graph, fragment.nodes)
     by_weights = objective.weight_gradients
     model.graph.input.extend([*objective.inputs(problem.batch_size), *objective.weight_infos(by_weights)])
     model.graph.input.extend(infos(parameters))

@@ -8,7 +8,7 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import DOMAIN, Fragment, build_model, inlined, onnx_dtype
+from skort.common.onnx_text import DOMAIN, Fragment, build_model, inlined, onnx_dtype, replace_nodes
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
@@ -63,8 +63,7 @@ def _ruled(model, dtype, inputs, wanted):
     one = numpy_helper.from_array(np.ones((), dtype))
     fragment.nodes.extend([helper.make_node("Constant", [], ["one"], value=one), *model.graph.node])
     gradients = add_gradients(fragment, model.graph, "one", wanted)
-    del model.graph.node[:]
-    model.graph.node.extend(fragment.nodes)
+    replace_nodes(model.graph, fragment.nodes)
     nodes, opsets = inlined(model, fragment).graph.node, list(model.opset_import)
     return helper.make_function(DOMAIN, "derived_gradient", inputs, list(gradients.values()), nodes, opsets)
 

@@ -21,6 +21,7 @@ from skort.common.onnx_text import (
     import_each_domain_once,
     inlined,
     leading_to,
+    pruned,
     repeated_constants,
 )
 
@@ -151,6 +152,21 @@ def test_what_a_result_is_computed_from():
         "two (float[N] x) => (float[N] y, float[N] z) { a = Exp (x)  y = Neg (a)  z = Abs (x) }"
     )
     assert leading_to(graph.node, ["y"]) == {"a", "x", "y"}
+
+
+def test_a_pruned_model_has_what_its_outputs_are_computed_from():
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    three (float[N] x, float[N] u) => (float[N] y, float[N] z) <float[1] v = {1}, float[1] w = {2}> {
+        a = Mul (x, v)  b = Mul (u, w)  y = Neg (a)  z = Add (a, b) }"""
+    model = onnx.parser.parse_model(text)
+    assert pruned(model, ["y"]) is model
+    assert [node.op_type for node in model.graph.node] == ["Mul", "Neg"]
+    assert [i.name for i in model.graph.initializer] == ["v"]
+    assert [i.name for i in (*model.graph.input, *model.graph.output)] == ["x", "u", "y"]
+    assert [i.name for i in pruned(model, drop_inputs=True).graph.input] == ["x"]
+    whole = onnx.parser.parse_model(text)
+    assert len(pruned(whole).graph.node) == 4
+    assert pruned(whole, ["a"]).graph.output[0].name == "a"
 
 
 def test_a_model_has_the_versions_that_every_runtime_reads():

@@ -8,7 +8,17 @@ import onnx
 import onnx.shape_inference
 from onnx import helper
 
-from skort.common.onnx_text import Fragment, build_model, domains_of, inlined, leading_to, onnx_dtype, read_names
+from skort.common.onnx_text import (
+    Fragment,
+    build_model,
+    domains_of,
+    inlined,
+    leading_to,
+    onnx_dtype,
+    pruned,
+    read_names,
+    replace_nodes,
+)
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import undifferentiable
 from skort.graphs.gradient.applied import int64s
@@ -58,9 +68,8 @@ def forward_backward(
     results = [onnx.ValueInfoProto(name=gradient_name(name)) for name in wanted]
     model.graph.input.insert(0, score_gradient)
     model.graph.output.extend(results)
-    del model.graph.node[:]
-    model.graph.node.extend(fragment.nodes)
-    whole = needed(build_model(model.graph, fragment, domains=domains_of(model)))
+    replace_nodes(model.graph, fragment.nodes)
+    whole = pruned(build_model(model.graph, fragment, domains=domains_of(model)))
     whole = onnx.shape_inference.infer_shapes(whole, data_prop=True)
     return _split(whole, score, [result.name for result in results])
 
@@ -111,17 +120,7 @@ def _part(whole, nodes, inputs, outputs, documentation):
     graph = helper.make_graph(nodes, "gradient", given, results, whole.graph.initializer)
     model = build_model(graph, domains=domains_of(whole))
     model.doc_string = documentation
-    return needed(model)
-
-
-def needed(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy with only those nodes and initializers that the outputs are computed from."""
-    names = leading_to(model.graph.node, [output.name for output in model.graph.output])
-    copied = copy.deepcopy(model)
-    del copied.graph.node[:], copied.graph.initializer[:]
-    copied.graph.node.extend(node for node in model.graph.node if not names.isdisjoint(node.output))
-    copied.graph.initializer.extend(i for i in model.graph.initializer if i.name in names)
-    return copied
+    return pruned(model)
 
 
 def unpacked_text(weights: Mapping[str, np.ndarray]) -> str:
@@ -155,8 +154,8 @@ def packed_gradients(backward: onnx.ModelProto, weights: Mapping[str, np.ndarray
     fragment.nodes.extend(backward.graph.node)
     fragment.call(packed_text(weights), list(names), [GRADIENT])
     packed = copy.deepcopy(backward)
-    del packed.graph.node[:], packed.graph.output[:]
-    packed.graph.node.extend(fragment.nodes)
+    replace_nodes(packed.graph, fragment.nodes)
+    del packed.graph.output[:]
     packed.graph.output.append(helper.make_tensor_value_info(GRADIENT, onnx_dtype(dtype), [size]))
     packed.graph.output.extend(output for output in backward.graph.output if output.name not in names)
     return inlined(packed, fragment)

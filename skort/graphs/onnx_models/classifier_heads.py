@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from scipy.special import expit, softmax
 
-from skort.common.onnx_text import leading_to, read_names
+from skort.common.onnx_text import pruned, read_names, replace_nodes
 from skort.exceptions import NotTrainableError
 from skort.objective.loss import function_text
 from skort.runtime.errors import short_message
@@ -153,18 +153,13 @@ def _columns(indices: Sequence[int]) -> str:
 
 def _part(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProto:
     """Return the part of a model between two results; inputs of the model that it needs, too, stay inputs."""
-    graph = model.graph
-    nodes = [node for node in graph.node if begin not in node.output]
-    needed = leading_to(nodes, [end])
-    cut = copy.deepcopy(model)
-    for items in (cut.graph.node, cut.graph.initializer, cut.graph.input, cut.graph.output, cut.graph.value_info):
-        del items[:]
-    cut.graph.node.extend(node for node in nodes if not needed.isdisjoint(node.output))
-    cut.graph.initializer.extend(i for i in graph.initializer if i.name in needed)
-    known = {info.name: info for info in (*graph.value_info, *graph.output, *graph.input)}
-    begins = [begin, *(i.name for i in graph.input if i.name in needed and i.name != begin)]
-    cut.graph.input.extend(known[name] for name in begins if name in known)
-    cut.graph.output.append(known.get(end, onnx.ValueInfoProto(name=end)))
+    cut, graph = copy.deepcopy(model), model.graph
+    replace_nodes(cut.graph, [node for node in graph.node if begin not in node.output])
+    pruned(cut, [end], drop_inputs=True)
+    first = [info for info in (*graph.value_info, *graph.output, *graph.input) if info.name == begin]
+    others = [i for i in cut.graph.input if i.name != begin]
+    del cut.graph.input[:], cut.graph.value_info[:]
+    cut.graph.input.extend([*first[-1:], *others])
     return cut
 
 

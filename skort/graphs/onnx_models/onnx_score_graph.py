@@ -12,7 +12,16 @@ import onnx.shape_inference
 import onnx.version_converter
 from onnx import TensorProto, helper, numpy_helper
 
-from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, import_each_domain_once, inlined, leading_to, onnx_dtype
+from skort.common.onnx_text import (
+    IR_VERSION,
+    OPSET,
+    Fragment,
+    import_each_domain_once,
+    inlined,
+    onnx_dtype,
+    pruned,
+    replace_nodes,
+)
 from skort.exceptions import NotTrainableError
 from skort.graphs import onnx_models
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
@@ -35,14 +44,13 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     constants_to_initializers(graph)
     with _types_that_agree():
         in_training_mode(model)
-    _end_at(graph, score)
+    pruned(model, [score])
     X.CopyFrom(helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features]))
     with _types_that_agree():
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     check_limits(model.graph, onnx_models.MAX_VALUES)
     head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
-    _end_at(model.graph, head.result)
-    graph = model.graph
+    graph = pruned(model, [head.result]).graph
     _without_idle_nodes(graph)
     n_columns = _n_columns(graph.output[0])
     if head.score is not None:
@@ -122,8 +130,7 @@ def _without_idle_nodes(graph):
     source = infos.get(renamed.get(graph.output[0].name))
     if source in graph.input or any(a.HasField("g") for node in graph.node for a in node.attribute):
         return
-    del graph.node[:]
-    graph.node.extend(kept)
+    replace_nodes(graph, kept)
     if source is not None:
         graph.output[0].CopyFrom(source)
     last = next((node for node in graph.node if graph.output[0].name in node.output), None)
@@ -280,18 +287,6 @@ def constants_to_initializers(graph: onnx.GraphProto) -> None:
             graph.initializer.append(attribute.t)
             graph.initializer[-1].name = node.output[0]
             graph.node.remove(node)
-
-
-def _end_at(graph, output):
-    """Keep only what `output` is computed from, and make it the only output, in place."""
-    needed = leading_to(graph.node, [output])
-    nodes = [node for node in graph.node if not needed.isdisjoint(node.output)]
-    initializers = [i for i in graph.initializer if i.name in needed]
-    known = {o.name: o for o in (*graph.value_info, *graph.output)}
-    del graph.node[:], graph.initializer[:], graph.output[:]
-    graph.node.extend(nodes)
-    graph.initializer.extend(initializers)
-    graph.output.append(known.get(output, onnx.ValueInfoProto(name=output)))
 
 
 def _check_runs(model, spec):

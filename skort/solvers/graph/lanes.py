@@ -11,10 +11,9 @@ import onnx
 from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import Fragment, build_model, infos
+from skort.common.onnx_text import Fragment, build_model, infos, pruned
 from skort.graphs.chain import Link
 from skort.graphs.gradient.applied import int64s
-from skort.graphs.gradient.forward_backward import needed
 from skort.graphs.gradient.reverse import add_gradients
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.batches import HostBatch
@@ -264,7 +263,7 @@ def _joint_model(lane, loss, states, parameters):
     }
     inputs = infos({**batch, ETA: column, **states, **parameters})
     made = helper.make_graph(fragment.nodes, "joint_step", inputs, step_outputs(states, column))
-    return needed(build_model(made, fragment))
+    return pruned(build_model(made, fragment))
 
 
 def parts_of(chain: tuple[Link, ...], arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:

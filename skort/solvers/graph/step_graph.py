@@ -9,9 +9,9 @@ import onnx
 from onnx import helper, numpy_helper
 
 from skort.common.node_phases import mark_rest, marked
-from skort.common.onnx_text import Fragment, build_model, domains_of, infos, onnx_dtype, read_names
+from skort.common.onnx_text import Fragment, build_model, domains_of, infos, onnx_dtype, pruned
 from skort.common.parametrized_graph import Program
-from skort.graphs.gradient.forward_backward import GRADIENT, add_model, needed, packed_text, unpacked_text
+from skort.graphs.gradient.forward_backward import GRADIENT, add_model, packed_text, unpacked_text
 from skort.graphs.gradient.reverse import add_gradients
 from skort.objective.custom import source_key
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
@@ -155,7 +155,7 @@ class StepGraph:
         inputs = [*batch, *infos(self.states), *weights, *infos({n: a for n, a in others.items() if n not in given})]
         outputs = step_outputs(self.states, scalar)
         graph = helper.make_graph(fragment.nodes, "step", inputs, outputs, model.graph.initializer)
-        step = read_inputs_only(build_model(graph, fragment, domains=domains_of(model)))
+        step = pruned(build_model(graph, fragment, domains=domains_of(model)), drop_inputs=True)
         step.doc_string = _DOCUMENTATION
         return mark_rest(step)
 
@@ -188,16 +188,6 @@ def step_outputs(states: Mapping[str, np.ndarray], value: np.ndarray) -> list[on
     """Return the outputs of a step; `value` has the shape of an objective."""
     next_states = {next_name(name): array for name, array in states.items()}
     return infos({LOSS: value, OBJECTIVE: value, GRADIENT: states[WEIGHTS], **next_states})
-
-
-def read_inputs_only(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy with only those nodes that the outputs are computed from, and only the inputs that they read."""
-    model = needed(model)
-    read = {name for node in model.graph.node for name in read_names(node)}
-    given = [i for i in model.graph.input if i.name in read]
-    del model.graph.input[:]
-    model.graph.input.extend(given)
-    return model
 
 
 def constants_graph(model: onnx.ModelProto, arrays: Mapping[str, np.ndarray]) -> onnx.ModelProto:

@@ -10,10 +10,9 @@ import onnx.shape_inference
 from onnx import TensorProto, helper
 
 from skort.common.node_phases import mark_rest, marked
-from skort.common.onnx_text import DOMAIN, OPSET, Fragment, build_model, infos
+from skort.common.onnx_text import DOMAIN, OPSET, Fragment, build_model, infos, pruned
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
-from skort.graphs.gradient.forward_backward import needed
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
 from skort.runtime.module import gradient_model
@@ -355,7 +354,7 @@ def _accumulating(plan, value, fragment, initializers: Sequence[TensorProto], gr
     reset = helper.make_tensor_value_info(_RESET, TensorProto.BOOL, [1])
     inputs = [*value.graph.input, *infos(buffers), reset]
     graph = helper.make_graph(fragment.nodes, "training", inputs, outputs, initializers)
-    return needed(_model(graph, fragment, plan.structure))
+    return pruned(_model(graph, fragment, plan.structure))
 
 
 def _model(graph, fragment=None, source=None):

@@ -10,7 +10,7 @@ import onnx
 from onnx import helper
 
 from skort.common.node_phases import mark_rest, marked
-from skort.common.onnx_text import Fragment, build_model, domains_of, infos
+from skort.common.onnx_text import Fragment, build_model, domains_of, infos, pruned
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.score_graph import set_batch_size
 from skort.graphs.standardized import PRODUCT, after_first_product, product_layer
@@ -22,7 +22,7 @@ from skort.runtime.training_agent import BoundTrainingAgent
 from skort.solvers.agent import RETURNED_LOSS, GradientGraph, gradient_of
 from skort.solvers.base import Problem, is_small
 from skort.solvers.flat_weights import views
-from skort.solvers.graph.step_graph import constants_graph, loss_program, read_inputs_only
+from skort.solvers.graph.step_graph import constants_graph, loss_program
 from skort.solvers.sparse.updates import make_update
 from skort.solvers.step import Backend, Sums
 
@@ -144,7 +144,7 @@ class ProductGradientGraph:
         inputs = {PRODUCT: graph.input[0], TARGET: loss_inputs[0], SAMPLE_WEIGHT: loss_inputs[1]}
         inputs |= {info.name: info for info in infos({**problem.weights, **parameters})}
         made = helper.make_graph(fragment.nodes, "gradient", list(inputs.values()), outputs, graph.initializer)
-        return mark_rest(read_inputs_only(build_model(made, fragment, domains=domains_of(model))))
+        return mark_rest(pruned(build_model(made, fragment, domains=domains_of(model)), drop_inputs=True))
 
     def bound(self, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> StepSession:
         """Return the session, which problems of one structure share: every run reads `inputs`, overwrites `outputs`."""

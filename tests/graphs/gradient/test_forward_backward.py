@@ -13,7 +13,6 @@ from skort.graphs.gradient.forward_backward import (
     check_gradient,
     forward_backward,
     gradient_name,
-    needed,
     packed_gradients,
     packed_text,
     unpacked_text,
@@ -101,12 +100,6 @@ def test_an_operator_without_a_rule_is_named():
 def test_a_model_without_weights_has_none_to_train():
     with pytest.raises(NotTrainableError, match="no weight to train"):
         forward_backward(score_graph("score = Tanh (X)"), 3)
-
-
-def test_needed_drops_what_no_output_needs():
-    model = score_graph("a = MatMul (X, w)  b = Tanh (a)  score = Add (a, v)").model
-    assert [node.op_type for node in needed(model).graph.node] == ["MatMul", "Add"]
-    assert len(model.graph.node) == 3
 
 
 WEIGHTS = {"w": np.array([[1.0, 2.0], [3.0, 4.0]]), "v": np.array([5.0, 6.0]), "u": np.array([[7.0]])}
