@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import functools
 from typing import Any
 
 import dask
@@ -23,7 +22,6 @@ from skort.estimators.base import BaseOrtSGD, hand_over_fit
 from skort.estimators.data.data_source import GivenRows
 from skort.estimators.data.rows import Columns, knowing, prepared, training_rows
 from skort.estimators.data.targets import target_encoder
-from skort.estimators.fitted_mixin import shown
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.fitting import fit_model
@@ -159,12 +157,9 @@ class DaskFit(BaseOrtSGD):
         """Return the X of a partition as the model takes it."""
         return prepared(self, result_of(self).model, X)
 
-    def view(self) -> ModelPreview | None:
+    def view(self) -> ModelPreview:
         """Return what shows this estimator with other weights."""
-        result = result_of(self)
-        return Observers(self, functools.partial(shown, self, Columns.of(self))).view(
-            result.config, result.model, result.state
-        )
+        return ModelPreview(self, Columns.of(self), result_of(self))
 
     def _partial_fit(self, X, y, sample_weight, classes=None):
         if is_collection(X) or is_collection(y):
@@ -211,7 +206,7 @@ class DaskFit(BaseOrtSGD):
         model = model.with_loss_weights(config.loss.initial_weights(some.target, some.sample_weight, fitted))
         source = PartitionedRows(config, statistics, _N_GROUPS if self.n_groups is None else self.n_groups)
         scores = None if validation is None else PartScoring(cluster, validation, check_scoring(self, self.scoring))
-        observers = Observers(self, functools.partial(shown, self, read.columns), scores)
+        observers = Observers(self, read.columns, scores)
         start = TrainState.start(generator)
         result = fit_model(config, model, source, start, callbacks=observers, epochs=self.max_iter)
         # `partial_fit`, here and of the local estimator, makes steps of its own.

@@ -74,8 +74,7 @@ def _for_dask(local: type[BaseOrtSGD]) -> Callable[[type], Any]:
     def init(self, *args, **kwargs):
         values = signature.bind(self, *args, **kwargs)
         values.apply_defaults()
-        for name, value in list(values.arguments.items())[1:]:
-            setattr(self, name, value)
+        self._store(values.arguments)
 
     init.__name__, init.__signature__ = "__init__", signature  # type: ignore[attr-defined]
 

@@ -11,8 +11,8 @@ from distributed import Future
 from skort.dask.assignment import Size
 from skort.dask.cluster import Broadcast, Cluster
 from skort.dask.partitions import Part, joined_pieces
-from skort.estimators.data.rows import Columns, TrainingData, training_rows
-from skort.estimators.data.targets import target_encoder
+from skort.estimators.data.data_source import encoded_rows
+from skort.estimators.data.rows import Columns, TrainingData
 from skort.estimators.model.model import Model
 from skort.optim.standardization import (
     Standardization,
@@ -70,10 +70,8 @@ class Preparation:
         """Return the rows of a partition; those of sample weight zero are left out."""
         if part.n_rows == 0:
             return Rows(np.empty((0, 0)), np.empty((0, 0)), None)
-        model, encoder = self.model, target_encoder(self.estimator, part.y)
-        y = encoder.columns(part.y)
-        X, y, _ = training_rows(self.estimator, part.X, y, has_steps=model.has_steps, columns=self.columns)
-        encoded = model.target_transform.applied(encoder.encode(y, model.classes))
+        model = self.model
+        X, encoded = encoded_rows(self.estimator, model, part.X, part.y, self.columns)
         X = model.preprocessing.transform(X)
         model.loss.check_target(encoded.target)
         if not self.is_weighted:

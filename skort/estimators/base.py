@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
@@ -15,15 +14,13 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 
 from skort.common.random_state import advance
-from skort.estimators.before_fit import check_same_model
-from skort.estimators.data.data_source import GivenRows, InMemory, RowEncoder, StreamedRows
+from skort.estimators.data.data_source import GivenRows, InMemory, RowEncoder, StreamedRows, encoded_rows
 from skort.estimators.data.first_pass import FirstPass, known_classes, repeatable
-from skort.estimators.data.rows import Columns, TrainingData, prepared, training_rows
+from skort.estimators.data.rows import Columns, TrainingData, prepared
 from skort.estimators.data.sample_weight import weighted
-from skort.estimators.data.targets import target_encoder
 from skort.estimators.data.validation_set import given_scoring, held_out_scoring, hold_out
 from skort.estimators.did_you_mean import NamedParameters
-from skort.estimators.fitted_mixin import FittedAttributes, is_of_fit, shown
+from skort.estimators.fitted_mixin import FittedAttributes
 from skort.estimators.html import HTMLRepr
 from skort.estimators.literals import SolverName
 from skort.estimators.model.nesting import FIT_STEP_FIRST, input_tags, split, steps_to_fit
@@ -31,7 +28,7 @@ from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_cal
 from skort.estimators.training.fitting import fit_model
 from skort.estimators.training.hardware import predicting_device
 from skort.estimators.training.messages import warn_of_lost_digits, warn_of_outcome
-from skort.estimators.training.observers import Observers
+from skort.estimators.training.observers import Observers, is_of_fit
 from skort.estimators.training.persistence import from_plain, to_plain
 from skort.estimators.training.result import NO_ENDING, result_of
 from skort.estimators.training.terms import chosen_class_weight, warn_of_other_terms
@@ -85,6 +82,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         "callbacks": [list, tuple, None],
         "verbose": ["verbose"],
     }
+
+    def _store(self, parameters):
+        """Store all parameters: what a constructor does."""
+        vars(self).update({name: parameters[name] for name in self._get_param_names()})
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -281,7 +282,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         model, data = model_and_data(read, config, weights, self.trainable)
         model = self._at_given_weights(model, init)
         source = given.source(config, data, RowEncoder(self, read.columns, model, read.class_weight))
-        observers = Observers(self, functools.partial(shown, self, read.columns), scoring, more)
+        observers = Observers(self, read.columns, scoring, more)
         epochs = None if one_epoch else self.max_iter
         state = TrainState.start(read.generator)
         result = fit_model(config, model, source, state, callbacks=observers, epochs=epochs)
@@ -320,17 +321,16 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             # scikit-learn validates them before the first call only.
             self._validate_params()
             config = config.renewed(self)
-        check_same_model(self, last.config)
-        encoder, columns = target_encoder(self, y), Columns.of(self)
-        rows, y, _ = training_rows(self, X, encoder.columns(y), has_steps=model.has_steps, columns=columns)
-        encoded = model.target_transform.applied(encoder.encode(y, classes))
+        last.config.check_same_model(self)
+        columns = Columns.of(self)
+        rows, encoded = encoded_rows(self, model, X, y, columns)
         class_weight = chosen_class_weight(self, config.own, one_epoch=True)
         weights, encoded = weighted(sample_weight, rows, encoded, class_weight)
         config = config.for_target(encoded)
         config.loss.check_target(encoded.target)
         model = model.for_stream(config.loss, encoded)
         source = InMemory(config, TrainingData(model.preprocessing.transform(rows), encoded.target, weights))
-        observers = Observers(self, functools.partial(shown, self, columns))
+        observers = Observers(self, columns)
         result = fit_model(config, model, source, last.state, callbacks=observers, epochs=None)
         self._adopt(result, columns)
         warn_of_outcome(self, result, one_epoch=True)

@@ -16,11 +16,11 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.before_fit import can_partial_fit, loss_before_fit
 from skort.estimators.data.targets import streamed_classes
 from skort.estimators.literals import Auto, DtypeName, ModelProto, OptimizerName, PenaltyName, ScheduleName, SolverName
-from skort.estimators.model.nesting import layers
+from skort.estimators.model.nesting import can_partial_fit, layers
 from skort.estimators.regressor import OrtSGDRegressor
+from skort.estimators.training.terms import loss_before_fit
 from skort.objective.loss import ScoreLoss
 from skort.objective.losses import CLASSIFICATION_LOSSES
 from skort.objective.penalties import WeightPenalty
@@ -32,7 +32,7 @@ _MANY_CLASSES = 20
 
 
 def gives_probabilities(classifier):
-    """Return True if the loss (after a fit, that of the fit) gives probabilities; otherwise raise AttributeError."""
+    """Raise an AttributeError unless the loss (after a fit, that of the fit) gives probabilities."""
     result = vars(classifier).get("_result")
     loss = loss_before_fit(classifier) if result is None else result.model.loss
     if loss is None or "classifier" not in loss.estimator_types or loss.inverse_link_function(1) is None:
@@ -40,7 +40,6 @@ def gives_probabilities(classifier):
             f'probability estimates are not available for loss={classifier.loss!r}. Use loss="log_loss" or '
             '"modified_huber", or put CalibratedClassifierCV of sklearn.calibration around the classifier.'
         )
-    return True
 
 
 def _documented(cls):
@@ -171,19 +170,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         callbacks: list[Callback] | None = None,
         verbose: int = 0,
     ):
-        self.estimator = estimator
-        self.solver, self.loss, self.epsilon = solver, loss, epsilon
-        self.penalty, self.alpha, self.l1_ratio, self.n_total = penalty, alpha, l1_ratio, n_total
-        self.optimizer, self.max_grad_norm = optimizer, max_grad_norm
-        self.learning_rate, self.eta0, self.power_t = learning_rate, eta0, power_t
-        self.batch_size, self.max_iter = batch_size, max_iter
-        self.tol, self.n_iter_no_change = tol, n_iter_no_change
-        self.early_stopping, self.validation_fraction, self.scoring = early_stopping, validation_fraction, scoring
-        self.class_weight = class_weight
-        self.shuffle, self.standardize, self.trainable = shuffle, standardize, trainable
-        self.dtype, self.device, self.n_jobs = dtype, device, n_jobs
-        self.average, self.random_state = average, random_state
-        self.warm_start, self.callbacks, self.verbose = warm_start, callbacks, verbose
+        self._store(locals())
 
     @available_if(can_partial_fit)
     @_fit_context(prefer_skip_nested_validation=False)

@@ -13,39 +13,29 @@ from sklearn.utils._param_validation import InvalidParameterError, StrOptions
 from skort.common.component import Component
 from skort.optim.optimizers import OPTIMIZERS
 
-# The names that other libraries have for values and parameters that are here.
-_ALSO_KNOWN_AS = {
-    "mse": "squared_error",
-    "mean_squared_error": "squared_error",
-    "l2_loss": "squared_error",
-    "mae": "absolute_error",
-    "mean_absolute_error": "absolute_error",
-    "l1_loss": "absolute_error",
-    "pinball": "quantile",
-    "bce": "log_loss",
-    "binary_crossentropy": "log_loss",
-    "categorical_crossentropy": "log_loss",
-    "cross_entropy": "log_loss",
-    "crossentropy": "log_loss",
-    "logistic": "log_loss",
+# What other libraries call values and parameters that are here.
+_VALUES = {
+    "squared_error": ("mse", "mean_squared_error", "l2_loss"),
+    "absolute_error": ("mae", "mean_absolute_error", "l1_loss"),
+    "quantile": ("pinball",),
+    "log_loss": ("bce", "binary_crossentropy", "categorical_crossentropy", "cross_entropy", "crossentropy", "logistic"),
 }
 _PARAMETERS = {
-    "lr": "eta0",
-    "learning_rate_init": "eta0",
-    "epochs": "max_iter",
-    "n_epochs": "max_iter",
-    "num_epochs": "max_iter",
-    "max_epochs": "max_iter",
-    "n_iter": "max_iter",
-    "patience": "n_iter_no_change",
-    "validation_split": "validation_fraction",
-    "seed": "random_state",
-    "criterion": "loss",
-    "base_estimator": "estimator",
-    "model": "estimator",
-    "clip_norm": "max_grad_norm",
-    "clipnorm": "max_grad_norm",
+    "eta0": ("lr", "learning_rate_init"),
+    "max_iter": ("epochs", "n_epochs", "num_epochs", "max_epochs", "n_iter"),
+    "n_iter_no_change": ("patience",),
+    "validation_fraction": ("validation_split",),
+    "random_state": ("seed",),
+    "loss": ("criterion",),
+    "estimator": ("base_estimator", "model"),
+    "max_grad_norm": ("clip_norm", "clipnorm"),
 }
+
+
+def _nearest(given, known, other_names, cutoff):
+    """Return what somebody may have meant of what is known, by its other names or as it looks alike; or nothing."""
+    same = [name for name in known if given.lower() in other_names.get(name, ())]
+    return same or difflib.get_close_matches(given, known, 1, cutoff)
 
 
 def hint(parameters: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:
@@ -56,9 +46,7 @@ def hint(parameters: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:
             hints.append(f" To set the rate, give eta0={value}.")
         options = set().union(*(c.options for c in constraints.get(name, ()) if isinstance(c, StrOptions)))
         if isinstance(value, str) and value not in options:
-            known = [o for o in [_ALSO_KNOWN_AS.get(value.lower())] if o in options]
-            nearest = known or difflib.get_close_matches(value, options, 1, 0.5)
-            hints.extend(f" Did you mean {name}={o!r}?" for o in nearest)
+            hints.extend(f" Did you mean {name}={o!r}?" for o in _nearest(value, options, _VALUES, 0.5))
     return "".join(hints)
 
 
@@ -122,8 +110,7 @@ def _with_hints(init):
 def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
     """Return what somebody may have meant by a parameter that a class does not have, as `hint` does."""
     of_optimizers = [each.__name__ for each in OPTIMIZERS.values() if name in each._get_param_names()]
-    known = cls._get_param_names()
-    nearest = [_PARAMETERS[name]] if name in _PARAMETERS else difflib.get_close_matches(name, known, 1, 0.75)
+    nearest = _nearest(name, cls._get_param_names(), _PARAMETERS, 0.75)
     if nearest:
         return f" Did you mean {nearest[0]}={value!r}?"
     if of_optimizers:

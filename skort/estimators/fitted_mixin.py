@@ -6,7 +6,6 @@ import copy
 import os
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -20,32 +19,17 @@ from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.literals import ModelProto
 from skort.estimators.model.nesting import model_inside
 from skort.estimators.training.fitting import fitted_problem
+from skort.estimators.training.observers import shown
 from skort.estimators.training.result import FitResult, result_of
 from skort.optim.standardization import Standardization
 
 
 def _may_be_linear(estimator):
-    """Return True unless the fitted model, or a neural network inside that is not fitted yet, is not linear."""
+    """Raise an AttributeError where the fitted model, or a network inside that is not fitted yet, is not linear."""
     result = vars(estimator).get("_result")
     is_network = hasattr(model_inside(estimator.estimator), "hidden_layer_sizes")
     if is_network if result is None else not result.model.score_graph.is_linear:
         raise AttributeError("There is no coef_: the model is not linear.")
-    return True
-
-
-def is_of_fit(name: str) -> bool:
-    """Return whether an attribute is what a fit leaves."""
-    return name in ("_result", "_sparse_coef", "_search") or (name.endswith("_") and not name.startswith("_"))
-
-
-def shown(estimator: Any, columns: Columns, result: FitResult, others: Columns | None = None) -> Any:
-    """Return a copy of an estimator that shows the model of a result, with columns or others."""
-    copied = object.__new__(type(estimator))
-    left_out = is_of_fit if result.state.is_new else {"_sparse_coef", "feature_names_in_"}.__contains__
-    known = {name: value for name, value in vars(estimator).items() if not left_out(name)}
-    columns = columns if others is None else others
-    copied.__dict__ = known | columns.attributes | result.model.shown_attributes() | {"_result": result}
-    return copied
 
 
 def _linear(estimator, name):

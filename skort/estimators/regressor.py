@@ -12,9 +12,10 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.before_fit import can_partial_fit, loss_before_fit
 from skort.estimators.data.outputs import columns_of
 from skort.estimators.literals import Auto, DtypeName, ModelProto, OptimizerName, PenaltyName, ScheduleName, SolverName
+from skort.estimators.model.nesting import can_partial_fit
+from skort.estimators.training.terms import loss_before_fit
 from skort.objective.loss import ScoreLoss
 from skort.objective.losses import REGRESSION_LOSSES
 from skort.objective.penalties import WeightPenalty
@@ -230,17 +231,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         callbacks: list[Callback] | None = None,
         verbose: int = 0,
     ):
-        self.estimator = estimator
-        self.solver, self.loss, self.epsilon, self.quantile = solver, loss, epsilon, quantile
-        self.penalty, self.alpha, self.l1_ratio, self.n_total = penalty, alpha, l1_ratio, n_total
-        self.optimizer, self.max_grad_norm = optimizer, max_grad_norm
-        self.learning_rate, self.eta0, self.power_t = learning_rate, eta0, power_t
-        self.batch_size, self.max_iter, self.tol, self.n_iter_no_change = batch_size, max_iter, tol, n_iter_no_change
-        self.early_stopping, self.validation_fraction, self.scoring = early_stopping, validation_fraction, scoring
-        self.shuffle, self.standardize, self.trainable = shuffle, standardize, trainable
-        self.dtype, self.device, self.n_jobs = dtype, device, n_jobs
-        self.average, self.random_state = average, random_state
-        self.warm_start, self.callbacks, self.verbose = warm_start, callbacks, verbose
+        self._store(locals())
 
     @available_if(can_partial_fit)
     @_fit_context(prefer_skip_nested_validation=False)

@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +14,6 @@ from skort.estimators.data.data_source import DenseBatches, GivenRows, InMemory
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.data.statistics import RowStatistics
 from skort.estimators.data.validation_set import held_out_scoring, hold_out
-from skort.estimators.fitted_mixin import shown
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.fitting import Fit, TrainRun, fit_models
@@ -164,8 +162,8 @@ class _Common(NamedTuple):
         if lane is None:
             return None
         run = dataclasses.replace(run, variables=variables)
-        preview = None if self.scoring is None else functools.partial(shown, estimator, self.read.columns)
-        return _LaneFit(Fit(run, model, state, Observers(estimator, preview, self.scoring), estimator.max_iter), lane)
+        observers = Observers(estimator, None if self.scoring is None else self.read.columns, self.scoring)
+        return _LaneFit(Fit(run, model, state, observers, estimator.max_iter), lane)
 
     def trained(self, group: dict[int, _LaneFit]) -> dict[int, tuple[FitResult, FitData]]:
         """Train the fits of a group, by their places; return those that are done."""

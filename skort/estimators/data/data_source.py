@@ -195,6 +195,13 @@ class StreamedRows:
         return Streamed(config, data, self, encoder)
 
 
+def encoded_rows(estimator: Any, model: Model, X: Any, y: Any, columns: Columns) -> tuple[Any, EncodedTarget]:
+    """Return rows of given columns, before the steps of a model that exists, and what it is trained on of y."""
+    encoder = target_encoder(estimator, y)
+    rows, y, _ = training_rows(estimator, X, encoder.columns(y), has_steps=model.has_steps, columns=columns)
+    return rows, model.target_transform.applied(encoder.encode(y, model.classes))
+
+
 @dataclass(frozen=True, eq=False)
 class RowEncoder:
     """Makes rows of the user's, of given columns, what a model that exists is trained on."""
@@ -216,10 +223,7 @@ class RowEncoder:
             y = as_array(y, "y")
         if sample_weight is not None:
             sample_weight = as_array(sample_weight, "sample_weight")
-        encoder = target_encoder(self.estimator, y)
-        y = encoder.columns(y)
-        rows, y, _ = training_rows(self.estimator, X, y, has_steps=model.has_steps, columns=self.columns)
-        encoded = model.target_transform.applied(encoder.encode(y, model.classes))
+        rows, encoded = encoded_rows(self.estimator, model, X, y, self.columns)
         n_outputs, expected = encoded.target.shape[1], model.score_graph.n_outputs
         if n_outputs != expected:
             raise ValueError(f"y has {n_outputs} outputs, but the model has {expected}.")

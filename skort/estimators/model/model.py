@@ -247,14 +247,10 @@ class Model:
 
     def at(self, weights: dict[str, np.ndarray]) -> "Model":
         """Return the model with other trained weights; it takes over the session of this one."""
-        model = self._kept(self.with_weights(weights))
+        model = self.with_weights(weights)
+        vars(model).update({name: vars(self)[name] for name in ("inference", "product") if name in vars(self)})
         # Models of the same structure share a session, of which all weights are inputs.
         model.inference.weights = model.for_inference.arrays
-        return model
-
-    def _kept(self, model):
-        """Return a model with the sessions of this one."""
-        vars(model).update({name: vars(self)[name] for name in ("inference", "product") if name in vars(self)})
         return model
 
     @property
@@ -298,7 +294,7 @@ class Model:
         """Return the model whose predictions are columns, also after a y by names."""
         if self.outputs is None or not self.outputs.by_name:
             return self
-        return self._kept(dataclasses.replace(self, outputs=dataclasses.replace(self.outputs, by_name=False)))
+        return dataclasses.replace(self, outputs=dataclasses.replace(self.outputs, by_name=False))
 
     def without_steps(self) -> "Model":
         """Return the model for rows that the steps before it have transformed already."""

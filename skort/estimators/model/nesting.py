@@ -78,6 +78,12 @@ def steps_to_fit(estimator) -> list[str]:
     return [key for key, step in steps if not isinstance(step, FrozenEstimator) and get_tags(step).requires_fit]
 
 
+def can_partial_fit(estimator):
+    """Raise an AttributeError where steps before the model of an estimator of skort need a fit."""
+    for name in steps_to_fit(estimator.estimator):
+        raise AttributeError(f"partial_fit does not fit the step {name!r} before the model. {FIT_STEP_FIRST}")
+
+
 def input_tags(estimator):
     """Return what the first step of a pipeline, fitted or not, says that it takes; None for anything else."""
     estimator = getattr(estimator, "regressor", estimator)

@@ -147,6 +147,19 @@ class TrainConfig:
         except ValueError:  # The caller validates the parameters then.
             return False
 
+    def check_same_model(self, estimator) -> None:
+        """Raise an error where the parameters that say what is trained are others than these."""
+        for name, value in what_is_inside(estimator).items():
+            if value != self.inside[name]:
+                raise ValueError(
+                    f"{name} was changed since the last fit, and partial_fit goes on with the model of that fit. Call "
+                    "fit, or set it back."
+                )
+        if estimator.dtype != self.dtype:
+            raise ValueError(
+                f"dtype={estimator.dtype!r}, but earlier calls had dtype={self.dtype!r}. Call fit, or set it back."
+            )
+
     def variables(self, score_graph: "ScoreGraph", standardization: Standardization | None) -> Reparametrization:
         """Return the variables in which a model is trained."""
         loss = self.loss if self.class_weight is None else ClassWeighted(self.loss, self.class_weight)

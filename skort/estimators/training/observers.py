@@ -1,7 +1,6 @@
 """What watches a training: callbacks in their order, and the model as it would be if it ended now."""
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,26 +17,43 @@ from skort.optim.display import EpochLines, ProgressBar
 from skort.optim.state import TrainState
 
 
-class ModelPreview:
-    """The estimator as it would be if the training ended now; its weights are inputs of one session."""
+def is_of_fit(name: str) -> bool:
+    """Return whether an attribute is what a fit leaves."""
+    return name in ("_result", "_sparse_coef", "_search") or (name.endswith("_") and not name.startswith("_"))
 
-    def __init__(self, model: Model, estimator_with: Callable):
-        """`estimator_with` makes an estimator of a model and columns; None: those of the fit."""
-        self._model, self._estimator_with = model, estimator_with
-        self._transformed: Model | None = None
+
+def shown(estimator: Any, columns: Columns, result: FitResult) -> Any:
+    """Return a copy of an estimator that shows the model of a result, with columns."""
+    copied = object.__new__(type(estimator))
+    left_out = is_of_fit if result.state.is_new else {"_sparse_coef", "feature_names_in_"}.__contains__
+    known = {name: value for name, value in vars(estimator).items() if not left_out(name)}
+    copied.__dict__ = known | columns.attributes | result.model.shown_attributes() | {"_result": result}
+    return copied
+
+
+class ModelPreview:
+    """An estimator as it would be if its training ended now; the weights are inputs of one session."""
+
+    def __init__(self, estimator: Any, columns: Columns, result: FitResult):
+        self._estimator, self._columns = estimator, columns
+        self._result = dataclasses.replace(result, model=result.model.by_columns())
+        self._transformed = self._result.model.without_steps()
 
     def prepare(self, X: Any) -> Any:
         """Return X, as `fit` takes it, as the score graph takes it."""
-        return prepared(self._estimator_with(self._model, None), self._model, X)
+        return prepared(shown(self._estimator, self._columns, self._result), self._result.model, X)
 
     def at(self, weights: dict[str, np.ndarray]) -> Any:
         """Return the estimator with other weights, for prepared data. Its predictions hold until the next call."""
-        self._transformed = (self._transformed or self._model.without_steps()).at(weights)
-        return self._estimator_with(self._transformed, Columns(self._transformed.score_graph.n_features))
+        self._transformed = self._transformed.at(weights)
+        return self._with(self._transformed, Columns(self._transformed.score_graph.n_features))
 
     def fitted(self, weights: dict[str, np.ndarray]) -> Any:
         """Return an estimator with other weights, for data as `fit` takes it, to be kept."""
-        return self._estimator_with(self._model.with_weights(weights), None)
+        return self._with(self._result.model.with_weights(weights), self._columns)
+
+    def _with(self, model, columns):
+        return shown(self._estimator, columns, dataclasses.replace(self._result, model=model))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +61,8 @@ class Observers:
     """What watches a training and may stop it: parameters of an estimator, its validation set, the user's callbacks."""
 
     estimator: Any
-    #: Returns the estimator with a result and, where they are others, columns; None where no callback asks for it.
-    shown: Callable[..., Any] | None
+    #: Those of the fit; None where no callback asks for the model.
+    columns: Columns | None
     scoring: Any = None
     #: They come after all others.
     more: list[Any] = dataclasses.field(default_factory=list)
@@ -67,16 +83,11 @@ class Observers:
             restore_best=early,
         )
         # A bar or lines come last: they show what the others have added to the history.
-        shown = [ProgressBar()] if estimator.verbose == 1 else lines
-        return [*([] if self.scoring is None else [self.scoring]), stopping, *users, *shown, *self.more]
+        lines = [ProgressBar()] if estimator.verbose == 1 else lines
+        return [*([] if self.scoring is None else [self.scoring]), stopping, *users, *lines, *self.more]
 
     def view(self, config: TrainConfig, model: Model, state: TrainState) -> ModelPreview | None:
         """Return what shows the model of a training that is at a state; None where nobody looks."""
-        shown = self.shown
-        if shown is None:
+        if self.columns is None:
             return None
-
-        def estimator_with(model, columns):
-            return shown(FitResult(config, model.by_columns(), state), columns)
-
-        return ModelPreview(model, estimator_with)
+        return ModelPreview(self.estimator, self.columns, FitResult(config, model, state))

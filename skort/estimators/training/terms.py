@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from skort.common.user_warning import warn_user
 from skort.estimators.data.sample_weight import ClassWeight
+from skort.estimators.model.nesting import model_inside
 from skort.objective.combined import OutputLosses
 from skort.objective.loss import ScoreLoss, as_loss
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
@@ -57,6 +58,15 @@ def own_objective_of(estimator, model) -> "SklearnObjective":
 def losses_of(estimator) -> dict[str, type]:
     """Return the losses that an estimator knows by their names."""
     return CLASSIFICATION_LOSSES if isinstance(estimator, ClassifierMixin) else REGRESSION_LOSSES
+
+
+def loss_before_fit(estimator) -> ScoreLoss | None:
+    """Return the loss that a fit would have, or None where its parameters are not as they must be."""
+    try:
+        own = own_objective_of(estimator, None if estimator.estimator is None else model_inside(estimator.estimator))
+        return as_loss(chosen_loss(estimator, own))
+    except (ValueError, KeyError):  # fit raises it
+        return None
 
 
 def chosen_loss(estimator, own: "SklearnObjective") -> ScoreLoss:
