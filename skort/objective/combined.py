@@ -1,5 +1,6 @@
 """Losses that are made of other losses: those of several outputs, and one with class weights."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from skort.common.onnx_text import Fragment
 
 
+@dataclass(eq=False, repr=False)
 class OutputLosses(Component, ScoreLoss):
     r"""
     The sum of the losses of several outputs, by name, whose columns are side by side in the score.
@@ -25,10 +27,8 @@ class OutputLosses(Component, ScoreLoss):
 
     estimator_types = ("regressor",)
     _parameter_constraints = {"losses": [dict], "widths": [dict, None]}
-
-    def __init__(self, losses: dict[str, ScoreLoss], widths: dict[str, int] | None = None):
-        self.losses = losses
-        self.widths = widths
+    losses: dict[str, ScoreLoss]
+    widths: dict[str, int] | None = None
 
     @property
     def output_names(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -148,8 +148,10 @@ class ClassWeighted(ScoreLoss):
 
     def __init__(self, loss: ScoreLoss, class_weight: np.ndarray):
         self.loss, self.class_weight = loss, class_weight
-        self.estimator_types, self.typical_curvature = loss.estimator_types, loss.typical_curvature
-        self.is_logistic = loss.is_logistic
+        # As the loss itself says.
+        of_loss = "estimator_types typical_curvature is_logistic inverse_link_function weight_scale check_target"
+        for name in of_loss.split():
+            setattr(self, name, getattr(loss, name))
 
     def value_function(self, n_outputs: int) -> "onnx.FunctionProto":
         """Return the ONNX function `(score, target) => (loss)`."""
@@ -159,18 +161,6 @@ class ClassWeighted(ScoreLoss):
         """Return the ONNX function `(score, target) => (gradient)`, or None where the loss has none."""
         gradient = self.loss.gradient_function(n_outputs)
         return None if gradient is None else self._weighted(gradient)
-
-    def inverse_link_function(self, n_outputs: int):
-        """Return the inverse link of the wrapped loss."""
-        return self.loss.inverse_link_function(n_outputs)
-
-    def weight_scale(self, n_outputs: int) -> float:
-        """Return the weight scale of the wrapped loss."""
-        return self.loss.weight_scale(n_outputs)
-
-    def check_target(self, target: np.ndarray) -> None:
-        """Raise an error for targets that the loss cannot take."""
-        self.loss.check_target(target)
 
     def curvature(self, n_outputs: int) -> float | None:
         """Return the largest second derivative of a row's loss by its score; None where it has no bound."""

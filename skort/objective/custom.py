@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -79,6 +80,7 @@ def _no_function(what: str, error: Exception) -> ValueError:
     return ValueError(f"{what} is not an ONNX function that can run: {' '.join(reason.split())}")
 
 
+@dataclass(eq=False, repr=False)
 class Loss(Component, ScoreLoss):
     r"""
     A loss of your own, written as an ONNX function of the raw score and the target.
@@ -142,16 +144,9 @@ class Loss(Component, ScoreLoss):
 
     __module__ = "skort.objective"
     _parameter_constraints = {"value": _FUNCTION, "gradient": [*_FUNCTION, None], "inverse_link": [*_FUNCTION, None]}
-
-    def __init__(
-        self,
-        value: FunctionSource,
-        gradient: "FunctionSource | None" = None,
-        inverse_link: "FunctionSource | None" = None,
-    ):
-        self.value = value
-        self.gradient = gradient
-        self.inverse_link = inverse_link
+    value: FunctionSource
+    gradient: "FunctionSource | None" = None
+    inverse_link: "FunctionSource | None" = None
 
     @property
     def estimator_types(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -218,6 +213,7 @@ class CustomTerm(NamedTuple):
         return self._replace(strength=self.strength / unit, factor=factor)
 
 
+@dataclass(eq=False, repr=False)
 class Penalty(Component, WeightPenalty):
     r"""
     A penalty of your own, written as an ONNX function of one weight array.
@@ -291,20 +287,11 @@ class Penalty(Component, WeightPenalty):
         "intercepts": _NAMES,
         "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
     }
-
-    def __init__(
-        self,
-        value: FunctionSource,
-        gradient: "FunctionSource | None" = None,
-        weights: str | Sequence[str] | None = None,
-        intercepts: str | Sequence[str] | None = None,
-        alpha: float = 1.0,
-    ):
-        self.value = value
-        self.gradient = gradient
-        self.weights = weights
-        self.intercepts = intercepts
-        self.alpha = alpha
+    value: FunctionSource
+    gradient: "FunctionSource | None" = None
+    weights: str | Sequence[str] | None = None
+    intercepts: str | Sequence[str] | None = None
+    alpha: float = 1.0
 
     @property
     def takes_start(self) -> bool:  # type: ignore[override]

@@ -1,6 +1,7 @@
 """Losses of regression whose score is the logarithm of the prediction, by scikit-learn's names and formulas."""
 
 import math
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -16,6 +17,17 @@ class _LogLink(RegressionLoss):
     needs_positive_target = True
     typical_curvature = 1.0
     _link = "prediction = Exp(score)"
+    power: float
+
+    def check_target(self, target: np.ndarray) -> None:
+        """Raise a ValueError for a target that the distribution does not have."""
+        wanted, is_wrong = ("y > 0", target <= 0) if self.power >= 2 else ("y >= 0", target < 0)
+        if self.power >= 1 and is_wrong.any():
+            loss = f'"{self.name}"' if self.name else f"{type(self).__name__}(power={self.power})"
+            raise ValueError(
+                f"loss={loss} needs {wanted}, and the smallest y is {np.min(target):.4g}. Use another loss, such as "
+                '"squared_error".'
+            )
 
 
 class PoissonLoss(_LogLink, name="poisson"):
@@ -35,15 +47,11 @@ class PoissonLoss(_LogLink, name="poisson"):
     array([2.])
     """
 
+    power = 1
     _formula = """
     loss = Exp(score) - target * score
     gradient = Exp(score) - target
     """
-
-    def check_target(self, target: np.ndarray) -> None:
-        """Raise a ValueError for a negative target."""
-        if (target < 0).any():
-            raise _out_of_range('loss="poisson"', "y >= 0", target)
 
     def in_units(self, scale: float) -> InUnits:
         """Return the loss of targets that are divided by a number, see `RegressionLoss.in_units`."""
@@ -67,22 +75,22 @@ class GammaLoss(_LogLink, name="gamma"):
     array([2.])
     """
 
+    power = 2
     _formula = """
     ratio = target * Exp(-score)
     loss = score + ratio
     gradient = 1 - ratio
     """
 
-    def check_target(self, target: np.ndarray) -> None:
-        """Raise a ValueError for a target that is not positive."""
-        if (target <= 0).any():
-            raise _out_of_range('loss="gamma"', "y > 0", target)
-
     def in_units(self, scale: float) -> InUnits:
         """Return the loss of targets that are divided by a number, see `RegressionLoss.in_units`."""
         return InUnits(GammaLoss(), 1.0, math.log(scale))
 
 
+_LIMITS: dict[float, type[_LogLink]] = {1: PoissonLoss, 2: GammaLoss}
+
+
+@dataclass(eq=False, repr=False)
 class TweedieLoss(_LogLink):
     r"""
     Half the Tweedie deviance, up to a constant; the score is the logarithm of the prediction.
@@ -115,15 +123,13 @@ class TweedieLoss(_LogLink):
     _parameter_constraints = {
         "power": [Interval(Real, None, 0, closed="right"), Interval(Real, 1, None, closed="left")]
     }
+    power: float = 1.5
     _formula = """
     mean_power = Exp(two_minus_power * score)
     target_power = target * Exp(one_minus_power * score)
     loss = mean_power / two_minus_power - target_power / one_minus_power
     gradient = mean_power - target_power
     """
-
-    def __init__(self, power=1.5):
-        self.power = power
 
     @property
     def needs_positive_target(self) -> bool:  # type: ignore[override]
@@ -132,29 +138,15 @@ class TweedieLoss(_LogLink):
 
     def value_function(self, n_outputs):
         """Return the ONNX function `(score, target) => (loss)`."""
-        limit = {1: PoissonLoss, 2: GammaLoss}.get(self.power)
+        limit = _LIMITS.get(self.power)
         return super().value_function(n_outputs) if limit is None else limit().value_function(n_outputs)
-
-    def check_target(self, target):
-        """Raise a ValueError for a target that the distribution does not have."""
-        if self.power >= 2 and (target <= 0).any():
-            raise _out_of_range(f"loss=TweedieLoss(power={self.power})", "y > 0", target)
-        if 1 <= self.power < 2 and (target < 0).any():
-            raise _out_of_range(f"loss=TweedieLoss(power={self.power})", "y >= 0", target)
 
     def in_units(self, scale):
         """Return the loss of targets that are divided by a number, see `RegressionLoss.in_units`."""
-        limit = {1: PoissonLoss, 2: GammaLoss}.get(self.power)
+        limit = _LIMITS.get(self.power)
         if limit is not None:
             return limit().in_units(scale)
         return InUnits(TweedieLoss(self.power), scale ** (2 - float(self.power)))
 
     def _constants(self):
         return {"two_minus_power": 2 - float(self.power), "one_minus_power": 1 - float(self.power)}
-
-
-def _out_of_range(loss, wanted, target):
-    """Return the error of a y that a loss is not made for."""
-    return ValueError(
-        f'{loss} needs {wanted}, and the smallest y is {np.min(target):.4g}. Use another loss, such as "squared_error".'
-    )

@@ -7,6 +7,7 @@ A penalty says how strong the l1 and the l2 term of each weight are:
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -64,15 +65,14 @@ def as_penalty(value: Any) -> WeightPenalty | None:
     return with_defaults(value, WeightPenalty, "strengths")
 
 
+@dataclass(eq=False, repr=False)
 class _Norms(Component, WeightPenalty):
     """A penalty with one strength for all weights or one for each, of which `l1_ratio` is that of the l1 term."""
 
-    shared_parameters: tuple[str, ...] = ("alpha",)
-    _parameter_constraints: dict[str, Any] = {"alpha": _ALPHA}
-    l1_ratio: Any
-
-    def __init__(self, alpha=1e-4):
-        self.alpha = alpha
+    shared_parameters = ("alpha",)
+    _parameter_constraints = {"alpha": _ALPHA}
+    alpha: Any = 1e-4
+    l1_ratio = 0.0
 
     def strengths(self, names):
         """Return the strengths of the weights `names` that have a penalty, by name."""
@@ -141,6 +141,7 @@ class L2(_Norms):
     l1_ratio = 0.0
 
 
+@dataclass(eq=False, repr=False)
 class ElasticPenalty(_Norms):
     r"""
     An l1 and an l2 penalty, with one strength for all weights or one for each.
@@ -175,17 +176,14 @@ class ElasticPenalty(_Norms):
     """
 
     __module__ = "skort.objective"
-    shared_parameters = ("alpha", "l1_ratio")
+    shared_parameters = ("alpha", "l1_ratio")  # type: ignore[assignment]
     _parameter_constraints = {
         "alpha": _ALPHA,
         "l1_ratio": [Interval(Real, 0, 1, closed="both"), dict, "array-like"],
         "intercepts": [*_ALPHA, None],
     }
-
-    def __init__(self, alpha=1e-4, l1_ratio=0.15, intercepts=None):
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.intercepts = intercepts
+    l1_ratio: Any = 0.15
+    intercepts: Any = None
 
 
 class ModelPenalty(WeightPenalty):
@@ -242,13 +240,7 @@ class RescaledPenalty(WeightPenalty):
 def rescaled(
     penalty: WeightPenalty | None, factors: dict[str, float | np.ndarray], unit: float
 ) -> WeightPenalty | None:
-    r"""
-    Return a penalty of weights :math:`w = factor \cdot v` as one of v, in an objective that is divided by a unit.
-
-    .. math:: \frac{a |w|}{unit} = \frac{a \, factor}{unit} |v|, \qquad
-        \frac{b}{2} \frac{w^2}{unit} = \frac{b \, factor^2}{unit} \frac{v^2}{2}
-
-    """
+    """Return a penalty of weights w = factor v as one of v, in an objective that is divided by a unit."""
     if penalty is None or penalty.is_unit_free:
         return penalty
     return RescaledPenalty(penalty, factors, unit)

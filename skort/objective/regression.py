@@ -4,6 +4,7 @@ Losses of regression, by scikit-learn's names and formulas.
 All are elementwise: the loss of a row is the mean over its outputs. At a kink the gradient is zero.
 """
 
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -108,6 +109,7 @@ class AbsoluteError(RegressionLoss, name="absolute_error"):
     """
 
 
+@dataclass(eq=False, repr=False)
 class Huber(RegressionLoss, name="huber"):
     r"""
     Squared error within a distance of `epsilon` from y, linear beyond it.
@@ -136,6 +138,7 @@ class Huber(RegressionLoss, name="huber"):
     is_robust = True
     shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
+    epsilon: float = 0.1
     _curvature = 1.0
     _degree = 2
     # c (r - c / 2), where c is r clipped to [-epsilon, epsilon]. Differentiated operator by operator it gives c for
@@ -147,9 +150,6 @@ class Huber(RegressionLoss, name="huber"):
     gradient = Identity(clipped)
     """
 
-    def __init__(self, epsilon: float = 0.1):
-        self.epsilon = epsilon
-
     def in_units(self, scale: float) -> InUnits:
         """Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`."""
         # Where epsilon is small, its weight makes it a loss of absolute residuals, whose gradient does not vanish.
@@ -158,6 +158,7 @@ class Huber(RegressionLoss, name="huber"):
         return InUnits(Huber(epsilon), scale**2 * slope, weight=1 / slope)
 
 
+@dataclass(eq=False, repr=False)
 class EpsilonInsensitive(RegressionLoss, name="epsilon_insensitive"):
     r"""
     The absolute error beyond a distance of `epsilon`, as in support vector regression.
@@ -182,6 +183,7 @@ class EpsilonInsensitive(RegressionLoss, name="epsilon_insensitive"):
     is_robust = True
     shared_parameters = ("epsilon",)
     _parameter_constraints = {"epsilon": _NOT_NEGATIVE}
+    epsilon: float = 0.1
     typical_curvature = 1.0
     _formula = """
     residual = score - target
@@ -189,9 +191,6 @@ class EpsilonInsensitive(RegressionLoss, name="epsilon_insensitive"):
     loss = Identity(excess)
     gradient = Sign(residual) * Sign(excess)
     """
-
-    def __init__(self, epsilon: float = 0.1):
-        self.epsilon = epsilon
 
 
 class SquaredEpsilonInsensitive(EpsilonInsensitive, name="squared_epsilon_insensitive"):
@@ -226,6 +225,7 @@ class SquaredEpsilonInsensitive(EpsilonInsensitive, name="squared_epsilon_insens
     """
 
 
+@dataclass(eq=False, repr=False)
 class Quantile(RegressionLoss, name="quantile"):
     r"""
     The pinball loss: the score follows a quantile of y.
@@ -251,6 +251,7 @@ class Quantile(RegressionLoss, name="quantile"):
     shared_parameters = ("quantile",)
     typical_curvature = 1.0
     _parameter_constraints = {"quantile": [Interval(Real, 0, 1, closed="neither")]}
+    quantile: float = 0.5
     _formula = """
     rest = 1 - quantile
     above = score - target
@@ -260,10 +261,8 @@ class Quantile(RegressionLoss, name="quantile"):
     gradient = rest * Sign(over) - quantile * Sign(under)
     """
 
-    def __init__(self, quantile: float = 0.5):
-        self.quantile = quantile
 
-
+@dataclass(eq=False, repr=False)
 class ElasticLoss(RegressionLoss):
     r"""
     A sum of absolute and squared error: the score estimates a value between the median and the mean of y.
@@ -290,15 +289,13 @@ class ElasticLoss(RegressionLoss):
     __module__ = "skort.objective"
     typical_curvature = 1.0
     _parameter_constraints = {"l1_weight": _NOT_NEGATIVE, "l2_weight": _NOT_NEGATIVE}
+    l1_weight: float = 0.5
+    l2_weight: float = 0.5
     _formula = """
     residual = score - target
     loss = l1_weight * Abs(residual) + l2_weight * (0.5 * (residual * residual))
     gradient = l1_weight * Sign(residual) + l2_weight * residual
     """
-
-    def __init__(self, l1_weight: float = 0.5, l2_weight: float = 0.5):
-        self.l1_weight = l1_weight
-        self.l2_weight = l2_weight
 
     def in_units(self, scale: float) -> InUnits:
         """Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`."""
@@ -312,6 +309,7 @@ class ElasticLoss(RegressionLoss):
         return self.l2_weight or None
 
 
+@dataclass(eq=False, repr=False)
 class ConcomitantHuber(RegressionLoss):
     r"""
     Huber's loss of residuals over their scale, and the scale, which is trained with the model.
@@ -351,6 +349,7 @@ class ConcomitantHuber(RegressionLoss):
     is_robust = True
     typical_curvature = 1.0
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
+    epsilon: float = 1.35
     _signatures = (
         "concomitant_huber (score, target, scale) => (loss)",
         "concomitant_huber_gradient (score, target, scale) => (gradient, scale_gradient)",
@@ -365,9 +364,6 @@ class ConcomitantHuber(RegressionLoss):
     gradient = 2 * clipped
     scale_gradient = Sign(scale) * (1 - clipped * clipped)
     """
-
-    def __init__(self, epsilon: float = 1.35):
-        self.epsilon = epsilon
 
     def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
         """Return the scales of a fitted HuberRegressor, or the median distance of y from its median, or 1."""

@@ -1,6 +1,7 @@
 """A sum of losses."""
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ def _of_all(name: str) -> Any:
     return property(lambda weighted: all(getattr(loss, name) for _, loss in weighted.losses))
 
 
+@dataclass(eq=False, repr=False)
 class WeightedSum(Component, ScoreLoss):
     r"""
     A weighted sum of losses of the same score.
@@ -54,9 +56,7 @@ class WeightedSum(Component, ScoreLoss):
 
     __module__ = "skort.objective"
     _parameter_constraints = {"losses": [list, tuple]}
-
-    def __init__(self, losses: "list[tuple[Any, ScoreLoss]]"):
-        self.losses = losses
+    losses: list[tuple[Any, ScoreLoss]]
 
     # --- parameters
 

@@ -9,13 +9,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 
 from skort.common.random_state import seeded
-from skort.optim.rows import UnchangedRows, source_rows
-
-try:
-    # The functions behind `rows[indices].toarray()`, whose checks take longer than the work.
-    from scipy.sparse._sparsetools import csr_row_index, csr_todense
-except ImportError:  # They are private, and may go.
-    csr_row_index = csr_todense = None
+from skort.optim.rows import SparseRows, UnchangedRows, source_rows
 
 #: A larger number of rows is shuffled in windows.
 MANY_ROWS = 2**17
@@ -277,27 +271,17 @@ def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:
 
         return fill
     if scipy.sparse.issparse(rows):
-        return (lambda indices: rows[indices].toarray(out=out)) if csr_todense is None else _sparse_filler(rows, out)
+        taken = SparseRows(len(out), out.shape[1], out.dtype)
+
+        def fill_dense(indices):
+            taken.take(rows, indices)
+            taken.write(out)
+
+        return fill_dense
     rows, out = aligned(rows, out)
     # mode="clip" writes straight into `out`; the default mode uses a buffer. functools.partial would be slower.
     take = rows.take
     return lambda indices: take(indices, 0, out, "clip")
-
-
-def _sparse_filler(rows, out):
-    """Return this function for a CSR matrix, by the private functions behind scipy's public ones."""
-    begins, ends = rows.indptr[:-1], rows.indptr[1:]
-    indptr = np.zeros(len(out) + 1, rows.indptr.dtype)
-
-    def fill(indices):
-        np.cumsum(ends[indices] - begins[indices], out=indptr[1:])
-        columns, values = (np.empty(indptr[-1], part.dtype) for part in (rows.indices, rows.data))
-        indices = indices.astype(indptr.dtype)
-        csr_row_index(len(out), indices, rows.indptr, rows.indices, rows.data, columns, values)
-        out.fill(0)
-        csr_todense(*out.shape, indptr, columns, values, out)
-
-    return fill
 
 
 def fill(

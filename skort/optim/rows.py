@@ -8,6 +8,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
+try:
+    # The functions behind rows and products of scipy.sparse, whose checks take longer than the work. Products add to an
+    # array in place, and touch no other rows of it.
+    from scipy.sparse._sparsetools import csc_matvec, csc_matvecs, csr_matvec, csr_matvecs, csr_row_index, csr_todense
+except ImportError:  # They are private, and may go.
+    csr_row_index = None
+
 # A copy of so many bytes, in other variables, is too large beside rows that need no cast.
 _LARGE = 2**28
 # The number of values that are changed at once.
@@ -95,3 +102,69 @@ def is_in_memory(rows: Any) -> bool:
 def source_rows(X: Any) -> Any:
     """Return X as it is, of `UnchangedRows` or of an array."""
     return X.rows if isinstance(X, UnchangedRows) else X
+
+
+class SparseRows:
+    """Some rows of a CSR matrix, and their products with dense C-contiguous matrices of the same dtype."""
+
+    def __init__(self, n_rows: int, n_columns: int, dtype: DTypeLike):
+        self.shape = n_rows, n_columns
+        self._dtype = np.dtype(dtype)
+        self._indptr = np.zeros(n_rows + 1, np.int32)
+        self._indices, self._values = np.empty(0, np.int32), np.empty(0, self._dtype)
+
+    def take(self, X: Any, numbers: np.ndarray) -> None:
+        """Hold some rows of X, a CSR matrix of this dtype; its indices may be unsorted, and repeated."""
+        if csr_row_index is None:
+            rows = X[numbers]
+            self._indptr, self._indices, self._values = rows.indptr, rows.indices, rows.data
+            return
+        if self._indptr.dtype != X.indptr.dtype:
+            self._indptr = np.zeros(self.shape[0] + 1, X.indptr.dtype)
+        numbers = numbers.astype(X.indptr.dtype)
+        (X.indptr[1:][numbers] - X.indptr[numbers]).cumsum(out=self._indptr[1:])
+        n_values = int(self._indptr[-1])
+        if len(self._indices) < n_values or self._indices.dtype != X.indices.dtype:
+            self._indices, self._values = np.empty(n_values, X.indices.dtype), np.empty(n_values, self._dtype)
+        csr_row_index(len(numbers), numbers, X.indptr, X.indices, X.data, self._indices, self._values)
+
+    def write(self, out: np.ndarray) -> None:
+        """Write the rows into a dense array of their shape and dtype."""
+        if csr_row_index is None:
+            self._matrix().toarray(out=out)
+        else:
+            out.fill(0)
+            csr_todense(*self.shape, self._indptr, self._indices, self._values, out)
+
+    def columns(self) -> np.ndarray:
+        """Return the numbers of the columns that have values, in their order."""
+        return np.unique(self._indices[: self._indptr[-1]]).astype(np.intp)
+
+    def product(self, matrix: np.ndarray) -> np.ndarray:
+        """Return the product of the rows and a matrix of shape (n_columns, n_outputs)."""
+        n_outputs = matrix.shape[1]
+        if csr_row_index is None:
+            return self._matrix() @ matrix
+        product = np.zeros((self.shape[0], n_outputs), self._dtype)
+        arrays = self._indptr, self._indices, self._values, matrix.ravel(), product.ravel()
+        if n_outputs == 1:
+            csr_matvec(*self.shape, *arrays)
+        else:
+            csr_matvecs(*self.shape, n_outputs, *arrays)
+        return product
+
+    def add_transposed_product(self, matrix: np.ndarray, out: np.ndarray) -> None:
+        """Add the product of the transposed rows and a matrix to the rows of `out` whose columns have values."""
+        (n_rows, n_columns), n_outputs = self.shape, matrix.shape[1]
+        if csr_row_index is None:
+            out += self._matrix().T @ matrix
+            return
+        # A matrix by rows is its transposed one by columns.
+        arrays = self._indptr, self._indices, self._values, matrix.ravel(), out.reshape(-1)
+        if n_outputs == 1:
+            csc_matvec(n_columns, n_rows, *arrays)
+        else:
+            csc_matvecs(n_columns, n_rows, n_outputs, *arrays)
+
+    def _matrix(self):
+        return scipy.sparse.csr_matrix((self._values, self._indices, self._indptr), self.shape)

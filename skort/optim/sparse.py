@@ -13,76 +13,12 @@ from numpy.typing import DTypeLike
 
 from skort.optim.batches import filler
 from skort.optim.optimizers import LinearUpdate
-from skort.optim.rows import source_rows
-
-try:
-    # The functions behind the products of scipy.sparse. They add to an array in place, and touch no other rows of it.
-    from scipy.sparse._sparsetools import csc_matvec, csc_matvecs, csr_matvec, csr_matvecs, csr_row_index
-except ImportError:  # They are private, and may go.
-    csr_row_index = None
+from skort.optim.rows import SparseRows, source_rows
 
 # Above this momentum a velocity and the weights are too far from each other for float32.
 _LARGEST_MOMENTUM = 0.99
 # Arrays are scaled by so much between two passes over all weights, three digits of float32, and for so many steps.
 _FAR, _MANY_STEPS = 1e3, 1000
-
-
-class SparseRows:
-    """Some rows of a CSR matrix, and their products with dense C-contiguous matrices of the same dtype."""
-
-    def __init__(self, n_rows: int, n_columns: int, dtype: DTypeLike):
-        self.shape = n_rows, n_columns
-        self._dtype = np.dtype(dtype)
-        self._indptr = np.zeros(n_rows + 1, np.int32)
-        self._indices, self._values = np.empty(0, np.int32), np.empty(0, self._dtype)
-
-    def take(self, X: Any, numbers: np.ndarray) -> None:
-        """Hold some rows of X, a CSR matrix of this dtype; its indices may be unsorted, and repeated."""
-        if csr_row_index is None:
-            rows = X[numbers]
-            self._indptr, self._indices, self._values = rows.indptr, rows.indices, rows.data
-            return
-        if self._indptr.dtype != X.indptr.dtype:
-            self._indptr = np.zeros(self.shape[0] + 1, X.indptr.dtype)
-        numbers = numbers.astype(X.indptr.dtype)
-        (X.indptr[1:][numbers] - X.indptr[numbers]).cumsum(out=self._indptr[1:])
-        n_values = int(self._indptr[-1])
-        if len(self._indices) < n_values or self._indices.dtype != X.indices.dtype:
-            self._indices, self._values = np.empty(n_values, X.indices.dtype), np.empty(n_values, self._dtype)
-        csr_row_index(len(numbers), numbers, X.indptr, X.indices, X.data, self._indices, self._values)
-
-    def columns(self) -> np.ndarray:
-        """Return the numbers of the columns that have values, in their order."""
-        return np.unique(self._indices[: self._indptr[-1]]).astype(np.intp)
-
-    def product(self, matrix: np.ndarray) -> np.ndarray:
-        """Return the product of the rows and a matrix of shape (n_columns, n_outputs)."""
-        n_outputs = matrix.shape[1]
-        if csr_row_index is None:
-            return self._matrix() @ matrix
-        product = np.zeros((self.shape[0], n_outputs), self._dtype)
-        arrays = self._indptr, self._indices, self._values, matrix.ravel(), product.ravel()
-        if n_outputs == 1:
-            csr_matvec(*self.shape, *arrays)
-        else:
-            csr_matvecs(*self.shape, n_outputs, *arrays)
-        return product
-
-    def add_transposed_product(self, matrix: np.ndarray, out: np.ndarray) -> None:
-        """Add the product of the transposed rows and a matrix to the rows of `out` whose columns have values."""
-        (n_rows, n_columns), n_outputs = self.shape, matrix.shape[1]
-        if csr_row_index is None:
-            out += self._matrix().T @ matrix
-            return
-        # A matrix by rows is its transposed one by columns.
-        arrays = self._indptr, self._indices, self._values, matrix.ravel(), out.reshape(-1)
-        if n_outputs == 1:
-            csc_matvec(n_columns, n_rows, *arrays)
-        else:
-            csc_matvecs(n_columns, n_rows, n_outputs, *arrays)
-
-    def _matrix(self):
-        return scipy.sparse.csr_matrix((self._values, self._indices, self._indptr), self.shape)
 
 
 class SparseBatch:

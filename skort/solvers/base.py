@@ -37,7 +37,6 @@ class Problem:
     #: The initial values of the weights, of shape (n_outputs,), that the loss has of its own.
     loss_weights: dict[str, np.ndarray] = field(default_factory=dict)
     #: What sparse rows are multiplied by before the first product, whose weights are the first ones; None: dense rows.
-    #: What sparse rows are multiplied by before the first product, whose weights are the first ones; None: dense rows.
     row_factor: float | None = None
 
     @functools.cached_property
@@ -53,7 +52,11 @@ class Problem:
     @functools.cached_property
     def terms(self) -> PenaltyStrengths:
         """What the update is to know of the penalty."""
-        l1, l2 = (strengths_vector(self.objective, self.weights, norm) for norm in ("l1", "l2"))
+        return self.terms_of(self.weights)
+
+    def terms_of(self, weights: dict[str, np.ndarray]) -> PenaltyStrengths:
+        """Return what an update of some of the weights is to know of the penalty."""
+        l1, l2 = (strengths_vector(self.objective, weights, norm) for norm in ("l1", "l2"))
         return PenaltyStrengths(l1, l2, self.n_batches or -(-MANY_ROWS // self.batch_size))
 
     @functools.cached_property

@@ -1,5 +1,6 @@
 """Gradients of losses by the raw score, and of own penalties by weights, where these bring none: derived."""
 
+import functools
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -25,7 +26,7 @@ Derive: TypeAlias = Callable[[Objective, int], onnx.FunctionProto]
 
 def check_loss(objective: Objective, batch_size: int, gradient: Gradient) -> None:
     """Raise a NotTrainableError that names the operator without gradient between the score and the value of a loss."""
-    _check(_loss_model(objective, batch_size), gradient)
+    _check("loss", _loss_model(objective, batch_size), _inputs(objective), gradient)
 
 
 def score_gradient(derive: Derive, objective: Objective, batch_size: int) -> onnx.FunctionProto:
@@ -37,7 +38,7 @@ def score_gradient(derive: Derive, objective: Objective, batch_size: int) -> onn
 def derived_score_gradient(objective: Objective, batch_size: int) -> onnx.FunctionProto:
     """Return `ruled_score_gradient` as ONNX Runtime differentiates it."""
     loss, names = _loss_model(objective, batch_size), _inputs(objective)
-    _check(loss, runtime_gradient)
+    _check("loss", loss, names, runtime_gradient)
     model = onnx.load_from_string(gradient_graph(loss.SerializeToString(), names))
     nodes = [helper.make_node("Constant", [], [weight.name], value=weight) for weight in model.graph.initializer]
     for node in model.graph.node:
@@ -52,13 +53,13 @@ def derived_score_gradient(objective: Objective, batch_size: int) -> onnx.Functi
 
 def ruled_score_gradient(objective: Objective, batch_size: int) -> onnx.FunctionProto:
     """Return (score, target, sample weight, weights of the loss) -> gradients of the sum, by skort's rules."""
-    loss = _loss_model(objective, batch_size)
-    _check(loss, rule_gradient)
-    return _ruled(loss, objective.dtype, _function_inputs(objective), _inputs(objective))
+    return _ruled("loss", _loss_model(objective, batch_size), _function_inputs(objective), _inputs(objective))
 
 
-def _ruled(model, dtype, inputs, wanted):
+def _ruled(part, model, inputs, wanted):
     """Return the function of some inputs that gives the derivatives of the output of a model, by skort's rules."""
+    _check(part, model, wanted, rule_gradient)
+    dtype = helper.tensor_dtype_to_np_dtype(model.graph.output[0].type.tensor_type.elem_type)
     fragment = Fragment(dtype)
     one = numpy_helper.from_array(np.ones((), dtype))
     fragment.nodes.extend([helper.make_node("Constant", [], ["one"], value=one), *model.graph.node])
@@ -77,13 +78,10 @@ def _function_inputs(objective):
     return [_SCORE, TARGET, SAMPLE_WEIGHT, *objective.loss.weight_names]
 
 
-def _check(loss, gradient):
-    _check_way("loss", "score", loss, _SCORE, [i.name for i in loss.graph.initializer], gradient)
-
-
-def _check_way(part, start, model, name, names, gradient):
-    """Raise an error where a value does not use its input `name`, or an operator on the way has no gradient."""
-    if not any(name in node.input for node in model.graph.node):
+def _check(part, model, names, gradient):
+    """Raise an error where a value does not use the first of its inputs, or an operator on the way has no gradient."""
+    start = {"loss": "score", "penalty": "weight"}[part]
+    if not any(names[0] in node.input for node in model.graph.node):
         raise NotTrainableError(f"{part}: its value does not use the {start}.")
     found = undifferentiable(model.graph, names, gradient)
     if found is not None:
@@ -113,7 +111,7 @@ def check_custom_penalty(
     for name, term in objective.custom_terms.items():
         check_term(term, name, weights[name].shape)
         if term.gradient is None or derives_all:
-            _check_penalty(_penalty_model(term, objective.dtype, weights[name].shape), gradient)
+            _check("penalty", _penalty_model(term, objective.dtype, weights[name].shape), [_WEIGHT], gradient)
 
 
 def custom_gradient_name(name: str) -> str:
@@ -129,7 +127,10 @@ def add_custom_gradients(writer, objective: Objective, weights: dict[str, np.nda
         of_model = f"{results[name]}_of_model"
         inputs = objective.custom_inputs(writer, name, "of_gradient")
         if term.gradient is None:
-            writer.call_as_is(_derived(term, objective.dtype, weights[name].shape), inputs, [of_model])
+            dtype, shape = objective.dtype, weights[name].shape
+            key = "penalty gradient", source_key(term.value), np.dtype(dtype).str, shape
+            derived = COMPILED.get(key, functools.partial(ruled_penalty_gradient, term, dtype, shape))
+            writer.call_as_is(derived, inputs, [of_model])
         else:
             writer.call(term.gradient, inputs, [of_model])
         writer.constant(f"{results[name]}_factor", np.asarray(term.strength * term.factor, objective.dtype))
@@ -137,20 +138,9 @@ def add_custom_gradients(writer, objective: Objective, weights: dict[str, np.nda
     return results
 
 
-def _derived(term, dtype, shape):
-    key = source_key(term.value), np.dtype(dtype).str, shape
-    return COMPILED.get(("penalty gradient", *key), lambda: ruled_penalty_gradient(term, dtype, shape))
-
-
 def ruled_penalty_gradient(term: CustomTerm, dtype: np.dtype, shape: tuple[int, ...]) -> onnx.FunctionProto:
     """Return the derivative of the value of an own penalty by a weight of some shape, by skort's rules."""
-    model = _penalty_model(term, dtype, shape)
-    _check_penalty(model, rule_gradient)
-    return _ruled(model, dtype, term.inputs, [_WEIGHT])
-
-
-def _check_penalty(model, gradient):
-    _check_way("penalty", "weight", model, _WEIGHT, [_WEIGHT], gradient)
+    return _ruled("penalty", _penalty_model(term, dtype, shape), term.inputs, [_WEIGHT])
 
 
 def _penalty_model(term, dtype, shape):

@@ -21,8 +21,8 @@ def views(vector: np.ndarray, arrays: dict[str, np.ndarray]) -> dict[str, np.nda
 
 def strengths_vector(objective: Objective, weights: dict[str, np.ndarray], norm: str) -> np.ndarray | None:
     """Return the strength of the "l1" or "l2" term for every weight, in the order of `flat`, or None: there is none."""
-    strengths = {name: getattr(strength, norm) for name, strength in objective.strengths.items()}
-    if not any(np.any(strength) for strength in strengths.values()):
+    strengths = objective.with_term(norm)
+    if not (weights and strengths):
         return None
     return flat({name: _broadcast(strengths.get(name, 0.0), w, name, objective.dtype) for name, w in weights.items()})
 

@@ -8,7 +8,7 @@ import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skort.optim import batches as batches_module
+from skort.optim import rows as rows_module
 from skort.optim.batches import MANY_ROWS, Batches, HostBatch, StreamedBatches, WindowShape, fill
 
 
@@ -117,8 +117,8 @@ def test_sparse_rows_make_the_same_batches(rng, container):
 def test_sparse_rows_are_the_same_without_scipys_private_functions(rng, container, dtype, monkeypatch):
     X = rng.normal(size=(25, 4)).astype(dtype) * (rng.random((25, 4)) < 0.3)
     indices, batch = np.array([3, 24, 3, 0]), HostBatch.empty(4, 4, 1, dtype)
-    for functions in (batches_module.csr_todense, None):
-        monkeypatch.setattr(batches_module, "csr_todense", functions)
+    for functions in (rows_module.csr_row_index, None):
+        monkeypatch.setattr(rows_module, "csr_row_index", functions)
         batch.X.fill(np.nan)
         batch.fillers((container(X),))[0](indices)
         np.testing.assert_array_equal(batch.X, X[indices])

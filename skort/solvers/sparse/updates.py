@@ -9,7 +9,7 @@ from skort.optim.sparse import LazyWeights, Recurrence
 from skort.optim.transforms import norm
 from skort.optim.update import PenaltyStrengths
 from skort.solvers.base import Problem
-from skort.solvers.flat_weights import flat, strengths_vector
+from skort.solvers.flat_weights import flat
 
 
 def make_update(problem: Problem, shape: tuple[int, int], factor: float) -> "FullUpdate | LazyUpdate":
@@ -120,9 +120,7 @@ class LazyUpdate:
 
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float, recurrence: Recurrence):
         self._recurrence, self._update = recurrence, problem.update
-        names = list(problem.weights)[1:]
-        others = {name: problem.weights[name] for name in names}
-        self._terms = _terms(problem, others)
+        self._terms = problem.terms_of(dict(list(problem.weights.items())[1:]))
         # The result of a rule does not depend on the penalty.
         self.rule = problem.update.rule(self._terms)
         self.weights, n_first = flat(problem.weights), shape[0] * shape[1]
@@ -170,14 +168,6 @@ class LazyUpdate:
     def is_finite(self):
         """Return whether all weights are finite."""
         return self._lazy.is_finite() and bool(np.isfinite(self._other_weights).all())
-
-
-def _terms(problem: Problem, weights: dict[str, np.ndarray]) -> PenaltyStrengths:
-    """Return the terms of the penalty of some of the weights."""
-    if not weights:
-        return PenaltyStrengths()
-    l1, l2 = (strengths_vector(problem.objective, weights, norm) for norm in ("l1", "l2"))
-    return PenaltyStrengths(l1, l2)
 
 
 def _l2_value(strengths, weights):
