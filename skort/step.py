@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
 from skort.estimators.classifier import OrtSGDClassifier
-from skort.estimators.data.data_source import DenseBatches
+from skort.estimators.data.data_source import BatchShape
 from skort.estimators.data.dlpack import as_array
 from skort.estimators.data.rows import blocks, knowing, prepared
 from skort.estimators.regressor import OrtSGDRegressor
@@ -116,7 +116,7 @@ class Step:
         model = self._encoder.model
         graph, size = model.score_graph, config.batch_size
         n_batches = None if whole.n_total is None else -(-whole.n_total // size)
-        run = TrainRun.plan(config, model, state, DenseBatches(size), n_batches).begun(state)
+        run = TrainRun.plan(config, model, state, BatchShape(size), n_batches).begun(state)
         self._scale, self._variables = run.variables.sample_weight_scale(graph.n_outputs), run.variables
         self.solver = run.solver_name
         # That of a backend, which has more than the loop asks for.

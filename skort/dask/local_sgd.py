@@ -17,7 +17,7 @@ from skort.common.random_state import seeded
 from skort.dask.assignment import Assignment, Assignments, Task
 from skort.dask.cluster import Borrower, Broadcast
 from skort.dask.part_statistics import PartStatistics, Rows
-from skort.estimators.data.data_source import DenseBatches
+from skort.estimators.data.data_source import BatchShape
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.fitting import TrainRun
@@ -92,7 +92,7 @@ class Job:
 
     def run(self, batch_size: int) -> TrainRun:
         """Return what makes these steps."""
-        run = TrainRun.plan(self.config, self.model, self.state, DenseBatches(batch_size), self.n_batches)
+        run = TrainRun.plan(self.config, self.model, self.state, BatchShape(batch_size), self.n_batches)
         return run.begun(self.state)
 
     @property

@@ -85,7 +85,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
 
     def _store(self, parameters):
         """Store all parameters: what a constructor does."""
-        vars(self).update({name: parameters[name] for name in self._get_param_names()})
+        self.__dict__.update({name: parameters[name] for name in self._get_param_names()})
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -264,7 +264,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         steps, *_ = split(self.estimator)
         first = FirstPass.over(passes(), has_labels=is_labelled, has_steps=bool(steps))
         known = known_classes(self.estimator, classes, first.all_labels)
-        return self._fit(StreamedRows(passes, first, self.batch_size), X_val=X_val, y_val=y_val, classes=known)
+        given = StreamedRows(first.X, first.y, first.sample_weight, passes, first, self.batch_size)
+        return self._fit(given, X_val=X_val, y_val=y_val, classes=known)
 
     def _fit(self, given, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
         """Train from the beginning on rows of the user's, for one epoch or until it is over."""
@@ -291,7 +292,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
     def _joint_fit(self, given, X_val, y_val, init):
         """Return a fit that a search makes with others, and what it has read; None where it is made alone."""
         search = self.__dict__.pop("_search", None)
-        is_plain = isinstance(given, GivenRows) and not any(each is not None for each in (X_val, y_val, *init))
+        is_plain = not isinstance(given, StreamedRows) and not any(each is not None for each in (X_val, y_val, *init))
         if search is None or not is_plain or getattr(self, "_skl_callbacks", None):
             return None
         return search.take(self, given.X, given.y, given.sample_weight)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from skort.common.component import check_parameters
-from skort.estimators.data.data_source import DenseBatches, GivenRows, InMemory
+from skort.estimators.data.data_source import BatchShape, GivenRows, InMemory
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.data.statistics import RowStatistics
 from skort.estimators.data.validation_set import held_out_scoring, hold_out
@@ -156,8 +156,8 @@ class _Common(NamedTuple):
         bare = dataclasses.replace(variables, inputs=None, score=None)
         weights = self.data.sample_weight
         n_rows = self.data.n_rows if weights is None else int(np.count_nonzero(weights))
-        batches = DenseBatches(min(config.batch_size, n_rows))
-        run = TrainRun.plan(config, training, state, batches, -(-n_rows // batches.batch_size), bare)
+        shape = BatchShape(min(config.batch_size, n_rows))
+        run = TrainRun.plan(config, training, state, shape, -(-n_rows // shape.batch_size), bare)
         lane = lane_of(run.problem, self.chain) if run.solver_name == "graph" else None
         if lane is None:
             return None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,20 +19,8 @@ from skort.estimators.training.terms import TrainingSize
 from skort.optim.batches import Batches, StreamedBatches
 
 
-class BatchShape(Protocol):
-    """What the steps have to know of the batches."""
-
-    @property
-    def batch_size(self) -> int:
-        """The number of rows of a batch."""
-
-    @property
-    def are_sparse(self) -> bool:
-        """Whether the batches are best multiplied as sparse rows."""
-
-
-class DenseBatches(NamedTuple):
-    """The shape of batches that are not sparse, or are made dense."""
+class BatchShape(NamedTuple):
+    """What the steps have to know of the batches: their number of rows, and whether to multiply them as sparse rows."""
 
     batch_size: int
     are_sparse: bool = False
@@ -117,12 +105,16 @@ class Streamed(InMemory):
 
 @dataclass(frozen=True, eq=False)
 class GivenRows:
-    """All rows of a fit, as the user gives them; batches have as many as the parameters say."""
+    """All rows of a fit, as the user gives them."""
 
     X: Any
     y: Any
     sample_weight: Any
-    batch_size: ClassVar[None] = None
+
+    @property
+    def batch_size(self) -> int | None:
+        """The number of rows of a batch, where it is not a matter of the parameters."""
+        return None
 
     def class_weight(self, class_weight: ClassWeight | None, encoded: EncodedTarget) -> ClassWeight | None:
         """Return the class weights as they are."""
@@ -138,28 +130,13 @@ class GivenRows:
 
 
 @dataclass(frozen=True, eq=False)
-class StreamedRows:
-    """Rows that stand for all, and what begins a new pass over the batches; has the methods of `GivenRows`."""
+class StreamedRows(GivenRows):
+    """Rows that stand for all, and what begins a new pass over the batches."""
 
     passes: Callable[[], Iterator[Any]]
     first: FirstPass
     #: Larger batches are divided into parts of so many rows; "auto": none.
     largest: int | str
-
-    @property
-    def X(self):
-        """Some rows."""
-        return self.first.X
-
-    @property
-    def y(self):
-        """Their targets."""
-        return self.first.y
-
-    @property
-    def sample_weight(self):
-        """Their sample weights."""
-        return self.first.sample_weight
 
     def class_weight(self, class_weight, encoded):
         """Return class weights with the numbers that "balanced" means for the labels of all rows."""

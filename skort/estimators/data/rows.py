@@ -71,12 +71,8 @@ def knowing(estimator: Any, columns: Columns) -> Any:
 def training_rows(
     estimator: Any, X: Any, y: Any, *, has_steps: bool, columns: Columns | None = None
 ) -> tuple[Any, np.ndarray, Columns]:
-    """
-    Return X and y as a fit takes them, and the columns of X; the estimator stays as it is.
-
-    With steps before the model, which validate X themselves, X is an array, a CSR matrix or a DataFrame of any type.
-    The columns have to be the given ones; None: whatever X has.
-    """
+    """Return X and y as a fit takes them, and the columns of X, which have to be the given ones; None: any."""
+    # Steps before the model validate X themselves: an array, a CSR matrix or a DataFrame of any type.
     if isinstance(y, Number) or getattr(y, "shape", None) == ():
         # The error of scikit-learn does not name y.
         raise ValueError("y should be an array of one or two dimensions, got a single value.")
@@ -104,20 +100,20 @@ def training_rows(
     return X, y, Columns.of(estimator)
 
 
-def rows_to_predict(estimator: Any, X: Any, dtype: DTypeLike, *, has_steps: bool) -> Any:
-    """Return X as a prediction takes it."""
+def prepared(estimator: Any, model: Any, X: Any) -> Any:
+    """Return X as a model takes it, see `Model.run`: validated, and after the steps before the model."""
+    dtype = model.preprocessing.dtype
     check_indices(X)
-    if has_steps:
-        return validate_data(estimator, as_rows(X), reset=False, skip_check_array=True)
-    rows = plain_rows(estimator, X, dtype)
-    if rows is not None:
-        return rows
-    with np.errstate(over="ignore", invalid="ignore"):
-        try:
-            X = validate_data(estimator, X, reset=False, dtype=kept_dtypes(X, dtype), **_CHECKS)
-        except ValueError as error:
-            raise fitted_text_error(error, X) from None
-        return _in_range(X, dtype, estimator)
+    if model.has_steps:
+        rows = validate_data(estimator, as_rows(X), reset=False, skip_check_array=True)
+    elif (rows := plain_rows(estimator, X, dtype)) is None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            try:
+                rows = validate_data(estimator, X, reset=False, dtype=kept_dtypes(X, dtype), **_CHECKS)
+            except ValueError as error:
+                raise fitted_text_error(error, X) from None
+            rows = _in_range(rows, dtype, estimator)
+    return model.preprocessing.transform(rows)
 
 
 def _in_range(rows, dtype, estimator):
@@ -125,18 +121,11 @@ def _in_range(rows, dtype, estimator):
     return rows if is_in_range(rows, dtype) else check_array(rows, dtype=dtype, input_name="X", estimator=estimator)
 
 
-def prepared(estimator: Any, model: Any, X: Any) -> Any:
-    """Return X as a model takes it, see `Model.run`: validated, and after the steps before the model."""
-    rows = rows_to_predict(estimator, X, model.preprocessing.dtype, has_steps=model.has_steps)
-    return model.preprocessing.transform(rows)
-
-
 def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
     """
-    Return X in the form that `rows_to_predict` gives it if X is valid already, otherwise None.
+    Return X as `validate_data` would, if it is an array of the right columns and numbers; otherwise None.
 
-    `validate_data` also handles data frames, feature names and arrays of other libraries; these checks take most of the
-    time that it takes to predict one row.
+    `validate_data` also handles data frames and feature names, which takes most of the time to predict one row.
     """
     known = vars(estimator)
     if (

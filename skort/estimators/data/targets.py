@@ -52,7 +52,7 @@ class LabelEncoder:
 
     def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:
         """Return labels as 0 and 1 in the dtype of the training; `classes` are those that are known."""
-        return encoded(y, classes, self.dtype)
+        return _encoded(y, classes, self.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ def target_encoder(estimator: Any, y: Any) -> TargetEncoder:
     return NumberEncoder(estimator.dtype, type(estimator).__name__, loss, outputs)
 
 
-def encoded(y: Any, classes: np.ndarray | None, dtype: str) -> EncodedTarget:
+def _encoded(y, classes, dtype):
     """Encode class labels."""
     if np.ndim(y) == 2 and type_of_target(y) == "multilabel-indicator":
         return _encoded_labels(y, classes, dtype)

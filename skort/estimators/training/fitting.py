@@ -42,7 +42,7 @@ class TrainRun:
     solver_name: str
     #: A `TrainStep`, with the methods that one has beside; None: it is made with those of other trainings.
     step: Any = None
-    are_sparse: bool = False
+    shape: BatchShape | None = None
     #: The training's own; None: it is still to be made.
     random_state: np.random.RandomState | None = None
 
@@ -52,7 +52,7 @@ class TrainRun:
         config: TrainConfig,
         model: Model,
         state: TrainState,
-        batches: BatchShape,
+        shape: BatchShape,
         n_batches: int | None = None,
         variables: Reparametrization | None = None,
     ) -> "TrainRun":
@@ -61,14 +61,14 @@ class TrainRun:
 
         if variables is None:
             variables = config.variables(model.score_graph, state.standardization)
-        names = config.sparse_solvers(model, variables) if batches.are_sparse else []
+        names = config.sparse_solvers(model, variables) if shape.are_sparse else []
         is_sparse = bool(names)
         if not is_sparse:
             names = config.solvers
-            if batches.are_sparse:
-                _check_dense_batches(names, batches.batch_size, model.score_graph.n_features)
-        problem = config.problem(model, variables, state, batches.batch_size, n_batches, is_sparse=is_sparse)
-        return cls(config, variables, problem, choose(names, problem), are_sparse=batches.are_sparse)
+            if shape.are_sparse:
+                _check_dense_batches(names, shape.batch_size, model.score_graph.n_features)
+        problem = config.problem(model, variables, state, shape.batch_size, n_batches, is_sparse=is_sparse)
+        return cls(config, variables, problem, choose(names, problem), shape=shape)
 
     def begun(self, state: TrainState) -> "TrainRun":
         """Return it with a step that goes on from a state."""
@@ -79,11 +79,6 @@ class TrainRun:
         if state.solver is not None:
             step.restore(state.solver)
         return dataclasses.replace(self, step=step)
-
-    def goes_on(self, config: TrainConfig, batches: BatchShape) -> bool:
-        """Return whether the steps are right for more rows."""
-        is_same = self.problem.batch_size == batches.batch_size and self.are_sparse == batches.are_sparse
-        return self.config is config and is_same
 
 
 def _check_dense_batches(names, n_rows, n_columns):
@@ -147,10 +142,11 @@ def fit_model(
         state, run, generator, other = _resumed(config, model, statistics, state)
         variables = config.variables(model.score_graph, state.standardization) if run is None else run.variables
     batches = source.batches(variables, generator)
-    if run is None or not run.goes_on(config, batches):
+    shape = BatchShape(batches.batch_size, batches.are_sparse)
+    if run is None or run.shape != shape:
         # The rows of one call say nothing about those of a stream.
         n_batches = None if epochs is None else batches.n_batches
-        run = TrainRun.plan(config, model, state, batches, n_batches, variables).begun(state)
+        run = TrainRun.plan(config, model, state, shape, n_batches, variables).begun(state)
     fit = Fit(run, model, state, callbacks, epochs)
     training = fit.training(source.step(run, model, state), batches)
     if other is not None:

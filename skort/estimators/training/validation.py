@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skort.common.random_state import own_generator
-from skort.estimators.data.data_source import GivenRows, StreamedRows
+from skort.estimators.data.data_source import GivenRows
 from skort.estimators.data.rows import Columns, TrainingData, training_rows
 from skort.estimators.data.sample_weight import ClassWeight, weighted
 from skort.estimators.data.targets import EncodedTarget, TargetEncoder, target_encoder
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class FitData:
     """What a fit reads of its arguments and of the model inside: it does not depend on how the model is trained."""
 
-    given: GivenRows | StreamedRows
+    given: GivenRows
     wrapped: WrappedModel
     #: What the model inside minimises.
     own: "SklearnObjective"
@@ -91,9 +91,7 @@ def model_and_data(
     return model.with_loss_weights(loss_weights), TrainingData(X, target, sample_weight)
 
 
-def validated(
-    estimator: Any, given: GivenRows | StreamedRows, *, classes: Any = None, one_epoch: bool = False
-) -> FitData:
+def validated(estimator: Any, given: GivenRows, *, classes: Any = None, one_epoch: bool = False) -> FitData:
     """Return what a fit reads; one epoch is the first `partial_fit`."""
     wrapped = WrappedModel.inside(estimator)
     own = own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)

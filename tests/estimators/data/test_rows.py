@@ -1,6 +1,7 @@
 """X and y that skip scikit-learn's validation give the same results, errors and warnings as with it."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,9 +19,10 @@ from skort.estimators.data.rows import (
     kept_dtypes,
     knowing,
     plain_rows,
-    rows_to_predict,
+    prepared,
     training_rows,
 )
+from skort.estimators.model.preprocessing import Preprocessing
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -167,9 +169,10 @@ def test_a_fit_takes_numbers_and_steps_take_anything():
     np.testing.assert_array_equal(rows, X)
     np.testing.assert_array_equal(target, y)
     known = knowing(model, columns)
-    np.testing.assert_array_equal(rows_to_predict(known, X, "float64", has_steps=False), X)
+    fitted = SimpleNamespace(preprocessing=Preprocessing(None, None, "float64"), has_steps=False)
+    np.testing.assert_array_equal(prepared(known, fitted, X), X)
     with pytest.raises(ValueError, match="X has 2 features, but OrtSGDRegressor is expecting 3"):
-        rows_to_predict(known, X[:, :2], "float32", has_steps=False)
+        prepared(known, fitted, X[:, :2])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         training_rows(model, X, y[1:], has_steps=True)
     texts = ["a text"] * len(X)
