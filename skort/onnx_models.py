@@ -4,17 +4,16 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from skort.graphs.onnx_models.initializers import with_weights
-    from skort.graphs.onnx_models.weight_table import Weight, find_weights
+    from skort.graphs.onnx_models.weights import Weight, find_weights, with_weights
     from skort.solvers.objective_graph import objective_graph
 
 __all__ = ["Weight", "find_weights", "objective_graph", "with_weights"]
 
 _WHERE = {
-    "Weight": "skort.graphs.onnx_models.weight_table",
-    "find_weights": "skort.graphs.onnx_models.weight_table",
+    "Weight": "skort.graphs.onnx_models.weights",
+    "find_weights": "skort.graphs.onnx_models.weights",
     "objective_graph": "skort.solvers.objective_graph",
-    "with_weights": "skort.graphs.onnx_models.initializers",
+    "with_weights": "skort.graphs.onnx_models.weights",
 }
 
 

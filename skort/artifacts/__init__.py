@@ -6,8 +6,7 @@ files where a build of ONNX Runtime for training is installed. `load_checkpoint`
 """
 
 from skort.artifacts.on_device import OnDeviceTraining
-from skort.artifacts.returned import load_checkpoint
-from skort.artifacts.saved import save_training_artifacts
+from skort.artifacts.saved import load_checkpoint, save_training_artifacts
 from skort.artifacts.training_builder import TrainingBuilder
 
 __all__ = ["OnDeviceTraining", "TrainingBuilder", "load_checkpoint", "save_training_artifacts"]

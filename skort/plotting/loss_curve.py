@@ -106,15 +106,11 @@ class LossCurveDisplay:
             Columns of `history_` on the left axis, such as "loss", without the penalty, or "gradient_norm".
         score : str or None, default="validation_score"
             The column of `history_` on the right axis, such as the `name` of an `EpochScoring`. None: no right axis.
-        ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
-        **kwargs : dict
-            Passed to matplotlib's `plot` for every curve.
+        ax, **kwargs
+            As for `plot`, whose errors it raises, too.
 
         Raises
         ------
-        ValueError
-            Where a history lacks one of the columns, or the first one has no numbers.
         NotFittedError
             Where an estimator is not fitted.
         """

@@ -75,10 +75,8 @@ class ScheduleDisplay:
             for `InvScaling()`. The keys of a dict are the names in the legend. "adaptive" falls in a training only.
         n_updates : int, default=1000
             The number of rates.
-        ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
-        **kwargs : dict
-            Passed to matplotlib's `plot`.
+        ax, **kwargs
+            As for `plot`.
 
         Raises
         ------
@@ -100,10 +98,8 @@ class ScheduleDisplay:
         ----------
         estimator : estimator, list of estimators, or dict of str to estimator
             Fitted, as for `LossCurveDisplay.from_estimator`.
-        ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
-        **kwargs : dict
-            Passed to matplotlib's `plot`.
+        ax, **kwargs
+            As for `plot`.
 
         Raises
         ------

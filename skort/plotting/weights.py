@@ -86,17 +86,13 @@ class WeightsDisplay:
         ----------
         estimator : estimator
             Fitted: one of skort, a pipeline that ends in one, or a search.
-        top_k : int, default=20
-            The largest number of features.
-        ax : matplotlib Axes, default=None
-            Where to draw. None: on a new figure.
-        **kwargs : dict
-            Passed to matplotlib's `barh` for one output, to `imshow` for several.
+        top_k, ax, **kwargs
+            As for `plot`, whose errors it raises, too.
 
         Raises
         ------
         ValueError
-            For several estimators, for `top_k` below 1, and where the first layer has no weight for every feature.
+            For several estimators, and where the first layer has no weight for every feature.
         NotFittedError
             Where the estimator is not fitted.
         """

@@ -25,7 +25,7 @@ from skort.optim.callbacks import CallbackError, EpochScoring
 from skort.optim.state import TrainState
 
 if TYPE_CHECKING:
-    from skort.graphs.chain import Link
+    from skort.graphs.score_graph import Link
     from skort.solvers.graph.lanes import Lane
 
 # The parameters in which the fits may differ: they change numbers of a step, but neither its data nor its operators.
@@ -101,7 +101,7 @@ def _add(groups, place, lane):
 
 def _read(estimators, X, y, sample_weight):
     """Return what fits share, and the parameters of each; None and none where they cannot be made together."""
-    from skort.graphs.chain import chain_of
+    from skort.graphs.score_graph import chain_of
 
     first, scoring = estimators[0], None
     read = validated(first, GivenRows(X, y, sample_weight))

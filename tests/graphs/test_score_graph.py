@@ -1,4 +1,4 @@
-"""Finding weights by structure, and changing them."""
+"""Finding weights by structure, changing them, and graphs that are a chain of layers."""
 
 import copy
 import pickle
@@ -8,11 +8,21 @@ import onnx
 import onnx.parser
 import pytest
 from onnx import numpy_helper
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, PoissonRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort.graphs.initialization import initial_score_graph
-from skort.graphs.score_graph import ScoreGraph, ScoreSpec, Weights, find_weights, joined, set_batch_size
-from skort.graphs.standardized import linear_weights
+from skort.graphs.score_graph import (
+    Link,
+    ScoreGraph,
+    ScoreSpec,
+    Weights,
+    chain_of,
+    find_weights,
+    joined,
+    set_batch_size,
+)
+from skort.graphs.standardized import centred, linear_weights
 
 OPSET = '<ir_version: 8, opset_import: ["" : 17]>'
 MIXED = """
@@ -158,3 +168,52 @@ def test_joined_graphs_are_one_after_the_other(mixed, rng, run_onnx):
     renamed = both.with_input_name("rows")
     np.testing.assert_array_equal(run_onnx(renamed.model, rows=X)["result"], run_onnx(both.model, X=X)["result"])
     assert both.input_name == "X"
+
+
+NETWORK = (Link("coefficient", "intercepts", ("Tanh",)), Link("coefficient1", "intercepts1"))
+MODELS = [
+    (LinearRegression(), {}, (Link("coef", "intercept"),)),
+    (LinearRegression(fit_intercept=False), {}, (Link("coef"),)),
+    (PoissonRegressor(), {}, (Link("coef", "intercept", ("Exp",)),)),
+    (PoissonRegressor(), {"own_link": False}, (Link("coef", "intercept"),)),
+    (MLPRegressor(hidden_layer_sizes=(4,), activation="tanh"), {}, NETWORK),
+    (MLPClassifier(hidden_layer_sizes=(4,), activation="tanh"), {"is_classifier": True}, NETWORK),
+]
+
+
+@pytest.mark.parametrize("model, options, chain", MODELS)
+def test_linear_models_and_networks_are_chains(model, options, chain):
+    spec = ScoreSpec(3, 1, "float32", **options)
+    assert chain_of(initial_score_graph(model, spec, np.random.RandomState(0))) == chain
+
+
+def graph_of(nodes, weights="float[2, 1] V = {1, 2}, float[1] c = {0}"):
+    return ScoreGraph.of(
+        onnx.parser.parse_model(
+            f'<ir_version: 8, opset_import: ["" : 17]> m (float[N, 2] X) => (float[N, 1] s) <{weights}> {{ {nodes} }}'
+        )
+    )
+
+
+OTHERS = {
+    "residual": "a = MatMul (X, V)  b = Add (a, c)  s = Add (b, a)",
+    "gate": "a = MatMul (X, V)  b = Sigmoid (a)  s = Mul (a, b)",
+    "scaled": "a = MatMul (X, V)  s = Mul (a, c)",
+    "second intercept": "a = MatMul (X, V)  b = Add (a, c)  s = Add (b, c)",
+    "attributes": "s = Gemm <alpha = 2.0> (X, V, c)",
+    "operator": "a = MatMul (X, V)  b = Add (a, c)  s = Softplus (b)",
+}
+
+
+@pytest.mark.parametrize("nodes", OTHERS.values(), ids=OTHERS)
+def test_other_graphs_are_none(nodes):
+    assert chain_of(graph_of(nodes)) is None
+
+
+def test_frozen_weights_and_other_shapes_are_none():
+    graph = graph_of("a = MatMul (X, V)  s = Add (a, c)")
+    assert chain_of(graph) == (Link("V", "c"),)
+    assert chain_of(graph.training_only({"V"})) is None
+    assert chain_of(centred(graph, np.ones(2))) is None
+    wide = graph_of("a = MatMul (X, V)  s = Add (a, c)", "float[2, 1] V = {1, 2}, float[3, 1] c = {1, 2, 3}")
+    assert chain_of(wide) is None

@@ -360,7 +360,7 @@ class Model:
 
     def checked_weights(self, weights: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
         """Return other values of some weights in the dtype of the model."""
-        from skort.graphs.onnx_models.initializers import check_by_name, weight_array
+        from skort.graphs.onnx_models.weights import check_by_name, weight_array
 
         check_by_name(weights)
         known, dtype = self.score_graph.arrays | self.loss_weights, self.score_graph.dtype
@@ -373,7 +373,7 @@ class Model:
         """Return the ONNX model that an estimator was given, with its trained weights."""
         from onnx import numpy_helper
 
-        from skort.graphs.onnx_models.initializers import with_weights
+        from skort.graphs.onnx_models.weights import with_weights
         from skort.graphs.score_graph import TARGET_OFFSET
         from skort.graphs.standardized import OFFSET, with_moved_offsets
 

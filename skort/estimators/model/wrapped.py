@@ -134,8 +134,7 @@ class WrappedModel:
         """
         from skort.graphs.export import check_names
         from skort.graphs.initialization import initial_score_graph
-        from skort.graphs.sklearn.conversion_check import sample
-        from skort.graphs.sklearn.transformers import trainable_steps
+        from skort.graphs.sklearn.transformers import sample, trainable_steps
         from skort.graphs.trainable import select_trainable
 
         transformers, raw_X = self.transformers, X

@@ -12,9 +12,9 @@ from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
 from skort.common.onnx_text import Fragment, build_model, infos, pruned
-from skort.graphs.chain import Link
 from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.reverse import add_gradients
+from skort.graphs.score_graph import Link
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.batches import HostBatch
 from skort.optim.transforms import norm

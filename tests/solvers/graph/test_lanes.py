@@ -12,7 +12,7 @@ from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.common.onnx_text import IR_VERSION, OPSET
 from skort.estimators.data.targets import target_encoder
 from skort.estimators.training.result import result_of
-from skort.graphs.chain import Link, chain_of
+from skort.graphs.score_graph import Link, chain_of
 from skort.optimizers import Adam, Momentum
 from skort.runtime.sessions import compiled
 from skort.solvers import make_step
