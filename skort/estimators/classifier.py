@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
+from skort.estimators.data.first_pass import known_classes
 from skort.estimators.data.targets import streamed_classes
 from skort.estimators.literals import Auto, DtypeName, ModelProto, OptimizerName, PenaltyName, ScheduleName, SolverName
 from skort.estimators.model.nesting import can_partial_fit, layers
@@ -190,8 +191,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Class labels, as in `fit`.
         classes : array-like of shape (n_classes,), default=None
-            All class labels; for a multi-label y, the numbers from 0 to n_labels - 1. The first call needs them. Later
-            calls take None or the same labels.
+            All class labels; for a multi-label y, the numbers from 0 to n_labels - 1. The first call needs them, unless
+            a fitted model in `estimator` has them. Later calls take None or the same labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, relative to their mean in this call.
 
@@ -199,6 +200,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         -------
         self : object
         """
+        if classes is None and not hasattr(self, "classes_"):
+            classes = known_classes(self.estimator, None, None)
         return self._partial_fit(X, y, sample_weight, streamed_classes(self, classes))
 
     def predict(self, X: ArrayLike) -> np.ndarray:

@@ -117,6 +117,19 @@ def test_classes_are_those_of_the_fitted_model():
         tuned.fit(FLOWERS, np.where(some, NAMES, "rose"))
 
 
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: type(m).__name__)
+def test_a_stream_knows_the_classes_of_a_fitted_model(model):
+    fitted = clone(model).fit(FLOWERS, NAMES)
+    first = NAMES == "setosa"
+    stream = still(OrtSGDClassifier, FrozenEstimator(fitted)).partial_fit(FLOWERS[first], NAMES[first])
+    assert stream.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+    np.testing.assert_allclose(stream.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=1e-6)
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        OrtSGDClassifier(MLPClassifier()).partial_fit(FLOWERS, NAMES)
+    with pytest.raises(ValueError, match="are not those of the fitted estimator"):
+        OrtSGDClassifier(FrozenEstimator(fitted)).partial_fit(FLOWERS, NAMES, classes=["setosa", "rose"])
+
+
 @pytest.mark.parametrize(
     "estimator, X, y, error, message",
     [
