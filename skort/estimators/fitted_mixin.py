@@ -147,11 +147,6 @@ class FittedAttributes:
         -------
         self : object
             Fitted.
-
-        Raises
-        ------
-        NotFittedError
-            Before a fit. The method exists where the model is linear.
         """
         result_of(self)
         self._sparse_coef = None
@@ -301,21 +296,9 @@ class FittedAttributes:
         Returns
         -------
         graphs : dict of str to onnx.ModelProto
-            Solver "graph" has "step", the whole step as it ran, of standard operators, which any onnxruntime runs. Its
-            inputs are a batch, the learning rate, the weights as one vector and by their names, the optimizer's memory,
-            and numbers that no step changes. Its outputs are the loss, the objective and its gradient, and the vector
-            and the memory for the next step, under the same names with "_next" behind them. "start" returns its inputs
-            but for batch and rate, with the fitted weights and an empty memory; "split" the weights by their names, of
-            the vector. Solver "agent" has "gradient", as it ran: forward and backward of one batch, with the trained
-            weights as inputs and their gradients as outputs, and "start". After a fit of sparse rows, both solvers have
-            "gradient" and "start"; the first begins behind the product of the rows and the first coefficients. Solver
-            "session" has "objective", as given to TrainingSession, "training", as it was run, with the trained weights
-            as initializers, and "start" with the numbers that both read. Solver "module" has "training" and
-            "optimizer". What ran on another device is shown as it runs on the CPU. The weights, targets and objectives
-            in these graphs are those of the training, on standardised data: with `standardization_` s, multiply the
-            coefficients of a linear model by s.target_scale / s.scale to get `coef_`. With `standardize=False` they are
-            those of X and y. The doc_string of every node of a step is its phase: "forward", "loss", "backward",
-            "penalty" or "update".
+            By names that depend on the solver: see :doc:`/how_it_works`. What ran on another device is shown as it runs
+            on the CPU. The weights, targets and objectives are those of the training, on standardised data: see
+            :doc:`/scales_and_learning_rate`. The doc_string of a node of a step is its phase, such as "forward".
 
         Raises
         ------
@@ -345,8 +328,6 @@ class FittedAttributes:
 
         Raises
         ------
-        RuntimeNotAvailableError
-            As `training_graphs` does.
         OSError
             Where the files cannot be written.
         """

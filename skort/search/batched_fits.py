@@ -30,21 +30,9 @@ if TYPE_CHECKING:
 
 # The parameters in which the fits may differ: they change numbers of a step, but neither its data nor its operators.
 OWN_PARAMETERS = frozenset(
-    {
-        "alpha",
-        "epsilon",
-        "eta0",
-        "l1_ratio",
-        "learning_rate",
-        "max_iter",
-        "n_iter_no_change",
-        "n_total",
-        "optimizer",
-        "penalty",
-        "power_t",
-        "quantile",
-        "tol",
-    }
+    {"alpha", "epsilon", "l1_ratio", "n_total", "penalty", "quantile"}
+    | {"eta0", "learning_rate", "optimizer", "power_t"}
+    | {"max_iter", "n_iter_no_change", "tol"}
 )
 
 
@@ -65,12 +53,8 @@ class _LaneFit(NamedTuple):
 
 
 def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) -> dict[int, tuple[FitResult, FitData]]:
-    """
-    Train copies of estimators that differ in `OWN_PARAMETERS` only: one run of ONNX Runtime makes a step of all.
-
-    Returns the results and what was read of the data by the places of the estimators, which are not changed. Those that
-    are missing have to be fitted alone.
-    """
+    """Train copies of estimators that differ in `OWN_PARAMETERS` only; return results by place, and what was read."""
+    # One run of ONNX Runtime makes a step of all. Those that are missing have to be fitted alone.
     groups: list[dict[int, _LaneFit]] = []
     try:
         common, configs = _read(estimators, X, y, sample_weight)

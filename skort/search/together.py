@@ -14,24 +14,17 @@ from skort.search.batched_fits import OWN_PARAMETERS, joint_fits
 # The attribute of an estimator that its next fit asks.
 MARK = "_search"
 # The values with which a fit does nothing but steps.
-_PLAIN = {
-    "average": False,
-    "max_grad_norm": None,
-    "trainable": None,
-    "verbose": 0,
-    "warm_start": False,
-}
+_PLAIN = {"average": False, "max_grad_norm": None, "trainable": None, "verbose": 0, "warm_start": False}
 
 
 class Together:
-    """
-    Groups of estimators that are fitted together, while it is open, in the thread that made it.
+    """Groups of estimators that are fitted together, while it is open, in the thread that made it."""
 
-    The first fit of a group to some data makes the fits of the whole group to the same data. The others take theirs.
-    Fits ask the object that `mark` gives an estimator; its clones have it, too. `n_made` fits were made together.
-    """
+    # The first fit of a group to some data makes those of the whole group, and the others take theirs. A fit asks the
+    # object that `mark` gave its estimator; clones have it, too.
 
     def __init__(self, estimators: Iterable[Any] = ()):
+        #: The number of fits that were made together.
         self.n_made = 0
         self._thread = threading.get_ident()
         self._groups: list[tuple[Any, list[tuple[Any, Any]]]] = []
@@ -62,11 +55,6 @@ class Together:
         """Take back what `mark` did."""
         if vars(estimator).get(MARK) is self:
             del vars(estimator)[MARK]
-
-    @property
-    def n_groups(self) -> int:
-        """The number of groups of two or more estimators that may be fitted together."""
-        return sum(len(members) > 1 for _, members in self._groups)
 
     def _add(self, estimator):
         """Add an estimator to the group of those that differ from it in numbers only."""

@@ -83,24 +83,17 @@ class Model:
     @functools.cached_property
     def onnx(self) -> "onnx.ModelProto":
         """The deployable model."""
+        return self._deployable(self.preprocessing.exported())
+
+    def _deployable(self, steps, *, in_float64=False):
+        """Return the model behind steps, which are ONNX or None; probabilities may be in float64."""
         from skort.graphs.export import classifier_model, regressor_model
 
-        steps = self.preprocessing.exported()
+        graph, link = self.score_graph, self.inverse_link
         if self.classes is None:
-            return regressor_model(
-                self.score_graph, steps, self.inverse_link, self._inverse_target(), self.named_outputs
-            )
-        return classifier_model(self.score_graph, self.classes, steps, self.inverse_link, multi_label=self.multi_label)
-
-    def _predicting(self):
-        """Return the deployable model, of a classifier with probabilities in float64."""
-        from skort.graphs.export import classifier_model
-
-        if self.classes is None:
-            return self.onnx
-        return classifier_model(
-            self.score_graph, self.classes, None, self.inverse_link, multi_label=self.multi_label, in_float64=True
-        )
+            return regressor_model(graph, steps, link, self._inverse_target(), self.named_outputs)
+        options = {"multi_label": self.multi_label, "in_float64": in_float64}
+        return classifier_model(graph, self.classes, steps, link, **options)
 
     @property
     def named_outputs(self) -> dict[str, int]:
@@ -142,16 +135,11 @@ class Model:
         if sum(array.size for array in weights.values()) > _MANY_WEIGHTS:
             weights, structure = {}, None
         else:
-            structure = bare.structure
+            link, n_classes = source_key(bare.inverse_link), None if bare.classes is None else len(bare.classes)
+            structure = graph.key, n_classes, bare.single_output, link, tuple(bare.named_outputs.items())
         inner_results = (PREDICTION,) * bool(self.named_outputs) if self.classes is None else (SCORE,)
-        return InferenceModel(bare._predicting, inner_results, weights, structure)
-
-    @property
-    def structure(self) -> tuple[Any, ...]:
-        """What says all of the model but its weights, where nothing is before or after it, as a hashable value."""
-        link = source_key(self.inverse_link)
-        n_classes = None if self.classes is None else len(self.classes)
-        return self.score_graph.key, n_classes, self.single_output, link, tuple(self.named_outputs.items())
+        model = functools.partial(bare._deployable, None, in_float64=True)
+        return InferenceModel(model, inner_results, weights, structure)
 
     @property
     def for_inference(self) -> "ScoreGraph":
@@ -277,18 +265,6 @@ class Model:
         """Return what scikit-learn's models show of the weights of their loss, such as the scale of a Huber loss."""
         attributes = self.loss.fitted_attributes(self.loss_weights)
         return {name: array.item() if self.single_output else array for name, array in attributes.items()}
-
-    def without_weights(self) -> "Model":
-        """Return the model without the values of its trained weights, to be kept where something else has them."""
-        empty = {name: np.empty(0, array.dtype) for name, array in self.score_graph.trained_arrays.items()}
-        graph = dataclasses.replace(self.score_graph, arrays={**self.score_graph.arrays, **empty})
-        return dataclasses.replace(self, score_graph=graph)
-
-    def with_shapes(self, shapes: dict[str, tuple[int, ...]]) -> "Model":
-        """Return a model `without_weights` with zeros of the right shapes."""
-        arrays = self.score_graph.arrays
-        zeros = {name: np.zeros(shapes[name], arrays[name].dtype) for name in self.score_graph.trainable}
-        return dataclasses.replace(self, score_graph=dataclasses.replace(self.score_graph, arrays={**arrays, **zeros}))
 
     def by_columns(self) -> "Model":
         """Return the model whose predictions are columns, also after a y by names."""

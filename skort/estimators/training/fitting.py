@@ -15,7 +15,7 @@ from skort.estimators.training.initialization import begin, go_on
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.observers import Observers
 from skort.estimators.training.reparametrization import Reparametrization
-from skort.estimators.training.result import FitResult, result_of
+from skort.estimators.training.result import Ending, FitResult, result_of
 from skort.estimators.training.terms import chosen_class_weight
 from skort.exceptions import DivergedError
 from skort.optim.batches import Batches
@@ -121,7 +121,19 @@ class Fit:
 
     def result(self, outcome: Outcome, rows: TrainingData | None = None) -> FitResult:
         """Return what the training leaves; rows that stand for all, where something may be said of them."""
-        return FitResult.of(self.run, self.model, self.state, outcome, rows)
+        run, problem = self.run, self.run.problem
+        return FitResult(
+            run.config,
+            self.model.with_weights(outcome.weights),
+            outcome.progress,
+            run.solver_name,
+            problem.batch_size,
+            problem.n_batches,
+            is_sparse=problem.row_factor is not None,
+            n_before=self.state.n_epochs,
+            first_eta=outcome.first_eta,
+            ending=Ending(outcome.error, outcome.no_better, rows),
+        )
 
 
 def fit_model(

@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -10,12 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
-from skort.optim.loop import Outcome
 from skort.optim.schedules import rate
 from skort.optim.state import TrainState
-
-if TYPE_CHECKING:
-    from skort.estimators.training.fitting import TrainRun
 
 
 class Ending(NamedTuple):
@@ -50,23 +46,6 @@ class FitResult:
     #: Those of the trained weights, in a copy that has the weights of the state alone.
     shapes: dict[str, tuple[int, ...]] | None = None
 
-    @classmethod
-    def of(cls, run: "TrainRun", model: Model, state: TrainState, outcome: Outcome, rows: TrainingData | None):
-        """Return the result of a run on a model that began at a state."""
-        problem = run.problem
-        return cls(
-            run.config,
-            model.with_weights(outcome.weights),
-            outcome.progress,
-            run.solver_name,
-            problem.batch_size,
-            problem.n_batches,
-            problem.row_factor is not None,
-            state.n_epochs,
-            outcome.first_eta,
-            Ending(outcome.error, outcome.no_better, rows),
-        )
-
     @property
     def new_losses(self) -> list[float]:
         """The objective of each epoch of this training."""
@@ -89,14 +68,17 @@ class FitResult:
         if made is None or not all(np.array_equal(array, known[name]) for name, array in made.items()):
             return packed
         shapes = {name: array.shape for name, array in known.items()}
-        return dataclasses.replace(packed, model=self.model.without_weights(), shapes=shapes)
+        empty = {name: np.empty(0, array.dtype) for name, array in self.model.score_graph.trained_arrays.items()}
+        return dataclasses.replace(packed, model=_with_arrays(self.model, empty), shapes=shapes)
 
     def unpacked(self) -> "FitResult":
         """Return what was `packed`."""
         if self.shapes is None:
             return self
-        empty = dataclasses.replace(self, model=self.model.with_shapes(self.shapes), shapes=None)
-        return dataclasses.replace(empty, model=empty.model.with_weights(empty._of_state()))
+        trained = self.model.score_graph.trained_arrays
+        zeros = {name: np.zeros(self.shapes[name], array.dtype) for name, array in trained.items()}
+        whole = dataclasses.replace(self, model=_with_arrays(self.model, zeros), shapes=None)
+        return dataclasses.replace(whole, model=whole.model.with_weights(whole._of_state()))
 
     def _of_state(self):
         """Return the trained weights of the model as those of the state make them; None where it has none."""
@@ -109,6 +91,12 @@ class FitResult:
         variables = self.config.variables(graph, self.state.standardization)
         made = variables.model_weights(views(vector, arrays))
         return {name: np.array(array) for name, array in made.items()}
+
+
+def _with_arrays(model, arrays):
+    """Return a model whose score graph has arrays of other shapes by name."""
+    graph = dataclasses.replace(model.score_graph, arrays={**model.score_graph.arrays, **arrays})
+    return dataclasses.replace(model, score_graph=graph)
 
 
 def result_of(estimator: Any) -> FitResult:
