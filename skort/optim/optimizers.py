@@ -9,7 +9,7 @@ import math
 import sys
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -204,14 +204,13 @@ class SGD(NamedOptimizer, name="sgd"):
         return function_text("sgd (weights, gradient, eta) => (next_weights, length)", formula)
 
 
-# What both momenta do; the weights and the length of the step come after it.
-_VELOCITY = """
+_MOMENTUM = """
 step = gradient * eta
 next_velocity = velocity * momentum - step
 next_unit_velocity = unit_velocity * momentum + eta
+next_weights = %s
+length = %s
 """
-_GIVEN = "(weights, gradient, eta, velocity, unit_velocity)"
-_MADE = "(next_weights, length, next_velocity, next_unit_velocity)"
 
 
 @dataclass(eq=False, repr=False)
@@ -222,9 +221,8 @@ class Momentum(NamedOptimizer, name="momentum"):
     .. math:: v \leftarrow \mu v - \eta g, \qquad w \leftarrow w + v
 
     with :math:`v = 0` before the first update, as in `sklearn.neural_network.MLPRegressor(solver="sgd",
-    nesterovs_momentum=False)`. The steps of an l1 term have the length l of a velocity with a constant gradient of
-    minus one, :math:`l \leftarrow \mu l + \eta`. So loss and penalty stay in balance when the learning rate falls. A
-    subclass that overrides `update` has to update this length, too: `unit_velocity` in the state.
+    nesterovs_momentum=False)`. The steps of an l1 term have the length :math:`l \leftarrow \mu l + \eta`. A subclass
+    that overrides `update` has to update this length, too: `unit_velocity` in the state.
 
     Parameters
     ----------
@@ -245,6 +243,8 @@ class Momentum(NamedOptimizer, name="momentum"):
     """
 
     _parameter_constraints = {"momentum": [Interval(Real, 0, 1, closed="both")]}
+    #: Whether the weights look one step ahead of the velocity.
+    _is_ahead: ClassVar[bool] = False
     momentum: float = 0.9
 
     def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
@@ -253,21 +253,20 @@ class Momentum(NamedOptimizer, name="momentum"):
 
     def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
         """Make one update in place."""
-        velocity = self._accelerated(gradient, eta, state, scratch)
-        np.add(weights, velocity, out=weights)
-
-    def _accelerated(self, gradient, eta, state, scratch):
-        """Change both velocities in place; return that of the weights, with `eta` times `gradient` in `scratch`."""
         velocity, unit_velocity, momentum = state["velocity"], state["unit_velocity"], float(self.momentum)
         np.multiply(velocity, momentum, out=velocity)
         np.multiply(gradient, eta, out=scratch)
         np.subtract(velocity, scratch, out=velocity)
         unit_velocity[0] = float(unit_velocity[0]) * momentum + eta
-        return velocity
+        if self._is_ahead:
+            np.subtract(weights, scratch, out=weights)
+            velocity = np.multiply(velocity, momentum, out=scratch)
+        np.add(weights, velocity, out=weights)
 
     def step_length(self, eta: float, state: State) -> float:
-        """Return the velocity of a weight whose gradient is always minus one."""
-        return float(state["unit_velocity"][0])
+        """Return how far the last update moved a weight whose gradient is always minus one."""
+        unit_velocity = float(state["unit_velocity"][0])
+        return float(self.momentum) * unit_velocity + eta if self._is_ahead else unit_velocity
 
     @property
     def gain(self) -> float:
@@ -277,13 +276,20 @@ class Momentum(NamedOptimizer, name="momentum"):
     @property
     def tags(self) -> OptimizerTags:
         """What is known of the optimizer."""
-        linear = LinearUpdate(float(self.momentum))
+        linear = LinearUpdate(float(self.momentum), self._is_ahead)
         return OptimizerTags(self.gain, min(self.gain, 1e3), linear=linear, is_elementwise=True)
 
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
-        formula = _VELOCITY + "next_weights = weights + next_velocity\nlength = next_unit_velocity"
-        return function_text(f"momentum {_GIVEN} => {_MADE}", formula, momentum=float(self.momentum))
+        formula = _MOMENTUM % ("weights + next_velocity", "next_unit_velocity")
+        if self._is_ahead:
+            ends = "weights - step + next_velocity * momentum", "next_unit_velocity * momentum + eta"
+            formula = _MOMENTUM % ends
+        signature = (
+            f"{'nesterov' if self._is_ahead else 'momentum'} (weights, gradient, eta, velocity, unit_velocity) => "
+            "(next_weights, length, next_velocity, next_unit_velocity)"
+        )
+        return function_text(signature, formula, momentum=float(self.momentum))
 
 
 class Nesterov(Momentum, name="nesterov"):
@@ -312,28 +318,8 @@ class Nesterov(Momentum, name="nesterov"):
     array([-0.5, -1. ])
     """
 
-    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
-        """Make one update in place."""
-        velocity = self._accelerated(gradient, eta, state, scratch)
-        np.subtract(weights, scratch, out=weights)
-        np.multiply(velocity, float(self.momentum), out=scratch)
-        np.add(weights, scratch, out=weights)
-
-    def step_length(self, eta: float, state: State) -> float:
-        """Return how far the last update moved a weight whose gradient is always minus one."""
-        return float(self.momentum) * float(state["unit_velocity"][0]) + eta
-
-    @property
-    def tags(self) -> OptimizerTags:
-        """What is known of the optimizer."""
-        return replace(super().tags, linear=LinearUpdate(float(self.momentum), is_ahead=True))
-
-    def onnx_update(self) -> str:
-        """Return the update as ONNX."""
-        formula = _VELOCITY + (
-            "next_weights = weights - step + next_velocity * momentum\nlength = next_unit_velocity * momentum + eta"
-        )
-        return function_text(f"nesterov {_GIVEN} => {_MADE}", formula, momentum=float(self.momentum))
+    _is_ahead = True
+    tags = Momentum.tags
 
 
 # Constants take the dtype of the weights. ConstantOfShape stays double, and the correction is computed in float64.
