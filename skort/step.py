@@ -107,7 +107,7 @@ class Step:
         n_outputs: int | None = None,
         classes: ArrayLike | None = None,
     ):
-        from skort.runtime.inference import InferenceModel
+        from skort.runtime.sessions import InferenceModel
 
         given = {"loss": loss, "penalty": penalty, "optimizer": optimizer, "solver": solver, "batch_size": batch_size}
         given = {name: value for name, value in given.items() if not (isinstance(value, str) and value == "auto")}

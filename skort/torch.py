@@ -15,7 +15,7 @@ except ImportError as error:
 from torch import nn
 
 from skort.estimators.score_graph_of import DifferentiableModel
-from skort.runtime.no_pickle import NoPickle
+from skort.runtime.cache import NoPickle
 from skort.solvers.flat_weights import flat, views
 
 __all__ = ["OnnxModule"]

@@ -17,13 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class OutputLosses(Component, ScoreLoss):
-    r"""
-    The sum of the losses of several outputs, by name, whose columns are side by side in the score.
+    """The sum of the losses of several outputs, by name, whose columns are side by side in the score."""
 
-    .. math:: loss(y, s) = \sum_o loss_o(y_o, s_o)
-
-    The loss of an output is the mean over its columns. `widths` are None as long as they are not known.
-    """
+    # The loss of an output is the mean over its columns. `widths` are None as long as they are not known.
 
     estimator_types = ("regressor",)
     _parameter_constraints = {"losses": [dict], "widths": [dict, None]}
@@ -53,12 +49,12 @@ class OutputLosses(Component, ScoreLoss):
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`, of shape (n_samples, 1)."""
-        return self._of_parts([loss.value_function(width) for _, loss, width in self._parts()], _add_row_losses, "loss")
+        return self._of_parts([loss.value_function(width) for _, loss, width in self._parts()], "loss")
 
     def gradient_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return the ONNX function `(score, target) => (gradient)`, or None where a loss has none."""
         sources = [loss.gradient_function(width) for _, loss, width in self._parts()]
-        return None if None in sources else self._of_parts(sources, _add_side_by_side, "gradient")
+        return None if None in sources else self._of_parts(sources, "gradient")
 
     def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return `(score) => (prediction)`, in which each output has that of its loss; None where none has one."""
@@ -74,8 +70,8 @@ class OutputLosses(Component, ScoreLoss):
         _add_side_by_side(fragment, results, "prediction")
         return composed("predictions", ["score"], "prediction", fragment)
 
-    def _of_parts(self, sources, add_all, result):
-        """Return the function of score and target that makes one result of all losses, each times its scale."""
+    def _of_parts(self, sources, result):
+        """Return the function of score and target that makes "loss" or "gradient" of all losses, times their scales."""
         fragment, columns = self._fragment(["score", "target"])
         scaled = []
         for i, (source, (_, loss, width)) in enumerate(zip(sources, self._parts(), strict=True)):
@@ -84,7 +80,9 @@ class OutputLosses(Component, ScoreLoss):
             fragment.constant(f"scale{i}", np.asarray(loss.weight_scale(width), np.float64))
             fragment.node("Mul", [part, f"scale{i}"], [f"scaled{i}"])
             scaled.append(f"scaled{i}")
-        add_all(fragment, scaled, result)
+        _add_side_by_side(fragment, scaled, "gradient" if result == "gradient" else "losses")
+        if result == "loss":
+            fragment.call(_ROW_SUMS, ["losses"], [result])
         return composed("of_outputs", ["score", "target"], result, fragment)
 
     def _fragment(self, names):
@@ -100,10 +98,6 @@ class OutputLosses(Component, ScoreLoss):
             fragment.nodes.append(helper.make_node("Split", [name, "widths"], parts, axis=1))
         return fragment, columns
 
-    def weight_scale(self, n_outputs: int) -> float:
-        """Return 1: the losses are summed."""
-        return 1.0
-
     def check_target(self, target: np.ndarray) -> None:
         """Raise a ValueError, which names the output, for targets that one of the losses cannot take."""
         parts = self._parts()
@@ -115,20 +109,14 @@ class OutputLosses(Component, ScoreLoss):
                 raise ValueError(f"output {name!r}: {error}") from error
 
 
+_ROW_SUMS = function_text("row_sums (losses) => (sums)", "sums = ReduceSum(losses, [1], keepdims=1)")
+
+
 def _add_side_by_side(fragment: "Fragment", parts: list[str], result: str) -> None:
     """Add the node that puts columns side by side."""
     from onnx import helper
 
     fragment.nodes.append(helper.make_node("Concat", parts, [result], axis=1))
-
-
-def _add_row_losses(fragment: "Fragment", parts: list[str], result: str) -> None:
-    """Add the nodes that sum the losses of all columns of a row."""
-    from onnx import helper
-
-    _add_side_by_side(fragment, parts, "losses")
-    fragment.constant("columns", np.array([1]))
-    fragment.nodes.append(helper.make_node("ReduceSum", ["losses", "columns"], [result], keepdims=1))
 
 
 _TIMES_CLASS_WEIGHT = function_text(
@@ -138,11 +126,7 @@ _TIMES_CLASS_WEIGHT = function_text(
 
 
 class ClassWeighted(ScoreLoss):
-    r"""
-    A loss whose rows count by a weight of their class in its own binary problem, as those of `SGDClassifier`.
-
-    .. math:: loss(y, s) = \sum_k (y_k c_k + 1 - y_k) \, loss_k(y_k, s_k)
-    """
+    """A loss whose rows count by a weight of their class in its own binary problem, as those of `SGDClassifier`."""
 
     one_against_rest = True
 

@@ -15,12 +15,10 @@ FunctionSource: TypeAlias = "str | onnx.FunctionProto"
 
 
 class InUnits(NamedTuple):
-    r"""
-    A loss of scores and targets in another unit: :math:`loss(y, s) = unit \cdot weight \cdot loss'(y', s') + offset`.
+    """A loss of y and scores s in another unit: loss(y, s) = unit weight loss'(y', s') + offset."""
 
-    :math:`y', s'` are as `RegressionLoss.in_units` says, `offset` is the mean over rows whose :math:`y'` has the mean
-    one, and `weight` is what the sample weights of the training are multiplied by.
-    """
+    # y', s' are as `RegressionLoss.in_units` says, the offset is the mean over rows whose y' has the mean one, and the
+    # sample weights of the training are multiplied by the weight.
 
     loss: "ScoreLoss"
     unit: float
@@ -29,12 +27,7 @@ class InUnits(NamedTuple):
 
 
 class ScoreLoss:
-    """
-    What estimators and solvers need of a loss of the raw score, and what is so of most losses.
-
-    Weights of its own, such as a scale, are trained, have no penalty, and are no part of the model. Value and gradient
-    take each of them as one more input, of the shape of `score`; the gradient has one more result for each.
-    """
+    """What estimators and solvers need of a loss of the raw score, and what is so of most losses."""
 
     #: The estimators that can minimise it: "regressor", "classifier" or both.
     estimator_types: tuple[str, ...] = ()
@@ -43,7 +36,8 @@ class ScoreLoss:
     #: Whether value and gradient take the normalised sample weights, of shape (n_samples, 1), as a third input, and
     #: multiply by them.
     takes_weight: bool = False
-    #: Names of the weights of its own. They begin with "skort_", as no name in a model does.
+    #: Names of the weights of its own, such as a scale, which are trained and no part of the model. They begin with
+    #: "skort_". Value and gradient take each as an input of the shape of `score`; the gradient has a result for each.
     weight_names: tuple[str, ...] = ()
     #: Whether each column of a score of several classes is a binary problem of its own: that class against the rest.
     one_against_rest: bool = False
@@ -65,6 +59,7 @@ class ScoreLoss:
     #: Of a loss for each output of a model: their names, and their numbers of columns where they are known.
     output_names: tuple[str, ...] = ()
     widths: dict[str, int] | None = None
+    _curvature: float | None = None
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return `(score, target) => (loss)`, of shape (n_samples, n_outputs) or (n_samples, 1): differentiable."""
@@ -87,7 +82,7 @@ class ScoreLoss:
 
     def curvature(self, n_outputs: int) -> float | None:
         """Return the largest second derivative of a row's loss by its score; None where it has no bound."""
-        return None
+        return self._curvature
 
     def in_units(self, scale: float) -> InUnits:
         """Return the loss of targets and scores that are divided by a number, where it `has_units`."""
@@ -118,11 +113,9 @@ def as_loss(value: Any) -> ScoreLoss | None:
 
 
 class FormulaLoss(Component, ScoreLoss):
-    """
-    An elementwise loss written as formulas for `function_text`, in which the names of the parameters are constants.
+    """An elementwise loss written as formulas for `function_text`, in which the names of parameters are constants."""
 
-    They say how `loss` and `gradient` follow from score and target and, in `_link`, `prediction` from score.
-    """
+    # They say how `loss` and `gradient` follow from score and target and, in `_link`, `prediction` from score.
 
     is_elementwise = True
     #: The value of the estimators' parameter `loss` that means it: ``class Huber(RegressionLoss, name="huber")``.
@@ -133,7 +126,6 @@ class FormulaLoss(Component, ScoreLoss):
     #: The same of two scores and more, where it is another.
     _formula_of_several: str | None = None
     _link_of_several: str | None = None
-    _curvature: float | None = None
 
     def __init_subclass__(cls, *, name: str | None = None, **options: Any):
         super().__init_subclass__(**options)
@@ -153,10 +145,6 @@ class FormulaLoss(Component, ScoreLoss):
         """Return the ONNX function `(score) => (prediction)`, or None."""
         link = self._link if n_outputs == 1 else self._link_of_several or self._link
         return None if link is None else function_text("inverse_link (score) => (prediction)", link)
-
-    def curvature(self, n_outputs: int) -> float | None:
-        """Return the largest second derivative of a row's loss by its score; None where it has no bound."""
-        return self._curvature
 
     def _function(self, which: int, n_outputs: int) -> str:
         return function_text(self._signatures[which], self._formula_of(n_outputs), **self._constants())

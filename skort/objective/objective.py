@@ -31,13 +31,9 @@ _COLUMN_SUMS = function_text("column_sums (gradient) => (sums)", "sums = ReduceS
 
 @dataclass(frozen=True)
 class Objective:
-    r"""
-    Weighted mean of the loss over one batch, plus the penalty.
+    """J(w) = sum_i v_i loss(y_i, score_i) + penalty(w) over m rows of a batch, v_i = s_i / (mean(s) m)."""
 
-    .. math:: J(w) = \sum_i v_i \, loss(y_i, score_i) + penalty(w), \qquad v_i = \frac{s_i}{\bar s \, m}
-
-    over m rows; :math:`\bar s` is of all rows. The batch brings :math:`v_i` times `sample_weight_scale`.
-    """
+    # The mean is that of all rows. The batch brings v_i times `sample_weight_scale`.
 
     loss: ScoreLoss
     penalty: WeightPenalty | None

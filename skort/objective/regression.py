@@ -42,13 +42,7 @@ class RegressionLoss(FormulaLoss):
         return 1.0 / n_outputs
 
     def in_units(self, scale: float) -> InUnits:
-        r"""
-        Return the loss of targets and scores that are divided by a number.
-
-        .. math:: loss(y, s) = unit \cdot loss'(y / scale, s / scale)
-
-        Where the score is the logarithm of the prediction, :math:`s - \log scale` takes the place of :math:`s / scale`.
-        """
+        """Return the loss of y / scale and score / scale; where the score is a logarithm, of score - log(scale)."""
         loss = clone(self)
         if "epsilon" in self.get_params():
             loss.set_params(epsilon=min(self.epsilon / scale, _LARGEST))

@@ -72,11 +72,8 @@ class SklearnObjective:
 
 
 def sklearn_objective(model, *, is_classifier=False):
-    """
-    Return what a scikit-learn model minimises, or None: what `SGDRegressor()` or `SGDClassifier(loss="log_loss")` does.
-
-    `is_classifier` says whether classes are to be predicted where the model, None or ONNX, does not say so.
-    """
+    """Return what a scikit-learn model minimises; `is_classifier`: classes are predicted where it does not say so."""
+    # None stands for `SGDRegressor()`, or `SGDClassifier(loss="log_loss")`.
     if model is None:
         return SklearnObjective(penalty="l2", alpha=1e-4, is_unit_free=True)
     if isinstance(model, linear_model.RANSACRegressor):
@@ -234,12 +231,8 @@ def _loss(losses, name, **parameters):
     return loss.set_params(**{key: value for key, value in parameters.items() if key in loss.get_params()})
 
 
-def _of_this_version(*names):
-    """Return the linear models of these names: scikit-learn 1.10 has no PassiveAggressive* any more."""
-    return [vars(linear_model)[name] for name in names if name in vars(linear_model)]
-
-
-_PASSIVE_AGGRESSIVE = _of_this_version("PassiveAggressiveClassifier", "PassiveAggressiveRegressor")
+# scikit-learn 1.10 has none any more.
+_PASSIVE_AGGRESSIVE = [model for name, model in vars(linear_model).items() if name.startswith("PassiveAggressive")]
 
 #: Type of a model -> the function of a model that returns its objective. All others are trained with the defaults.
 OBJECTIVES = {

@@ -4,6 +4,7 @@ import pathlib
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -158,6 +159,7 @@ def _best_score(history: History) -> list[str]:
     return [] if best is None else [f"the best is {best[1]:.4g} in epoch {best[0]}"]
 
 
+@dataclass(eq=False, repr=False)
 class MLflowLogger(BaseEstimator):
     """
     Log the training in MLflow.
@@ -181,13 +183,9 @@ class MLflowLogger(BaseEstimator):
     """
 
     __module__ = "skort.callbacks"
-
     _parameter_constraints = {"log_model": ["boolean"]}
-
     _owns_run = False
-
-    def __init__(self, log_model: bool = False):
-        self.log_model = log_model
+    log_model: bool = False
 
     def on_train_begin(self, training: Training) -> None:
         """Begin a run where none is active, and log the parameters."""

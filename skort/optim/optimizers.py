@@ -1,9 +1,4 @@
-"""
-Optimizers: how a gradient changes the weights.
-
-An optimizer holds only its parameters. The caller keeps the arrays that it remembers from one update to the next, so
-that one instance serves any number of trainings, and a training goes on from saved arrays.
-"""
+"""Optimizers: how a gradient changes the weights. The caller keeps the arrays that an optimizer remembers."""
 
 import math
 import sys
@@ -81,8 +76,7 @@ class Optimizer(Protocol):
         Return how far the last update moves a weight whose gradient is one in all updates: one number, or one a weight.
 
         Such steps are made for the parts of a penalty that are not in the gradient. A weight stays at its balance where
-        the learning rate changes if this length sums the learning rates as the update sums gradients. The limit for
-        many updates is enough where the learning rate stays the same.
+        the learning rate changes if this length sums the learning rates as the update sums gradients.
 
         Parameters
         ----------

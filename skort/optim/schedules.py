@@ -1,9 +1,4 @@
-"""
-Learning rates: functions of the number of the update, counted from 1.
-
-A schedule is any callable t -> learning rate. It may also have a method `on_bad_epochs() -> bool`, which runs when a
-training would end because it no longer improves: the method lowers the rate and returns True if training goes on.
-"""
+"""Learning rates: any callable t -> rate of update number t, from 1; it may have a method `on_bad_epochs`."""
 
 import math
 from collections.abc import Callable
@@ -16,6 +11,7 @@ from sklearn.utils._param_validation import Interval
 
 from skort.common.component import Component
 
+_COUNT = [Interval(Integral, 1, None, closed="left")]
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
@@ -32,8 +28,7 @@ def rate(schedule: Callable[[int], Any], t: int) -> float:
 
 def largest_rate(schedule: Any) -> float | None:
     """Return the largest learning rate of all updates; None where it is not known, as of any function."""
-    is_known = _declares(schedule, "largest_rate") or _declares(schedule, "peak_parameters")
-    eta = schedule.largest_rate() if is_known else None
+    eta = schedule.largest_rate() if _declares(schedule, "largest_rate", "peak_parameters") else None
     return None if eta is None else float(eta)
 
 
@@ -49,9 +44,9 @@ def lower_rate(schedule: Any) -> bool:
     return getattr(schedule, "on_bad_epochs", bool)()
 
 
-def _declares(schedule, name):
-    """Return whether the class of a schedule says this itself: the rates of a subclass may be others."""
-    return isinstance(schedule, Schedule) and name in vars(type(schedule))
+def _declares(schedule, *names):
+    """Return whether the class of a schedule says one of these itself: the rates of a subclass may be others."""
+    return isinstance(schedule, Schedule) and not vars(type(schedule)).keys().isdisjoint(names)
 
 
 class Schedule(Component):
@@ -280,11 +275,7 @@ class Cosine(Schedule):
 
     __module__ = "skort.schedules"
     peak_parameters = ("eta0", "eta1")
-    _parameter_constraints = {
-        "n_updates": [Interval(Integral, 1, None, closed="left")],
-        "eta0": _POSITIVE,
-        "eta1": _NOT_NEGATIVE,
-    }
+    _parameter_constraints = {"n_updates": _COUNT, "eta0": _POSITIVE, "eta1": _NOT_NEGATIVE}
     n_updates: int = 1000
     eta0: float = 0.01
     eta1: float = 0.0
@@ -358,7 +349,7 @@ class Warmup(Schedule):
     """
 
     __module__ = "skort.schedules"
-    _parameter_constraints = {"schedule": [callable, None], "n_updates": [Interval(Integral, 1, None, closed="left")]}
+    _parameter_constraints = {"schedule": [callable, None], "n_updates": _COUNT}
     schedule: Callable[[int], float] | None = None
     n_updates: int = 100
 

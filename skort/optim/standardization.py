@@ -20,13 +20,9 @@ _BLOCK = 2**18
 
 @dataclass(frozen=True, eq=False)
 class Standardization:
-    r"""
-    What is subtracted from the columns of X and y, and what they are divided by, while a model is trained.
+    """What is subtracted from the columns of X and y, and what they are divided by, while a model is trained."""
 
-    .. math:: X' = \frac{X - mean}{scale}, \qquad y' = \frac{y - target\_mean}{target\_scale}
-
-    It changes how fast a training gets to the minimum, not where this is: the fitted weights are those of X and y.
-    """
+    # It changes how fast a training gets to the minimum, not where this is: the fitted weights are those of X and y.
 
     #: Of shape (n_features,), in float64, as `scale`; None: X is as it is.
     mean: np.ndarray | None
@@ -105,12 +101,9 @@ class Standardization:
 
 
 def moments(X: Any, sample_weight: np.ndarray | None, n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return the weighted means and standard deviations of columns in float64; that of a constant column is zero.
-
-    Of more than 2^22 values, 256 evenly spaced blocks of rows stand for all, but where a column is constant in them: it
-    may vary elsewhere. `n_rows`: X is a part of so many rows.
-    """
+    """Return weighted means and standard deviations of columns in float64; X is a part of `n_rows` rows, if given."""
+    # Of more than 2^22 values, 256 evenly spaced blocks of rows stand for all, but where a column is constant in them:
+    # it may vary elsewhere.
     many_values = _MANY_VALUES if n_rows is None else _MANY_VALUES * X.shape[0] // n_rows
     blocks = _row_blocks(X.shape[0], X.shape[1], many_values)
     mean, deviation = _moments(X, sample_weight, blocks)
@@ -153,11 +146,8 @@ def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
 
 
 def robust_moments(columns: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return the weighted medians and interquartile ranges of columns, these divided by 1.349, that of the normal one.
-
-    Both in float64. The scale is the standard deviation where the quartiles are equal.
-    """
+    """Return weighted medians and interquartile ranges / 1.349, that of the normal distribution, in float64."""
+    # Where the quartiles are equal, the scale is the standard deviation.
     weights = np.ones(len(columns)) if sample_weight is None else sample_weight
     # The share of the weight up to the middle of each row, in the order of the values.
     orders = np.argsort(columns, axis=0)
@@ -234,17 +224,11 @@ def smoothness(
     norm: float | None = None,
     ones: float = 1.0,
 ) -> float:
-    r"""
-    Return how fast the gradient of a linear model's mean loss changes along a step on one batch, b of n rows.
-
-    For a loss whose second derivative by the score is one: the expected smoothness of sampling without replacement
-
-    .. math:: L = \frac{n (b - 1)}{b (n - 1)} \lambda_{max}\left(\tfrac{1}{n} X'^T X'\right)
-        + \frac{n - b}{b (n - 1)} \max_i \lVert x'_i \rVert^2
-
-    (Gower et al., arXiv:1901.09401, proposition 3.8) of X' with a column of `ones`, each row counting
-    :math:`s_i / \bar s` times. `norm`: the maximum, where it is known.
-    """
+    """Return how fast the gradient of a linear model's mean loss changes along a step on one batch, b of n rows."""
+    # The expected smoothness of sampling without replacement (Gower et al., arXiv:1901.09401, proposition 3.8) of X'
+    # with a column of `ones`, for a loss whose second derivative is one: `batch_smoothness` of the largest
+    # eigenvalue of X'^T X' / n and the largest squared norm of a row, `norm` where it is known. A row counts
+    # s_i / mean(s) times.
     shares = relative_weights(sample_weight)
     n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
     b = min(batch_size, n)

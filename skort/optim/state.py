@@ -9,7 +9,7 @@ import numpy as np
 
 from skort.common.random_state import generator_of
 from skort.optim.standardization import Standardization
-from skort.runtime.no_pickle import NoPickle
+from skort.runtime.cache import NoPickle
 
 
 class History(dict):
@@ -45,7 +45,7 @@ class History(dict):
 
     def record(self, name: str, value: Any) -> None:
         """
-        Add a value to the row of the last epoch.
+        Add a value to the row of the last epoch; raise a ValueError if it has one of that name already.
 
         Parameters
         ----------
@@ -53,11 +53,6 @@ class History(dict):
             The column.
         value : object
             Usually a number.
-
-        Raises
-        ------
-        ValueError
-            If the row has a value of that name already.
         """
         column = self.setdefault(name, [])
         if len(column) >= self.n_epochs:

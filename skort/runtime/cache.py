@@ -1,4 +1,4 @@
-"""What was made lately, and is used again by whatever needs the same."""
+"""What was made lately, and is used again by whatever needs the same; a box for what copies leave behind."""
 
 import collections
 import threading
@@ -67,6 +67,29 @@ class SessionPool(Generic[Made]):
         """Forget everything that nobody uses."""
         with self._lock:
             self._free.clear()
+
+
+class NoPickle:
+    """A box for a value that must not be copied, such as a session: pickle, deepcopy and joblib see an empty box."""
+
+    def __init__(self):
+        self._value: Any = None
+
+    def __reduce__(self):
+        return NoPickle, ()
+
+    def put(self, value: Any) -> None:
+        """Put a value into the box, in place of any other."""
+        self._value = value
+
+    def look(self) -> Any:
+        """Return the value, or None, and leave it in the box."""
+        return self._value
+
+    def take(self) -> Any:
+        """Return the value, or None, and leave the box empty."""
+        value, self._value = self._value, None
+        return value
 
 
 #: What is made for a structure and shared by all that have it: sessions, gradients of losses, checks. The first part of

@@ -9,9 +9,8 @@ import numpy as np
 
 from skort.exceptions import NotTrainableError
 from skort.runtime.device import CPU, Device, cpu_memory, value_vector
-from skort.runtime.errors import short_message
 from skort.runtime.installed import c_api, load, require
-from skort.runtime.sessions import session_options
+from skort.runtime.sessions import session_options, short_message
 
 
 def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:

@@ -1,17 +1,31 @@
-"""Sessions of models, and the settings that all of them share."""
+"""Sessions of models, the settings that all of them share, and their errors in words."""
 
+import copy
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.helper
 
+from skort.runtime.cache import COMPILED
 from skort.runtime.device import CPU, Device, DeviceArray
 from skort.runtime.installed import c_api, load
 
 _FATAL = 4
 # In 1.16 these make nodes that have float32 kernels only, whatever the type of the model.
 _FLOAT32_FUSIONS = ["GemmActivationFusion", "MatmulTransposeFusion"]
+# Where in its C++ sources an error arose.
+_PLACE = re.compile(
+    r"\[ONNXRuntimeError\] : \d+ : \w+ : "
+    # With the signature of the function, or with its name alone.
+    r"|\S+\.(?:cc|h):\d+ (?:[^()]*\w\(.*?\)(?:::\S+| const)* |[\w:]+ )"
+    # of onnx
+    r"|\[\w+Error\] "
+    r"|\S+\.(?:cc|h):\d+: \w+: Assertion `[^`]*` failed: "
+)
 
 
 def inference_session(graph: bytes, *, float64: bool = False, device: Device = CPU, options: Any = None) -> Any:
@@ -117,3 +131,56 @@ class StepSession:
         self._turns = itertools.cycle([(self._bindings[0], second), (self._bindings[1], first)])
         next(self._turns)
         return next(self._turns)
+
+
+class InferenceModel:
+    """An ONNX model and its session on each device, made by the first run; copies and pickles make their own."""
+
+    def __init__(
+        self,
+        model: onnx.ModelProto | Callable[[], onnx.ModelProto],
+        inner_results: Sequence[str] = (),
+        weights: dict[str, np.ndarray] | None = None,
+        structure: Hashable = None,
+    ):
+        self.model = model
+        self.inner_results = inner_results
+        self.weights = weights or {}
+        self._structure = structure
+        self._sessions: dict[Device, Any] = {}
+
+    def __getstate__(self):
+        return {**vars(self), "_sessions": {}}
+
+    def run(self, output: str, inputs: dict[str, np.ndarray], device: Device = CPU) -> Any:
+        """Return the output, or inner result, named `output` for some inputs (name -> array)."""
+        session = self._sessions.get(device)
+        if session is None:
+            session = self._sessions[device] = self._session(device)
+        return session.run([output], {**inputs, **self.weights})[0]
+
+    def _session(self, device):
+        # Threads would not be there in a forked process.
+        if self._structure is None or device != CPU:
+            return self._make_session(device)
+        return COMPILED.get(
+            ("inference", self._structure, tuple(self.inner_results)), lambda: self._make_session(device)
+        )
+
+    def _make_session(self, device):
+        model = copy.deepcopy(self.model() if callable(self.model) else self.model)
+        for weight in [i for i in model.graph.initializer if i.name in self.weights]:
+            model.graph.initializer.remove(weight)
+            info = onnx.helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims)
+            model.graph.input.append(info)
+        model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in self.inner_results)
+        types = [i.data_type for i in model.graph.initializer]
+        types += [i.type.tensor_type.elem_type for i in model.graph.input]
+        float64 = onnx.TensorProto.DOUBLE in types
+        return inference_session(model.SerializeToString(), float64=float64, device=device)
+
+
+def short_message(error: Exception) -> str:
+    """Return the first line of an error of ONNX or ONNX Runtime, without the places in C++ sources where it arose."""
+    lines = str(error).strip().splitlines() or ["no reason given"]
+    return _PLACE.sub("", lines[0]).strip()

@@ -35,17 +35,6 @@ class SessionOptimizer:
     memory: dict[str, str] = field(default_factory=dict)
 
 
-def adam_optimizer(beta_1: float, beta_2: float, epsilon: float) -> SessionOptimizer:
-    """Return Adam without its correction for moments that began at zero, which the learning rate has to include."""
-    return SessionOptimizer(
-        "AdamOptimizer",
-        {"alpha": float(beta_1), "beta": float(beta_2), "epsilon": float(epsilon), "lambda": 0.0},
-        # Its own correction comes before epsilon is added, scikit-learn's after.
-        {"do_bias_correction": 0, "weight_decay_mode": 0},
-        {"first_moment": "Moment_1_", "second_moment": "Moment_2_"},
-    )
-
-
 class BoundTrainingSession:
     """A TrainingSession that reads the same arrays in every run; the first of `outputs` is the scalar to minimise."""
 

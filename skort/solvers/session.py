@@ -13,13 +13,7 @@ from skort.objective.objective import LOSS, OBJECTIVE, SMOOTH
 from skort.optim.optimizers import Adam
 from skort.optim.update import PenaltyStrengths, Update
 from skort.runtime.cache import POOL
-from skort.runtime.training_session import (
-    BoundTrainingSession,
-    SessionOptimizer,
-    adam_optimizer,
-    training_graph,
-    training_session,
-)
+from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer, training_graph, training_session
 from skort.solvers.base import Problem, is_small
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.step_graph import constants_graph
@@ -33,7 +27,11 @@ def _sgd(optimizer):
 def _adam(optimizer):
     # The session computes 1 - beta in float32, of a beta in float32; the correction has to be that of the same beta.
     beta_1, beta_2 = (float(np.float32(beta)) for beta in (optimizer.beta_1, optimizer.beta_2))
-    return adam_optimizer(beta_1, beta_2, optimizer.epsilon), Adam(beta_1, beta_2).corrected
+    attributes = {"alpha": beta_1, "beta": beta_2, "epsilon": float(optimizer.epsilon), "lambda": 0.0}
+    # Its own correction comes before epsilon is added, scikit-learn's after: the learning rate includes it.
+    uncorrected = {"do_bias_correction": 0, "weight_decay_mode": 0}
+    memory = {"first_moment": "Moment_1_", "second_moment": "Moment_2_"}
+    return SessionOptimizer("AdamOptimizer", attributes, uncorrected, memory), Adam(beta_1, beta_2).corrected
 
 
 # By the runtime's name of the update: TrainingSession's own, and the learning rate that it needs for the same steps.

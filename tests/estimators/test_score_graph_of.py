@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.score_graph_of import estimator_with, score_graph_of
 from skort.exceptions import NotExportableError, NotTrainableError
-from skort.runtime.inference import InferenceModel
+from skort.runtime.sessions import InferenceModel
 
 # Networks here need not converge.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

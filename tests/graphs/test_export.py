@@ -12,7 +12,7 @@ from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.graphs.sklearn.transformers import transformer_graph
 from skort.objective import Hinge, LogLoss, ModifiedHuber, PoissonLoss
-from skort.runtime.inference import InferenceModel
+from skort.runtime.sessions import InferenceModel
 
 
 def linear(coef, dtype="float32"):

@@ -1,10 +1,15 @@
-"""What is kept, for how long, and who has it."""
+"""What is kept, for how long, and who has it; a box whose content copies leave behind."""
 
 import collections
+import copy
 import gc
+import pickle
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from skort.runtime.cache import LRUCache, SessionPool, forget
+import pytest
+
+from skort.runtime.cache import LRUCache, NoPickle, SessionPool, forget
 
 
 class Borrower:
@@ -69,3 +74,16 @@ def test_threads_do_not_get_the_same_thing():
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(use, range(8)))
     assert next(numbers) <= 8
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda box: pickle.loads(pickle.dumps(box))])
+def test_copies_are_empty_and_the_original_is_not(copied):
+    box = NoPickle()
+    # A lock can neither be copied nor pickled.
+    lock = threading.Lock()
+    box.put(lock)
+    assert copied(box).look() is None
+    assert copied(box).take() is None
+    assert box.look() is lock
+    assert box.take() is lock
+    assert box.take() is None

@@ -38,7 +38,7 @@ def ran(monkeypatch):
         return make(graph, *args, **options)
 
     monkeypatch.setattr(sessions, "inference_session", watched)
-    monkeypatch.setattr("skort.runtime.training_agent.inference_session", watched)
+    monkeypatch.setattr("skort.solvers.agent.inference_session", watched)
     forget()
     return models
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from skort.graphs.sklearn.transformers import StepGraphs
     from skort.graphs.standardized import Layer
     from skort.runtime.device import Device
-    from skort.runtime.inference import InferenceModel
+    from skort.runtime.sessions import InferenceModel
 
 # Made when somebody asks for them, and anew in copies.
 _MADE_ON_DEMAND = ("linear_weights", "onnx", "inference", "step_graphs", "product")
@@ -124,7 +124,7 @@ class Model:
     def inference(self) -> "InferenceModel":
         """What predicts from transformed rows, as numbers of classes and in the units of the training."""
         from skort.graphs.export import PREDICTION, SCORE
-        from skort.runtime.inference import InferenceModel
+        from skort.runtime.sessions import InferenceModel
 
         bare = self._bare()
         # Rows come without their offset, and that of the score is added in float64, see `run`.

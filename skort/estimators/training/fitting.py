@@ -22,7 +22,7 @@ from skort.optim.batches import Batches
 from skort.optim.loop import Outcome, minimise, minimise_together
 from skort.optim.state import TrainState
 from skort.optim.training import Training, TrainStep
-from skort.runtime.no_pickle import NoPickle
+from skort.runtime.cache import NoPickle
 
 if TYPE_CHECKING:
     from skort.solvers.base import Problem

@@ -81,7 +81,7 @@ def estimated_curvature(
 def _losses(loss, score, target, weight, output):
     """Return the sum of the losses of rows that all have a weight, or the losses of the rows, `_ROWS`."""
     from skort.objective.objective import SAMPLE_WEIGHT, TARGET, Objective
-    from skort.runtime.inference import InferenceModel
+    from skort.runtime.sessions import InferenceModel
 
     objective = Objective(loss, None, (), score.shape[1], np.dtype(np.float32))
     model = InferenceModel(lambda: _loss_model(objective), structure=("loss", objective.loss_key))

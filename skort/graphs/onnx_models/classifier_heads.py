@@ -11,8 +11,7 @@ from scipy.special import expit, softmax
 from skort.common.onnx_text import pruned, read_names, replace_nodes
 from skort.exceptions import NotTrainableError
 from skort.objective.loss import function_text
-from skort.runtime.errors import short_message
-from skort.runtime.inference import InferenceModel
+from skort.runtime.sessions import InferenceModel, short_message
 
 _PROBABILITIES = ("Sigmoid", "Softmax", "LogSoftmax")
 _PRODUCTS = ("MatMul", "Gemm", "Conv")

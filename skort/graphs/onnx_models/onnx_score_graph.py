@@ -30,7 +30,7 @@ from skort.graphs.onnx_models.limits import check_functions, check_limits, check
 from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, ScoreSpec
 from skort.graphs.standardized import OFFSET, check_offsets
 from skort.graphs.training_mode import in_training_mode
-from skort.runtime.errors import short_message
+from skort.runtime.sessions import short_message
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 

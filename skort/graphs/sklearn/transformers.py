@@ -22,8 +22,7 @@ from skort.exceptions import NotExportableError
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.graphs.sklearn.conversion import to_onnx
 from skort.graphs.sklearn.raw_inputs import RawInput, feeds, raw_inputs, text_columns
-from skort.runtime.errors import short_message
-from skort.runtime.inference import InferenceModel
+from skort.runtime.sessions import InferenceModel, short_message
 
 # Number of rows on which ONNX is compared with scikit-learn, and of further ones for characters that those may lack.
 _SAMPLE = 100

@@ -302,14 +302,9 @@ def chain_graph(
     n_lanes: int,
     dtype: DTypeLike,
 ) -> onnx.GraphProto:
-    r"""
-    Return the function from X and the weights of models to scores of shape (n_lanes * n_rows, n_outputs).
-
-    .. math:: H = f(V^T X^T), \qquad H_c' = f(V_c'^T H_c + b_c')
-
-    The first product is one for all models, whose transposed coefficients :math:`V_c` are one below the other; X ends
-    with a column of ones for intercepts. `parts` are the shapes of `parts_of` one model, by their names as inputs.
-    """
+    """Return the graph from X and weights to scores, (n_lanes * n_rows, n_outputs); `parts`: shapes of `parts_of`."""
+    # H = f(V^T X^T), H_c' = f(V_c'^T H_c + b_c'): the first product is one for all models, whose transposed
+    # coefficients V_c are one below the other. X ends with a column of ones for intercepts.
     nodes, (X, n_rows), given = _Nodes(), rows, iter(parts.items())
     result = X
     for k, link in enumerate(chain):

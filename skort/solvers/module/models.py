@@ -123,17 +123,10 @@ def eval_model(plan: Plan) -> onnx.ModelProto:
 
 
 def training_model(plan: Plan, batch_size: int | None) -> onnx.ModelProto:
-    r"""
-    Return the model that computes the outputs of a plan, and adds the gradients of its parameters to buffers.
-
-    With the scores s, their losses' derivatives g by them, taken for constants, and the penalty,
-
-    .. math:: \frac{\partial J}{\partial w} = \frac{\partial}{\partial w} \sum_k \langle s_k(w), g_k \rangle
-        + \frac{\partial penalty}{\partial w}
-
-    so that the closed form of a loss's gradient is used, whoever differentiates the rest: skort's rules for batches of
-    `batch_size` rows; for None, any number of rows, ONNX Runtime, which takes a build for training.
-    """
+    """Return the model that computes the outputs of a plan, and adds the gradients of its parameters to buffers."""
+    # What is differentiated is the sum of the products of scores and their losses' derivatives, taken for constants: so
+    # the closed form of a loss's gradient is used, whoever differentiates the rest. These are skort's rules for batches
+    # of `batch_size` rows; for None, any number of rows, ONNX Runtime, which takes a build for training.
     _check_inputs(plan, batch_size)
     value = _value_model(plan, batch_size)
     surrogate = _surrogate_model(plan, value)

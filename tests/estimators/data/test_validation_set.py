@@ -188,12 +188,12 @@ def test_several_outputs_and_data_frames_are_scored():
 
 
 def test_scores_make_one_session(monkeypatch):
-    import skort.runtime.inference
+    import skort.runtime.sessions
 
     made = []
-    make = skort.runtime.inference.InferenceModel._make_session
+    make = skort.runtime.sessions.InferenceModel._make_session
     monkeypatch.setattr(
-        skort.runtime.inference.InferenceModel, "_make_session", lambda *args: made.append(args[0]) or make(*args)
+        skort.runtime.sessions.InferenceModel, "_make_session", lambda *args: made.append(args[0]) or make(*args)
     )
     X, y = data()
     forget()

@@ -40,7 +40,7 @@ from skort.graphs.sklearn.transformers import (
     trainable_steps,
     transformer_graph,
 )
-from skort.runtime.inference import InferenceModel
+from skort.runtime.sessions import InferenceModel
 
 
 def fitted(*steps, X, y=None):
