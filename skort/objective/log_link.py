@@ -21,8 +21,8 @@ class _LogLink(RegressionLoss):
 
     def check_target(self, target: np.ndarray) -> None:
         """Raise a ValueError for a target that the distribution does not have."""
-        wanted, is_wrong = ("y > 0", target <= 0) if self.power >= 2 else ("y >= 0", target < 0)
-        if self.power >= 1 and is_wrong.any():
+        wanted = "y > 0" if self.power >= 2 else "y >= 0"
+        if self.power >= 1 and ((target <= 0) if self.power >= 2 else (target < 0)).any():
             loss = f'"{self.name}"' if self.name else f"{type(self).__name__}(power={self.power})"
             raise ValueError(
                 f"loss={loss} needs {wanted}, and the smallest y is {np.min(target):.4g}. Use another loss, such as "

@@ -25,20 +25,24 @@ def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
 
 
 @contextlib.contextmanager
-def _in_words(what, kind=ValueError):
-    """Raise the errors of ONNX Runtime in its words, without the place in its code; `what` it does not do."""
+def _in_words(make, what):
+    """Raise the errors of ONNX Runtime in its words, without the place in its code, as those that `make` returns."""
     try:
         yield
     except RuntimeError as error:
-        raise kind(f"ONNX Runtime {what}: {short_message(error)}") from error
+        raise make(what, short_message(error)) from error
 
 
-def _loading(path):
-    return _in_words(f"{load().__version__} does not load {str(path)!r}")
+def _not_loaded(path, why):
+    return ValueError(f"ONNX Runtime {load().__version__} does not load {str(path)!r}: {why}")
 
 
-def _writing(path):
-    return _in_words(f"does not write {str(path)!r}", OSError)
+def _not_made(step, why):
+    return ValueError(f"ONNX Runtime does not make the {step} step: {why}")
+
+
+def _not_written(path, why):
+    return OSError(f"ONNX Runtime does not write {str(path)!r}: {why}")
 
 
 class ModuleSession:
@@ -56,14 +60,14 @@ class ModuleSession:
         api = c_api()
         memory, options = cpu_memory(), session_options(device)
         self._optimizer: Any = None
-        with _loading(checkpoint):
+        with _in_words(_not_loaded, checkpoint):
             self._state = api.load_checkpoint(os.fspath(checkpoint))
         # The module first: it tells the state where its arrays are to be.
         path = None if eval is None else os.fspath(eval)
-        with _loading(training):
+        with _in_words(_not_loaded, training):
             self._module = module_class(os.fspath(training), self._state, path, memory, options)
         if optimizer is not None:
-            with _loading(optimizer):
+            with _in_words(_not_loaded, optimizer):
                 self._optimizer = api.Optimizer(os.fspath(optimizer), self._state, memory, options)
 
     @property
@@ -83,7 +87,7 @@ class ModuleSession:
     def add_gradients(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Compute the outputs for `inputs`, and add the gradients to those since the last update."""
         outputs = value_vector()
-        with _in_words("does not make the training step"):
+        with _in_words(_not_made, "training"):
             self._module.train_step(list(inputs), outputs)
         return [value.numpy() for value in outputs]
 
@@ -96,7 +100,7 @@ class ModuleSession:
     def evaluate(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Compute the outputs for `inputs`; raise a ValueError where ONNX Runtime does not run the model on them."""
         outputs = value_vector()
-        with _in_words("does not make the eval step"):
+        with _in_words(_not_made, "eval"):
             self._module.eval_step(list(inputs), outputs)
         return [value.numpy() for value in outputs]
 
@@ -119,10 +123,10 @@ class ModuleSession:
 
     def save(self, path: os.PathLike, *, with_optimizer: bool) -> None:
         """Write a checkpoint, with what the optimizer remembers or without."""
-        with _writing(path):
+        with _in_words(_not_written, path):
             c_api().save_checkpoint(self._state, os.fspath(path), with_optimizer)
 
     def export(self, path: os.PathLike, names: list[str]) -> None:
         """Write the part of the eval model that some results need, with the parameters as they are now."""
-        with _writing(path):
+        with _in_words(_not_written, path):
             self._module.export_model_for_inferencing(os.fspath(path), names)
