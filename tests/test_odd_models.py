@@ -120,7 +120,7 @@ BROKEN = {
     "opset -3": (changed(lambda m, g: setattr(m.opset_import[0], "version", -3)), INVALID),
     "opset twice": (
         changed(lambda m, g: m.opset_import.append(helper.make_opsetid("", 13))),
-        "a domain of operators twice",
+        "a domain of operators in two versions",
     ),
     "unknown domain": (parsed("a = nobody.MatMul (X, W) y = Add (a, b)", header=TWO_DOMAINS % "nobody"), NO_RUN),
     "undeclared domain": (changed(lambda m, g: setattr(g.node[0], "domain", "nobody")), INVALID),
@@ -186,7 +186,7 @@ ODD = {
     "infinite weight": (with_array(np.full((2, 1), np.inf, np.float32)), "Its weights are finite but for W"),
     "bias of seven": (
         with_array(np.ones(7, np.float32), 1),
-        "an array of shape (3, 7) for 3 rows, where y asks for (3, 1)",
+        "gives 7 numbers a row where y asks for 1",
     ),
     "bias of rows": (with_array(np.ones((30, 1), np.float32), 1), NO_RUN),
     "integers": (parsed("a = Cast <to = 1> (X) y = MatMul (a, W)", inputs="int64[N, 2] X"), NO_INPUT),

@@ -41,7 +41,9 @@ def find_head(model: onnx.ModelProto, output: str, n_outputs: int) -> Head:
             f"the softmax of one score: {behind} and what follows give other numbers. Cut the model at the score that "
             "is to be trained, with onnx.utils.Extractor."
         )
-    return Head(output, _difference(0, 1) if n_outputs == 1 and _n_columns(model.graph, output) == 2 else None)
+    if n_outputs > 1 or values.shape[1] != 2:
+        return Head(output, None)
+    return Head(output, _columns([1]) if _are_opposite(values) else _difference(0, 1))
 
 
 def _last_probability(graph, output):
@@ -62,9 +64,9 @@ def _proved(model, node, output, n_outputs):
     """Return the head that begins with a node, or None where it is no known one."""
     result, X = node.input[0], model.graph.input[0]
     end = _part(model, result, output)
-    n_columns = _n_columns(model.graph, result)
-    if X.name in {i.name for i in end.graph.input[1:]} or n_columns is None:
+    if X.name in {i.name for i in end.graph.input[1:]}:
         return None
+    n_columns = _two_dimensional(runner(model, result)(rows_like(X))).shape[1]
     scores = np.random.RandomState(0).normal(scale=3.0, size=(_N_ROWS, n_columns)).astype(_dtype(X))
     run_end = runner(end, output)
     probabilities = run_end(scores)
@@ -75,7 +77,7 @@ def _proved(model, node, output, n_outputs):
         return None
     # Two columns of which one is the negative of the other: any numbers in their place are no scores of the model.
     probabilities, scores = (runner(model, name)(rows_like(X)) for name in (output, result))
-    if not np.allclose(scores.sum(axis=1), 0, atol=1e-4 * max(1.0, np.abs(scores).max())):
+    if not _are_opposite(scores):
         return None
     candidates = ((_columns([i]), scores[:, [i]]) for i in (1, 0))
     return next((Head(result, source) for source, score in candidates if _is_known(probabilities, score)), None)
@@ -119,6 +121,11 @@ def _are_probabilities(values: np.ndarray, has_head: bool) -> bool:
     if has_head:
         return True
     return np.ptp(values) > 1e-3 if values.shape[1] == 1 else np.allclose(values.sum(axis=1), 1, atol=1e-4)
+
+
+def _are_opposite(scores: np.ndarray) -> bool:
+    """Return whether one of two columns is the negative of the other."""
+    return np.allclose(scores.sum(axis=1), 0, atol=1e-4 * max(1.0, np.abs(scores).max()))
 
 
 def _is_affine(graph, output):
@@ -185,15 +192,6 @@ def runner(model: onnx.ModelProto, result: str) -> Callable[[np.ndarray], np.nda
             ) from error
 
     return run
-
-
-def _n_columns(graph, name):
-    """Return the number of columns of a result with two dimensions; None where it is not known."""
-    for info in (*graph.value_info, *graph.output):
-        dims = info.type.tensor_type.shape.dim
-        if info.name == name and len(dims) == 2:
-            return dims[1].dim_value or None
-    return None
 
 
 def _dtype(info):

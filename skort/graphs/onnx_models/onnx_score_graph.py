@@ -1,6 +1,7 @@
 """An ONNX model from anywhere as a score graph."""
 
 import contextlib
+import copy
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from skort.common.onnx_text import (
     IR_VERSION,
     OPSET,
     Fragment,
+    constant_value,
     import_each_domain_once,
     inlined,
     onnx_dtype,
@@ -27,6 +29,7 @@ from skort.graphs import onnx_models
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
 from skort.graphs.onnx_models.classifier_heads import Head, find_head, rows_like, runner
 from skort.graphs.onnx_models.limits import check_functions, check_limits, check_ranges
+from skort.graphs.onnx_models.standard_operators import standard_operators
 from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, ScoreSpec
 from skort.graphs.standardized import OFFSET, check_offsets
 from skort.graphs.training_mode import in_training_mode
@@ -46,8 +49,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
         in_training_mode(model)
     pruned(model, [score])
     X.CopyFrom(helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features]))
-    with _types_that_agree():
-        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    model = _with_shapes(model)
     check_limits(model.graph, onnx_models.MAX_VALUES)
     head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
     graph = pruned(model, [head.result]).graph
@@ -56,6 +58,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     if head.score is not None:
         model = _followed_by(model, head.score, spec.dtype)
         graph, n_columns = model.graph, spec.n_outputs
+    _without_side_by_side(model)
     if n_columns not in (None, spec.n_outputs):
         raise NotTrainableError(
             f"estimator: the ONNX model gives {n_columns} numbers a row where y asks for {spec.n_outputs}."
@@ -76,8 +79,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
 def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
     """Return what an ONNX model says of itself: its own numbers of columns and its type of numbers."""
     plain = plain_model(model)
-    with _types_that_agree():
-        shaped = onnx.shape_inference.infer_shapes(plain, data_prop=True)
+    shaped = _with_shapes(plain)
     graph = shaped.graph
     initializers = {i.name for i in graph.initializer}
     X = next((i for i in graph.input if i.name not in initializers), onnx.ValueInfoProto())
@@ -144,6 +146,21 @@ def _without_idle_nodes(graph):
         graph.output[0].CopyFrom(info)
 
 
+def _without_side_by_side(model):
+    """Let the score be a column of its own, in place, where it is picked from several that stand side by side."""
+    graph = model.graph
+    made = {name: node for node in graph.node for name in node.output}
+    values = {i.name: numpy_helper.to_array(i) for i in graph.initializer if i.data_type == TensorProto.INT64}
+    values |= {n.output[0]: constant_value(n) for n in graph.node if n.op_type == "Constant"}
+    pick = made.get(graph.output[0].name, onnx.NodeProto())
+    columns = made.get(pick.input[0], onnx.NodeProto()) if pick.op_type == "Gather" else onnx.NodeProto()
+    dims = {i.name: i.type.tensor_type.shape.dim for i in graph.value_info}
+    is_single = all(len(dims.get(name, "")) == 2 and dims[name][1].dim_value == 1 for name in columns.input)
+    if columns.op_type == "Concat" and is_single and pick.input[1] in values:
+        (index,) = values[pick.input[1]].ravel()
+        pruned(model, [columns.input[index]])
+
+
 def _is_idle(node, infos):
     """Return whether the result of a node is its input."""
     if node.input and node.input[0] in infos and node.domain == "":
@@ -161,6 +178,23 @@ def _types_that_agree():
         raise NotTrainableError(f"estimator: the ONNX model is not valid: {short_message(error)}") from error
 
 
+def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model with the shapes of its results; those that it says of its outputs count where none is known."""
+    written = [copy.deepcopy(output.type) for output in model.graph.output]
+    bare = copy.deepcopy(model)
+    for output in bare.graph.output:
+        if output.type.tensor_type.elem_type:
+            # skl2onnx writes false ones, such as those of X.
+            output.type.tensor_type.ClearField("shape")
+    with _types_that_agree():
+        onnx.shape_inference.infer_shapes(model)
+        bare = onnx.shape_inference.infer_shapes(bare, data_prop=True)
+    for output, before in zip(bare.graph.output, written, strict=True):
+        if not output.type.tensor_type.HasField("shape"):
+            output.type.CopyFrom(before)
+    return bare
+
+
 def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a checked copy without functions, in skort's opset and IR version."""
     opset = next((o.version for o in model.opset_import if o.domain == ""), None)
@@ -173,9 +207,10 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
     sparse = [i.values.name for i in model.graph.sparse_initializer]
     if sparse:
         raise NotTrainableError(f"estimator: the initializers {sparse} of the ONNX model are sparse. Make them dense.")
-    domains = [o.domain for o in model.opset_import]
-    if len(set(domains)) < len(domains):
-        raise NotTrainableError(f"estimator: the ONNX model imports a domain of operators twice: {domains}.")
+    # skl2onnx may write one twice.
+    imports = list(dict.fromkeys((o.domain, o.version) for o in model.opset_import))
+    if len({domain for domain, _ in imports}) < len(imports):
+        raise NotTrainableError(f"estimator: the ONNX model imports a domain of operators in two versions: {imports}.")
     # The checker and the converter raise errors of many kinds.
     try:
         # It knows no opset of the future.
@@ -197,6 +232,7 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
             f"know: {short_message(error)} Export it with target_opset={OPSET}."
         ) from error
     plain.ir_version = IR_VERSION
+    plain = standard_operators(plain)
     check_ranges(plain.graph, onnx_models.MAX_VALUES)
     return plain
 

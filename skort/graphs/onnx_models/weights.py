@@ -16,6 +16,7 @@ from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initialization import fitted_score_graph, given_model
 from skort.graphs.onnx_models.onnx_score_graph import constants_to_initializers, plain_model
+from skort.graphs.onnx_models.standard_operators import held_weights, hold_weights
 from skort.graphs.score_graph import find_weights as weights_of
 
 _DATA = {TensorProto.FLOAT: "float_data", TensorProto.DOUBLE: "double_data"}
@@ -170,11 +171,16 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> on
     check_by_name(weights)
     copied = copy.deepcopy(model)
     tensors = _tensors(copied.graph)
+    held = {name: (node, array) for node in copied.graph.node for name, array in held_weights(node).items()}
     for name, values in weights.items():
-        if name not in tensors:
-            known = ", ".join(tensors) or "none"
+        if name in tensors:
+            _fill(tensors[name], name, values)
+        elif name in held:
+            node, array = held[name]
+            hold_weights(node, {name: weight_array(name, values, array.shape, array.dtype)})
+        else:
+            known = ", ".join([*tensors, *held]) or "none"
             raise ValueError(f"weights: the ONNX model has no tensor of floats {name!r}. It has {known}.")
-        _fill(tensors[name], name, values)
     return copied
 
 

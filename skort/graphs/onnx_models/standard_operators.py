@@ -1,0 +1,144 @@
+"""Operators of ai.onnx.ml, which skl2onnx writes, as standard ones: what they hold as attributes becomes weights."""
+
+import copy
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+from numpy.typing import ArrayLike
+from onnx import helper, numpy_helper
+
+from skort.common.formulas import function_text
+from skort.common.onnx_text import Fragment, inlined, replace_nodes
+
+_ML = "ai.onnx.ml"
+# What holds weights, and the attributes that do: a product and what is added to it, or a difference and a factor.
+_HELD = {
+    "LinearRegressor": ("coefficients", "intercepts"),
+    "LinearClassifier": ("coefficients", "intercepts"),
+    "Scaler": ("offset", "scale"),
+}
+_ENDS = {"NONE": "%s", "LOGISTIC": "Sigmoid(%s)", "SOFTMAX": "Softmax(%s, axis=1)"}
+_NORMS = {"L1": "ReduceL1", "L2": "ReduceL2", "MAX": "ReduceMax"}
+# The classes of one score s are those of the scores -s and s.
+_BINARY = {
+    "NONE": "pair",
+    "LOGISTIC": "Concat(1 - Sigmoid(s), Sigmoid(s), axis=1)",
+    "SOFTMAX": "Softmax(pair, axis=1)",
+}
+
+
+def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model of `OPSET` with standard operators in place of those of ai.onnx.ml: the results are the same."""
+    if all(node.domain != _ML for node in model.graph.node):
+        return model
+    model, fragment = copy.deepcopy(model), Fragment(np.float32)
+    graph = model.graph
+    for node in graph.node:
+        constants, formula = _written(node) if node.domain == _ML else ({}, "")
+        if not formula:
+            fragment.nodes.append(node)
+            continue
+        names = [f"{node.output[-1]}/{name}" for name in constants]
+        arrays = zip(constants.values(), names, strict=True)
+        graph.initializer.extend(numpy_helper.from_array(array, name) for array, name in arrays)
+        inputs = ["X", "indices"][: len(node.input)]
+        outputs = ["label", "Z"] if len(node.output) == 2 else ["Z"]
+        signature = f"{node.op_type} ({', '.join([*inputs, *constants])}) => ({', '.join(outputs)})"
+        fragment.call(function_text(signature, formula), [*node.input, *names], node.output)
+    picked = {node.input[1] for node in graph.node if node.domain == _ML and node.op_type == "ArrayFeatureExtractor"}
+    for indices in graph.initializer:
+        if indices.name in picked:
+            # Of any shape, they pick as those of one dimension.
+            indices.dims[:] = [math.prod(indices.dims)]
+    for output in graph.output:
+        if not output.type.HasField("tensor_type"):
+            # ZipMap made dicts of floats.
+            output.CopyFrom(helper.make_tensor_value_info(output.name, onnx.TensorProto.FLOAT, None))
+    replace_nodes(graph, fragment.nodes)
+    return inlined(model, fragment)
+
+
+def held_weights(node: onnx.NodeProto) -> dict[str, np.ndarray]:
+    """Return the weights that a node holds as attributes, by name; coefficients have one column an output."""
+    held = _HELD.get(node.op_type, ()) if node.domain == _ML else ()
+    constants = _written(node)[0] if held else {}
+    return {f"{node.output[-1]}/{name}": constants[name] for name in held if name in constants}
+
+
+def hold_weights(node: onnx.NodeProto, weights: Mapping[str, ArrayLike]) -> None:
+    """Give a node other weights in its attributes, in place: arrays of the shapes of `held_weights`, by name."""
+    for attribute in node.attribute:
+        array = weights.get(f"{node.output[-1]}/{attribute.name}")
+        if array is not None:
+            array = np.asarray(array).T
+            both = np.concatenate([-array, array]) if array.size < len(attribute.floats) else array
+            attribute.floats[:] = both.ravel().tolist()
+
+
+def _written(node):
+    """Return the constants of a node by name, and the formula of its outputs; an empty one where there is none."""
+    given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    texts = {name: value.decode() for name, value in given.items() if isinstance(value, bytes)}
+    floats = {name: np.array(given[name], np.float32) for name in _HELD.get(node.op_type, ()) if given.get(name)}
+    match node.op_type:
+        case "LinearRegressor":
+            return _linear(floats, given.get("targets", 1), texts.get("post_transform", "NONE"))
+        case "LinearClassifier":
+            return _classifier(floats, given, texts.get("post_transform", "NONE"))
+        case "Scaler" if len(floats) == 2:
+            return floats, "Z = (Cast(X, to=1) - offset) * scale"
+        case "Normalizer":
+            norm = _NORMS[texts.get("norm", "MAX")]
+            return {}, f"x = Cast(X, to=1)\nn = {norm}(x, axes=[1])\nZ = x / Where(n == 0, 1, n)"
+        case "Imputer":
+            return _imputer(given)
+        case "OneHotEncoder" if "cats_int64s" in given:
+            categories = np.array(given["cats_int64s"], np.int64)
+            return {"categories": categories}, "Z = Cast(Unsqueeze(Cast(X, to=7), [-1]) == categories, to=1)"
+        case "ArrayFeatureExtractor":
+            return {}, "Z = Gather(X, indices, axis=-1)"
+        case "ZipMap":
+            return {}, "Z = X"
+    return {}, ""
+
+
+def _linear(floats, n_outputs, end):
+    """Return the weights of a linear model and the formula of its output."""
+    if end not in _ENDS or "coefficients" not in floats:
+        return {}, ""
+    weights = floats | {"coefficients": floats["coefficients"].reshape(n_outputs, -1).T}
+    plus = " + intercepts" if "intercepts" in floats else ""
+    return weights, f"s = MatMul(Cast(X, to=1), coefficients){plus}\nZ = {_ENDS[end] % 's'}"
+
+
+def _classifier(floats, given, end):
+    """Return the weights of a linear classifier and its labels, and the formula of both outputs."""
+    labels = np.array(given.get("classlabels_ints") or given.get("classlabels_strings") or [])
+    labels = labels.astype(object) if labels.dtype.kind == "S" else labels
+    n_rows = len(floats.get("intercepts", labels))
+    rows = {name: array.reshape(n_rows, -1) for name, array in floats.items()} if n_rows else {}
+    if n_rows == 2 and all(np.array_equal(array[0], -array[1]) for array in rows.values()):
+        rows, n_rows = {name: array[1:] for name, array in rows.items()}, 1
+    if len(labels) != max(2, n_rows):
+        return {}, ""
+    flat = {name: array.ravel() for name, array in rows.items()}
+    weights, score = _linear(flat, n_rows, end)
+    if not score:
+        return {}, ""
+    score, pair = score.partition("\n")[0], "Concat(Neg(s), s, axis=1)" if n_rows == 1 else "s"
+    best = f"pair = {pair}\nlabel = Gather(labels, ArgMax(pair, axis=1, keepdims=0))"
+    result = _BINARY[end] if n_rows == 1 else _ENDS[end] % "s"
+    return weights | {"labels": labels}, f"{score}\n{best}\nZ = {result}"
+
+
+def _imputer(given):
+    """Return what replaces missing numbers, and the formula of the result."""
+    if "imputed_value_floats" in given:
+        missing, imputed = given.get("replaced_value_float", 0.0), np.array(given["imputed_value_floats"], np.float32)
+    else:
+        missing, imputed = given.get("replaced_value_int64", 0), np.array(given["imputed_value_int64s"], np.int64)
+    if np.isnan(missing):
+        return {"imputed": imputed}, "Z = Where(IsNaN(X), imputed, X)"
+    return {"imputed": imputed, "missing": np.array([missing], imputed.dtype)}, "Z = Where(X == missing, imputed, X)"
