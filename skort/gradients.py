@@ -20,12 +20,11 @@ class GradientGraphs(NamedTuple):
     Parameters
     ----------
     forward : onnx.ModelProto
-        Its first input is X; the others are the weights, trained or frozen, by their names. Its first output is the
-        score; the others are what the backward model needs of it.
+        From X, and then the weights by their names, to the score, and then what the backward model needs.
     backward : onnx.ModelProto
-        Its first input, "skort_score_gradient", is the derivative of a loss by the score. The others are inputs and
-        outputs of the forward model, by their names. Its outputs are the derivatives of the loss by X, where it was
-        asked for, and by each trained weight: "coef_gradient" is that by "coef".
+        From "skort_score_gradient", the derivative of a loss by the score, and then inputs and outputs of the forward
+        model by their names, to the derivatives by X, where it was asked for, and by each trained weight:
+        "coef_gradient" is that by "coef".
 
     Examples
     --------
@@ -66,7 +65,7 @@ def gradient_graphs(
         The weights that get a gradient: names, or patterns with `*`, `?` and `[...]`. None: the weights of the last
         step; for an estimator of skort, the weights that it trains.
     batch_size : int
-        Number of rows, at least 1. Gradients are sums over these rows.
+        Number of rows, over which gradients are sums.
     input_gradient : bool, default=False
         Whether to compute the gradient with respect to X, too.
     dtype : {"float32", "float64"}, default=None
@@ -81,11 +80,9 @@ def gradient_graphs(
     ------
     NotTrainableError
         Where no gradient goes through an operator on the way: it names the operator.
-    NotFittedError
-        For an estimator that is not fitted.
-    ValueError
-        For a name in `trainable` that no weight has, another dtype than that of the model, a step of a Pipeline that
-        has no ONNX, and a `batch_size` below 1.
+    NotFittedError, ValueError
+        For an estimator that is not fitted, a name in `trainable` that no weight has, another dtype than that of the
+        model, and a step of a Pipeline that has no ONNX.
 
     Examples
     --------
@@ -135,8 +132,6 @@ def initial_model(
     ------
     NotTrainableError
         For other estimators.
-    ValueError
-        For another dtype, and for numbers of columns that are not positive integers.
 
     Examples
     --------
@@ -276,11 +271,6 @@ class ForwardBackward:
         ----------
         vector : ndarray of shape (n_weights,), default=None
             Weights, or a gradient. None: `weights`.
-
-        Raises
-        ------
-        ValueError
-            For another shape.
         """
         if vector is None:
             return self._model.views(self.weights)
@@ -310,11 +300,6 @@ class ForwardBackward:
             A new array.
         saved : Saved or None
             For `backward`. X and the weights have to stay as they are until then. None where not `training`.
-
-        Raises
-        ------
-        ValueError
-            For another dtype, shape or device, and for no rows.
         """
         X = _as_array(X, "X", self._dtype, (None, self._n_features))
         vector = _as_array(self.weights if weights is None else weights, "weights", self._dtype, (self._n_weights,))
@@ -332,7 +317,7 @@ class ForwardBackward:
         Parameters
         ----------
         saved : Saved
-            From `forward`. Several forwards may come before their backwards, in any order.
+            From `forward` of this object. Several forwards may come before their backwards, in any order.
         score_gradient : array of shape (n_samples, n_outputs)
             The derivative of the loss with respect to the score, in one of the forms of X.
         keep : bool, default=False
@@ -342,11 +327,6 @@ class ForwardBackward:
         -------
         gradients : Gradients
             New arrays.
-
-        Raises
-        ------
-        ValueError
-            Where `saved` was used before or is of another object, and as in `forward`.
         """
         if not isinstance(saved, Saved):
             raise ValueError(f"saved must be the second value that forward(X) returns, got {type(saved).__name__}.")
@@ -368,11 +348,8 @@ class ForwardBackward:
         """
         Return a fitted copy of the estimator, with the weights as they are now.
 
-        Raises
-        ------
-        ValueError
-            Where the model is no estimator, where weights of steps before the model are trained, and where
-            scikit-learn has no place for the weights.
+        It raises a ValueError where the model is no estimator, where weights of steps before the model are trained, and
+        where scikit-learn has no place for the weights.
         """
         return self._model.to_estimator(self._trained())
 

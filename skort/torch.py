@@ -32,12 +32,9 @@ class OnnxModule(nn.Module):
     Parameters
     ----------
     model : onnx.ModelProto, estimator or Pipeline
-        As for `skort.gradients.gradient_graphs`. The weights begin at its own.
-    trainable : str or list of str, default=None
-        The weights that are trained: names, or patterns with `*`, `?` and `[...]`. None: those of the last step; of an
-        estimator of skort those that it trains.
-    dtype : {"float32", "float64"}, default=None
-        None: that of an ONNX model or an estimator of skort; float32 for scikit-learn's.
+        As for `skort.gradients.gradient_graphs`, whose errors it raises, too. The weights begin at its own.
+    trainable, dtype
+        As for `skort.gradients.gradient_graphs`.
     n_jobs : int, default=None
         Threads of a matrix product: None is 1, -1 all cores.
 
@@ -57,13 +54,6 @@ class OnnxModule(nn.Module):
     milliseconds; the graphs for the last 32 numbers are kept, for all modules of the same structure. With
     `torch.compile`, wrap the module in `torch.compiler.disable(module)`; the layers around it are compiled. `torch.jit`
     and `torch.export` cannot export it; use `to_onnx`. Of the transforms of `torch.func`, only `functional_call` works.
-
-    Raises
-    ------
-    NotTrainableError
-        Where no gradient goes through an operator between a weight and the score: it names the operator.
-    ValueError
-        For a name in `trainable` that no weight has, and as `skort.gradients.gradient_graphs`.
 
     Examples
     --------
@@ -112,12 +102,6 @@ class OnnxModule(nn.Module):
         Returns
         -------
         score : torch.Tensor of shape (n_samples, n_outputs)
-
-        Raises
-        ------
-        ValueError
-            For another dtype, shape or device of X, for no rows, and where the module was moved to another device or
-            dtype.
         """
         weights = self.weights
         self._check(X, weights)
@@ -132,13 +116,8 @@ class OnnxModule(nn.Module):
         Parameters
         ----------
         vector : torch.Tensor of shape (n_weights,), or "weights", default="weights"
-            `weights.grad`, for instance. "weights": the attribute; a gradient goes through its parts, as for a penalty
-            of some of them.
-
-        Raises
-        ------
-        ValueError
-            For None, which `weights.grad` is before a backward, and for another shape.
+            `weights.grad`, for instance, which is None before a backward. "weights": the attribute; a gradient goes
+            through its parts, as for a penalty of some of them.
         """
         if isinstance(vector, str) and vector == "weights":
             vector = self.weights
@@ -158,11 +137,7 @@ class OnnxModule(nn.Module):
         """
         Return a fitted copy of the estimator that the module was made from, with the weights as they are now.
 
-        Raises
-        ------
-        ValueError
-            Where it was made from an ONNX model, where weights of steps before the model are trained, and where
-            scikit-learn has no place for the weights.
+        It raises the errors of `skort.gradients.ForwardBackward.to_estimator`.
         """
         return self._model.to_estimator(self._trained())
 

@@ -43,10 +43,8 @@ class OnDeviceTraining:
 
     Raises
     ------
-    FileNotFoundError
-        Where a file is missing. The optimizer model may be missing.
-    ValueError
-        Where a file cannot be read, or the checkpoint is of another model.
+    FileNotFoundError, ValueError
+        Where a file but the optimizer model is missing or cannot be read, or the checkpoint is of another model.
     RuntimeNotAvailableError
         Where the installed ONNX Runtime is no build for training.
 
@@ -98,14 +96,7 @@ class OnDeviceTraining:
 
     @property
     def learning_rate(self) -> float:
-        """
-        Of the next updates; 0.001 at first. A checkpoint does not restore it.
-
-        Raises
-        ------
-        ValueError
-            Where there is no optimizer model.
-        """
+        """Of the next updates; 0.001 at first. It needs an optimizer model. A checkpoint does not restore it."""
         self._check_optimizer()
         return self._session.learning_rate
 
@@ -128,13 +119,7 @@ class OnDeviceTraining:
         Returns
         -------
         outputs : dict of str to ndarray
-            Before the update, by `output_names`.
-
-        Raises
-        ------
-        ValueError
-            Where an array has another shape than the training model takes, for no rows, and where there is no
-            optimizer model. The parameters stay as they were.
+            Before the update, by `output_names`. After an error the parameters are as they were.
         """
         self._check_optimizer()
         inputs = _checked(arrays, self._inputs)
@@ -155,11 +140,6 @@ class OnDeviceTraining:
         ----------
         *arrays : ndarray
             As for `train_step`.
-
-        Raises
-        ------
-        ValueError
-            As `train_step` does, for other columns and no rows.
         """
         inputs = _checked(arrays, self._eval_inputs)
         return dict(zip(self._outputs, self._session.evaluate(inputs), strict=False))
@@ -191,11 +171,6 @@ class OnDeviceTraining:
         path : str or path-like
         graph_output_names : list of str or None, default=None
             Results of the eval model. None: the predictions, which are those of `save_onnx`.
-
-        Raises
-        ------
-        ValueError
-            For names of no results.
         """
         names = self._predictions if graph_output_names is None else list(graph_output_names)
         if unknown := [name for name in names if name not in self._results]:

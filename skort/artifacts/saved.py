@@ -61,29 +61,24 @@ def save_training_artifacts(
     Parameters
     ----------
     estimator_or_model : OrtSGDRegressor, OrtSGDClassifier or onnx.ModelProto
-        A fitted estimator: the device goes on from its weights, and minimises its objective, penalty included. The
-        inputs of a training step are those of `onnx_`, in float32, and "target", of shape (n_rows, n_outputs). For a
-        regressor, this is y (after the transformer of a `TransformedTargetRegressor`). For two classes, it is one
-        column of 1 or 0. For more classes, or several labels, there is one column of 1 and 0 for each. Or an ONNX model
-        in float32.
+        A fitted estimator: the device goes on from its weights, and minimises its objective, penalty included. Or an
+        ONNX model in float32.
     folder : str or path-like
         It is made where it does not exist. Files of the same names are replaced.
     loss : str, loss, dict or None, default="auto"
-        "auto": the loss of the estimator. For an ONNX model with one output: an object of `skort.objective`, or its
-        name. For one with several outputs: a dict, name of the output -> (weight, loss). The sum of weight times loss
-        is minimised, and each output gets an input, named `target_` and the name of the output. None: the first output
-        of the model is the loss, of one element.
+        "auto": that of the estimator. For an ONNX model an object of `skort.objective`, or its name; for several
+        outputs a dict, name -> (weight, loss), of the terms of a weighted sum. None: the first output of the model is
+        the loss, of one element.
     optimizer : {"SGD", "AdamW"}, SGD, Adam or None, default="SGD"
         "AdamW" is `skort.optimizers.Adam` with its default parameters; a weight decay is refused. None: there is no
         optimizer model. A device chooses the learning rate.
     trainable : str, list of str or None, default=None
-        Names, or patterns with `*`, `?` and `[...]`, of the weights that are trained. Other weights are in the
-        checkpoint, too, and stay as they are. Weights that the loss has of its own are always trained. None: those that
-        the estimator trained, or the coefficients and intercepts of an ONNX model.
+        Names, or patterns with `*`, `?` and `[...]`, of the weights that are trained, beside those of the loss. The
+        checkpoint has all weights. None: those that the estimator trained, or the coefficients and intercepts of an
+        ONNX model.
     batch_size : int or None, default=None
-        The number of rows of every training batch. skort then writes the gradients, on any ONNX Runtime. None: batches
-        of any number of rows. ONNX Runtime then writes the gradients, and a build for training has to be installed
-        here. The eval model always takes any number of rows.
+        The number of rows of every training batch: skort writes the gradients, on any ONNX Runtime. None: any number;
+        ONNX Runtime writes them, and a build for training has to be installed here. The eval model takes any number.
     ort_version : {"auto", "1.16", "1.17", "1.18", "1.19"}, default="auto"
         The release of ONNX Runtime on the device. 1.18 and 1.19 cannot read the checkpoints of 1.16 and 1.17, and the
         other way round. "auto": that of the build for training that is installed here, or 1.19 where there is none.
@@ -93,29 +88,25 @@ def save_training_artifacts(
         Names of results inside the model that both steps return after the loss.
     sample_weight : bool, default=False
         Whether "sample_weight", of shape (n_rows, 1), is the last input. The loss is then the sum of the weighted
-        losses of the rows, divided by the number of rows. An estimator with class weights needs True: the device
-        multiplies them into the sample weights.
-    ort_format : bool, default=False
-        True is refused: the files are ONNX.
-    custom_op_library : path-like or None, default=None
-        Anything but None is refused: operators have to be those of ONNX.
+        losses of the rows, divided by their number. With class weights True is needed, and the device multiplies them.
+    ort_format, custom_op_library : bool, path-like or None
+        Other values than the defaults are refused: the files are ONNX, with its standard operators.
 
     Raises
     ------
-    NotTrainableError
-        Where an operator has no gradient; it is named.
+    NotTrainableError, NotExportableError
+        Where an operator has no gradient, or where a step of a pipeline cannot be part of an ONNX model.
     RuntimeNotAvailableError
         Where `batch_size` is None, and the installed ONNX Runtime is no build for training.
-    NotExportableError
-        Where a step of a pipeline cannot be part of an ONNX model.
     ValueError
-        For a parameter that is not as described, and for a column, weight or result of the model named "target",
-        "sample_weight" or "loss".
-    OSError
-        Where the folder cannot be written.
+        Also for a column, weight or result of the model named "target", "sample_weight" or "loss".
 
     Notes
     -----
+    The inputs of a training step are those of `onnx_`, in float32, and "target", of shape (n_rows, n_outputs): y of a
+    regressor, after the transformer of a `TransformedTargetRegressor`; a column of 1 or 0 of two classes; one for each
+    of more classes or several labels. Of several losses, each has an input, named `target_` and the name of the output.
+
     All models have opset 17, with ONNX Runtime's own operators of domain "com.microsoft"; a model of another opset is
     converted. If the estimator standardises X and y, the first nodes of the models do so, too. The checkpoint then
     holds the weights for the standardised data, and `load_checkpoint` converts them back. With `standardize=False` they
@@ -292,11 +283,8 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
 
     Raises
     ------
-    FileNotFoundError
-        Where there is no such file.
-    NotFittedError
-    ValueError
-        Where the file cannot be read, or is the checkpoint of another model or of another fit.
+    FileNotFoundError, NotFittedError, ValueError
+        Where there is no such file, or it cannot be read, or is the checkpoint of another model or of another fit.
 
     Examples
     --------

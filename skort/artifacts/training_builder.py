@@ -22,11 +22,6 @@ class TrainingBuilder:
     batch_size : int or None, default=None
         See `save_training_artifacts`.
 
-    Raises
-    ------
-    ValueError
-        For a model of another type, and a `batch_size` below 1.
-
     Examples
     --------
     >>> import onnx.parser
@@ -80,11 +75,6 @@ class TrainingBuilder:
             Further results that the training and the eval model return.
         sample_weight : bool, default=False
             Whether each batch has sample weights.
-
-        Raises
-        ------
-        ValueError
-            For unknown names, and as `save_training_artifacts` does.
         """
 
         def source(names):
@@ -99,14 +89,7 @@ class TrainingBuilder:
         return LOSS
 
     def parameters(self) -> tuple[list[onnx.TensorProto], list[onnx.TensorProto]]:
-        """
-        Return the trainable and the frozen parameters.
-
-        Raises
-        ------
-        RuntimeError
-            Before `build`.
-        """
+        """Return the trainable and the frozen parameters; before `build` there are none, a RuntimeError."""
         plan = self._built().plan
         trainable, frozen = (
             [numpy_helper.from_array(array, name) for name, array in arrays.items()]
@@ -116,16 +99,9 @@ class TrainingBuilder:
 
     def to_model_proto(self) -> tuple[onnx.ModelProto, onnx.ModelProto]:
         """
-        Return the training model and the eval model.
+        Return the training model and the eval model, after `build`.
 
-        Raises
-        ------
-        RuntimeError
-            Before `build`.
-        NotTrainableError
-            Where an operator has no gradient.
-        RuntimeNotAvailableError
-            Where `batch_size` is None, and the installed ONNX Runtime is no build for training.
+        It raises the errors of `save_training_artifacts`.
         """
         source = self._built()
         return training_model(source.plan, self._batch_size), eval_model(source.eval)

@@ -1,6 +1,5 @@
 """The score graph that training starts from: a model at its initial weights, or at those it was fitted to."""
 
-import copy
 import functools
 from typing import Any
 
@@ -15,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skort.common.onnx_text import replace_nodes
 from skort.exceptions import NotTrainableError
-from skort.graphs.differentiable import Gradient, undifferentiable
+from skort.graphs.differentiable import Gradient
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph
-from skort.graphs.score_graph import ScoreGraph, ScoreSpec, set_batch_size
+from skort.graphs.score_graph import ScoreGraph, ScoreSpec, obstacle_of
 from skort.graphs.sklearn.conversion import to_onnx
 from skort.graphs.sklearn.families import (
     FAMILY,
@@ -133,14 +132,9 @@ def check_differentiable(score_graph: ScoreGraph, solver: str, gradient: Gradien
             "estimator: the model has no weight to train: no initializer of its ONNX graph is an operand of MatMul, "
             f"Gemm, Conv or Add between its input and its output. Its operators are {operators}.{branches}"
         )
-    structure = copy.deepcopy(score_graph.structure)
-    # Some rules depend on shapes, but none on the number of rows.
-    set_batch_size(structure, 2)
-    obstacle = undifferentiable(structure.graph, score_graph.trainable, gradient)
-    if obstacle is not None:
-        operator, node = obstacle
+    if obstacle := obstacle_of(score_graph, score_graph.trainable, gradient):
         raise NotTrainableError(
-            f"estimator: its ONNX graph computes with the operator {operator}{f' (node {node!r})' if node else ''} "
+            f"estimator: its ONNX graph computes with the operator {obstacle} "
             f"between a weight and the score, which has no gradient in {score_graph.dtype} with solver={solver!r}. "
             "Name the weights after it in trainable, or cut the model before it."
         )

@@ -2,7 +2,7 @@
 
 import copy
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
 from skort.common.onnx_text import import_each_domain_once, read_names
+from skort.graphs.differentiable import Gradient, undifferentiable
 from skort.graphs.sklearn.conversion import rename_input
 
 #: The weight that is added to the score of a model, where float32 lacks its digits.
@@ -211,6 +212,15 @@ def set_batch_size(model: onnx.ModelProto, batch_size: int) -> None:
     masks = [info for info in others if _dims(info) and not _dims(info)[0].dim_value]
     for info in (first, *masks, model.graph.output[0]):
         _dims(info)[0].dim_value = batch_size
+
+
+def obstacle_of(score_graph: ScoreGraph, names: Iterable[str], gradient: Gradient) -> str:
+    """Return the operator, and its node, that stops every gradient from a weight or X to the score; "" if none does."""
+    structure = copy.deepcopy(score_graph.structure)
+    # Some rules depend on shapes, but none on the number of rows.
+    set_batch_size(structure, 2)
+    operator, node = undifferentiable(structure.graph, names, gradient) or ("", "")
+    return f"{operator} (node {node!r})" if node else operator
 
 
 def joined(graphs: Sequence[ScoreGraph]) -> ScoreGraph:

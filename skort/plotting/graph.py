@@ -106,10 +106,8 @@ class GraphDisplay:
 
         Raises
         ------
-        ValueError
-            For another name, and for several estimators.
-        NotFittedError
-            Where the estimator is not fitted.
+        ValueError, NotFittedError
+            For another name, for several estimators, and where the estimator is not fitted.
         """
         one, _ = the_fitted_estimator(estimator)
         if which == "model":
@@ -176,12 +174,7 @@ class GraphDisplay:
 
     def to_svg(self) -> str:
         """
-        Return the graph as an SVG picture, to be written to a file or into a page.
-
-        Returns
-        -------
-        svg : str
-            It is readable on light and dark backgrounds.
+        Return the graph as an SVG picture for a file or a page, readable on light and dark backgrounds.
 
         Raises
         ------

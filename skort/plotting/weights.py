@@ -87,14 +87,13 @@ class WeightsDisplay:
         estimator : estimator
             Fitted: one of skort, a pipeline that ends in one, or a search.
         top_k, ax, **kwargs
-            As for `plot`, whose errors it raises, too.
+            As for `plot`.
 
         Raises
         ------
-        ValueError
-            For several estimators, and where the first layer has no weight for every feature.
-        NotFittedError
-            Where the estimator is not fitted.
+        ValueError, NotFittedError
+            For several estimators, for one that is not fitted, and where its first layer has no weight for every
+            feature.
         """
         layer = first_layer(*the_fitted_estimator(estimator))
         name = "Coefficient" if layer.is_linear else "Weight"
@@ -110,14 +109,9 @@ class WeightsDisplay:
         ax : matplotlib Axes, default=None
             Where to draw. None: on a new figure.
         top_k : int, default=20
-            The largest number of features.
+            The largest number of features, at least 1.
         **kwargs : dict
             Passed to matplotlib's `barh` for one output, to `imshow` for several.
-
-        Raises
-        ------
-        ValueError
-            For `top_k` below 1.
         """
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, got {top_k}.")

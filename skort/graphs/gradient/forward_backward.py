@@ -20,10 +20,9 @@ from skort.common.onnx_text import (
     replace_nodes,
 )
 from skort.exceptions import NotTrainableError
-from skort.graphs.differentiable import undifferentiable
 from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
-from skort.graphs.score_graph import ScoreGraph, set_batch_size
+from skort.graphs.score_graph import ScoreGraph, obstacle_of, set_batch_size
 from skort.objective.loss import function_text
 from skort.objective.objective import SCORE_GRADIENT
 
@@ -78,17 +77,12 @@ def check_gradient(score_graph: ScoreGraph, *, input_gradient: bool = False) -> 
     """Raise the errors of `forward_backward`."""
     if not score_graph.trainable:
         raise NotTrainableError("model: it has no weight to train.")
-    structure = copy.deepcopy(score_graph.structure)
-    # Some rules depend on shapes, but none on the number of rows.
-    set_batch_size(structure, 2)
     wanted = [*([score_graph.input_name] if input_gradient else []), *score_graph.trainable]
-    obstacle = undifferentiable(structure.graph, wanted, rule_gradient)
-    if obstacle is not None:
-        operator, node = obstacle
+    if obstacle := obstacle_of(score_graph, wanted, rule_gradient):
         by_X = "X or " * input_gradient, ", ask for no gradient by X" * input_gradient
         raise NotTrainableError(
-            f"model: between {by_X[0]}a weight and the score, its ONNX graph computes with the operator {operator}"
-            f"{f' (node {node!r})' if node else ''}, which has no gradient in {score_graph.dtype}, or whose shapes are "
+            f"model: between {by_X[0]}a weight and the score, its ONNX graph computes with the operator {obstacle}"
+            f", which has no gradient in {score_graph.dtype}, or whose shapes are "
             f"not known before it runs. Name the weights after it in trainable{by_X[1]}, or cut the model."
         )
 

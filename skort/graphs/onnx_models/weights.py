@@ -35,8 +35,7 @@ class Weight(NamedTuple):
         That of its array.
     kind : {"coefficient", "intercept", "scale"}
         Whether it multiplies what comes from the input (`MatMul`, `Gemm`, `Conv`), is added to such a product, or is
-        another number that is added, subtracted, multiplied or divided by, such as those of a scaler. An estimator
-        trains coefficients and intercepts, and scales where `trainable` names them.
+        another operand of `Add`, `Sub`, `Mul` or `Div`, as of a scaler, which an estimator trains only by name.
     trainable : bool
         Whether a gradient goes from an output of floats to it, by skort's rules or by ONNX Runtime.
 
@@ -73,9 +72,7 @@ def find_weights(model: onnx.ModelProto | BaseEstimator) -> list[Weight]:
     Raises
     ------
     ValueError
-        Where `model` is none of these, or has no input.
-    NotTrainableError
-        Where its opset cannot be converted; a `ValueError`.
+        Where `model` is none of these, has no input, or has an opset that cannot be converted.
 
     Examples
     --------

@@ -66,7 +66,8 @@ def initial_stand_in(model: Any, n_features: int, n_outputs: int, random_state: 
     """Return a fitted regressor that predicts the raw score of an unfitted model at its initial weights."""
     model = score_model(model)
     if FAMILY[type(model)] == "linear":
-        return _linear(np.zeros((n_outputs, n_features)), np.zeros(n_outputs), getattr(model, "fit_intercept", True))
+        stand_in = LinearRegression(fit_intercept=getattr(model, "fit_intercept", True))
+        return _write_linear(stand_in, np.zeros((n_outputs, n_features)), np.zeros(n_outputs))
     # Glorot's rule as scikit-learn has it: uniform on [-b, b], drawn in the same order.
     sizes = [n_features, *np.ravel(model.hidden_layer_sizes).tolist(), n_outputs]
     factor = 2.0 if model.activation == "logistic" else 6.0
@@ -75,20 +76,20 @@ def initial_stand_in(model: Any, n_features: int, n_outputs: int, random_state: 
         bound = np.sqrt(factor / (fan_in + fan_out))
         coefs.append(random_state.uniform(-bound, bound, (fan_in, fan_out)))
         intercepts.append(random_state.uniform(-bound, bound, fan_out))
-    return _neural_network(coefs, intercepts, model.activation)
+    return _write_network(MLPRegressor(activation=model.activation), coefs, intercepts)
 
 
 def fitted_stand_in(model: Any) -> StandIn:
     """Return a regressor that predicts the raw score of a fitted model."""
     model = score_model(model)
     if FAMILY[type(model)] == "neural network":
-        return _neural_network(model.coefs_, model.intercepts_, model.activation)
+        return _write_network(MLPRegressor(activation=model.activation), model.coefs_, model.intercepts_)
     coef = model.coef_.toarray() if scipy.sparse.issparse(model.coef_) else model.coef_
     coef = np.atleast_2d(coef)
     intercept = np.broadcast_to(np.ravel(model.intercept_), len(coef))
     if isinstance(model, _PLS):
         intercept = intercept - coef @ model._x_mean
-    return _linear(coef, intercept, getattr(model, "fit_intercept", True))
+    return _write_linear(LinearRegression(fit_intercept=getattr(model, "fit_intercept", True)), coef, intercept)
 
 
 def any_stand_in(sizes: tuple[int, ...], activation: str | None) -> StandIn:
@@ -97,8 +98,8 @@ def any_stand_in(sizes: tuple[int, ...], activation: str | None) -> StandIn:
     coefs = [random_state.uniform(size=shape) for shape in itertools.pairwise(sizes)]
     intercepts = [random_state.uniform(size=size) for size in sizes[1:]]
     if activation is None:
-        return _linear(coefs[0].T, intercepts[0], True)
-    return _neural_network(coefs, intercepts, activation)
+        return _write_linear(LinearRegression(), coefs[0].T, intercepts[0])
+    return _write_network(MLPRegressor(activation=activation), coefs, intercepts)
 
 
 def layers(stand_in: StandIn) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -118,28 +119,30 @@ def trained_model(
 ) -> Any:
     """Return a copy of a model fitted to weights of shapes (fan_in, fan_out) and (fan_out,), which are not copied."""
     fitted = clone(model)
-    fitted.n_features_in_ = len(coefs[0])
     if isinstance(model, linear_model.RANSACRegressor):
+        fitted.n_features_in_ = len(coefs[0])
         fitted.estimator_ = trained_model(score_model(model), coefs, intercepts, single_output=single_output)
-    elif FAMILY[type(model)] == "neural network":
-        _write_network(fitted, coefs, intercepts, classes, single_output)
-    else:
-        _write_linear(fitted, coefs[0].T, intercepts[0], classes, single_output)
-    return fitted
+        return fitted
+    if FAMILY[type(model)] == "neural network":
+        return _write_network(fitted, coefs, intercepts, classes, single_output)
+    return _write_linear(fitted, coefs[0].T, intercepts[0], classes, single_output)
 
 
-def _write_network(model, coefs, intercepts, classes, single_output):
-    model.coefs_, model.intercepts_ = coefs, intercepts
+def _write_network(model, coefs, intercepts, classes=None, single_output=True):
+    """Write the weights into a network; return it."""
+    model.coefs_, model.intercepts_, model.n_features_in_ = coefs, intercepts, len(coefs[0])
     model.n_layers_, model.n_outputs_ = len(coefs) + 1, len(intercepts[-1])
     model.out_activation_ = "exp" if has_log_link(model) else "identity"
     if classes is not None:
         model.out_activation_ = "softmax" if single_output and model.n_outputs_ > 1 else "logistic"
         model._label_binarizer = LabelBinarizer().fit(classes if single_output else np.eye(len(classes), dtype=int))
         model.classes_ = classes
+    return model
 
 
-def _write_linear(model, coef, intercept, classes, single_output):
-    model.coef_, model.intercept_ = coef, intercept
+def _write_linear(model, coef, intercept, classes=None, single_output=False):
+    """Write the weights into a linear model; return it."""
+    model.coef_, model.intercept_, model.n_features_in_ = coef, intercept, coef.shape[1]
     if isinstance(model, _PLS):
         model._x_mean, model._predict_1d = np.zeros(coef.shape[1]), single_output
     elif classes is None and single_output:
@@ -151,19 +154,4 @@ def _write_linear(model, coef, intercept, classes, single_output):
     # Before scikit-learn 1.9, classes_ is a property of the ridge classifiers.
     if classes is not None and not hasattr(model, "classes_"):
         model.classes_ = classes
-
-
-def _linear(coef, intercept, fit_intercept):
-    stand_in = LinearRegression(fit_intercept=fit_intercept)
-    stand_in.coef_, stand_in.intercept_ = coef, intercept
-    stand_in.n_features_in_ = coef.shape[1]
-    return stand_in
-
-
-def _neural_network(coefs, intercepts, activation):
-    stand_in = MLPRegressor(activation=activation)
-    stand_in.coefs_, stand_in.intercepts_ = coefs, intercepts
-    stand_in.n_features_in_, stand_in.n_outputs_ = len(coefs[0]), len(intercepts[-1])
-    stand_in.n_layers_ = len(coefs) + 1
-    stand_in.out_activation_ = "identity"
-    return stand_in
+    return model
