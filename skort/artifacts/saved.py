@@ -12,7 +12,7 @@ from onnx import helper
 
 from skort.artifacts.sources import Source, check_batch_size, estimator_source, model_source, predicting_graph
 from skort.common.files import write_files
-from skort.common.onnx_text import build_model
+from skort.common.onnx_text import build_model, domains_of
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.training.fitting import fitted_problem
 from skort.exceptions import RuntimeNotAvailableError
@@ -209,19 +209,11 @@ def _with_steps(model: onnx.ModelProto, source: Source) -> onnx.ModelProto:
         return model
     steps = onnx.compose.add_prefix(source.steps, "transformers/", rename_inputs=False)
     first = next(i for i in model.graph.input if i.name == source.plan.user_inputs[0].name)
-    graph = steps.graph
-    # An input of the steps may have the name of what they make.
-    transformed = graph.output[0].name
-    for node in model.graph.node:
-        graph.node.append(node)
-        graph.node[-1].input[:] = [transformed if name == first.name else name for name in node.input]
-    for column in graph.input:
+    for column in steps.graph.input:
         column.type.tensor_type.shape.dim[0].CopyFrom(first.type.tensor_type.shape.dim[0])
-    graph.input.extend(i for i in model.graph.input if i.name != first.name)
-    graph.initializer.extend(model.graph.initializer)
-    opsets = {o.domain: o.version for o in (*steps.opset_import, *model.opset_import)}
-    merged = helper.make_graph(graph.node, "training", graph.input, model.graph.output, graph.initializer)
-    return build_model(merged, domains=opsets, producer_name="skort")
+    link = [(steps.graph.output[0].name, first.name)]
+    merged = onnx.compose.merge_graphs(steps.graph, model.graph, io_map=link, name="training", doc_string="")
+    return build_model(merged, domains=domains_of(steps) | domains_of(model), producer_name="skort")
 
 
 def check_folder(folder: str | os.PathLike, prefix: str) -> None:

@@ -1,5 +1,6 @@
 """What is trained on a device: a fitted estimator, or an ONNX model and its losses."""
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ import onnx.shape_inference
 from onnx import TensorProto, helper, numpy_helper
 
 from skort.common.formulas import function_text
-from skort.common.onnx_text import Fragment, infos, read_names
+from skort.common.onnx_text import Fragment, read_names, with_parameter_inputs
 from skort.estimators.training.fitting import fitted_problem
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.graphs.onnx_models.onnx_score_graph import plain_model
@@ -21,11 +22,10 @@ from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.graphs.standardized import STANDARDIZED_SCORE, rescaled_score
 from skort.graphs.trainable import matching
 from skort.graphs.training_mode import in_training_mode
-from skort.objective.loss import as_loss
-from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.objective import OBJECTIVE, Objective
 from skort.solvers.module.backend import check_dropout
 from skort.solvers.module.models import Plan, Term
+from skort.solvers.objective_graph import given_loss
 
 #: The names of the inputs that are added, and of the first output.
 TARGET, SAMPLE_WEIGHT, LOSS = "target", "sample_weight", "loss"
@@ -74,6 +74,8 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
     n_outputs = graph.n_outputs
     inputs = [_rows_info(TARGET, n_outputs), *([_rows_info(SAMPLE_WEIGHT, 1)] if sample_weight else [])]
     term = Term(score, "skort_target", "skort_sample_weight", objective)
+    units = {"unit": float(variables.in_units.unit), "offset": float(variables.in_units.offset)}
+    in_units = function_text("in_units (objective) => (loss)", "loss = objective * unit + offset", **units)
     row_scale = variables.sample_weight_scale(n_outputs)
 
     def before(fragment):
@@ -89,14 +91,14 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
         inputs=tuple(inputs),
         penalized=objective,
         before=before,
-        after=lambda fragment: _add_loss_in_units(fragment, variables.in_units),
+        after=lambda fragment: fragment.call(in_units, [OBJECTIVE], [LOSS]),
     )
     _check_results(additional, plan.structure.graph)
     exported = replace(fitted, score_graph=score_graph).onnx
     _check_names(plan, exported.graph)
     predictions = tuple(output.name for output in exported.graph.output)
-    structure = _with_parameter_inputs(exported, score_graph.arrays)
-    return Source(plan, replace(plan, structure=structure), predictions, fitted.preprocessing.exported())
+    evaluated = replace(plan, structure=with_parameter_inputs(exported, score_graph.arrays))
+    return Source(plan, evaluated, predictions, fitted.preprocessing.exported())
 
 
 def predicting_graph(graph: ScoreGraph, variables: Reparametrization) -> tuple[ScoreGraph, str]:
@@ -125,7 +127,7 @@ def model_source(
     weights = [i.name for i in plain.graph.initializer if i.data_type == TensorProto.FLOAT and i.dims]
     chosen = found.coefficients + found.intercepts if trainable is None else matching(trainable, weights)
     arrays = {n: numpy_helper.to_array(values[n]) for n in weights if n in chosen or n in found.names}
-    structure = _with_parameter_inputs(plain, arrays)
+    structure = with_parameter_inputs(plain, arrays)
     if loss is None:
         _check_number(plain.graph.output[0])
     losses = _losses(loss, [output.name for output in plain.graph.output])
@@ -190,7 +192,7 @@ def _losses(loss, outputs):
             f"loss={loss!r}: the model has the outputs {outputs}. Give a dict of the outputs that have a loss: name -> "
             "(weight, loss)."
         )
-    return {outputs[0]: (1.0, _loss(loss))}
+    return {outputs[0]: (1.0, given_loss(loss))}
 
 
 def _weighted(name, term):
@@ -198,19 +200,7 @@ def _weighted(name, term):
     is_pair = isinstance(term, (tuple, list)) and len(term) == 2
     if not is_pair or not isinstance(term[0], Real) or not math.isfinite(term[0]):
         raise ValueError(f"loss[{name!r}] must be (weight, loss), with a finite weight, got {term!r}.")
-    return float(term[0]), _loss(term[1])
-
-
-def _loss(loss):
-    if not isinstance(loss, str):
-        given = as_loss(loss)
-        if given is None:
-            raise ValueError(f"loss={loss!r} is not a loss: use an object of skort.objective, or its name.")
-        return given
-    known = {**CLASSIFICATION_LOSSES, **REGRESSION_LOSSES}
-    if loss not in known:
-        raise ValueError(f"loss={loss!r} is unknown: use an object of skort.objective, or one of {sorted(known)}.")
-    return known[loss]()
+    return float(term[0]), given_loss(term[1])
 
 
 def _term(name, weight, loss, model, n_terms):
@@ -275,22 +265,9 @@ def _rows_info(name, width):
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, width])
 
 
-def _with_parameter_inputs(model, arrays):
-    """Return a copy of a model in which the initializers of some names are inputs."""
-    structure = onnx.ModelProto()
-    structure.CopyFrom(model)
-    del structure.graph.initializer[:], structure.graph.input[:]
-    structure.graph.initializer.extend(i for i in model.graph.initializer if i.name not in arrays)
-    constants = {i.name for i in model.graph.initializer}
-    structure.graph.input.extend(i for i in model.graph.input if i.name not in constants)
-    structure.graph.input.extend(infos(arrays))
-    return structure
-
-
 def _with_active_dropout(structure):
     """Return a copy whose `Dropout` nodes draw masks, and return them: ONNX Runtime's gradient reads them."""
-    active = onnx.ModelProto()
-    active.CopyFrom(structure)
+    active = copy.deepcopy(structure)
     nodes = [node for node in active.graph.node if node.op_type == "Dropout"]
     for node in nodes:
         ratio = node.input[1] if len(node.input) > 1 else ""
@@ -311,14 +288,6 @@ def _add_target(fragment: Fragment, variables: Reparametrization, n_outputs: int
     fragment.constant("skort_target_inverse_scale", np.array([[1 / used.target_scale]], np.float32))
     fragment.node("Sub", [TARGET, "skort_target_mean"], ["skort_target_centred"])
     fragment.node("Mul", ["skort_target_centred", "skort_target_inverse_scale"], ["skort_target"])
-
-
-def _add_loss_in_units(fragment, in_units):
-    """Add the nodes that make the loss, in the user's units, of the objective of the training."""
-    fragment.constant("skort_unit", np.float32(in_units.unit))
-    fragment.constant("skort_offset", np.float32(in_units.offset))
-    fragment.node("Mul", [OBJECTIVE, "skort_unit"], ["skort_in_units"])
-    fragment.node("Add", ["skort_in_units", "skort_offset"], [LOSS])
 
 
 def _add_row_weights(fragment, target, result, scale, *, given):

@@ -18,9 +18,10 @@ _UPDATES = ("SGDOptimizer", "SGDOptimizerV2", "AdamOptimizer", "AdamWOptimizer")
 @contextlib.contextmanager
 def marked(writer: Any, phase: Phase) -> Iterator[None]:
     """Mark the nodes that are added to a Fragment or Program meanwhile, and those of the functions that they call."""
-    first = writer.n_nodes
+    first = len(writer.nodes)
     yield
-    writer.document(first, phase)
+    for node in writer.nodes[first:]:
+        node.doc_string = phase
 
 
 def mark_rest(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -120,16 +120,6 @@ class Fragment:
             self.functions[key].name = f"{called.name}_{len(self.functions)}"
         self.nodes.append(onnx.helper.make_node(self.functions[key].name, inputs, outputs, domain=DOMAIN))
 
-    @property
-    def n_nodes(self) -> int:
-        """The number of nodes so far."""
-        return len(self.nodes)
-
-    def document(self, first: int, doc_string: str) -> None:
-        """Give the nodes from number `first` on a doc_string."""
-        for node in self.nodes[first:]:
-            node.doc_string = doc_string
-
     def constant(self, name: str, array: ArrayLike) -> None:
         """Add a constant with the values and the dtype of an array."""
         value = numpy_helper.from_array(np.asarray(array))
@@ -185,6 +175,16 @@ def pruned(model: onnx.ModelProto, outputs: Sequence[str] = (), *, drop_inputs: 
         del graph.input[:]
         graph.input.extend(kept[1])
     return model
+
+
+def with_parameter_inputs(model: onnx.ModelProto, arrays: Mapping[str, np.ndarray]) -> onnx.ModelProto:
+    """Return a copy of a model in which the initializers of some names are its last inputs."""
+    copied, names = copy.deepcopy(model), {i.name for i in model.graph.initializer}
+    del copied.graph.initializer[:], copied.graph.input[:]
+    copied.graph.initializer.extend(i for i in model.graph.initializer if i.name not in arrays)
+    copied.graph.input.extend(i for i in model.graph.input if i.name not in names)
+    copied.graph.input.extend(infos(arrays))
+    return copied
 
 
 def replace_nodes(graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> None:

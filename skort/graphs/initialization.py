@@ -12,10 +12,10 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from skort.common.onnx_text import replace_nodes
+from skort.common.onnx_text import onnx_dtype, pruned
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient
-from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph
+from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, without_idle_nodes
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec, obstacle_of
 from skort.graphs.sklearn.conversion import to_onnx
 from skort.graphs.sklearn.families import (
@@ -110,8 +110,12 @@ def _template(
 ) -> ScoreGraph:
     """Return the graph of a stand-in with arbitrary weights. Fits share its structure, as converting takes long."""
     model = to_onnx(any_stand_in(sizes, activation), (RawInput("X", False, sizes[0]),), dtype)
-    graph = model.graph
-    _drop_ends(graph, sizes[-1])
+    without_idle_nodes(model.graph)
+    last = model.graph.node[-1]
+    # skl2onnx reshapes all scores of a network to one column.
+    graph = pruned(model, [last.input[0] if last.op_type == "Reshape" else last.output[0]]).graph
+    name = graph.output[0].name
+    graph.output[0].CopyFrom(helper.make_tensor_value_info(name, onnx_dtype(dtype), [None, sizes[-1]]))
     if not fit_intercept:
         add = graph.node.pop()
         graph.output[0].name = add.input[0]
@@ -138,21 +142,3 @@ def check_differentiable(score_graph: ScoreGraph, solver: str, gradient: Gradien
             f"between a weight and the score, which has no gradient in {score_graph.dtype} with solver={solver!r}. "
             "Name the weights after it in trainable, or cut the model before it."
         )
-
-
-def _drop_ends(graph: onnx.GraphProto, n_outputs: int) -> None:
-    """Drop the cast of X to its own type and the reshape of the score to its own shape, in place."""
-    element_type = graph.input[0].type.tensor_type.elem_type
-    nodes = list(graph.node)
-    if nodes[0].op_type == "Cast" and nodes[0].attribute[0].i == element_type:
-        cast = nodes.pop(0)
-        for node in nodes:
-            node.input[:] = [cast.input[0] if name == cast.output[0] else name for name in node.input]
-    if nodes[-1].op_type == "Reshape":
-        reshape = nodes.pop()
-        shape = reshape.input[1]
-        kept = [i for i in graph.initializer if i.name != shape]
-        del graph.initializer[:]
-        graph.initializer.extend(kept)
-        graph.output[0].CopyFrom(helper.make_tensor_value_info(reshape.input[0], element_type, [None, n_outputs]))
-    replace_nodes(graph, nodes)

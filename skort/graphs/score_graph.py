@@ -11,7 +11,7 @@ import onnx.compose
 from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import import_each_domain_once, read_names
+from skort.common.onnx_text import import_each_domain_once, read_names, with_parameter_inputs
 from skort.graphs.differentiable import Gradient, undifferentiable
 from skort.graphs.sklearn.conversion import rename_input
 
@@ -76,13 +76,8 @@ class ScoreGraph:
         """Return the score graph of a model with one input and one output; all that `find_weights` finds is trained."""
         weights = find_weights(model.graph)
         values = {i.name: i for i in model.graph.initializer}
-        structure = copy.deepcopy(model)
-        del structure.graph.initializer[:]
-        structure.graph.initializer.extend(i for i in model.graph.initializer if i.name not in weights.names)
-        structure.graph.input.extend(
-            helper.make_tensor_value_info(name, values[name].data_type, values[name].dims) for name in weights.names
-        )
-        return cls(structure, {name: numpy_helper.to_array(values[name]) for name in weights.names}, weights)
+        arrays = {name: numpy_helper.to_array(values[name]) for name in weights.names}
+        return cls(with_parameter_inputs(model, arrays), arrays, weights)
 
     @property
     def model(self) -> onnx.ModelProto:

@@ -1,6 +1,7 @@
 """The objective of an ONNX model as an ONNX model."""
 
 from dataclasses import replace
+from typing import Any
 
 import onnx
 from sklearn.base import BaseEstimator
@@ -103,6 +104,11 @@ def _loss(loss, model):
         parts = OutputLosses({name: _loss(part, model) for name, part in loss.items()}, widths)
         check_parameters(parts)
         return parts
+    return given_loss(loss)
+
+
+def given_loss(loss: Any) -> ScoreLoss:
+    """Return a loss that is given by its name or as an instance, validated."""
     if isinstance(loss, str):
         known = CLASSIFICATION_LOSSES | REGRESSION_LOSSES
         if loss not in known:

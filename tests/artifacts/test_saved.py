@@ -453,11 +453,15 @@ WRONG = {
         {"loss": {"output1": "huber"}},
         r"loss\['output1'\] must be \(weight, loss\), with a finite weight",
     ),
-    "class": (TWO_OUTPUTS, {"loss": {"output1": (1, 3)}}, "loss=3 is not a loss"),
+    "class": (TWO_OUTPUTS, {"loss": {"output1": (1, 3)}}, "loss must be a name or an instance, got 3"),
     "no losses": (TWO_OUTPUTS, {"loss": {}}, r"loss: the model has no outputs \{\}"),
-    "class of losses": (TWO_OUTPUTS, {"loss": {"output1": (1, SquaredError)}}, "is not a loss: use an object"),
+    "class of losses": (
+        TWO_OUTPUTS,
+        {"loss": {"output1": (1, SquaredError)}},
+        "loss must be a name or an instance, got .*SquaredError",
+    ),
     "rows": (TWO_OUTPUTS, {"loss": None}, r"first output 'output1' must be the loss.*shape \(any, 1\). Give a loss"),
-    "unknown loss": (TWO_OUTPUTS, {"loss": {"output1": (1, "hubert")}}, "loss='hubert' is unknown"),
+    "unknown loss": (TWO_OUTPUTS, {"loss": {"output1": (1, "hubert")}}, "loss must be one of .*huber.*, got 'hubert'"),
     "weights of the loss": (TWO_OUTPUTS, {"loss": {"output1": (1, ConcomitantHuber())}}, "has weights of its own"),
     "result": (fitted, {"additional_output_names": ["there"]}, r"the model has no results \['there'\]"),
 }

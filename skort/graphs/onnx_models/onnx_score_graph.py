@@ -53,7 +53,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     check_limits(model.graph, onnx_models.MAX_VALUES)
     head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
     graph = pruned(model, [head.result]).graph
-    _without_idle_nodes(graph)
+    without_idle_nodes(graph)
     n_columns = _n_columns(graph.output[0])
     if head.score is not None:
         model = _followed_by(model, head.score, spec.dtype)
@@ -118,8 +118,8 @@ def output_widths(model: Any, names: tuple[str, ...]) -> dict[str, int | None]:
     return {name: 1 if len(known[name]) == 1 else (known[name][1].dim_value or None) for name in names}
 
 
-def _without_idle_nodes(graph):
-    """Drop what skl2onnx and Keras write and what hides layers: identities, casts, and reshapes that change nothing."""
+def without_idle_nodes(graph: onnx.GraphProto) -> None:
+    """Drop what skl2onnx and Keras write and hides layers: idle identities, casts and a last reshape, in place."""
     infos = {info.name: info for info in (*graph.value_info, *graph.input)}
     renamed: dict[str, str] = {}
     kept = []

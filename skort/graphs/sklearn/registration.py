@@ -7,6 +7,8 @@ import onnx.compose
 import onnx.version_converter
 import skl2onnx
 from onnx import TensorProto, helper
+from skl2onnx._parse import _parse_sklearn
+from skl2onnx._supported_operators import sklearn_operator_name_map
 from skl2onnx.common.data_types import (
     FloatTensorType,
     Int64TensorType,
@@ -38,8 +40,11 @@ _CHANGED = {
 
 @functools.cache
 def register(estimator_class: type) -> None:
-    """Tell skl2onnx to convert the estimators of a class by the ONNX model, `onnx_`, that each fitted one has."""
-    _register_transformed_target()
+    """Tell skl2onnx to convert the estimators of a class by their `onnx_`; and transformed targets, if it cannot."""
+    if TransformedTargetRegressor not in sklearn_operator_name_map:
+        skl2onnx.update_registered_converter(
+            TransformedTargetRegressor, _ALIAS, _set_target_type, _convert_target, parser=_parse_target
+        )
     skl2onnx.update_registered_converter(
         estimator_class,
         f"{estimator_class.__module__}.{estimator_class.__qualname__}",
@@ -86,7 +91,11 @@ def _convert(scope, operator, container):
     estimator = operator.raw_operator
     # One model may hold several estimators: each has a prefix of its own.
     prefix = scope.get_unique_operator_name(type(estimator).__name__) + "/"
-    model = onnx.compose.add_prefix(_at_opset(estimator.to_onnx(), container.target_opset), prefix)
+    model = estimator.to_onnx()
+    if container.target_opset >= 18 and any(node.op_type in _CHANGED for node in model.graph.node):
+        # Valid in its own opset, and in those up to that of the container.
+        model = onnx.version_converter.convert_version(model, 18)
+    model = onnx.compose.add_prefix(model, prefix)
     types = dict.fromkeys((prefix + SCORE, prefix + PREDICTION), model.graph.output[-1].type.tensor_type.elem_type)
     types.update((info.name, info.type.tensor_type.elem_type) for info in (*model.graph.input, *model.graph.output))
     nodes = Nodes(scope, container)
@@ -96,13 +105,6 @@ def _convert(scope, operator, container):
         _cast(nodes, result, types[result], guess_proto_type(variable.type), variable.onnx_name)
     container.initializers.extend(model.graph.initializer)
     container.node_domain_version_pair_sets.update((o.domain, o.version) for o in model.opset_import)
-
-
-def _at_opset(model, opset):
-    """Return a model that is valid in its own opset and in those up to `opset`."""
-    if opset >= 18 and any(node.op_type in _CHANGED for node in model.graph.node):
-        return onnx.version_converter.convert_version(model, 18)
-    return model
 
 
 def _add_inputs(nodes, operator, names, prefix, types):
@@ -149,21 +151,8 @@ def _cast(nodes, name, from_type, to_type, result=""):
     return nodes.add("Cast", [name], result=result, to=to_type)
 
 
-@functools.cache
-def _register_transformed_target() -> None:
-    """Tell skl2onnx how to convert a `TransformedTargetRegressor`, unless it knows already."""
-    from skl2onnx._supported_operators import sklearn_operator_name_map
-
-    if TransformedTargetRegressor not in sklearn_operator_name_map:
-        skl2onnx.update_registered_converter(
-            TransformedTargetRegressor, _ALIAS, _set_target_type, _convert_target, parser=_parse_target
-        )
-
-
 def _parse_target(scope, model, inputs, custom_parsers=None):
     """Let skl2onnx parse the regressor inside, whose prediction is the input of this operator."""
-    from skl2onnx._parse import _parse_sklearn
-
     operator = scope.declare_local_operator(_ALIAS, model)
     operator.inputs = _parse_sklearn(scope, model.regressor_, inputs, custom_parsers)
     operator.outputs.append(scope.declare_local_variable("variable", FloatTensorType()))
