@@ -32,9 +32,19 @@ _LINKED = "skort_float64_score"
 _OLDEST_OPSET = 13
 
 # Scores choose the label: probabilities round to 0.5 or 1 where scores still differ.
-_LABEL = "label = Gather(classes, ArgMax(%s, axis=1, keepdims=0), axis=0)"
-_BINARY_LABEL = _LABEL % "Concat(-score, score, axis=1)"
-_LABELS = "label = Cast(Greater(score, 0), to=7)"
+_BINARY_LABEL = """
+binary_label (score, classes) => (label) {
+    minus_score = Neg (score)
+    decision = Concat <axis = 1> (minus_score, score)
+    column = ArgMax <axis = 1, keepdims = 0> (decision)
+    label = Gather <axis = 0> (classes, column)
+}"""
+_LABEL = """
+label (score, classes) => (label) {
+    column = ArgMax <axis = 1, keepdims = 0> (score)
+    label = Gather <axis = 0> (classes, column)
+}"""
+_LABELS = function_text("labels (score) => (label)", "has_label = Greater(score, 0)\nlabel = Cast(has_label, to=7)")
 _IN_FLOAT64 = "in_float64 (score) => (wide) { wide = Cast <to = 11> (score) }"
 _IDENTITY = "identity (score) => (prediction) { prediction = Identity (score) }"
 
@@ -79,12 +89,11 @@ def classifier_model(
     head = Fragment(score_graph.dtype)
     head.node("Identity", [score_graph.score_name], [SCORE])
     if multi_label:
-        head.call(function_text("labels (score) => (label)", _LABELS), [SCORE], [LABEL])
+        head.call(_LABELS, [SCORE], [LABEL])
         outputs = [helper.make_tensor_value_info(LABEL, onnx.TensorProto.INT64, [None, len(classes)])]
     else:
         model.graph.initializer.append(labels)
-        formula = _BINARY_LABEL if score_graph.n_outputs == 1 else _LABEL % "score"
-        head.call(function_text("label (score, classes) => (label)", formula), [SCORE, labels.name], [LABEL])
+        head.call(_BINARY_LABEL if score_graph.n_outputs == 1 else _LABEL, [SCORE, labels.name], [LABEL])
         outputs = [helper.make_tensor_value_info(LABEL, labels.data_type, [None])]
     if inverse_link is not None:
         dtype, score = score_graph.dtype, SCORE
