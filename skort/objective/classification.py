@@ -49,11 +49,6 @@ class LogLoss(ClassificationLoss, name="log_loss"):
     as `HalfBinomialLoss` and `HalfMultinomialLoss` in `sklearn._loss`; :math:`p` are the probabilities. The value is
     computed from the raw score and is finite for every finite score.
 
-    References
-    ----------
-    .. [1] Böhning, D., Multinomial logistic regression algorithm, Annals of the Institute of Statistical Mathematics
-       44, 1992.
-
     Examples
     --------
     >>> from skort.objective import LogLoss
@@ -97,7 +92,8 @@ class LogLoss(ClassificationLoss, name="log_loss"):
         return MultiLabelLogLoss()
 
     def curvature(self, n_outputs: int) -> float:
-        """Return the largest second derivative by the score: 1/4 of the sigmoid, at most 1/2 of the softmax [1]_."""
+        """Return the largest second derivative by the score: 1/4 of the sigmoid, at most 1/2 of the softmax."""
+        # Böhning, Multinomial logistic regression algorithm, Ann. Inst. Stat. Math. 44, 1992.
         return 0.25 if n_outputs == 1 else 0.5
 
 
@@ -147,11 +143,7 @@ class OneVsRestLogLoss(LogLoss):
 
 
 class MultiLabelLogLoss(OneVsRestLogLoss):
-    r"""
-    The log-loss of several labels, each of which a row may have, as in `sklearn.neural_network.MLPClassifier`.
-
-    The formula is that of `OneVsRestLogLoss`, but :math:`y` may have several ones, and p is the sigmoid of each score.
-    """
+    """`OneVsRestLogLoss` of labels of which a row may have several; p is the sigmoid of each score."""
 
     _link = _link_of_several = """
     rounded = Sigmoid(score)
@@ -221,12 +213,8 @@ class ModifiedHuber(ClassificationLoss, name="modified_huber"):
         \frac{\partial loss}{\partial s} = -2 y \min(2, \max(0, 1 - z))
 
     as in `sklearn.linear_model.SGDClassifier(loss="modified_huber")`. The probability of a class is
-    :math:`(\max(-1, \min(s, 1)) + 1) / 2`. With several classes it is divided by the sum over them; if that is zero,
-    all probabilities are equal. y, z and several classes are as in `Hinge`.
-
-    References
-    ----------
-    Zadrozny and Elkan, Transforming classifier scores into accurate multiclass probability estimates, KDD 2002.
+    :math:`(\max(-1, \min(s, 1)) + 1) / 2` (Zadrozny and Elkan, KDD 2002). With several classes it is divided by the sum
+    over them; if that is zero, all probabilities are equal. y, z and several classes are as in `Hinge`.
 
     Examples
     --------

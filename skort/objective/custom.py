@@ -88,14 +88,9 @@ class Loss(Component, ScoreLoss):
     Parameters
     ----------
     value : str or onnx.FunctionProto
-        The function ``(score, target) => (loss)``. `score` and `target` have shape (n_samples, n_outputs); for a
-        classifier with two classes there is one column, and the target is 0 or 1; with more classes the target is
-        one-hot. The result has the same shape, and skort takes the mean of its columns; or it has the shape (n_samples,
-        1). Training multiplies it by the sample weights and sums it. A function ``(score, target, weight) => (loss)``
-        has to multiply by `weight` itself. `weight` has shape (n_samples, 1): the sample weights divided by their mean,
-        by the number of columns, and by the unit below. It is zero for rows that only fill up a short batch. Operators
-        are those of opset 17. Write constants as ``Constant <value = float {0.5}> ()``, whatever the dtype of the
-        training.
+        The function ``(score, target) => (loss)``, or ``(score, target, weight) => (loss)``, of opset 17, with arrays
+        of shape (n_samples, n_outputs). The result has that shape, and skort takes the mean of its columns, or
+        (n_samples, 1). Write constants as ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
     gradient : str or onnx.FunctionProto, default=None
         The derivative of `value` with respect to the score: a function of the same inputs, with a result of the shape
         of `score`. None: the solver derives it, and every operator between the score and the loss needs a gradient.
@@ -106,6 +101,12 @@ class Loss(Component, ScoreLoss):
 
     Notes
     -----
+    A classifier with two classes has one column, and the target is 0 or 1; with more classes the target is one-hot.
+
+    Training multiplies the loss by the sample weights and sums it. A function of `weight`, of shape (n_samples, 1), has
+    to multiply by it itself: these are the sample weights divided by their mean, by the number of columns, and by the
+    unit below; zero for rows that only fill up a short batch.
+
     `value` gets score and target in units of y, also if a regressor standardises y for the training, with mean m and
     standard deviation s. Without an inverse link, the training then works with the score :math:`score' = (score - m) /
     s`, and divides the loss by a unit, so that steps are as long as for other losses:
@@ -226,12 +227,9 @@ class Penalty(Component, WeightPenalty):
     Parameters
     ----------
     value : str or onnx.FunctionProto
-        The function ``(weight) => (penalty)`` or ``(weight, start) => (penalty)``. `weight` has the shape that
-        `weights_` of a fitted estimator shows, (n_features, n_outputs) in a linear model; `start` holds the values with
-        which the training began: those of a fitted model, of an ONNX model or of `coef_init`; in a stream, those before
-        the first `partial_fit`. A training that is resumed from a checkpoint has to begin with the same values: give
-        `random_state` if they are random. The result is one number, without dimensions. Operators are those of opset
-        17. Write constants as ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
+        The function ``(weight) => (penalty)`` or ``(weight, start) => (penalty)``, of opset 17, whose result is one
+        number without dimensions. `weight` has the shape that `weights_` shows, as `start`, the values with which the
+        training began. Write constants as ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
     gradient : str or onnx.FunctionProto, default=None
         The derivative of `value` by `weight`, a function of the same inputs with a result of the shape of `weight`.
         None: it is derived, and every operator between the weight and the value needs a gradient. Solver "session"
@@ -249,8 +247,10 @@ class Penalty(Component, WeightPenalty):
     -----
     The derivative of the penalty is part of the gradient, so it must be a number everywhere. A group lasso has a kink
     where a whole group is zero: write :math:`\sqrt{\lVert w_g \rVert^2 + \epsilon}`. Weights become small, but not
-    exactly zero. The learning rate of `eta0="auto"` does not depend on the penalty. If the training diverges, it begins
-    again at a tenth of the rate.
+    exactly zero. The learning rate of `eta0="auto"` does not depend on the penalty.
+
+    `start` is from a fitted or an ONNX model, or `coef_init`; in a stream, from before the first `partial_fit`. To
+    resume from a checkpoint, begin with the same values: give `random_state` if they are random.
 
     Examples
     --------

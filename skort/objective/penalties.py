@@ -90,19 +90,14 @@ class L1(_Norms):
     .. math:: penalty(w) = \alpha \sum_j |w_j|
 
     as in `sklearn.linear_model.SGDRegressor(penalty="l1")`. Weights become exactly zero, in mini-batches too: a weight
-    at zero keeps the part of its penalty that had no effect, for later updates [1]_, up to the penalty of an epoch (in
-    `partial_fit`, of 131,072 rows). With `average`, the result is a mean over updates. It is zero only if the weight
-    was zero after each of them.
+    at zero keeps the part of its penalty that had no effect, for later updates (Tsuruoka, Tsujii and Ananiadou, ACL
+    2009), up to the penalty of an epoch (in `partial_fit`, of 131,072 rows). With `average`, the result is zero only if
+    the weight was zero after each update.
 
     Parameters
     ----------
     alpha : float, array-like or dict, default=1e-4
         Strength, as for `ElasticPenalty`.
-
-    References
-    ----------
-    .. [1] Tsuruoka, Tsujii and Ananiadou, Stochastic gradient descent training for l1-regularized log-linear models
-       with cumulative penalty, ACL 2009.
 
     Examples
     --------
@@ -154,16 +149,15 @@ class ElasticPenalty(_Norms):
     Parameters
     ----------
     alpha : float, array-like or dict, default=1e-4
-        Strength, not negative. An array is broadcast to the shape of each weight, (n_features, n_outputs) in a linear
-        model. A dict maps names of weights, or patterns such as ``"coefficient*"``, to strengths. If several entries
-        match a weight, the last one counts; a weight without an entry has no penalty. `weights_` of a fitted estimator
-        shows the names.
+        Strength, not negative. An array is broadcast to the shape of each weight, as `weights_` shows it. A dict maps
+        names of weights, or patterns such as ``"coefficient*"``, to strengths: the last entry that matches a weight
+        counts, and a weight without one has no penalty.
     l1_ratio : float, array-like or dict, default=0.15
         The share of l1, from 0 (l2 only) to 1 (l1 only). An array or a dict works as for `alpha`: every weight with a
         strength needs an entry of the dict.
     intercepts : float, array-like or dict, default=None
-        Strength of the penalty on intercepts; `alpha` is for the weights that multiply inputs. None: intercepts have no
-        penalty. With a penalty on intercepts, a training does not subtract the means of X and y, see `standardize`.
+        Strength of the penalty on intercepts; None: none. With one, a training does not subtract the means of X and y,
+        see `standardize`.
 
     Examples
     --------
@@ -315,9 +309,9 @@ def soft_threshold(weight, positive, negative, scratch):
     .. math:: w \leftarrow \max(0, w - \tau_+) + \min(0, w + \tau_-)
 
     After a gradient step :math:`w - \eta g` along the smooth part of an objective, :math:`\tau_+ = \tau_- = \eta a`
-    make it a proximal gradient step of the objective plus :math:`a \lVert w \rVert_1`. After the step of another
-    optimizer, :math:`\eta` is how far a constant gradient of one moves the weight: with momentum
-    :math:`\eta / (1 - \mu)`, with Adam the factor of the first moment.
+    make it a proximal gradient step of the objective plus :math:`a \lVert w \rVert_1` (Duchi and Singer, JMLR 10,
+    2009). After the step of another optimizer, :math:`\eta` is how far a constant gradient of one moves the weight
+    (Yun, Lozano and Yang, NeurIPS 2021): with momentum :math:`\eta / (1 - \mu)`.
 
     Parameters
     ----------
@@ -327,12 +321,6 @@ def soft_threshold(weight, positive, negative, scratch):
         :math:`\tau_+` of positive weights, :math:`\tau_-` of negative ones, at least 0; of the shape of `weight`.
     scratch : ndarray
         Of the same shape and dtype; overwritten.
-
-    References
-    ----------
-    Duchi and Singer, Efficient online and batch learning using forward backward splitting, JMLR 10 (2009); for steps
-    that differ by weight, Yun, Lozano and Yang, Adaptive proximal gradient methods for structured neural networks,
-    NeurIPS 2021.
 
     Examples
     --------

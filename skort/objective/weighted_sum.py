@@ -1,10 +1,10 @@
 """A sum of losses."""
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import make_union
 
 from skort.common.component import Component
 from skort.objective.combined import check_part, composed
@@ -209,12 +209,7 @@ class WeightedSum(Component, ScoreLoss):
 
 def _names(pairs):
     """Return the names of the parts."""
-    plain = [type(loss).__name__.lower() for _, loss in pairs]
-    counts, seen, names = Counter(plain), Counter[str](), []
-    for name in plain:
-        seen[name] += 1
-        names.append(f"{name}-{seen[name]}" if counts[name] > 1 else name)
-    return names
+    return [name for name, _ in make_union(*(loss for _, loss in pairs)).transformer_list]
 
 
 def _are_pairs(losses):

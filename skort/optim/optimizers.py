@@ -361,9 +361,8 @@ class Adam(NamedOptimizer, name="adam"):
     weight_decay : float, default=0.0
         :math:`\lambda`, not negative. Solver "session" takes 0 only.
     lazy : bool, default=False
-        For sparse rows with very many columns. True: an update changes only those weights of the first layer, and their
-        moments, whose columns have values in the batch. The result is a little different, because the moments of the
-        other weights do not decay. It saves time from about 100,000 columns on. With an l1 term, `average`,
+        For sparse rows of about 100,000 columns and more. True: an update changes only those weights of the first layer
+        whose columns have values in the batch; the moments of the others do not decay. With an l1 term, `average`,
         `max_grad_norm` or a weight decay, and with dense batches, it is the same as False.
 
     Examples

@@ -50,15 +50,6 @@ def objective_graph(
         over several outputs, divided by their number, and the weights that the loss has of its own. Its outputs are the
         scalars "skort_loss" and "skort_objective". The weights of the model are initializers.
 
-    Raises
-    ------
-    ValueError
-        For an unknown loss or penalty, parameters of theirs that are not as they must be, and another model.
-    NotFittedError
-        Where an estimator is not fitted.
-    NotTrainableError
-        Where the model has other inputs or outputs than an estimator takes, or does not run; a `ValueError`.
-
     Examples
     --------
     >>> import numpy as np
@@ -77,7 +68,8 @@ def objective_graph(
     1.25 6.25
     """
     given = given_model(model)
-    resolved_loss, resolved_penalty = _loss(loss, given), _penalty(penalty)
+    resolved_loss = _loss(loss, given)
+    resolved_penalty = None if penalty is None else _resolved("penalty", penalty, PENALTIES, as_penalty)
     score_graph = _score_graph(given, resolved_loss)
     names, arrays = score_graph.trained, score_graph.trained_arrays
     terms = resolved_loss, resolved_penalty
@@ -109,25 +101,16 @@ def _loss(loss, model):
 
 def given_loss(loss: Any) -> ScoreLoss:
     """Return a loss that is given by its name or as an instance, validated."""
-    if isinstance(loss, str):
-        known = CLASSIFICATION_LOSSES | REGRESSION_LOSSES
-        if loss not in known:
-            raise ValueError(f"loss must be one of {', '.join(known)}, or an instance, got {loss!r}.")
-        return known[loss]()
-    return _validated("loss", loss, as_loss(loss))
+    return _resolved("loss", loss, CLASSIFICATION_LOSSES | REGRESSION_LOSSES, as_loss)
 
 
-def _penalty(penalty):
-    """Return a penalty, validated."""
-    if isinstance(penalty, str):
-        if penalty not in PENALTIES:
-            raise ValueError(f"penalty must be one of {', '.join(PENALTIES)}, an instance or None, got {penalty!r}.")
-        return PENALTIES[penalty]()
-    return None if penalty is None else _validated("penalty", penalty, as_penalty(penalty))
-
-
-def _validated(what, given, component):
-    """Return a loss or a penalty that is given as an instance, validated."""
+def _resolved(what, given, known, completed):
+    """Return a loss or a penalty, validated."""
+    if isinstance(given, str):
+        if given not in known:
+            raise ValueError(f"{what} must be one of {', '.join(known)}, or an instance, got {given!r}.")
+        return known[given]()
+    component = completed(given)
     if component is None:
         raise ValueError(f"{what} must be a name or an instance, got {given!r}.")
     if isinstance(component, Component):

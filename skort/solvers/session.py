@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from onnx import numpy_helper
 
+from skort.common.formulas import function_text
 from skort.common.node_phases import mark_rest
 from skort.common.onnx_text import Fragment, infos, inlined, rewritten
 from skort.common.parametrized_graph import Program
@@ -38,16 +39,7 @@ def _adam(optimizer):
 _OPTIMIZERS: dict[str | None, Callable] = {"SGD": _sgd, "AdamW": _adam}
 
 # The gradient of Relu takes longer in ONNX Runtime than the products of matrices, that of Mul does not.
-_OPERATORS = {
-    "Relu": """
-relu (x) => (y) {
-    zero = Constant <value = float {0}> ()
-    positive = Greater (x, zero)
-    slope = Cast <to = 1> (positive)
-    y = Mul (x, slope)
-}"""
-}
-
+_OPERATORS = {"Relu": function_text("relu (x) => (y)", "y = x * Cast(Greater(x, 0), to=1)")}
 
 # The first one is minimised; the l1 term is not followed by its gradient.
 _OUTPUTS = (SMOOTH, OBJECTIVE, LOSS)

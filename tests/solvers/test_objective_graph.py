@@ -107,7 +107,7 @@ def test_bad_arguments_are_named():
     model = onnx.parser.parse_model(HEADER + LINES)
     with pytest.raises(ValueError, match=r"loss must be one of .*squared_error.*, or an instance, got 'mse'"):
         objective_graph(model, "mse")
-    with pytest.raises(ValueError, match="penalty must be one of l1, l2, elasticnet, an instance or None, got 'l3'"):
+    with pytest.raises(ValueError, match="penalty must be one of l1, l2, elasticnet, or an instance, got 'l3'"):
         objective_graph(model, penalty="l3")
     with pytest.raises(ValueError, match=r"model must be an onnx\.ModelProto or a fitted estimator, got None"):
         objective_graph(None)

@@ -11,6 +11,7 @@ import onnx
 from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
+from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, build_model, infos, pruned
 from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.reverse import add_gradients
@@ -45,13 +46,6 @@ parts (weights) => (%s) {
 _PACKED = """\
 packed (%s) => (gradient) {
     gradient = Concat <axis = 1> (%s)
-}"""
-_LANE_SUMS = """\
-lane_sums (losses) => (sums) {
-    shape = Constant <value = int64[2] {%d, -1}> ()
-    last = Constant <value = int64[1] {1}> ()
-    by_lane = Reshape (losses, shape)
-    sums = ReduceSum <keepdims = 1> (by_lane, last)
 }"""
 
 
@@ -251,7 +245,8 @@ def _joint_model(lane, loss, states, parameters):
     fragment.call(_PARTS % (names, sizes, names), [WEIGHTS], parts)
     fragment.nodes.extend(scores.node)
     loss.write(fragment)
-    fragment.call(_LANE_SUMS % n_lanes, [LOSSES], [LOSS])
+    sums = f"sums = ReduceSum(Reshape(losses, [{n_lanes}, -1]), [1], keepdims=1)"
+    fragment.call(function_text("lane_sums (losses) => (sums)", sums), [LOSSES], [LOSS])
     gradients = add_gradients(fragment, scores, SCORE_GRADIENT, parts)
     fragment.call(_PACKED % (names, names), [gradients[name] for name in parts], [gradient_of_loss(problem)])
     lane.step.update.write(fragment)

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from skort.common.formulas import function_text
 from skort.common.node_phases import mark_rest, marked
 from skort.common.onnx_text import Fragment, build_model, domains_of, infos, onnx_dtype, pruned
 from skort.common.parametrized_graph import Program
@@ -48,44 +49,17 @@ the model has the weights W = V / scale and c - mean W, from those of the graph,
 """
 
 _CONTROLLED = """
-controlled (controls) => (eta, share) {
-    eta_of_one, share = Split <axis = 0> (controls)
-    flat = Constant <value = int64[1] {0}> ()
-    scalar = Squeeze (eta_of_one, flat)
-    eta = Cast <to = %d> (scalar)
-}"""
-_ADDED = """
-added (sums, share, objective, loss) => (next_sums) {
-    flat = Constant <value = int64[1] {1}> ()
-    objective_of_one = Reshape (objective, flat)
-    loss_of_one = Reshape (loss, flat)
-    values = Concat <axis = 0> (objective_of_one, loss_of_one)
-    precise = Cast <to = 11> (values)
-    parts = Mul (share, precise)
-    next_sums = Add (sums, parts)
-}"""
+eta = Cast(Squeeze(Slice(controls, [0], [1]), [0]), to=%d)
+share = Slice(controls, [1], [2])
+"""
+_ADDED = function_text(
+    "added (sums, share, objective, loss) => (next_sums)",
+    "next_sums = sums + share * Cast(Concat(Reshape(objective, [1]), Reshape(loss, [1]), axis=0), to=11)",
+)
 
 _L1, _L2 = "skort_l1", "skort_l2"
-_L1_TEXT = """\
-l1_by_weight (weights, strengths) => (penalty) {
-    sizes = Abs (weights)
-    terms = Mul (sizes, strengths)
-    %s
-    penalty = Identity (sum)
-}"""
-_L2_TEXT = """\
-l2_by_weight (weights, strengths) => (penalty, gradient) {
-    half = Constant <value = float {0.5}> ()
-    gradient = Mul (strengths, weights)
-    terms = Mul (gradient, weights)
-    %s
-    penalty = Mul (half, sum)
-}"""
 # Of all weights of a training, or of the rows that several trainings have.
-_SUM = {
-    False: "sum = ReduceSum <keepdims = 0> (terms)",
-    True: "last = Constant <value = int64[1] {1}> ()  sum = ReduceSum <keepdims = 1> (terms, last)",
-}
+_SUM = {False: "ReduceSum(terms, keepdims=0)", True: "ReduceSum(terms, [1], keepdims=1)"}
 
 
 def state_name(name: str) -> str:
@@ -170,7 +144,8 @@ class StepGraph:
             tables.append(helper.make_tensor_value_info(indices_name(name), onnx.TensorProto.INT64, [batch_size]))
             fragment.nodes.append(helper.make_node("Gather", [rows_name(name), indices_name(name)], [name], axis=0))
         del inputs[ETA]
-        fragment.call(_CONTROLLED % onnx_dtype(dtype), [CONTROLS], [ETA, "skort_share"])
+        controlled = function_text("controlled (controls) => (eta, share)", _CONTROLLED % onnx_dtype(dtype))
+        fragment.call(controlled, [CONTROLS], [ETA, "skort_share"])
         fragment.call(unpacked_text(self.problem.weights), [WEIGHTS], list(self.problem.weights))
         fragment.nodes.extend(step.graph.node)
         fragment.call(_ADDED, [SUMS, "skort_share", OBJECTIVE, LOSS], [next_name(SUMS)])
@@ -283,11 +258,15 @@ def _add_gradient(fragment, problem, graph):
 def _add_penalty(writer, value, terms, is_lane):
     """Add the objective to that without the penalty, and its gradient, but for that of the l1 term."""
     if terms.l1 is not None:
-        writer.call(_L1_TEXT % _SUM[is_lane], [WEIGHTS, _L1], ["skort_l1_penalty"])
+        formula = f"terms = Abs(weights) * strengths\npenalty = {_SUM[is_lane]}"
+        source = function_text("l1_by_weight (weights, strengths) => (penalty)", formula)
+        writer.call(source, [WEIGHTS, _L1], ["skort_l1_penalty"])
         writer.node("Add", [value, "skort_l1_penalty"], ["skort_l1_objective"])
         value = "skort_l1_objective"
     if terms.l2 is not None:
-        writer.call(_L2_TEXT % _SUM[is_lane], [WEIGHTS, _L2], ["skort_l2_penalty", "skort_l2_gradient"])
+        formula = f"gradient = strengths * weights\nterms = gradient * weights\npenalty = 0.5 * {_SUM[is_lane]}"
+        source = function_text("l2_by_weight (weights, strengths) => (penalty, gradient)", formula)
+        writer.call(source, [WEIGHTS, _L2], ["skort_l2_penalty", "skort_l2_gradient"])
         writer.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
         writer.node("Add", [_LOSS_GRADIENT, "skort_l2_gradient"], [GRADIENT])
         value = "skort_l2_objective"

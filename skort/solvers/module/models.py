@@ -9,6 +9,7 @@ import onnx
 import onnx.shape_inference
 from onnx import TensorProto, helper
 
+from skort.common.formulas import function_text
 from skort.common.node_phases import mark_rest, marked
 from skort.common.onnx_text import DOMAIN, OPSET, Fragment, build_model, infos, pruned
 from skort.exceptions import NotTrainableError
@@ -24,15 +25,8 @@ _RESET = "lazy_reset_grad"
 # A number whose gradients are those of the objective without its penalty.
 _SURROGATE = "skort_surrogate"
 _ONE = "skort_surrogate/one"
-_SUM = """
-sum_of_all (values) => (sum) {
-    sum = ReduceSum <keepdims = 0> (values)
-}"""
-_INNER_PRODUCT = """
-inner_product (score, gradient) => (sum) {
-    products = Mul (score, gradient)
-    sum = ReduceSum <keepdims = 0> (products)
-}"""
+_SUM = function_text("sum_of_all (values) => (sum)", "sum = ReduceSum(values, keepdims=0)")
+_INNER_PRODUCT = function_text("inner (score, gradient) => (sum)", "sum = ReduceSum(score * gradient, keepdims=0)")
 
 
 @dataclass(frozen=True, eq=False)
