@@ -105,9 +105,8 @@ class TweedieLoss(_LogLink):
     Parameters
     ----------
     power : float, default=1.5
-        How the variance of y grows with its mean, :math:`mean^p`: 0 for normal, 1 for Poisson, between 1 and 2 for
-        compound Poisson gamma, 2 for gamma, 3 for inverse Gaussian distributions. Not between 0 and 1. y is positive
-        where `power` is 2 or more, not negative where it is between 1 and 2, and any number where it is 0 or less.
+        The variance of y grows with :math:`mean^p`: 0 normal, 1 Poisson, between them none, up to 2 compound Poisson
+        gamma, 2 gamma, 3 inverse Gaussian. y is positive from 2 on, not negative from 1 on.
 
     Examples
     --------

@@ -264,13 +264,12 @@ class ElasticLoss(RegressionLoss):
     .. math:: loss(y, s) = a |s - y| + \frac{b}{2} (s - y)^2, \qquad
         \frac{\partial loss}{\partial s} = a \, sign(s - y) + b (s - y)
 
-    with :math:`a` = `l1_weight` and :math:`b` = `l2_weight`: :math:`a` times `AbsoluteError` plus :math:`b` times
-    `SquaredError`.
+    with :math:`a` = `l1_weight` and :math:`b` = `l2_weight`.
 
     Parameters
     ----------
     l1_weight, l2_weight : float, default=0.5
-        Not negative.
+        What `AbsoluteError` and `SquaredError` are multiplied by; not negative.
 
     Examples
     --------
@@ -316,9 +315,8 @@ class ConcomitantHuber(RegressionLoss):
     .. math:: \frac{\partial loss}{\partial s} = 2 c, \qquad \frac{\partial loss}{\partial \sigma} = 1 - c^2, \qquad
         c = \max(-\epsilon, \min(z, \epsilon))
 
-    as in `sklearn.linear_model.HuberRegressor`, whose `scale_` is :math:`\sigma`. `epsilon` does not depend on the
-    units of y, and the loss is convex in score and scale together. Each output has a scale of its own. The trained
-    number may have either sign, and its absolute value is :math:`\sigma`. So no step leads to a negative scale.
+    as in `sklearn.linear_model.HuberRegressor`, whose `scale_` is :math:`\sigma`. The loss is convex in score and scale
+    together. Each output has a scale of its own: the absolute value of a trained number.
 
     Parameters
     ----------

@@ -77,7 +77,10 @@ def sklearn_objective(model, *, is_classifier=False):
     if model is None:
         return SklearnObjective(penalty="l2", alpha=1e-4, is_unit_free=True)
     if isinstance(model, linear_model.RANSACRegressor):
-        return _of_ransac(model)
+        inner = getattr(model, "estimator_", None) or model.estimator or linear_model.LinearRegression()
+        own = sklearn_objective(inner)
+        sentence = f"RANSACRegressor is trained as the {type(inner).__name__} inside it, on all rows."
+        return replace(own, trained_as=" ".join([sentence, *([own.trained_as] if own.trained_as else [])]))
     plain = _as_chosen(model) if type(model) in SEARCHES else model
     family = OBJECTIVES.get(type(plain))
     if family is None:
@@ -88,13 +91,6 @@ def sklearn_objective(model, *, is_classifier=False):
             "Give positive=False."
         )
     return replace(family(plain), class_weight=getattr(plain, "class_weight", None), unused=unused_parameters(model))
-
-
-def _of_ransac(model):
-    inner = getattr(model, "estimator_", None) or model.estimator or linear_model.LinearRegression()
-    own = sklearn_objective(inner)
-    sentence = f"RANSACRegressor is trained as the {type(inner).__name__} inside it, on all rows."
-    return replace(own, trained_as=" ".join([sentence, *([own.trained_as] if own.trained_as else [])]))
 
 
 def _default_sentence(model, is_classifier):
@@ -151,11 +147,6 @@ def _linear_svc(model):
         return replace(_per_C(Hinge(), model, 0.0, True), trained_as=sentence)
     l1_ratio = 1.0 if model.penalty == "l1" else 0.0
     return _per_C(_loss(CLASSIFICATION_LOSSES, model.loss), model, l1_ratio, True)
-
-
-def _linear_svr(model):
-    loss = _loss(REGRESSION_LOSSES, model.loss, epsilon=model.epsilon)
-    return replace(_per_C(loss, model, 0.0, True), sums_outputs=True)
 
 
 def _per_C(loss, model, l1_ratio, is_liblinear):
@@ -245,7 +236,9 @@ OBJECTIVES = {
     **dict.fromkeys((linear_model.MultiTaskLasso, linear_model.MultiTaskElasticNet), _multi_task),
     linear_model.LogisticRegression: _logistic_regression,
     svm.LinearSVC: _linear_svc,
-    svm.LinearSVR: _linear_svr,
+    svm.LinearSVR: lambda model: replace(
+        _per_C(_loss(REGRESSION_LOSSES, model.loss, epsilon=model.epsilon), model, 0.0, True), sums_outputs=True
+    ),
     **dict.fromkeys((linear_model.SGDRegressor, linear_model.SGDClassifier, linear_model.Perceptron), _sgd),
     **dict.fromkeys(_PASSIVE_AGGRESSIVE, _sgd),
     linear_model.QuantileRegressor: lambda model: _elastic(

@@ -31,16 +31,14 @@ class WeightedSum(Component, ScoreLoss):
     Parameters
     ----------
     losses : list of (float or array-like of shape (n_outputs,), loss instance)
-        The weights :math:`c_k`, not negative, and the losses, in units of y. If y has several columns, a weight may be
-        an array with one number for each. The losses must have no trained weights of their own. For regression, all
-        losses must make the same prediction from a score.
+        The weights :math:`c_k`, not negative, one number or one for each column of y, and the losses, in units of y,
+        without trained weights of their own. In regression, all must make the same prediction from a score.
 
     Notes
     -----
     The parts have names as in `sklearn.pipeline.make_union`: the class in lower case, with "-1", "-2" and so on behind
-    it if several parts have the same class. For a part "huber", "huber" is the loss, "huber_weight" its weight, and
-    "huber__epsilon" one of its parameters. A search can set each of them: ``GridSearchCV(model, {"loss__huber_weight":
-    [0.2, 0.6], "loss__huber__epsilon": [0.1, 1.0]})``.
+    it if several have the same class. A search can set a part "huber", its weight and its parameters:
+    ``GridSearchCV(model, {"loss__huber_weight": [0.2, 0.6], "loss__huber__epsilon": [0.1, 1.0]})``.
 
     A classifier has `predict_proba` only if all parts give the same probabilities.
 
@@ -76,15 +74,16 @@ class WeightedSum(Component, ScoreLoss):
         self.losses = params.pop("losses", self.losses)
         pairs = self.losses if _are_pairs(self.losses) else []
         parts = {name: list(pair) for name, pair in zip(_names(pairs), pairs, strict=True)}
+        places = {name: (part, 1) for name, part in parts.items()}
+        places |= {f"{name}_weight": (part, 0) for name, part in parts.items()}
         nested: dict[str, dict[str, Any]] = {}
         for key, value in params.items():
             name, has_part, parameter = key.partition("__")
             if has_part and name in parts:
                 nested.setdefault(name, {})[parameter] = value
-            elif key in parts:
-                parts[key][1] = value
-            elif key.removesuffix("_weight") in parts and key.endswith("_weight"):
-                parts[key.removesuffix("_weight")][0] = value
+            elif key in places:
+                part, place = places[key]
+                part[place] = value
             else:
                 known = ", ".join(["losses", *(each for name in parts for each in (name, f"{name}_weight"))])
                 raise ValueError(f"Invalid parameter {key!r} for WeightedSum. Valid parameters are: {known}.")

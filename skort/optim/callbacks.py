@@ -20,10 +20,9 @@ Hook: TypeAlias = Callable[[Training], None]
 
 class Callback(Protocol):
     """
-    An item of the parameter `callbacks`: an object with at least one of these methods.
+    An item of the parameter `callbacks`: at least one of these methods, which get a `skort.callbacks.Training`.
 
-    Each method gets the training, a `skort.callbacks.Training`. A callback without `on_batch_end` costs no time per
-    batch.
+    A callback without `on_batch_end` costs no time per batch.
 
     Examples
     --------
@@ -113,9 +112,8 @@ class EarlyStopping(BaseEstimator):
     """
     Stop when a column of the history has not improved for some epochs in a row, and restore the best weights.
 
-    An epoch improves if its value is better than the best one before by at least `tol`. Epochs without a value in the
-    column do not count. A learning rate that can fall ("adaptive") falls instead; training stops when it can fall no
-    further.
+    Epochs without a value in the column do not count. A learning rate that can fall ("adaptive") falls instead;
+    training stops when it can fall no further.
 
     Parameters
     ----------
@@ -125,12 +123,11 @@ class EarlyStopping(BaseEstimator):
     patience : int, default=5
         Training stops after this number of epochs in a row without improvement.
     tol : float or None, default=0.0
-        The smallest change that is an improvement. None: never stop.
+        The smallest change of the best value that is an improvement. None: never stop.
     restore_best : bool, default=True
         Whether the training ends with the weights of the epoch with the best value, whatever ends it.
     greater_is_better : bool or None, default=None
-        Whether larger values of the column are better. None: False for "loss", "objective" and "gradient_norm",
-        otherwise True.
+        Whether larger values are better. None: not those of "loss", "objective" and "gradient_norm".
 
     Examples
     --------
@@ -174,10 +171,8 @@ class EarlyStopping(BaseEstimator):
         column, n_epochs = training.history[self.monitor], training.n_epochs
         # After a training was resumed from a checkpoint, several values are new.
         new_values, self._n_seen = column[self._n_seen :], n_epochs
-        greater_is_better = self.greater_is_better
-        if greater_is_better is None:
-            greater_is_better = self.monitor not in ("loss", "objective", "gradient_norm")
-        if greater_is_better:
+        is_loss = self.monitor in ("loss", "objective", "gradient_norm")
+        if self.greater_is_better or (self.greater_is_better is None and not is_loss):
             new_values = [-value for value in new_values]
         improved = at_end = False
         for value in new_values:

@@ -53,9 +53,8 @@ class Checkpoint(BaseEstimator):
     Save the progress of a training, or resume from a saved one.
 
     With the same data and parameters, a resumed training ends with the same weights as one that was never interrupted,
-    bit for bit. A `Checkpoint` saves after all other callbacks have seen the epoch, at any place in the list.
-
-    The file has no code in it, and is checked when it is read.
+    bit for bit. A `Checkpoint` saves after all other callbacks have seen the epoch, at any place in the list. The file
+    has no code in it, and is checked when it is read.
 
     Parameters
     ----------
@@ -135,10 +134,15 @@ def _checksum(arrays):
 
 def load_progress(path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None) -> TrainState:
     """Read what `save_progress` wrote; raise a ValueError where it is no checkpoint, damaged, or of another model."""
-    content = pathlib.Path(path).read_bytes()
+    content = io.BytesIO(pathlib.Path(path).read_bytes())
     # zipfile, numpy and json raise errors of all kinds on damaged bytes.
     try:
-        arrays = _arrays(content)
+        with zipfile.ZipFile(content) as archive:
+            # Compressed arrays may be huge.
+            if any(item.compress_type != zipfile.ZIP_STORED for item in archive.infolist()):
+                raise ValueError("It is compressed.")
+        with np.load(content, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
         checksum = str(arrays.pop("checksum"))
         others = {"stopping_reason": None} | json.loads(str(arrays["json"]))
         damage = "its checksum is that of other values" if checksum != _checksum(arrays) else _damage(others, arrays)
@@ -154,15 +158,6 @@ def load_progress(path: str | os.PathLike, shapes: Mapping[str, list[int]] | Non
             f"{dict(shapes)}."
         )
     return progress
-
-
-def _arrays(content):
-    """Return the arrays of a file that `numpy.savez` wrote; compressed ones, which may be huge, are refused."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        if any(item.compress_type != zipfile.ZIP_STORED for item in archive.infolist()):
-            raise ValueError("It is compressed.")
-    with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
 
 
 def _progress(others, arrays):

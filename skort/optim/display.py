@@ -22,9 +22,7 @@ _WIDTH = 10
 
 class EpochLines(BaseEstimator):
     """
-    Print a table with a row for each epoch, as `verbose=2` does.
-
-    Its columns are those of the history. The last line says why the training stopped.
+    Print the history as a table with a row for each epoch, and why the training stopped, as `verbose=2` does.
 
     Examples
     --------
@@ -83,10 +81,9 @@ def _cell(history: History, name: str) -> str:
 
 class ProgressBar(BaseEstimator):
     """
-    Show a tqdm bar over epochs, as `verbose=1` does.
+    Show a tqdm bar over epochs, as `verbose=1` does; without a terminal or notebook, one line at the end.
 
-    It shows the last objective and the last validation score, and ends with the reason why the training stopped. Where
-    there is neither a terminal nor a notebook, as in a pipe or a log file, it prints one line at the end.
+    It shows the last objective and the last validation score, and ends with the reason why the training stopped.
 
     Examples
     --------

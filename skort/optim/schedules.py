@@ -166,8 +166,8 @@ class Optimal(Schedule):
 
     .. math:: \eta(t) = \frac{1}{\alpha (t_0 + t - 1)}, \qquad t_0 = \alpha^{-3/4}
 
-    as in `sklearn.linear_model.SGDClassifier(learning_rate="optimal")` (user guide 1.5.8). It suits losses whose
-    gradient is bounded, such as the log-loss, and batches of one row.
+    as in `sklearn.linear_model.SGDClassifier(learning_rate="optimal")`. It suits losses whose gradient is bounded, such
+    as the log-loss, and batches of one row.
 
     Parameters
     ----------
@@ -202,9 +202,9 @@ class Adaptive(Schedule):
 
     .. math:: \eta(t) = \frac{\eta_0}{5^k}
 
-    after k plateaus of `n_iter_no_change` epochs, as in `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")`.
-    The training ends at the plateau after `max_falls` falls. In scikit-learn it ends when the rate is 1e-6 or less.
-    It is `torch.optim.lr_scheduler.ReduceLROnPlateau(factor=0.2)`, with the estimator's `n_iter_no_change` as patience.
+    after k plateaus of `n_iter_no_change` epochs, as in `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")`
+    and `torch.optim.lr_scheduler.ReduceLROnPlateau(factor=0.2)`. The training ends at the plateau after `max_falls`
+    falls; in scikit-learn, when the rate is 1e-6 or less.
 
     Parameters
     ----------
@@ -331,8 +331,7 @@ class Warmup(Schedule):
 
     .. math:: \eta(t) = \min\left(1, \frac{t}{n}\right) \eta_{schedule}(t)
 
-    This is the gradual warm-up of Goyal et al. (arXiv:1706.02677, section 2.2). The first updates count in the inner
-    schedule, too.
+    as in Goyal et al. (arXiv:1706.02677, section 2.2). The first updates count in the inner schedule, too.
 
     Parameters
     ----------
@@ -355,7 +354,7 @@ class Warmup(Schedule):
 
     @property
     def _inner(self) -> Callable[[int], float]:
-        return Constant() if self.schedule is None else self.schedule
+        return self.schedule or Constant()
 
     def largest_rate(self) -> float | None:
         """Return the largest learning rate of all updates, None where it is not known."""

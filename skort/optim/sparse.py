@@ -183,7 +183,11 @@ class LazyWeights:
     def products(self, rows: SparseRows) -> tuple[np.ndarray, list[np.ndarray]]:
         """Return the product of the rows, times the factor, and the weights; and those with the arrays of its sum."""
         if self._scales is None:
-            self._scales = self._opened()
+            # Take the weights apart into u, after `settle`.
+            self._combine(self._basis)
+            if self._products is not None:
+                self._products.of(self._moving)
+            self._scales = self._first_scales
         parts, shares = [rows.product(held) for held in self._moving], self._scales.shares
         product = parts[0] * (shares[0] * self._factor)
         for part, share in zip(parts[1:], shares[1:], strict=False):
@@ -227,13 +231,6 @@ class LazyWeights:
         ):
             return True
         return all(np.isfinite(held.sum()) for held in self._held)
-
-    def _opened(self):
-        """Take the weights apart into u, after `settle`; return the scales to begin with."""
-        self._combine(self._basis)
-        if self._products is not None:
-            self._products.of(self._moving)
-        return self._first_scales
 
     def _combine(self, matrix):
         """Replace the arrays that are held by sums of them, times the rows of a matrix."""

@@ -113,7 +113,7 @@ def moments(X: Any, sample_weight: np.ndarray | None, n_rows: int | None = None)
         of_parts = _moments(X, sample_weight, blocks, columns, 2.0**-600)
         mean[columns], deviation[columns] = (each * 2.0**600 for each in of_parts)
     columns = np.flatnonzero(~(deviation > 0))
-    if len(columns) and _are_some(blocks, X.shape[0]):
+    if len(columns) and sum(len(range(X.shape[0])[rows]) for rows in blocks) < X.shape[0]:
         every = _row_blocks(X.shape[0], X.shape[1], np.inf)
         mean[columns], deviation[columns] = _moments(X, sample_weight, every, columns)
     return mean, deviation
@@ -209,11 +209,6 @@ def _row_blocks(n_rows, n_columns, many_values):
     # In the middle of as many equal parts.
     starts = ((np.arange(_N_BLOCKS) + 0.5) * (n_rows / _N_BLOCKS) - length / 2).astype(int)
     return [slice(start, start + length) for start in starts]
-
-
-def _are_some(blocks, n_rows):
-    """Return whether blocks leave rows out."""
-    return sum(len(range(n_rows)[rows]) for rows in blocks) < n_rows
 
 
 def smoothness(
