@@ -34,8 +34,6 @@ class OrtGridSearchCV(DocumentationLink, GridSearchCV):
     - of a large model, of a model that is not a chain of layers, and on a sparse X with many columns;
     - where a training diverges, or ends no better than it began.
 
-    `n_fits_together_` is the number of fits that were made together.
-
     Parameters
     ----------
     estimator : estimator

@@ -17,7 +17,7 @@ from skort.common.random_state import seeded
 from skort.dask.assignment import Assignment, Assignments, Task
 from skort.dask.cluster import Borrower, Broadcast
 from skort.dask.part_statistics import PartStatistics, Rows
-from skort.estimators.data.data_source import BatchShape
+from skort.estimators.data.data_source import BatchShape, InMemory
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.fitting import TrainRun
@@ -102,18 +102,10 @@ class Job:
 
     def batches(self, rows: Rows, run: TrainRun, seed: int) -> Batches:
         """Return the rows of a task in batches, whose sample weights are relative to the mean of all rows."""
-        scale = run.variables.sample_weight_scale(rows.target.shape[1])
+        weight = 1.0
         if rows.sample_weight is not None:
-            scale *= float(np.mean(rows.sample_weight)) / self.mean_weight
-        return Batches(
-            run.variables.rows(rows.X),
-            run.variables.target(rows.target),
-            rows.sample_weight,
-            batch_size=self.config.batch_size,
-            shuffle=self.config.shuffle,
-            random_state=seeded(seed),
-            sample_weight_scale=scale,
-        )
+            weight = float(np.mean(rows.sample_weight)) / self.mean_weight
+        return InMemory(self.config, rows).batches(run.variables, seeded(seed), weight)
 
 
 def local_steps(

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skort.dask.cluster import Cluster
 from skort.estimators.data.sample_weight import ClassWeight, balanced
+from skort.estimators.data.validation_set import is_given
 from skort.estimators.training.terms import TrainingSize
 
 # A survey has at least so many rows, where there are as many.
@@ -261,15 +262,11 @@ class Partitions:
     @classmethod
     def of(cls, estimator: Any, cluster: Cluster, data: tuple, validation: tuple, random_state: Any) -> "Partitions":
         """Let the workers compute (X, y, sample_weight) and (X_val, y_val); the generator draws what is held out."""
-        X_val, y_val = validation
-        given = [X_val is not None, y_val is not None]
-        if any(given) and not all(given):
-            there, missing = ("X_val", "y_val") if given[0] else ("y_val", "X_val")
-            raise ValueError(f"{there} was given without {missing}: a validation set needs both.")
-        parts, validation_parts = cluster.computed(delayed_parts(*data)), None
-        surveyed = parts
-        if all(given):
-            validation_parts = cluster.computed(delayed_parts(X_val, y_val, None, ("X_val", "y_val")))
+        has_validation_set = is_given(*validation)
+        surveyed = parts = cluster.computed(delayed_parts(*data))
+        validation_parts = None
+        if has_validation_set:
+            validation_parts = cluster.computed(delayed_parts(*validation, names=("X_val", "y_val")))
         elif estimator.early_stopping:
             seed = int(random_state.randint(2**32, dtype=np.uint32))
             split = Split(estimator.validation_fraction, seed, is_classifier(estimator))

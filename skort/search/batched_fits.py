@@ -138,8 +138,7 @@ class _Common(NamedTuple):
         initial = variables.training_weights(graph.trained_arrays)
         training = dataclasses.replace(model, score_graph=graph.with_weights(initial))
         bare = dataclasses.replace(variables, inputs=None, score=None)
-        weights = self.data.sample_weight
-        n_rows = self.data.n_rows if weights is None else int(np.count_nonzero(weights))
+        n_rows = self.data.n_rows
         shape = BatchShape(min(config.batch_size, n_rows))
         run = TrainRun.plan(config, training, state, shape, -(-n_rows // shape.batch_size), bare)
         lane = lane_of(run.problem, self.chain) if run.solver_name == "graph" else None

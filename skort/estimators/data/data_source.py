@@ -50,8 +50,8 @@ class InMemory:
         """Return those of all rows."""
         return RowStatistics(self.data)
 
-    def batches(self, view: Reparametrization, random_state: np.random.RandomState) -> Batches:
-        """Return batches of rows in random order."""
+    def batches(self, view: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0) -> Batches:
+        """Return batches of rows in random order; the weight is that of them all among others."""
         X, target, sample_weight = self.data
         return Batches(
             view.rows(X),
@@ -60,7 +60,7 @@ class InMemory:
             batch_size=self.config.batch_size,
             shuffle=self.config.shuffle,
             random_state=random_state,
-            sample_weight_scale=view.sample_weight_scale(target.shape[1]),
+            sample_weight_scale=view.sample_weight_scale(target.shape[1]) * weight,
         )
 
     def step(self, run: Any, model: Model, state: Any) -> Any:
@@ -75,7 +75,7 @@ class Streamed(InMemory):
     rows: "StreamedRows"
     encoder: "RowEncoder"
 
-    def batches(self, view: Reparametrization, random_state: np.random.RandomState) -> Any:
+    def batches(self, view: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0) -> Any:
         """Return the batches as they are given, larger ones divided."""
         encoder, batch_size = self.encoder, self.config.batch_size
         class_weight = None if self.config.class_weight is not None else encoder.class_weight

@@ -52,7 +52,25 @@ class LabelEncoder:
 
     def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:
         """Return labels as 0 and 1 in the dtype of the training; `classes` are those that are known."""
-        return _encoded(y, classes, self.dtype)
+        if np.ndim(y) == 2 and type_of_target(y) == "multilabel-indicator":
+            return _encoded_labels(y, classes, self.dtype)
+        # A vector of integers, booleans or text needs no check: it can only be labels.
+        if classes is None or not is_plain(y) or y.ndim > 1 or y.dtype.kind == "f":
+            y = column_or_1d(y, warn=True)
+            check_classification_targets(y)
+        classes = np.unique(y) if classes is None else classes
+        codes = np.searchsorted(classes, y)
+        is_unknown = classes.take(codes, mode="clip") != y
+        if is_unknown.any():
+            unknown = np.unique(y[is_unknown]).tolist()
+            raise ValueError(f"y contains labels that are not among the known classes: {unknown}.")
+        if len(classes) < 2:
+            raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class.")
+        if len(classes) == 2:
+            return EncodedTarget(y, codes.reshape(-1, 1).astype(self.dtype), classes)
+        target = np.zeros((len(codes), len(classes)), self.dtype)
+        target[np.arange(len(codes)), codes] = 1
+        return EncodedTarget(y, target, classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,29 +115,6 @@ def target_encoder(estimator: Any, y: Any) -> TargetEncoder:
     loss = estimator.loss
     outputs = NamedOutputs.of(model_inside(estimator.estimator), tuple(loss), y) if isinstance(loss, dict) else None
     return NumberEncoder(estimator.dtype, type(estimator).__name__, loss, outputs)
-
-
-def _encoded(y, classes, dtype):
-    """Encode class labels."""
-    if np.ndim(y) == 2 and type_of_target(y) == "multilabel-indicator":
-        return _encoded_labels(y, classes, dtype)
-    # A vector of integers, booleans or text needs no check: it can only be labels.
-    if classes is None or not is_plain(y) or y.ndim > 1 or y.dtype.kind == "f":
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-    classes = np.unique(y) if classes is None else classes
-    codes = np.searchsorted(classes, y)
-    is_unknown = classes.take(codes, mode="clip") != y
-    if is_unknown.any():
-        unknown = np.unique(y[is_unknown]).tolist()
-        raise ValueError(f"y contains labels that are not among the known classes: {unknown}.")
-    if len(classes) < 2:
-        raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class.")
-    if len(classes) == 2:
-        return EncodedTarget(y, codes.reshape(-1, 1).astype(dtype), classes)
-    target = np.zeros((len(codes), len(classes)), dtype)
-    target[np.arange(len(codes)), codes] = 1
-    return EncodedTarget(y, target, classes)
 
 
 def _encoded_labels(y, classes, dtype):

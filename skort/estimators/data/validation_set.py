@@ -19,12 +19,15 @@ VALIDATION_SCORE = "validation_score"
 
 def given_scoring(X_val: Any, y_val: ArrayLike | None, scoring: Scoring) -> EpochScoring | None:
     """Return the callback that scores the user's own validation set."""
-    if X_val is None and y_val is None:
-        return None
-    if X_val is None or y_val is None:
+    return EpochScoring(X_val, y_val, scoring, name=VALIDATION_SCORE) if is_given(X_val, y_val) else None
+
+
+def is_given(X_val: Any, y_val: Any) -> bool:
+    """Return whether there is a validation set; raise an error for a half of one."""
+    if (X_val is None) != (y_val is None):
         given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
         raise ValueError(f"{given} was given without {missing}: a validation set needs both.")
-    return EpochScoring(X_val, y_val, scoring, name=VALIDATION_SCORE)
+    return X_val is not None
 
 
 def hold_out(

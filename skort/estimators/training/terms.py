@@ -26,7 +26,6 @@ class TrainingSize(NamedTuple):
 
     #: Sum and mean of the sample weights of the rows trained on, class weights included.
     weight_sum: float
-    #: Sum and mean of the sample weights of the rows trained on, class weights included.
     mean_weight: float
     batch_size: int
     #: Number of columns of the raw score.
@@ -109,17 +108,13 @@ def chosen_penalty(estimator, own: "SklearnObjective", size: TrainingSize) -> We
         return UnitFreeL2(alpha=alpha)
     ratio = {"l1": 1.0, "l2": 0.0}.get(name)
     if ratio is None:
-        ratio = _elastic_ratio(estimator.l1_ratio, own)
+        ratio = estimator.l1_ratio
+    if isinstance(ratio, str):
+        ratio = own.l1_ratio if own.penalty == "elasticnet" else _L1_RATIO
     if not (is_own and own.penalizes_intercept) and np.ndim(ratio) == 0:
         return PENALTIES[name](**{"alpha": alpha} | ({"l1_ratio": ratio} if name == "elasticnet" else {}))
     coefficients = Strength(alpha * ratio, alpha * (1 - ratio))
     return ModelPenalty(coefficients, own.of_intercepts(coefficients) if is_own and own.penalizes_intercept else None)
-
-
-def _elastic_ratio(l1_ratio, own):
-    if not isinstance(l1_ratio, str):
-        return l1_ratio
-    return own.l1_ratio if own.penalty == "elasticnet" else _L1_RATIO
 
 
 def chosen_class_weight(estimator, own: "SklearnObjective", *, one_epoch: bool) -> ClassWeight | None:
@@ -145,8 +140,8 @@ def warn_of_other_terms(estimator, model, own: "SklearnObjective") -> None:
     """Warn, once, of a model inside that is trained as another one, and of its parameters that are not used."""
     sentences = []
     # An ONNX model has no objective of its own that could be missed.
-    is_open = "auto" in (_name(estimator.loss), _name(estimator.penalty)) and isinstance(model, BaseEstimator)
-    if is_open and own.trained_as is not None:
+    is_open = any(isinstance(term, str) and term == "auto" for term in (estimator.loss, estimator.penalty))
+    if is_open and isinstance(model, BaseEstimator) and own.trained_as is not None:
         sentences.append(own.trained_as)
     if own.unused:
         name, ours = type(model).__name__, type(estimator).__name__
@@ -154,7 +149,3 @@ def warn_of_other_terms(estimator, model, own: "SklearnObjective") -> None:
         sentences.append(f"These parameters of {name} are not used: {listed}.")
     if sentences:
         warn_user("estimator: " + " ".join(sentences))
-
-
-def _name(parameter):
-    return parameter if isinstance(parameter, str) else None
