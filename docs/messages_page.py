@@ -60,7 +60,6 @@ GROUPS = {
             "estimators/data/row",
             "estimators/data/sample_weight",
             "estimators/data/validation_set",
-            "estimators/data/outputs",
             "estimators/regressor",
             "common/finite",
             "graphs/sklearn/raw_inputs",

@@ -65,22 +65,7 @@ class OrtGridSearchCV(DocumentationLink, GridSearchCV):
     (24, 0.001)
     """
 
-    def fit(self, X, y=None, **params):
-        """
-        Run fit with all sets of parameters.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-        **params : dict of str to object
-            As in `GridSearchCV`.
-
-        Returns
-        -------
-        self : object
-            Fitted.
-        """
+    def fit(self, X, y=None, **params):  # noqa: D102 - it has scikit-learn's
         self._together = together = Together()
         # Clones of what is marked ask for the fits that are made together.
         marked = [together.mark(part) for part in _parts([self.estimator, self.param_grid])]

@@ -38,10 +38,9 @@ class Step:
     Parameters
     ----------
     estimator : OrtSGDRegressor, OrtSGDClassifier, predictor of scikit-learn or onnx.ModelProto
-        From an estimator of skort, the step takes the parameters, such as `dtype`, `average` and `max_grad_norm`, and,
-        if it is fitted, the weights. It may be any other model that `OrtSGDRegressor` or `OrtSGDClassifier` trains,
-        without steps of a pipeline before it. In a `FrozenEstimator`, a model starts at its fitted weights. An ONNX
-        model is a classifier if `classes` are given.
+        From an estimator of skort, the step takes the parameters, such as `dtype` and `average`, and, if it is fitted,
+        the weights. It may be any other model that skort trains, without steps before it; in a `FrozenEstimator`, it
+        starts at its fitted weights. An ONNX model is a classifier if `classes` are given.
     loss : str or ScoreLoss, default="auto"
         "auto", here and below: the value of the estimator of skort. For other models: the default of the estimators.
     penalty : str, Penalty or None, default="auto"

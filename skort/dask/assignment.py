@@ -39,12 +39,10 @@ class Assignment(NamedTuple):
 
 
 class Assignments:
-    """
-    Assigns the partitions to the groups: the batches of a training whose steps groups make.
+    """Assigns the partitions to the groups: the batches of a training whose steps groups make."""
 
-    Neighbours are often alike, as in sorted data. So each group gets a random one of as many neighbours as there are
-    groups. Before an exchange, a group goes through a part of its rows, which is drawn in the same way.
-    """
+    # Neighbours are often alike, as in sorted data. So each group gets a random one of as many neighbours as there are
+    # groups. Before an exchange, a group goes through a part of its rows, which is drawn in the same way.
 
     def __init__(self, sizes: Sequence[Size], n_groups: int, batch_size: int, random_state: np.random.RandomState):
         self._sizes = list(sizes)

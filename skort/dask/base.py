@@ -20,14 +20,14 @@ from skort.dask.partitions import Part, Partitions, check_rows, delayed_parts, i
 from skort.dask.scores import PartScoring, check_scoring, merged_tallies, tally
 from skort.estimators.base import BaseOrtSGD, hand_over_fit
 from skort.estimators.data.data_source import GivenRows
-from skort.estimators.data.rows import Columns, knowing, prepared, training_rows
+from skort.estimators.data.rows import knowing, training_rows
 from skort.estimators.data.targets import target_encoder
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.fitting import fit_model
-from skort.estimators.training.observers import ModelPreview, Observers
+from skort.estimators.training.observers import Observers
 from skort.estimators.training.result import result_of
-from skort.estimators.training.terms import chosen_class_weight, own_objective_of
+from skort.estimators.training.terms import TrainingSize, chosen_class_weight, own_objective_of
 from skort.estimators.training.validation import FitData, converted
 from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState
@@ -153,14 +153,6 @@ class DaskFit(BaseOrtSGD):
         hand_over_fit(self, local)
         return local
 
-    def prepared_part(self, X: Any) -> Any:
-        """Return the X of a partition as the model takes it."""
-        return prepared(self, result_of(self).model, X)
-
-    def view(self) -> ModelPreview:
-        """Return what shows this estimator with other weights."""
-        return ModelPreview(self, Columns.of(self), result_of(self))
-
     def _partial_fit(self, X, y, sample_weight, classes=None):
         if is_collection(X) or is_collection(y):
             raise TypeError(
@@ -195,7 +187,7 @@ class DaskFit(BaseOrtSGD):
         cluster, generator = self._cluster(), own_generator(self.random_state)
         partitions = Partitions.of(self, cluster, data, validation, generator)
         read, counted = self._read(with_fitted_steps(wrapped, partitions), own, partitions, generator)
-        size = counted.size(self.batch_size, read.encoded.target.shape[1])
+        size = TrainingSize.of(counted.weight_sum, counted.n_rows, self.batch_size, read.encoded.target.shape[1])
         config = TrainConfig.of(self, own, size).for_target(read.encoded)
         model, _ = converted(read, config, self.trainable)
         model = self._at_given_weights(model, init)

@@ -219,13 +219,15 @@ class PartStatistics:
         ]
         return self.cluster.value(self.cluster.merged(Rows.concatenated, futures))
 
+    @property
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means and standard deviations of the columns of X."""
+        """The means and standard deviations of the columns of X."""
         assert self.measures.columns is not None  # X is dense.
         return self.measures.columns.mean, self.measures.columns.deviation
 
+    @property
     def targets(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return those of the target."""
+        """Those of the target."""
         assert self.measures.targets is not None  # There are rows.
         return self.measures.targets.mean, self.measures.targets.deviation
 

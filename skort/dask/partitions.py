@@ -17,7 +17,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from skort.dask.cluster import Cluster
 from skort.estimators.data.sample_weight import ClassWeight, balanced
 from skort.estimators.data.validation_set import is_given
-from skort.estimators.training.terms import TrainingSize
 
 # A survey has at least so many rows, where there are as many.
 _HEAD = 200
@@ -242,12 +241,6 @@ class RowCounts(NamedTuple):
     weight_sum: float
     n_rows: int
 
-    def size(self, batch_size: int | str, n_outputs: int) -> TrainingSize:
-        """Return the size of the training."""
-        largest = 200 if batch_size == "auto" else int(batch_size)
-        mean_weight = self.weight_sum / self.n_rows
-        return TrainingSize(self.weight_sum, mean_weight, min(largest, self.n_rows), n_outputs)
-
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
@@ -262,11 +255,12 @@ class Partitions:
     @classmethod
     def of(cls, estimator: Any, cluster: Cluster, data: tuple, validation: tuple, random_state: Any) -> "Partitions":
         """Let the workers compute (X, y, sample_weight) and (X_val, y_val); the generator draws what is held out."""
-        has_validation_set = is_given(*validation)
+        X_val, y_val = validation
+        has_validation_set = is_given(X_val, y_val)
         surveyed = parts = cluster.computed(delayed_parts(*data))
         validation_parts = None
         if has_validation_set:
-            validation_parts = cluster.computed(delayed_parts(*validation, names=("X_val", "y_val")))
+            validation_parts = cluster.computed(delayed_parts(X_val, y_val, names=("X_val", "y_val")))
         elif estimator.early_stopping:
             seed = int(random_state.randint(2**32, dtype=np.uint32))
             split = Split(estimator.validation_fraction, seed, is_classifier(estimator))

@@ -12,8 +12,10 @@ from sklearn.base import is_classifier
 from skort.dask.cluster import Borrower, Broadcast, Cluster
 from skort.dask.part_statistics import Moments
 from skort.dask.partitions import Part
+from skort.estimators.data.rows import Columns, prepared
 from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.training.observers import ModelPreview
+from skort.estimators.training.result import result_of
 from skort.optim.training import Training
 from skort.runtime.cache import SessionPool
 
@@ -139,7 +141,8 @@ def _prepared(part: Part, estimator: Broadcast) -> Part:
     if part.n_rows == 0:
         return part
     try:
-        X = estimator.value().prepared_part(part.X)
+        fitted = estimator.value()
+        X = prepared(fitted, result_of(fitted).model, part.X)
         return Part(part.number, X, np.asarray(part.y), part.sample_weight)
     except ValueError as error:
         raise ValueError(f"Partition {part.number} of the validation set: {error}") from error
@@ -149,6 +152,8 @@ def _tally(part: Part, weights: dict[str, np.ndarray], estimator: Broadcast, nam
     """Return what the score of a prepared partition is computed from."""
     if part.n_rows == 0:
         return None
-    borrower = Borrower()
-    view: ModelPreview = _VIEWS.borrow(estimator.key, borrower, estimator.value().view)
+    borrower, fitted = Borrower(), estimator.value()
+    view: ModelPreview = _VIEWS.borrow(
+        estimator.key, borrower, lambda: ModelPreview(fitted, Columns.of(fitted), result_of(fitted))
+    )
     return tally(view.at(weights), part.X, part.y, part.sample_weight, name)

@@ -60,19 +60,7 @@ class NamedParameters(Component):
         if "__init__" in vars(cls):
             cls.__init__ = _with_hints(cls.__init__)  # type: ignore[method-assign]
 
-    def set_params(self, **params: Any):
-        """
-        Set parameters, as in scikit-learn.
-
-        Parameters
-        ----------
-        **params : dict
-            By name; those of a component as `component__parameter`.
-
-        Returns
-        -------
-        self : object
-        """
+    def set_params(self, **params: Any):  # noqa: D102 - it has scikit-learn's
         try:
             return super().set_params(**params)
         except ValueError as error:
@@ -118,13 +106,11 @@ def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
     if isinstance(inside, BaseEstimator):
         paths = [path for path in inside.get_params() if path == name or path.endswith(f"__{name}")]
         return f" It is one of the estimator inside: estimator__{paths[0]}." if paths else ""
-    models = [each for each in _models(issubclass(cls, ClassifierMixin)) if name in each._get_param_names()]
-    return f" It is one of the model inside: estimator={models[0].__name__}({name}={value!r})." if models else ""
-
-
-def _models(is_classifier):
-    """Return the models of scikit-learn that somebody may think of: here, as their import takes long."""
+    # Their import takes long.
     from sklearn.linear_model import LinearRegression, LogisticRegression
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-    return (LogisticRegression, MLPClassifier) if is_classifier else (LinearRegression, MLPRegressor)
+    is_classifier = issubclass(cls, ClassifierMixin)
+    known_models = (LogisticRegression, MLPClassifier) if is_classifier else (LinearRegression, MLPRegressor)
+    models = [each for each in known_models if name in each._get_param_names()]
+    return f" It is one of the model inside: estimator={models[0].__name__}({name}={value!r})." if models else ""

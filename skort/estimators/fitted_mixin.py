@@ -266,17 +266,12 @@ class FittedAttributes:
         Parameters
         ----------
         weights : dict of str to array-like
-            Some of the weights of the model, by their names and with their shapes in `weights_`.
+            As for `set_weights`, which has the errors, too.
 
         Returns
         -------
         model : estimator
             Fitted. Its attributes that describe the training are those of this estimator.
-
-        Raises
-        ------
-        ValueError
-            Where the model has no weight with this name and shape. Weights of steps before the model cannot be set.
 
         Examples
         --------

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.data.outputs import columns_of
+from skort.estimators.data.targets import columns_of
 from skort.estimators.literals import Auto, DtypeName, ModelProto, OptimizerName, PenaltyName, ScheduleName, SolverName
 from skort.estimators.model.nesting import can_partial_fit
 from skort.estimators.training.terms import loss_before_fit

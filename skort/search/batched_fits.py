@@ -61,7 +61,10 @@ def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) ->
         for place, config in configs.items():
             lane = common.lane(estimators[place], config)
             if lane is not None:
-                _add(groups, place, lane)
+                group = next((group for group in groups if lane.goes_with(next(iter(group.values())))), None)
+                if group is None:
+                    groups.append(group := {})
+                group[place] = lane
     except (ValueError, TypeError, ImportError):
         # Each fit alone says what is wrong with its own parameters, or with the data.
         return {}
@@ -72,15 +75,6 @@ def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) ->
             with contextlib.suppress(CallbackError):
                 fits |= common.trained(group)
     return fits
-
-
-def _add(groups, place, lane):
-    """Add a fit to the group of those that can make their steps with it."""
-    for group in groups:
-        if lane.goes_with(next(iter(group.values()))):
-            group[place] = lane
-            return
-    groups.append({place: lane})
 
 
 def _read(estimators, X, y, sample_weight):

@@ -122,11 +122,18 @@ class GivenRows:
 
     def size(self, batch_size, encoded, weights, class_weight):
         """Return the size of a training on the encoded rows."""
-        return TrainingSize.of(encoded.target, weights, batch_size)
+        return _size(len(encoded.target), weights, batch_size, encoded)
 
     def source(self, config, data, encoder):
         """Return the rows in memory."""
         return InMemory(config, data)
+
+
+def _size(n_rows, weights, batch_size, encoded):
+    """Return the size of a training on so many rows, less those of sample weight zero."""
+    weight_sum = float(n_rows if weights is None else np.sum(weights))
+    n_rows = n_rows if weights is None else int(np.count_nonzero(weights))
+    return TrainingSize.of(weight_sum, n_rows, batch_size, encoded.target.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,10 +163,7 @@ class StreamedRows(GivenRows):
     def size(self, batch_size, encoded, weights, class_weight):
         """Return the size of a training on all rows."""
         weights = self.weights(None if encoded.class_weight is not None else class_weight, encoded.classes)
-        if weights is not None:
-            return TrainingSize.of(encoded.target, weights, self.batch_size)
-        n_rows = sum(self.first.sizes)
-        return TrainingSize(float(n_rows), 1.0, min(self.batch_size, n_rows), encoded.target.shape[1])
+        return _size(sum(self.first.sizes), weights, self.batch_size, encoded)
 
     @property
     def batch_size(self):

@@ -52,18 +52,14 @@ def numbered(batches: Iterable[Any], encode: Callable[..., Any]) -> Iterator[Any
     """Yield what `encode` makes of (X, y) or (X, y, sample_weight) of each batch; its errors get the batch's number."""
     for number, batch in enumerate(batches):
         if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
+            size = f" of {len(batch)}" if isinstance(batch, (tuple, list)) else ""
             raise ValueError(
-                f"batches: batch {number} is {_described(batch)}, and not (X, y) or (X, y, sample_weight)."
+                f"batches: batch {number} is a {type(batch).__name__}{size}, and not (X, y) or (X, y, sample_weight)."
             )
         try:
             yield encode(*batch)
         except ValueError as error:
             raise ValueError(f"batches: batch {number}: {error}") from error
-
-
-def _described(batch):
-    kind = f"a {type(batch).__name__}"
-    return f"{kind} of {len(batch)}" if isinstance(batch, (tuple, list)) else kind
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,11 +25,13 @@ class DataStatistics(Protocol):
     def some_rows(self) -> TrainingData:
         """All rows, or some that stand for all."""
 
+    @property
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weighted means and standard deviations of the columns of X, as `moments` does."""
+        """The weighted means and standard deviations of the columns of X, as `moments` returns them."""
 
+    @property
     def targets(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return those of the target."""
+        """Those of the target."""
 
     def robust_targets(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the medians and scales of the target, as `robust_moments` does."""
@@ -51,20 +53,14 @@ class RowStatistics:
     some_rows: TrainingData
 
     @functools.cached_property
-    def _columns(self):
+    def columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """The means and standard deviations of the columns of X."""
         return moments(self.some_rows.X, self.some_rows.sample_weight)
 
     @functools.cached_property
-    def _targets(self):
-        return moments(self.some_rows.target, self.some_rows.sample_weight)
-
-    def columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means and standard deviations of the columns of X."""
-        return self._columns
-
     def targets(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return those of the target."""
-        return self._targets
+        """Those of the target."""
+        return moments(self.some_rows.target, self.some_rows.sample_weight)
 
     def robust_targets(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the medians and scales of the target."""

@@ -12,9 +12,8 @@ from sklearn.base import BaseEstimator
 
 from skort.common.finite import finite_array
 from skort.common.user_warning import warn_user
-from skort.estimators.data.outputs import NamedOutputs
 from skort.estimators.data.rows import blocks
-from skort.estimators.data.targets import EncodedTarget
+from skort.estimators.data.targets import EncodedTarget, NamedOutputs
 from skort.estimators.literals import ModelProto
 from skort.estimators.model.nesting import layers
 from skort.estimators.model.preprocessing import Preprocessing

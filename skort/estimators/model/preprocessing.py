@@ -85,12 +85,9 @@ def numbers(X, dtype):
 
 
 def kept_dtypes(X, dtype):
-    """
-    Return the dtypes in which rows stay as they are; others get the first.
-
-    It is that of the training where it holds all digits of X, or nothing is subtracted from X, which is sparse. A
-    training casts other rows after it has subtracted the means.
-    """
+    """Return the dtypes in which rows stay as they are; others get the first."""
+    # It is that of the training where it holds all digits of X, or nothing is subtracted from X, which is sparse. A
+    # training casts other rows after it has subtracted the means.
     given, whole = getattr(X, "dtype", None), (np.int64, np.uint64)
     if scipy.sparse.issparse(X) or (isinstance(given, np.dtype) and np.can_cast(given, dtype) and given not in whole):
         return (np.dtype(dtype),)

@@ -108,11 +108,6 @@ class TrainConfig:
         return dataclasses.replace(renewed, batch_size=size)
 
     @property
-    def is_compared(self) -> bool:
-        """Whether a training that ends above the objective of its initial weights has ended badly."""
-        return not self.loss.is_least_at_zero
-
-    @property
     def takes_start(self) -> bool:
         """Whether the penalty compares weights with those before the training."""
         return self.penalty is not None and self.penalty.takes_start

@@ -114,7 +114,8 @@ class Fit:
             variables,
             max_iter=self.epochs,
             can_restart=config.is_rate_auto,
-            is_compared=config.is_compared,
+            # One that ends above the objective of its initial weights has ended badly.
+            is_compared=not config.loss.is_least_at_zero,
             callbacks=observers.callbacks(variables.in_units.unit, patience, one_epoch=self.epochs is None),
             view=observers.view(config, self.model, self.state),
         )

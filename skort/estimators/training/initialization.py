@@ -183,8 +183,8 @@ def _estimated(settings: TrainConfig, variables: Reparametrization, score_graph,
     assert linear is not None  # The rate of a network is that of its optimizer.
     coef, start = linear
     if coef.any() and not facts.some_rows.is_sparse:
-        start = start + coef @ facts.columns()[0]
-    mean, deviation = facts.targets()
+        start = start + coef @ facts.columns[0]
+    mean, deviation = facts.targets
     curvature = estimated_curvature(settings.loss, score_graph.n_outputs, (start, mean, deviation))
     scale = 1.0 if variables.score is None else variables.score.scale
     return curvature * scale**2 / variables.in_units.unit

@@ -26,7 +26,7 @@ _INNER = {
     "Model": "skort.estimators.model.model.Model",
     "ModelPenalty": "skort.objective.penalties.ModelPenalty",
     "MultiLabelLogLoss": "skort.objective.classification.MultiLabelLogLoss",
-    "NamedOutputs": "skort.estimators.data.outputs.NamedOutputs",
+    "NamedOutputs": "skort.estimators.data.targets.NamedOutputs",
     "OutputLosses": "skort.objective.combined.OutputLosses",
     "Preprocessing": "skort.estimators.model.preprocessing.Preprocessing",
     "ScoreGraph": "skort.graphs.score_graph.ScoreGraph",

@@ -355,7 +355,7 @@ def standardization_of(
         # As vectors, such numbers of many columns would take more memory than the weights.
         mean, scale = (np.broadcast_to(number, X.shape[1]) for number in (0.0, scale))
     elif first is not None:
-        mean, deviation = _centred(*facts.columns(), centre=is_free and first.intercept is not None)
+        mean, deviation = _centred(*facts.columns, centre=is_free and first.intercept is not None)
         scale = usable_scale(deviation, score_graph.dtype)
         # As it is subtracted.
         mean = mean.astype(np.float32 if X.dtype == np.float32 else np.float64).astype(np.float64)
@@ -381,11 +381,11 @@ def _of_target(loss, n_outputs, facts, *, centre):
     """Return the mean of y and its standard deviation, or what takes its place; None and one where there is none."""
     if loss.inverse_link_function(n_outputs) is not None:
         # The logarithm of the mean goes into the intercept.
-        total = float(np.mean(_centred(*facts.targets(), centre=centre)[0]))
+        total = float(np.mean(_centred(*facts.targets, centre=centre)[0]))
         return (np.zeros(n_outputs), total) if total > 0 else (None, 1.0)
     if loss.is_robust and centre:
         # Outliers, which such a loss is made for, would make everything else small.
         mean, deviation = facts.robust_targets()
     else:
-        mean, deviation = _centred(*facts.targets(), centre=centre)
+        mean, deviation = _centred(*facts.targets, centre=centre)
     return mean, deviation_of_all(deviation)

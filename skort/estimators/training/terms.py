@@ -32,18 +32,10 @@ class TrainingSize(NamedTuple):
     n_outputs: int
 
     @classmethod
-    def of(cls, target, sample_weight, batch_size: int | str) -> "TrainingSize":
-        """Return the size of a training on these targets; rows of sample weight zero are none of its rows."""
+    def of(cls, weight_sum: float, n_rows: int, batch_size: int | str, n_outputs: int) -> "TrainingSize":
+        """Return the size of a training on rows of positive sample weight."""
         largest = 200 if batch_size == "auto" else int(batch_size)
-        if sample_weight is None:
-            n_rows, weight_sum = len(target), float(len(target))
-        else:
-            n_rows, weight_sum = int(np.count_nonzero(sample_weight)), float(np.sum(sample_weight))
-        return cls(weight_sum, weight_sum / n_rows, min(largest, n_rows), target.shape[1])
-
-    def part_of(self, n_total: int | None) -> "TrainingSize":
-        """Return the size of so many rows of the same mean sample weight; itself for None."""
-        return self if n_total is None else self._replace(weight_sum=n_total * self.mean_weight)
+        return cls(weight_sum, weight_sum / n_rows, min(largest, n_rows), n_outputs)
 
 
 def own_objective_of(estimator, model) -> "SklearnObjective":
@@ -103,7 +95,9 @@ def chosen_penalty(estimator, own: "SklearnObjective", size: TrainingSize) -> We
     if name is None:
         return None
     if isinstance(alpha, str):
-        alpha = _ALPHA if own.penalty is None else own.skort_alpha(*size.part_of(estimator.n_total))
+        if estimator.n_total is not None:
+            size = size._replace(weight_sum=estimator.n_total * size.mean_weight)
+        alpha = _ALPHA if own.penalty is None else own.skort_alpha(*size)
     if is_own and own.is_unit_free:
         return UnitFreeL2(alpha=alpha)
     ratio = {"l1": 1.0, "l2": 0.0}.get(name)
