@@ -75,7 +75,11 @@ class OnDeviceTraining:
         self._inputs = _user_inputs(graph, arrays)
         self._outputs = [o.name for o in graph.output if not o.name.endswith(_ACCUMULATED)]
         _check_parameters(graph, arrays, path)
-        _check_release(parameters.version, path)
+        if parameters.version != version_here():
+            raise ValueError(
+                f"{str(path)!r} is for ONNX Runtime {releases(parameters.version)}, and {load().__version__} is "
+                f'installed: save the artifacts with ort_version="{release_here()}".'
+            )
         model = model_at(evaluation)
         self._eval_inputs = _user_inputs(model.graph, arrays)
         self._results = [name for node in model.graph.node for name in node.output]
@@ -233,15 +237,6 @@ def _user_inputs(graph, parameters):
         (name, [dim.dim_value or None for dim in tensor.shape.dim], helper.tensor_dtype_to_np_dtype(tensor.elem_type))
         for name, tensor in given.items()
     ]
-
-
-def _check_release(version, path):
-    """Raise an error where the installed ONNX Runtime does not read a version of checkpoints."""
-    if version != version_here():
-        raise ValueError(
-            f"{str(path)!r} is for ONNX Runtime {releases(version)}, and {load().__version__} is installed: save the "
-            f'artifacts with ort_version="{release_here()}".'
-        )
 
 
 def _check_parameters(graph, arrays, path):

@@ -14,12 +14,9 @@ _CONSTANT = "Constant <value = float {%r}> ()"
 
 @functools.lru_cache(256)
 def function_text(signature: str, formula: str, **constants: float) -> str:
-    """
-    Return the ONNX function `name (inputs) => (outputs)` of a formula, such as `loss = 0.5 * Abs(score - target)`.
-
-    A function in the formula is an ONNX operator, and its keywords are attributes. Lines that no output needs are left
-    out; numbers, lists of whole numbers and the names of `constants` become constants.
-    """
+    """Return the ONNX function `name (inputs) => (outputs)` of a formula such as `loss = 0.5 * Abs(score - target)`."""
+    # A function in the formula is an ONNX operator, and its keywords are attributes. Lines that no output needs are
+    # left out; numbers, lists of whole numbers and the names of `constants` become constants.
     outputs = re.findall(r"\w+", signature.rpartition("(")[2])
     parsed: list[Any] = ast.parse(textwrap.dedent(formula)).body
     lines = [(line.targets[0].id, line.value) for line in parsed]

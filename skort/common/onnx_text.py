@@ -33,12 +33,8 @@ def onnx_dtype(dtype: DTypeLike) -> int:
 
 
 def function(source: str | onnx.FunctionProto, dtype: DTypeLike) -> onnx.FunctionProto:
-    """
-    Return an ONNX function of the domain ``skort``, whose constants of floats have the dtype.
-
-    A text is `name (input, ...) => (output, ...) { nodes }`, with constants written as `value = float {...}`; a
-    FunctionProto has standard operators of `OPSET`.
-    """
+    """Return an ONNX function of the domain ``skort``, whose constants of floats have the dtype."""
+    # A text is `name (input, ...) => (output, ...) { nodes }`, with constants written as `value = float {...}`.
     if isinstance(source, str):
         if np.dtype(dtype) == np.float64:
             source = re.sub(r"\bfloat(?=[\w\s\[\],]*\{)", "double", source)

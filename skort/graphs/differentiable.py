@@ -56,7 +56,8 @@ def undifferentiable(
         for node in graph.node:
             if reached.isdisjoint(read_names(node)) or leading.isdisjoint(node.output):
                 continue
-            if node.op_type in _CONSTANT or _is_to_integers(node):
+            to_integers = node.op_type == "Cast" and node.attribute[0].i not in (TensorProto.FLOAT, TensorProto.DOUBLE)
+            if node.op_type in _CONSTANT or to_integers:
                 stopping.append(node)
             elif has_gradient(node, reached):
                 reached.update(node.output)
@@ -65,10 +66,6 @@ def undifferentiable(
         if stopping and output.name not in reached:
             return stopping[0].op_type, stopping[0].name
     return None
-
-
-def _is_to_integers(node):
-    return node.op_type == "Cast" and node.attribute[0].i not in (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
 def _has_gradient(node, reached, leading, shapes, float64):

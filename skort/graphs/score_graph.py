@@ -232,11 +232,8 @@ def joined(graphs: Sequence[ScoreGraph]) -> ScoreGraph:
 
 
 def find_weights(graph: onnx.GraphProto) -> Weights:
-    """
-    Find the weights of a graph by its structure: initializers of the type of X, or inputs after it.
-
-    They are combined with what comes from X, and have dimensions: numbers without are constants of an activation.
-    """
+    """Find the weights of a graph by its structure: initializers of the type of X, or inputs after it."""
+    # They are combined with what comes from X, and have dimensions: numbers without are constants of an activation.
     X, *inputs = graph.input
     element_type = X.type.tensor_type.elem_type
     # The name of a result -> the name of the initializer or input that it holds.

@@ -1,6 +1,6 @@
 """A score graph in standardized variables, centred, or without its first product, and the layers that these concern."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,23 +32,19 @@ class Layer:
     transposed: bool = False
 
 
+def _kept(find: Callable[[ScoreGraph], Layer | None]) -> Callable[[ScoreGraph], Layer | None]:
+    """Return a function that keeps the layers that another finds, by all that they depend on."""
+
+    def layer(score_graph):
+        shapes = tuple((name, array.shape) for name, array in score_graph.trained_arrays.items())
+        return _LAYERS.get((find, OFFSET in score_graph.arrays, shapes, score_graph.key), lambda: find(score_graph))
+
+    return layer
+
+
+@_kept
 def first_layer(score_graph: ScoreGraph) -> Layer | None:
     """Return the layer that X goes straight into; None where X goes elsewhere, too, or the matrix is not trained."""
-    return _LAYERS.get(_key(score_graph, "first"), lambda: _first_layer(score_graph))
-
-
-def last_layer(score_graph: ScoreGraph) -> Layer | None:
-    """Return the layer that gives the score; None where something else does, or where not all of it is trained."""
-    return _LAYERS.get(_key(score_graph, "last"), lambda: _last_layer(score_graph))
-
-
-def _key(score_graph, place):
-    """Return all that a layer depends on."""
-    shapes = tuple((name, array.shape) for name, array in score_graph.trained_arrays.items())
-    return place, OFFSET in score_graph.arrays, shapes, score_graph.key
-
-
-def _first_layer(score_graph):
     name, readers = score_graph.input_name, _readers(score_graph)
     if OFFSET in score_graph.arrays:
         name = readers[name][0].output[0]
@@ -60,7 +56,9 @@ def _first_layer(score_graph):
     return None if layer is not None and layer.intercept is None and OFFSET in score_graph.arrays else layer
 
 
-def _last_layer(score_graph):
+@_kept
+def last_layer(score_graph: ScoreGraph) -> Layer | None:
+    """Return the layer that gives the score; None where something else does, or where not all of it is trained."""
     makers = {name: node for node in score_graph.structure.graph.node for name in node.output}
     node, has_intercept = makers[score_graph.score_name], False
     if TARGET_OFFSET in score_graph.arrays:

@@ -64,7 +64,11 @@ def select_trainable(
 ) -> tuple[int | None, ScoreGraph]:
     """Return the position of the first step with a selected weight, or None, and the graph from there on."""
     names = [name for graph in (*steps.graphs.values(), score_graph) for name in graph.arrays]
-    matched = set(matching(patterns, names, _missing(steps)))
+    hint = ""
+    if steps.obstacle is not None:
+        step, reason = steps.obstacle.step, steps.obstacle.reason
+        hint = f" Those of the step {step!r}, and of the steps before it, are not available: {reason}."
+    matched = set(matching(patterns, names, hint))
     first = next((i for i, graph in steps.graphs.items() if matched & graph.arrays.keys()), None)
     if first is not None:
         later = [graph for i, graph in steps.graphs.items() if i >= first]
@@ -82,14 +86,6 @@ def matching(patterns: str | Sequence[str], names: Sequence[str], hint: str = ""
     if unknown or not patterns:
         raise ValueError(f"trainable={unknown or patterns!r} matches no weight. The weights are {names}.{hint}")
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
-
-
-def _missing(steps: StepGraphs) -> str:
-    """Say which weights are not available, and why."""
-    if steps.obstacle is None:
-        return ""
-    step, reason = steps.obstacle.step, steps.obstacle.reason
-    return f" Those of the step {step!r}, and of the steps before it, are not available: {reason}."
 
 
 def _why_untrainable(model: Any) -> str:

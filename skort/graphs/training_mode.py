@@ -17,12 +17,9 @@ MASK = "skort_mask/"
 
 
 def in_training_mode(model: onnx.ModelProto) -> None:
-    """
-    Write a model so that it predicts, and knows what is another operation in a training, in place.
-
-    `Dropout` in training mode stays, without that mode; otherwise it is left out. A `BatchNormalization` of a matrix
-    becomes its four operations, so that its shift is trained as an intercept, and its scale where it is named.
-    """
+    """Write a model so that it predicts, and knows what is another operation in a training, in place."""
+    # `Dropout` in training mode stays, without that mode; otherwise it is left out. A `BatchNormalization` of a matrix
+    # becomes its four operations, so that its shift is trained as an intercept, and its scale where it is named.
     graph = model.graph
     constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
     constants |= {node.output[0]: constant_value(node) for node in graph.node if node.op_type == "Constant"}
@@ -99,14 +96,9 @@ def _four_operations(node, constants, graph, rank):
 
 
 def masked(score_graph: ScoreGraph, batch_size: int) -> ScoreGraph:
-    r"""
-    Return a score graph whose `Dropout` nodes multiply by masks, which are inputs; itself where it has none.
-
-    .. math:: y = x \odot mask, \qquad mask_{ij} = \frac{1}{1 - ratio} \text{ with the probability } 1 - ratio,
-        \text{ else } 0
-
-    `dropout` has their ratios, and `arrays` an array of ones for each, which belongs to the caller alone.
-    """
+    """Return a score graph whose `Dropout` nodes multiply by masks, which are inputs; itself where it has none."""
+    # A number of a mask is 1 / (1 - ratio) with the probability 1 - ratio, else 0. `dropout` has the ratios, and
+    # `arrays` an array of ones for each, which belongs to the caller alone.
     if not any(node.op_type == "Dropout" for node in score_graph.structure.graph.node):
         return score_graph
     structure = copy.deepcopy(score_graph.structure)

@@ -55,11 +55,7 @@ class Operator(NamedTuple):
 
 
 def operators_of(model: onnx.ModelProto) -> list[Operator]:
-    """
-    Return the operators of a model in the order of its nodes.
-
-    Constants, and what is computed from constants alone, are arguments of the operators that read them.
-    """
+    """Return the operators of a model in order; what is computed from constants alone is an argument of its readers."""
     constants = {i.name: _weight(i.name, numpy_helper.to_array(i)) for i in model.graph.initializer}
     outputs = {output.name for output in model.graph.output}
     known, operators = {*constants, *(i.name for i in model.graph.input)}, []
@@ -173,7 +169,8 @@ def dot_text(model: onnx.ModelProto) -> str:
     for phase in dict.fromkeys(operator.phase for operator in operators):
         numbered = {i: operator for i, operator in enumerate(operators) if operator.phase == phase}
         boxes = [_box(i, operator) for i, operator in numbered.items()]
-        lines += boxes if phase is None else _cluster(phase, boxes)
+        head = [] if phase is None else [f"  subgraph cluster_{phase} {{", f"    label={_quoted(phase)}"]
+        lines += [*head, *(f"  {box}" for box in boxes), "  }"] if head else boxes
     lines += [_ellipse(f"output{i}", name, outputs[name]) for i, name in enumerate(outputs)]
     lines += _edges(operators, made)
     lines += [f"  {made[name]} -> output{i}" for i, name in enumerate(outputs) if name in made]
@@ -193,10 +190,6 @@ def _box(i: int, operator: Operator) -> str:
         f"  node{i} [label={_quoted(label)} fillcolor={_quoted(_FILLS[operator.phase])} "
         f"tooltip={_quoted(', '.join(operator.outputs))}]"
     )
-
-
-def _cluster(phase: str, boxes: list[str]) -> list[str]:
-    return [f"  subgraph cluster_{phase} {{", f"    label={_quoted(phase)}", *(f"  {box}" for box in boxes), "  }"]
 
 
 def _edges(operators: list[Operator], made: dict[str, str]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The weights of a linear model, or of the first layer of a network, by feature."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -95,9 +95,14 @@ class WeightsDisplay:
             For several estimators, for one that is not fitted, and where its first layer has no weight for every
             feature.
         """
-        layer = first_layer(*the_fitted_estimator(estimator))
-        name = "Coefficient" if layer.is_linear else "Weight"
-        display = cls(layer.weights, layer.feature_names, outputs=layer.outputs, name=name)
+        one, columns = the_fitted_estimator(estimator)
+        model, is_linear = result_of(one).model, hasattr(one, "coef_")
+        weights = _of_linear(one.coef_) if is_linear else _of_network(model.score_graph)
+        columns = getattr(one, "feature_names_in_", columns)
+        names = _feature_names(columns, model.preprocessing.transformers, weights.shape[1])
+        classes = list(getattr(one, "classes_", ()))
+        outputs = classes if is_linear and len(classes) == len(weights) else range(len(weights))
+        display = cls(weights, names, outputs=list(map(str, outputs)), name="Coefficient" if is_linear else "Weight")
         return display.plot(ax, top_k=top_k, **kwargs)
 
     def plot(self, ax: Any = None, *, top_k: int = 20, **kwargs: Any) -> "WeightsDisplay":
@@ -148,32 +153,8 @@ class WeightsDisplay:
             self.ax_.set_xticks(range(weights.shape[1]), labels=self.outputs, parse_math=False)
 
 
-class FirstLayer(NamedTuple):
-    """What the first layer of a fitted model multiplies the columns of its input by."""
-
-    weights: np.ndarray
-    #: What the steps of a pipeline inside call their results; those of the columns of X without steps.
-    feature_names: list[str]
-    #: The classes of a linear classifier, otherwise numbers.
-    outputs: list[str]
-    is_linear: bool
-
-
-def first_layer(estimator: Any, columns: Sequence[str] | None = None) -> FirstLayer:
-    """Return the weights of the first layer of a fitted estimator."""
-    fitted = result_of(estimator).model
-    linear = hasattr(estimator, "coef_")
-    weights = np.atleast_2d(_dense(estimator.coef_)) if linear else _of_network(fitted.score_graph)
-    names = _feature_names(
-        getattr(estimator, "feature_names_in_", columns), fitted.preprocessing.transformers, weights.shape[1]
-    )
-    classes = list(getattr(estimator, "classes_", ()))
-    outputs = classes if linear and len(classes) == len(weights) else range(len(weights))
-    return FirstLayer(weights, names, [str(output) for output in outputs], linear)
-
-
-def _dense(coef):
-    return coef.toarray() if scipy.sparse.issparse(coef) else np.asarray(coef)
+def _of_linear(coef):
+    return np.atleast_2d(coef.toarray() if scipy.sparse.issparse(coef) else coef)
 
 
 def _of_network(score_graph):
@@ -191,12 +172,10 @@ def _of_network(score_graph):
 
 def _feature_names(columns, transformers, n_features):
     """Return the names of the features of the first layer; numbers where the steps before it have none."""
-    names = columns
-    if transformers is not None:
-        try:
-            names = transformers.get_feature_names_out(columns)
-        except (AttributeError, ValueError):
-            names = None
+    try:
+        names = columns if transformers is None else transformers.get_feature_names_out(columns)
+    except (AttributeError, ValueError):
+        names = None
     if names is None or len(names) != n_features:
         return [f"x{i}" for i in range(n_features)]
     return [str(name) for name in names]

@@ -12,7 +12,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.plotting import WeightsDisplay
-from skort.plotting.weights import first_layer
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -136,7 +135,7 @@ def test_the_first_layer_of_a_network():
 
 def test_a_layer_stays_the_first_where_another_is_trained():
     model = OrtSGDClassifier(MLPClassifier((5,)), trainable="coefficient1", **SHORT).fit(TABLE, TABLE["width"] > 0)
-    np.testing.assert_array_equal(first_layer(model).weights, model.weights_["coefficient"].T)
+    np.testing.assert_array_equal(WeightsDisplay.from_estimator(model).weights, model.weights_["coefficient"].T)
 
 
 def test_several_estimators_are_refused():

@@ -102,7 +102,11 @@ def _counts(nodes, operator, element_type):
     if of_words:
         codes = _word_codes(nodes, texts, tokens, vectorizer)
     else:
-        table = _character_table(tokens, lowercase=vectorizer.lowercase)
+        table = tokens
+        if vectorizer.lowercase:
+            # Capitals stand for small letters, and no gram has one.
+            table = {token: code for token, code in tokens.items() if token == token.lower()}
+            table |= {c: table[c.lower()] for c in _capitals() if c.lower() in table}
         if vectorizer.analyzer == "char":
             codes = _character_codes(nodes, texts, table)
         else:
@@ -166,12 +170,6 @@ def _spellings(token):
     cases = [token] if token.isascii() else [token, token.upper(), token.capitalize(), token.title()]
     forms = [form for form in dict.fromkeys(c.translate(_SMALL) for c in cases) if form.lower() == token]
     return forms + [form[:-1] + _DOTTED for form in forms if form.endswith("i")]
-
-
-def _character_table(tokens, *, lowercase):
-    """Return the codes of characters, and of the capitals that stand for them."""
-    table = {token: code for token, code in tokens.items() if not lowercase or token == token.lower()}
-    return table | {c: table[c.lower()] for c in _capitals() if c.lower() in table} if lowercase else table
 
 
 def _character_codes(nodes, texts, table):
@@ -282,12 +280,9 @@ def _tf_idf(nodes, counts, transformer, element_type):
 
 
 def token_expression(pattern: str, *, is_alone: bool = True, lowercase: bool = False) -> str:
-    r"""
-    Return a `token_pattern` of Python as a regular expression for RE2; `\b...\b` around words becomes all words.
-
-    `is_alone`: tokens are looked up one by one, so that other words may be among them. `lowercase`: words are those of
-    the text in small letters. A NotExportableError names what RE2 or the tokenizer does not have, or takes otherwise.
-    """
+    r"""Return a `token_pattern` as a regular expression for RE2; `\b...\b` around words becomes all words."""
+    # `is_alone`: tokens are looked up one by one, so that other words may be among them. `lowercase`: words are those
+    # of the text in small letters.
     text = pattern.removeprefix("(?u)")
     if any(not match[0] for match in re.finditer(pattern, " a ")):
         raise NotExportableError(
