@@ -34,7 +34,7 @@ GROUPS = {
     ),
     "Dask": (set(), (), ("dask/",)),
     "Devices: on-device training": (set(), (), ("artifacts/", "runtime/checkpoint_file", "runtime/module")),
-    "torch and gradients": (set(), (), ("torch", "gradients", "graphs/gradient/", "estimators/data/dlpack")),
+    "torch and gradients": (set(), (), ("torch", "gradients", "graphs/gradient/")),
     "Files and checkpoints": (set(), ("The checkpoint is ",), ("common/files", "optim/checkpoint")),
     "Streaming and batches of your own": (
         set(),
@@ -42,7 +42,7 @@ GROUPS = {
         (
             "estimators/data/first_pass",
             "estimators/data/data_source",
-            "estimators/training/unseen_data",
+            "estimators/training/validation",
             "optim/batches",
             "step",
         ),

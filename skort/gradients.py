@@ -143,7 +143,7 @@ def initial_model(
     """
     from sklearn.utils import check_random_state
 
-    from skort.estimators.training.unseen_data import check_sizes
+    from skort.estimators.training.validation import check_sizes
     from skort.graphs.initialization import initial_score_graph
     from skort.graphs.score_graph import ScoreSpec
     from skort.graphs.trainable import check_trainable
@@ -359,7 +359,7 @@ class ForwardBackward:
 
 def _as_array(array: Any, name: str, dtype: np.dtype, shape: tuple[int | None, ...]) -> np.ndarray:
     """Return an array that speaks DLPack as a C-contiguous ndarray, without a copy where it is one."""
-    from skort.estimators.data.dlpack import as_array
+    from skort.estimators.data.rows import as_array
 
     given = np.asarray(as_array(array, name))
     if given.dtype != dtype:

@@ -11,11 +11,10 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from skort.estimators.classifier import OrtSGDClassifier
 from skort.estimators.data.data_source import BatchShape
-from skort.estimators.data.dlpack import as_array
-from skort.estimators.data.rows import blocks, knowing, prepared
+from skort.estimators.data.rows import as_array, blocks, knowing, prepared
 from skort.estimators.regressor import OrtSGDRegressor
 from skort.estimators.training.fitting import TrainRun
-from skort.estimators.training.unseen_data import model_without_data
+from skort.estimators.training.validation import model_without_data
 from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.optim.batches import fill
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
-from skort.estimators.data.dlpack import as_array
+from skort.estimators.data.rows import as_array
 from skort.estimators.training import config
 from skort.objective import L2
 from skort.runtime.device import CPU, Device

@@ -155,10 +155,9 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         X : array-like of shape (n_samples, n_features)
             Finite numbers, or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or dict of str to such arrays
-            Targets, finite numbers. If `loss` is a dict: a dict with the same names, or columns in the order of `loss`.
-            For a classifier: labels of at least two classes, which are ints, strings, bools or floats. Others, such as
-            dates, can be trained and predicted, but not exported to ONNX. With an `MLPClassifier` in `estimator`, y may
-            be multi-label: 1 where a row has a label, 0 elsewhere.
+            Targets, finite numbers; a dict with the same names, where `loss` is one. For a classifier: labels of at
+            least two classes; only ints, strings, bools and floats can be exported to ONNX. With an `MLPClassifier` in
+            `estimator`, y may be multi-label: 1 where a row has a label, 0 elsewhere.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
             pipeline in `estimator` are fitted on all rows, without weights.
@@ -216,10 +215,9 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         Parameters
         ----------
         batches : iterable, or callable that returns one
-            Each batch is (X, y) or (X, y, sample_weight), a tuple or a list, with parts as for `fit`, or from any
-            library with DLPack, such as tensors of torch. The batches are read several times, which a list or a
-            `DataLoader` allows. Every pass has to give the same rows, in any order. An iterator can be read only once,
-            so it is refused: give a function that returns a new one; it is called for every pass.
+            Each batch is (X, y) or (X, y, sample_weight), with parts as for `fit`, or from a library with DLPack, such
+            as torch. Every pass has to give the same rows, in any order. An iterator, which can be read only once, is
+            refused: give a function that returns a new one.
         X_val, y_val : array-like, default=None
             A validation set, as for `fit`. `early_stopping=True` needs it: no rows of batches are held out.
         classes : array-like of shape (n_classes,), default=None

@@ -181,9 +181,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         """
         Make one epoch over X and y, from where the last call of `partial_fit` or `fit` ended.
 
-        It continues with the same optimizer's memory, count of updates, averages and random generator, also in a copy
-        that was pickled. The method exists only if the steps of a pipeline in `estimator` need no fit: they are
-        stateless or a `FrozenEstimator`. It raises what `fit` raises, and a `ValueError` if `early_stopping` is True.
+        All that `OrtSGDRegressor.partial_fit` says holds here, too.
 
         Parameters
         ----------

@@ -1,20 +1,46 @@
-"""Which fits are made side by side, and which fit asks for one of them."""
+"""Which fits of a search are made side by side, which fit asks for one of them, and how they are made."""
 
+import contextlib
+import copy
+import dataclasses
 import hashlib
 import threading
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import joblib
 import numpy as np
+import scipy.sparse
 
-from skort.estimators.training.config import snapshot
-from skort.search.batched_fits import OWN_PARAMETERS, joint_fits
+from skort.common.component import check_parameters
+from skort.estimators.data.data_source import BatchShape, GivenRows, InMemory
+from skort.estimators.data.rows import TrainingData
+from skort.estimators.data.statistics import RowStatistics
+from skort.estimators.data.validation_set import held_out_scoring, hold_out
+from skort.estimators.model.model import Model
+from skort.estimators.training.config import TrainConfig, snapshot
+from skort.estimators.training.fitting import Fit, TrainRun, fit_models
+from skort.estimators.training.initialization import begin
+from skort.estimators.training.observers import Observers
+from skort.estimators.training.result import FitResult
+from skort.estimators.training.validation import FitData, model_and_data, validated
+from skort.optim.callbacks import CallbackError, EpochScoring
+from skort.optim.state import TrainState
+
+if TYPE_CHECKING:
+    from skort.graphs.score_graph import Link
+    from skort.solvers.graph.lanes import Lane
 
 # The attribute of an estimator that its next fit asks.
 MARK = "_search"
 # The values with which a fit does nothing but steps.
 _PLAIN = {"average": False, "max_grad_norm": None, "trainable": None, "verbose": 0, "warm_start": False}
+# The parameters in which the fits may differ: they change numbers of a step, but neither its data nor its operators.
+OWN_PARAMETERS = frozenset(
+    {"alpha", "epsilon", "l1_ratio", "n_total", "penalty", "quantile"}
+    | {"eta0", "learning_rate", "optimizer", "power_t"}
+    | {"max_iter", "n_iter_no_change", "tol"}
+)
 
 
 class Together:
@@ -122,3 +148,138 @@ def _digest(data):
         values = np.ascontiguousarray(data)
         return values.shape, values.dtype.str, hashlib.sha256(values.reshape(-1).view(np.uint8).data).digest()
     return joblib.hash(data)
+
+
+class _LaneFit(NamedTuple):
+    """One of several fits before its first step, and what of it goes into a step of all; its run has no step."""
+
+    fit: Fit
+    lane: "Lane"
+
+    @property
+    def weight_scale(self) -> float:
+        """What the sample weights of a batch of this training sum to."""
+        return self.fit.run.variables.sample_weight_scale(self.fit.model.score_graph.n_outputs)
+
+    def goes_with(self, other: "_LaneFit") -> bool:
+        """Return whether one run of ONNX Runtime can make a step of both, on the same rows."""
+        return self.lane.key == other.lane.key and self.fit.state.standardization == other.fit.state.standardization
+
+
+def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) -> dict[int, tuple[FitResult, FitData]]:
+    """Train copies of estimators that differ in `OWN_PARAMETERS` only; return results by place, and what was read."""
+    # One run of ONNX Runtime makes a step of all. Those that are missing have to be fitted alone.
+    groups: list[dict[int, _LaneFit]] = []
+    try:
+        common, configs = _read(estimators, X, y, sample_weight)
+        for place, config in configs.items():
+            lane = common.lane(estimators[place], config)
+            if lane is not None:
+                group = next((group for group in groups if lane.goes_with(next(iter(group.values())))), None)
+                if group is None:
+                    groups.append(group := {})
+                group[place] = lane
+    except (ValueError, TypeError, ImportError):
+        # Each fit alone says what is wrong with its own parameters, or with the data.
+        return {}
+    fits: dict[int, tuple[FitResult, FitData]] = {}
+    for group in groups:
+        if len(group) > 1:
+            # The fits alone raise the error of a scorer.
+            with contextlib.suppress(CallbackError):
+                fits |= common.trained(group)
+    return fits
+
+
+def _read(estimators, X, y, sample_weight):
+    """Return what fits share, and the parameters of each; None and none where they cannot be made together."""
+    from skort.graphs.score_graph import chain_of
+
+    first, scoring = estimators[0], None
+    read = validated(first, GivenRows(X, y, sample_weight))
+    weights, y = read.sample_weight, read.encoded.y
+    if first.early_stopping:
+        held_out, weights = hold_out(first, y, weights, read.generator)
+        scoring = held_out_scoring(X, y, sample_weight, held_out, first.scoring)
+    configs = {}
+    for place, estimator in enumerate(estimators):
+        with contextlib.suppress(ValueError, TypeError):
+            check_parameters(estimator)
+            configs[place] = read.config(estimator, weights)
+    if len(configs) < 2:
+        return None, {}
+    model, data = model_and_data(read, next(iter(configs.values())), weights, first.trainable)
+    chain = chain_of(model.score_graph)
+    if model.loss_weights or chain is None:
+        return None, {}
+    return _Common(read, model, data, RowStatistics(data), chain, scoring), configs
+
+
+class _Common(NamedTuple):
+    """What the fits of a group share: data, the model at its initial weights, and its layers."""
+
+    read: FitData
+    model: Model
+    data: TrainingData
+    statistics: RowStatistics
+    chain: tuple["Link", ...]
+    #: Of the rows that are held out, with `early_stopping`.
+    scoring: EpochScoring | None
+
+    def lane(self, estimator: Any, config: TrainConfig) -> _LaneFit | None:
+        """Return a fit before its first step; None where it has to be made alone."""
+        from skort.graphs.score_graph import TARGET_OFFSET
+        from skort.graphs.standardized import OFFSET
+        from skort.solvers.graph.lanes import lane_of
+
+        if config.update.largest_rate is None:
+            # A function of the user's may raise an error, which would be that of another fit.
+            return None
+        state = TrainState.start(self.read.generator)
+        state, model, variables = begin(config, self.model, self.statistics, state)
+        is_offset = any(name in model.score_graph.arrays for name in (OFFSET, TARGET_OFFSET))
+        if is_offset or (variables.score is not None and variables.score.is_of_y):
+            return None
+        model = dataclasses.replace(model, loss=config.loss)
+        # The rows are in the variables of the training before they are read, see `_rows`.
+        graph = model.score_graph
+        initial = variables.training_weights(graph.trained_arrays)
+        training = dataclasses.replace(model, score_graph=graph.with_weights(initial))
+        bare = dataclasses.replace(variables, inputs=None, score=None)
+        n_rows = self.data.n_rows
+        shape = BatchShape(min(config.batch_size, n_rows))
+        run = TrainRun.plan(config, training, state, shape, -(-n_rows // shape.batch_size), bare)
+        lane = lane_of(run.problem, self.chain) if run.solver_name == "graph" else None
+        if lane is None:
+            return None
+        run = dataclasses.replace(run, variables=variables)
+        observers = Observers(estimator, None if self.scoring is None else self.read.columns, self.scoring)
+        return _LaneFit(Fit(run, model, state, observers, estimator.max_iter), lane)
+
+    def trained(self, group: dict[int, _LaneFit]) -> dict[int, tuple[FitResult, FitData]]:
+        """Train the fits of a group, by their places; return those that are done."""
+        from skort.solvers import make_step
+
+        fits = list(group.values())
+        run, scale = fits[0].fit.run, fits[0].weight_scale
+        data = self.data._replace(X=_rows(self.data.X, run.variables, fits[0].lane.n_ones))
+        view = dataclasses.replace(run.variables, inputs=None)
+        batches = InMemory(run.config, data).batches(view, copy.deepcopy(self.read.generator))
+        if batches.are_sparse:
+            # A fit alone multiplies such rows as they are.
+            return {}
+        # The batches have the sample weights of the first.
+        lanes = [dataclasses.replace(fit.lane, factor=fit.weight_scale / scale) for fit in fits]
+        step = make_step(run.problem, solver=run.solver_name, lanes=lanes)
+        results = fit_models([fit.fit for fit in fits], step, batches)
+        return {place: (r, self.read) for place, r in zip(group, results, strict=True) if r is not None}
+
+
+def _rows(X, variables, n_ones):
+    """Return X as the first layer gets it in the training, with a column of ones where it has intercepts."""
+    ones = np.ones((X.shape[0], n_ones), variables.dtype)
+    if not scipy.sparse.issparse(X):
+        return np.hstack([variables.row_change(X), ones])
+    # All columns have the same scale.
+    X = X * variables.dtype.type(variables.row_factor)
+    return scipy.sparse.hstack([X, ones], format="csr") if scipy.sparse.issparse(X) else np.hstack([X, ones])

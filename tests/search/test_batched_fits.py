@@ -10,8 +10,7 @@ from sklearn.svm import LinearSVR
 from skort import OrtSGDRegressor
 from skort.model_selection import OrtGridSearchCV
 from skort.objective import L2, ElasticPenalty
-from skort.search.batched_fits import joint_fits
-from skort.search.together import Together
+from skort.search.together import Together, joint_fits
 
 OPTIONS = {"penalty": "l2", "max_iter": 3, "tol": None, "random_state": 0, "learning_rate": "constant", "eta0": 0.02}
 

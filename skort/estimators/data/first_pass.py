@@ -10,9 +10,8 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.utils import assert_all_finite
 
-from skort.estimators.data.dlpack import as_array
 from skort.estimators.data.not_numbers import check_target
-from skort.estimators.data.rows import check_indices
+from skort.estimators.data.rows import as_array, check_indices
 from skort.estimators.data.targets import class_labels
 from skort.estimators.model.nesting import layers
 

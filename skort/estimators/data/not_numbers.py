@@ -69,15 +69,21 @@ def check_target(y: Any, *, is_labels: bool, name: str = "y") -> None:
 
 def _wrong_number(values):
     """Return the position of the first value that is no number, and what to do about it; None where all are."""
-    for i, value in enumerate(values):
-        try:
-            float(value)
-        except (TypeError, ValueError):
-            if _is_missing(value):
-                return i, "each row needs a number. Leave out rows without one."
-            advice = " OrtSGDClassifier takes labels." if isinstance(value, str) else ""
-            return i, f"a regressor takes numbers.{advice}"
-    return None
+    wrong = next((i for i, value in enumerate(values) if not _is_number(value)), None)
+    if wrong is None:
+        return None
+    if _is_missing(values[wrong]):
+        return wrong, "each row needs a number. Leave out rows without one."
+    advice = " OrtSGDClassifier takes labels." if isinstance(values[wrong], str) else ""
+    return wrong, f"a regressor takes numbers.{advice}"
+
+
+def _is_number(value):
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _wrong_label(values):
@@ -122,19 +128,9 @@ def _texts(X, error):
         return {None: rows[0]}
     if rows.ndim != 2:
         return {}
-    firsts = {j: next((value for value in rows[:, j] if _is_text(value)), None) for j in range(rows.shape[1])}
+    texts = ((value for value in column if isinstance(value, str) and not _is_number(value)) for column in rows.T)
+    firsts = {j: next(column, None) for j, column in enumerate(texts)}
     return {(names or range(len(firsts)))[j]: text for j, text in firsts.items() if text is not None}
-
-
-def _is_text(value):
-    """Return whether a value is text that is no number."""
-    if not isinstance(value, str):
-        return False
-    try:
-        float(value)
-    except ValueError:
-        return True
-    return False
 
 
 def _listed(texts):

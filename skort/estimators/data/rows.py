@@ -18,6 +18,8 @@ from skort.estimators.model.preprocessing import as_rows, is_in_range, kept_dtyp
 # The largest number of values that a model gets at once: a few MB.
 _BLOCK = 2**20
 _ROWS = 4
+# What libraries raise where memory cannot be shared: other devices, tensors with a gradient, types without a DLPack.
+_REFUSALS = (BufferError, RuntimeError, TypeError, ValueError, AttributeError)
 # How scikit-learn validates X where no steps before the model take it.
 _CHECKS: dict[str, Any] = {"order": "C", "accept_sparse": "csr"}
 
@@ -206,3 +208,18 @@ def _dense(rows, matrix):
     if matrix is not None:
         return rows @ matrix
     return rows.toarray() if scipy.sparse.issparse(rows) else rows
+
+
+def as_array(value: Any, name: str) -> Any:
+    """Return a value as a numpy array, without a copy where another library shares its memory through DLPack."""
+    if isinstance(value, np.ndarray) or scipy.sparse.issparse(value) or hasattr(value, "iloc"):
+        return value
+    if hasattr(value, "__dlpack__"):
+        try:
+            return np.from_dlpack(value)
+        except _REFUSALS:
+            pass  # numpy's own way below may do, and its error says more.
+    try:
+        return np.asarray(value)
+    except _REFUSALS as error:
+        raise ValueError(f"{name} cannot be read as a numpy array: {error}") from error

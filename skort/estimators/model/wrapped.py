@@ -61,8 +61,14 @@ class WrappedModel:
 
             model = LogisticRegression() if is_classifier else LinearRegression()
             return cls(None, model, False, type(model).__name__.lower(), is_own=True)
-        wrapped = cls.of(estimator.estimator)
-        wrapped.check("classifier" if is_classifier else "regressor")
+        from skort.graphs.trainable import check_trainable
+
+        wrapped, kind = cls.of(estimator.estimator), "classifier" if is_classifier else "regressor"
+        check_trainable(wrapped.model, is_fitted=wrapped.is_fitted)
+        # An ONNX model is neither.
+        if isinstance(wrapped.model, BaseEstimator) and get_tags(wrapped.model).estimator_type != kind:
+            other = {"regressor": "OrtSGDClassifier for classifiers", "classifier": "OrtSGDRegressor for regressors"}
+            raise NotTrainableError(f"estimator={type(wrapped.model).__name__} is not a {kind}: use {other[kind]}.")
         return wrapped
 
     @property
@@ -81,16 +87,6 @@ class WrappedModel:
         from skort.graphs.sklearn.families import score_model
 
         return score_model(self.model) if self.is_fitted else None
-
-    def check(self, kind: str) -> None:
-        """Raise an error where the model cannot be trained by an estimator of a kind."""
-        from skort.graphs.trainable import check_trainable
-
-        check_trainable(self.model, is_fitted=self.is_fitted)
-        # An ONNX model is neither.
-        if isinstance(self.model, BaseEstimator) and get_tags(self.model).estimator_type != kind:
-            other = {"regressor": "OrtSGDClassifier for classifiers", "classifier": "OrtSGDRegressor for regressors"}
-            raise NotTrainableError(f"estimator={type(self.model).__name__} is not a {kind}: use {other[kind]}.")
 
     def check_columns(self, X) -> None:
         """Raise scikit-learn's error for other columns than those of a fitted model; steps before it check theirs."""

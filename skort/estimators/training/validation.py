@@ -1,22 +1,28 @@
-"""What a fit reads of its arguments, before it knows how it trains; no estimator is changed."""
+"""What a fit reads of its arguments, or has without rows, before it knows how it trains; no estimator is changed."""
 
+import dataclasses
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
 
+from skort.common.component import check_parameters
 from skort.common.random_state import own_generator
-from skort.estimators.data.data_source import GivenRows
+from skort.estimators.data.data_source import GivenRows, RowEncoder
 from skort.estimators.data.rows import Columns, TrainingData, training_rows
 from skort.estimators.data.sample_weight import ClassWeight, weighted
-from skort.estimators.data.targets import EncodedTarget, TargetEncoder, target_encoder
+from skort.estimators.data.targets import EncodedTarget, TargetEncoder, class_labels, target_encoder
 from skort.estimators.model.model import Model
 from skort.estimators.model.target_transform import TargetTransform
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.training.config import TrainConfig
-from skort.estimators.training.terms import chosen_class_weight, own_objective_of
+from skort.estimators.training.terms import TrainingSize, chosen_class_weight, own_objective_of
 from skort.optim.callbacks import check_callbacks
+from skort.optim.state import TrainState
 
 if TYPE_CHECKING:
     from skort.objective.sklearn_objectives import SklearnObjective
@@ -109,3 +115,176 @@ def validated(estimator: Any, given: GivenRows, *, classes: Any = None, one_epoc
     return FitData(
         given, wrapped, own, rows, columns, encoder, encoded, class_weight, weights, target_transform, generator
     )
+
+
+class UnseenData(NamedTuple):
+    """A model whose rows come batch by batch, and what a training on them needs."""
+
+    config: TrainConfig
+    encoder: RowEncoder
+    state: TrainState
+
+
+def model_without_data(
+    estimator: Any, n_features: int | None, n_outputs: int | None, classes: ArrayLike | None
+) -> UnseenData:
+    """Return the model of an estimator with what encodes rows for it, and the state before its first step."""
+    check_parameters(estimator)
+    check_sizes(n_features=n_features, n_outputs=n_outputs)
+    classes = _sorted_classes(is_classifier(estimator), n_outputs, classes)
+    generator = own_generator(estimator.random_state)
+    result = vars(estimator).get("_result")
+    if result is None:
+        config, model, columns = _of_unfitted(estimator, n_features, n_outputs, classes, generator)
+        start = None
+    else:
+        _check_fitted(result.model, Columns.of(estimator).n_features, n_features, n_outputs, classes)
+        config, model, columns = _of_fitted(estimator, result)
+        start = result.state.penalty_start
+    if model.has_steps or model.target_transform.transformer is not None:
+        raise ValueError(
+            "estimator: there are steps before the model, or a transformer of y, which do not belong to a gradient "
+            "step. Transform X and y yourself, and give the model alone."
+        )
+    update = dataclasses.replace(config.update, largest_rate=None)
+    config = dataclasses.replace(config, update=update, standardize=False)
+    if start is None and config.takes_start:
+        start = model.score_graph.trained_arrays
+    encoder = RowEncoder(estimator, columns, model, _class_weight(estimator, config.own))
+    return UnseenData(config, encoder, TrainState.start(generator, penalty_start=start))
+
+
+def check_sizes(**numbers: Any) -> None:
+    """Raise a ValueError where a number of columns, by its name, is neither None nor one."""
+    for name, number in numbers.items():
+        if number is not None and not (isinstance(number, Integral) and int(number) > 0):
+            raise ValueError(f"{name} must be a positive int, got {number!r}.")
+
+
+def _sorted_classes(is_classifier, n_outputs, classes):
+    """Return the labels of a classifier, sorted, or None; raise an error for what the other kind of model takes."""
+    if classes is not None and not is_classifier:
+        raise ValueError("classes is for classifiers, and this is a regressor.")
+    if n_outputs is not None and is_classifier:
+        raise ValueError("n_outputs is for regressors: a classifier has the outputs that classes ask for.")
+    return None if classes is None else class_labels(classes)
+
+
+def _check_fitted(fitted, known_features, n_features, n_outputs, classes):
+    """Raise an error where something is given that a fitted estimator has, and has otherwise."""
+    known = {"n_features": known_features, "n_outputs": fitted.score_graph.n_outputs}
+    for name, number in (("n_features", n_features), ("n_outputs", n_outputs)):
+        if number not in (None, known[name]):
+            raise ValueError(f"{name}={number}, but the fitted estimator has {known[name]}. Leave it out.")
+    if classes is not None and (fitted.classes is None or classes.tolist() != fitted.classes.tolist()):
+        raise ValueError(f"classes={classes}, but the fitted estimator has {fitted.classes}. Leave it out.")
+
+
+def _of_fitted(estimator, result):
+    config, model = result.config, result.model
+    if not config.hold(estimator):
+        config = config.renewed(estimator)
+    targets = np.zeros((1, model.score_graph.n_outputs), estimator.dtype)
+    prototype = EncodedTarget(targets, targets, None, model.single_output, outputs=model.outputs)
+    return config, model.for_stream(config.loss, prototype), Columns(Columns.of(estimator).n_features)
+
+
+def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
+    wrapped = WrappedModel.inside(estimator)
+    if wrapped.has_steps or wrapped.target is not None:
+        raise ValueError(
+            "estimator: a Pipeline or TransformedTargetRegressor transforms whole data, and not single batches. "
+            "Transform X and y yourself, and give the model alone."
+        )
+    own = own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)
+    n_features = _n_features(wrapped, n_features)
+    columns = Columns(n_features)
+    encoder, encoded = _prototype(estimator, wrapped, n_outputs, classes)
+    n_rows, batch_size = estimator.n_total, 200 if estimator.batch_size == "auto" else estimator.batch_size
+    _check_size_is_known(estimator, own)
+    size = TrainingSize(float(n_rows or batch_size), 1.0, batch_size, encoded.target.shape[1])
+    # Class weights may be those of positives only, which are a matter of the loss.
+    class_weight = _class_weight(estimator, own)
+    _, encoded = weighted(None, encoded.target, encoded, class_weight)
+    config = TrainConfig.of(estimator, own, size).for_target(encoded)
+    if config.loss.weight_names:
+        raise ValueError(
+            f"loss={config.loss!r} has weights of its own, whose initial values come from all of y. Fit an "
+            "estimator with it, for instance for one epoch, and give the fitted estimator."
+        )
+    rows = np.zeros((1, n_features), estimator.dtype)
+    given = GivenRows(rows, None, None)
+    read = FitData(
+        given, wrapped, own, rows, columns, encoder, encoded, class_weight, None, TargetTransform(), generator
+    )
+    return config, converted(read, config, estimator.trainable)[0], columns
+
+
+def _class_weight(estimator, own):
+    """Return the class weights; raise an error where they depend on all rows."""
+    class_weight = chosen_class_weight(estimator, own, one_epoch=False)
+    if class_weight is not None and isinstance(class_weight.given, str):
+        raise ValueError(
+            'class_weight="balanced" needs the labels of all rows, which are not known. Give a dict: class -> weight.'
+        )
+    return class_weight
+
+
+def _n_features(inner: WrappedModel, n_features):
+    known = _onnx_dim(inner.model, "input") or getattr(inner.model, "n_features_in_", None)
+    if n_features is None and known is None:
+        raise ValueError("Give n_features: the model does not say how many columns X has.")
+    if inner.is_fitted and None not in (n_features, known) and n_features != known:
+        raise ValueError(f"n_features={n_features}, but the model has {known} features.")
+    return known if n_features is None else n_features
+
+
+def _prototype(estimator, wrapped, n_outputs, classes):
+    """Return what encodes targets, and the targets of rows of every kind that there may be."""
+    if not is_classifier(estimator):
+        n_outputs = n_outputs or _known_outputs(estimator.loss, wrapped) or 1
+        y = np.zeros((1, n_outputs)) if n_outputs > 1 else np.zeros(1)
+        encoder = target_encoder(estimator, y)
+        return encoder, encoder.encode(y, None)
+    classes = wrapped.known_classes(classes)
+    if classes is None:
+        raise ValueError("Give classes: a batch may lack some of the labels.")
+    encoder = target_encoder(estimator, classes)
+    return encoder, encoder.encode(classes, classes)
+
+
+def _check_size_is_known(estimator, own):
+    """Raise an error where the strength of the model's own penalty is that of a sum over an unknown number of rows."""
+    is_own = isinstance(estimator.penalty, str) and isinstance(estimator.alpha, str) and own.penalty is not None
+    if is_own and own.alpha_per == "sum" and estimator.n_total is None:
+        raise ValueError(
+            f"penalty: the one of {type(estimator.estimator).__name__} is divided by the number of rows, which is not "
+            "known. Set n_total of OrtSGDRegressor or OrtSGDClassifier, penalty=None, or a penalty of your own."
+        )
+
+
+def _known_outputs(loss, inner):
+    """Return the number of columns of what the model gives to a loss; None where it does not say."""
+    if isinstance(loss, dict):
+        from skort.graphs.onnx_models.onnx_score_graph import output_widths
+
+        return sum(width or 1 for width in output_widths(inner.model, tuple(loss)).values())
+    if inner.is_fitted:
+        from skort.graphs.initialization import n_score_columns
+
+        return n_score_columns(inner.model)
+    return _onnx_dim(inner.model, "output")
+
+
+def _onnx_dim(model, kind):
+    """Return the number of columns of the only floats that an ONNX model takes or gives; None where it does not say."""
+    import onnx
+
+    if not isinstance(model, onnx.ModelProto):
+        return None
+    weights = {i.name for i in model.graph.initializer}
+    floats = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
+    infos = [i for i in getattr(model.graph, kind) if i.name not in weights]
+    infos = [i for i in infos if i.type.tensor_type.elem_type in floats]
+    dims = infos[0].type.tensor_type.shape.dim if len(infos) == 1 else []
+    return (dims[-1].dim_value or None) if len(dims) == 2 else None
