@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L1, L2, ElasticLoss, ElasticPenalty, Loss, SquaredError
-from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.objective import Objective
 from skort.optim.update import Update
 from skort.optimizers import SGD

@@ -15,7 +15,7 @@ from skort.estimators.data.rows import as_array, blocks, knowing, prepared
 from skort.estimators.regressor import OrtSGDRegressor
 from skort.estimators.training.fitting import TrainRun
 from skort.estimators.training.validation import model_without_data
-from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.optim.batches import fill
 
 __all__ = ["Step"]

@@ -10,7 +10,7 @@ from scipy.special import expit
 from sklearn import linear_model, neural_network, svm
 
 from skort import objective
-from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.sklearn_objectives import OBJECTIVES, sklearn_objective
 
 DOCS = Path(__file__).parent.parent / "docs"

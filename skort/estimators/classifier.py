@@ -22,8 +22,7 @@ from skort.estimators.literals import Auto, DtypeName, ModelProto, OptimizerName
 from skort.estimators.model.nesting import can_partial_fit, layers
 from skort.estimators.regressor import OrtSGDRegressor
 from skort.estimators.training.terms import loss_before_fit
-from skort.objective.loss import ScoreLoss
-from skort.objective.losses import CLASSIFICATION_LOSSES
+from skort.objective.loss import CLASSIFICATION_LOSSES, ScoreLoss
 from skort.objective.penalties import WeightPenalty
 from skort.optim.callbacks import Callback
 from skort.optim.optimizers import Optimizer

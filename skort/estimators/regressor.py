@@ -16,8 +16,7 @@ from skort.estimators.data.targets import columns_of
 from skort.estimators.literals import Auto, DtypeName, ModelProto, OptimizerName, PenaltyName, ScheduleName, SolverName
 from skort.estimators.model.nesting import can_partial_fit
 from skort.estimators.training.terms import loss_before_fit
-from skort.objective.loss import ScoreLoss
-from skort.objective.losses import REGRESSION_LOSSES
+from skort.objective.loss import REGRESSION_LOSSES, ScoreLoss
 from skort.objective.penalties import WeightPenalty
 from skort.optim.callbacks import Callback
 from skort.optim.optimizers import Optimizer

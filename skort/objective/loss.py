@@ -112,6 +112,11 @@ def as_loss(value: Any) -> ScoreLoss | None:
     return with_defaults(value, ScoreLoss, "value_function")
 
 
+#: The losses by name: the values of the estimators' parameter `loss`. Each class gives its own.
+REGRESSION_LOSSES: dict[str, type["FormulaLoss"]] = {}
+CLASSIFICATION_LOSSES: dict[str, type["FormulaLoss"]] = {}
+
+
 class FormulaLoss(Component, ScoreLoss):
     """An elementwise loss written as formulas for `function_text`, in which the names of parameters are constants."""
 
@@ -132,6 +137,8 @@ class FormulaLoss(Component, ScoreLoss):
         cls.name = name
         if name is not None:
             cls.__module__ = "skort.objective"
+            known = CLASSIFICATION_LOSSES if "classifier" in cls.estimator_types else REGRESSION_LOSSES
+            known[name] = cls
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""

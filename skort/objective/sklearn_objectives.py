@@ -22,8 +22,7 @@ from sklearn.base import is_classifier as is_sklearn_classifier
 
 from skort.objective.classification import Hinge, LabelSquaredError, LogLoss, OneVsRestLogLoss
 from skort.objective.log_link import GammaLoss, PoissonLoss, TweedieLoss
-from skort.objective.loss import ScoreLoss
-from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, ScoreLoss
 from skort.objective.penalties import Strength
 from skort.objective.regression import ConcomitantHuber, Quantile, SquaredError
 
@@ -100,9 +99,6 @@ def _default_sentence(model, is_classifier):
     return f"{name} is trained as a LinearRegression: squared error, no penalty."
 
 
-# --- least squares: the squared error, and a penalty
-
-
 def _ridge(model):
     alpha = np.asarray(model.alpha, dtype=float)
     return _l2(SquaredError(), alpha if alpha.ndim else float(alpha), alpha_per="sum", sums_outputs=True)
@@ -118,9 +114,6 @@ def _multi_task(model):
     plain = name.removeprefix("MultiTask")
     sentence = f"{name} is trained as {plain}: the l1 term is that of each weight, not of a feature's weights together."
     return replace(_elastic_net(model), trained_as=sentence)
-
-
-# --- liblinear's and logistic models: C times the sum of the losses, plus the penalty
 
 
 def _logistic_regression(model):
@@ -150,6 +143,7 @@ def _linear_svc(model):
 
 
 def _per_C(loss, model, l1_ratio, is_liblinear):
+    """Return C times the sum of the losses, plus the penalty."""
     values = np.unique(model.C)  # of each class, where a LogisticRegressionCV chose it
     C = float(values[0]) if len(values) == 1 else np.asarray(model.C)
     if l1_ratio is None or np.all(np.isinf(C)):
@@ -158,9 +152,6 @@ def _per_C(loss, model, l1_ratio, is_liblinear):
     if not (is_liblinear and model.fit_intercept):
         return own
     return replace(own, penalizes_intercept=True, intercept_scaling=float(model.intercept_scaling))
-
-
-# --- stochastic gradient descent
 
 
 def _sgd(model):
@@ -175,9 +166,6 @@ def _sgd(model):
     return replace(own, sums_outputs=not is_classifier, balances_rows=is_classifier)
 
 
-# --- other losses of linear regression
-
-
 def _tweedie(model):
     link = model.link if model.link != "auto" else ("identity" if model.power <= 0 else "log")
     if link == "log":
@@ -189,9 +177,6 @@ def _tweedie(model):
     return replace(own, trained_as=sentence)
 
 
-# --- neural networks
-
-
 def _network(model):
     is_classifier = is_sklearn_classifier(model)
     # Until scikit-learn 1.6 regressors have one loss.
@@ -199,9 +184,6 @@ def _network(model):
     # Steps follow the sum over the outputs, although `loss_` is their mean. L-BFGS takes all rows at once.
     per = "sum" if model.solver == "lbfgs" else "batch"
     return _l2(loss, model.alpha, alpha_per=per, sums_outputs=not is_classifier)
-
-
-# --- what they are made of
 
 
 def _l2(loss, alpha, **others):

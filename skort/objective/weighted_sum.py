@@ -56,8 +56,6 @@ class WeightedSum(Component, ScoreLoss):
     _parameter_constraints = {"losses": [list, tuple]}
     losses: list[tuple[Any, ScoreLoss]]
 
-    # --- parameters
-
     def get_params(self, deep=True):
         """Return the parameters: `losses` and, where `deep`, those of the parts by their names."""
         params: dict[str, Any] = {"losses": self.losses}
@@ -109,8 +107,6 @@ class WeightedSum(Component, ScoreLoss):
         if "regressor" in self.estimator_types and not self._has_one_link(1):
             names = ", ".join(type(loss).__name__ for _, loss in self.losses)
             raise ValueError(f"loss: WeightedSum takes losses that predict the same of a score, got {names}.")
-
-    # --- what estimators and solvers need
 
     @property
     def estimator_types(self) -> tuple[str, ...]:  # type: ignore[override]

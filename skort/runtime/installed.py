@@ -29,13 +29,7 @@ DISTRIBUTIONS = (
 )
 
 # Of several, the cure of a mix keeps the first of these.
-_ACCELERATED = (
-    "onnxruntime-gpu",
-    "onnxruntime-directml",
-    "onnxruntime-openvino",
-    "onnxruntime-training",
-    "onnxruntime-training-cpu",
-)
+_ACCELERATED = [name for name in DISTRIBUTIONS if name not in ("onnxruntime", "onnxruntime-qnn")]
 NO_RUNTIME = (
     "No ONNX Runtime is installed: install exactly one of skort's extras, "
     'pip install "skort[cpu]" (onnxruntime: every system, all but the solvers "session", "agent" and "module"), '

@@ -13,8 +13,7 @@ from skort.graphs.initialization import fitted_score_graph, given_model
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, output_widths, spec_of
 from skort.objective.combined import OutputLosses
 from skort.objective.custom import check_term
-from skort.objective.loss import ScoreLoss, as_loss
-from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, ScoreLoss, as_loss
 from skort.objective.objective import LOSS, OBJECTIVE, Objective
 from skort.objective.penalties import PENALTIES, WeightPenalty, as_penalty
 

@@ -65,7 +65,8 @@ class Backend(Protocol):
         """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
 
     def training_graphs(self) -> dict[str, onnx.ModelProto]:
-        """Return every ONNX graph that a step runs, by name."""
+        """Return every ONNX graph that a step runs, by name; none where the step is one of several trainings."""
+        return {}
 
     def read(self, X: np.ndarray | None) -> None:
         """Let the next steps read the rows of X, C-contiguous, where they are if possible; None: those of `batch`."""

@@ -41,7 +41,7 @@ from skort.objective import (
     Quantile,
     SquaredError,
 )
-from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.optim.optimizers import Adam
 from skort.solvers import available_solvers
 

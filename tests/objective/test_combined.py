@@ -19,7 +19,7 @@ from skort.objective import (
     SquaredHinge,
 )
 from skort.objective.combined import ClassWeighted, OutputLosses
-from skort.objective.losses import CLASSIFICATION_LOSSES
+from skort.objective.loss import CLASSIFICATION_LOSSES
 
 LOSSES = {"a": SquaredError(), "b": Quantile(0.25), "c": PoissonLoss()}
 WIDTHS = {"a": 2, "b": 1, "c": 3}

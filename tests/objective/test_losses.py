@@ -22,7 +22,7 @@ from sklearn.linear_model import SGDRegressor, _sgd_fast
 
 from skort import objective
 from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
-from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.objective import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
 
 PAGE = Path(__file__).parents[2] / "docs" / "losses.rst"

@@ -16,7 +16,7 @@ from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.objective import L2, Loss, Penalty
 from skort.objective.custom import CustomTerm
-from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET, Objective
 from skort.runtime.installed import load, training_api
 from skort.runtime.sessions import inference_session

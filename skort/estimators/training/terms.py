@@ -9,8 +9,7 @@ from skort.common.user_warning import warn_user
 from skort.estimators.data.sample_weight import ClassWeight
 from skort.estimators.model.nesting import model_inside
 from skort.objective.combined import OutputLosses
-from skort.objective.loss import ScoreLoss, as_loss
-from skort.objective.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, ScoreLoss, as_loss
 from skort.objective.penalties import PENALTIES, ModelPenalty, Strength, UnitFreeL2, WeightPenalty
 
 if TYPE_CHECKING:

@@ -223,10 +223,6 @@ class _Member(Backend):
         memory = {name: array if rows[name] is None else rows[name] for name, array in self._memory.items()}
         return {"weights": self._joint.row(WEIGHTS, self._number), **memory}
 
-    def training_graphs(self):
-        """Return none: the step is one of several trainings."""
-        return {}
-
     def load(self, arrays):
         """Put values in the place of what a step changes; the others are numbers of the update."""
         for name, array in arrays.items():
