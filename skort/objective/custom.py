@@ -303,9 +303,9 @@ class Penalty(Component, WeightPenalty):
         check_signature("penalty: value", self.value, _SIGNATURES)
         if self.gradient is not None:
             check_signature("penalty: gradient", self.gradient, [list(parsed("penalty: value", self.value).input)])
-        names = list(coefficients) if self.weights is None else _matching("weights", self.weights, coefficients)
+        names = list(coefficients) if self.weights is None else matching("weights", self.weights, coefficients)
         if self.intercepts is not None:
-            names += _matching("intercepts", self.intercepts, intercepts)
+            names += matching("intercepts", self.intercepts, intercepts)
         term = CustomTerm(self.value, self.gradient, float(self.alpha))
         return dict.fromkeys(names, term) if term.strength else {}
 
@@ -326,10 +326,3 @@ def check_term(term: CustomTerm, name: str, shape: tuple[int, ...]) -> None:
                 f"penalty: gradient must return an array of the shape {tuple(shape)} of the weight {name!r}, got "
                 f"{tuple(of_gradient)}."
             )
-
-
-def _matching(parameter, patterns, names):
-    """Return those of the weights `names` that a pattern matches, in their order."""
-    patterns = [patterns] if isinstance(patterns, str) else patterns
-    found = {name for pattern in patterns for name in matching(parameter, pattern, names)}
-    return [name for name in names if name in found]

@@ -29,6 +29,12 @@ class _LogLink(RegressionLoss):
                 '"squared_error".'
             )
 
+    def in_units(self, scale: float) -> InUnits:
+        """Return the loss of y / scale and score - log(scale)."""
+        offsets: dict[float, float] = {1: -scale * math.log(scale), 2: math.log(scale)}
+        loss = _LIMITS[self.power]() if self.power in _LIMITS else TweedieLoss(self.power)
+        return InUnits(loss, scale ** (2 - float(self.power)), offsets.get(self.power, 0.0))
+
 
 class PoissonLoss(_LogLink, name="poisson"):
     r"""
@@ -52,10 +58,6 @@ class PoissonLoss(_LogLink, name="poisson"):
     loss = Exp(score) - target * score
     gradient = Exp(score) - target
     """
-
-    def in_units(self, scale: float) -> InUnits:
-        """Return the loss of targets that are divided by a number, see `RegressionLoss.in_units`."""
-        return InUnits(PoissonLoss(), scale, -scale * math.log(scale))
 
 
 class GammaLoss(_LogLink, name="gamma"):
@@ -81,10 +83,6 @@ class GammaLoss(_LogLink, name="gamma"):
     loss = score + ratio
     gradient = 1 - ratio
     """
-
-    def in_units(self, scale: float) -> InUnits:
-        """Return the loss of targets that are divided by a number, see `RegressionLoss.in_units`."""
-        return InUnits(GammaLoss(), 1.0, math.log(scale))
 
 
 _LIMITS: dict[float, type[_LogLink]] = {1: PoissonLoss, 2: GammaLoss}
@@ -139,13 +137,6 @@ class TweedieLoss(_LogLink):
         """Return the ONNX function `(score, target) => (loss)`."""
         limit = _LIMITS.get(self.power)
         return super().value_function(n_outputs) if limit is None else limit().value_function(n_outputs)
-
-    def in_units(self, scale):
-        """Return the loss of targets that are divided by a number, see `RegressionLoss.in_units`."""
-        limit = _LIMITS.get(self.power)
-        if limit is not None:
-            return limit().in_units(scale)
-        return InUnits(TweedieLoss(self.power), scale ** (2 - float(self.power)))
 
     def _constants(self):
         return {"two_minus_power": 2 - float(self.power), "one_minus_power": 1 - float(self.power)}

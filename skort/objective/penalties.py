@@ -196,7 +196,7 @@ class ModelPenalty(WeightPenalty):
 
 
 class UnitFreeL2(L2):
-    r"""`L2` of standardized columns of X and y: :math:`\frac{\alpha}{2} \sum_j Var(x_j) w_j^2` in units of y."""
+    """`L2` of the weights of standardized columns of X and y."""
 
     is_unit_free = True
 
@@ -267,12 +267,15 @@ def _by_name(values, names, parameter):
     return by_name
 
 
-def matching(parameter: str, pattern: Any, names: Sequence[str]) -> list[str]:
-    """Return those of the weights `names` that a pattern matches; a ValueError where it matches none."""
-    matched = [name for name in names if fnmatchcase(name, str(pattern))]
-    if not matched:
-        raise _no_such_weight(parameter, pattern, names)
-    return matched
+def matching(parameter: str, patterns: Any, names: Sequence[str]) -> list[str]:
+    """Return those of the weights `names` that one of some patterns matches; a ValueError where one matches none."""
+    found: set[str] = set()
+    for pattern in patterns if isinstance(patterns, (list, tuple)) else [patterns]:
+        matched = [name for name in names if fnmatchcase(name, str(pattern))]
+        if not matched:
+            raise _no_such_weight(parameter, pattern, names)
+        found.update(matched)
+    return [name for name in names if name in found]
 
 
 def _ratio(l1_ratio, name):

@@ -71,8 +71,7 @@ class WindowShape:
     # To read a single row costs a cache miss, or a page of a memory map: windows are copied one after the other. X is
     # divided into K = `n_blocks` regions, and a window has one random block of each. The variance of the mean over m
     # rows is about s^2 / m (1 - (1 - f) m / K), with the share f of the variance s^2 that is within regions: at most
-    # that of a permutation (two-stage sampling: Cochran, Sampling Techniques, 1977). The mean over the batches of a
-    # window varies by up to f s^2 / K. Xu et al. (CorgiPile, SIGMOD 2022) shuffle blocks without regions.
+    # that of a permutation (two-stage sampling: Cochran, Sampling Techniques, 1977).
 
     #: The largest number of blocks in a window.
     n_blocks: int

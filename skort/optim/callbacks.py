@@ -182,12 +182,9 @@ class EarlyStopping(BaseEstimator):
         if improved and self.restore_best:
             training.keep_best()
         if at_end:
-            training.no_improvement(self._reason())
-
-    def _reason(self):
-        by = f" by {self.tol:.3g}" if self.tol else ""
-        epochs = "1 epoch" if self.patience == 1 else f"{self.patience} epochs in a row"
-        return f"The {self.monitor.replace('_', ' ')} did not improve{by} for {epochs}."
+            by = f" by {self.tol:.3g}" if self.tol else ""
+            epochs = "1 epoch" if self.patience == 1 else f"{self.patience} epochs in a row"
+            training.no_improvement(f"The {self.monitor.replace('_', ' ')} did not improve{by} for {epochs}.")
 
     def _count(self, value):
         """Return whether a value is the best so far, and whether patience runs out with it."""

@@ -31,14 +31,11 @@ def _is_number(value):
     return type(value) in (int, float)
 
 
-def _is_count(value):
-    return type(value) is int and value >= 0
-
-
+_COUNT = (lambda value: type(value) is int and value >= 0, "an integer that is not negative")
 # The other fields: when a value of the file is valid, and what it should be.
 _VALUES = {
-    "n_updates": (_is_count, "an integer that is not negative"),
-    "n_falls": (_is_count, "an integer that is not negative"),
+    "n_updates": _COUNT,
+    "n_falls": _COUNT,
     "stopped": (lambda value: type(value) is bool, "true or false"),
     "stopping_reason": (lambda value: isinstance(value, str | None), "a string or null"),
     "rate_scale": (lambda value: _is_number(value) and 0 < value < math.inf, "a finite number"),

@@ -131,7 +131,9 @@ class ProgressBar(BaseEstimator):
         elif reason is not None and _is_open(sys.stderr):
             n_epochs, seconds = training.n_epochs, time.perf_counter() - self._begin
             epochs = "1 epoch" if n_epochs == 1 else f"{n_epochs} epochs"
-            values = ", ".join([*_last_values(history), *_best_score(history)])
+            best = best_epoch(history.get(_VALIDATION_SCORE, ()))
+            shown = [] if best is None else [f"the best is {best[1]:.4g} in epoch {best[0]}"]
+            values = ", ".join([*_last_values(history), *shown])
             print(f"{epochs} in {seconds:.2f} s: {values}. {reason}", file=sys.stderr, flush=True)
 
 
@@ -150,20 +152,13 @@ def _last_values(history: History) -> list[str]:
     return [f"{name}={cell}" for name, cell in cells.items() if cell]
 
 
-def _best_score(history: History) -> list[str]:
-    """Return the best validation score and its epoch, where there is one."""
-    best = best_epoch(history.get(_VALIDATION_SCORE, ()))
-    return [] if best is None else [f"the best is {best[1]:.4g} in epoch {best[0]}"]
-
-
 @dataclass(eq=False, repr=False)
 class MLflowLogger(BaseEstimator):
     """
-    Log the training in MLflow.
+    Log the training in MLflow, in the active run or in one of its own.
 
-    It goes into the active run, or into a run of its own, which ends with the training. Logged are the parameters of
-    the estimator, the history's numbers after each epoch, and the tag "stopping_reason". Callbacks that add columns to
-    the history come earlier in the list. It needs mlflow: ``pip install mlflow``.
+    Logged are the parameters of the estimator, the history's numbers after each epoch, and the tag "stopping_reason".
+    Callbacks that add columns to the history come earlier in the list. It needs mlflow: ``pip install mlflow``.
 
     Parameters
     ----------

@@ -45,10 +45,8 @@ class Optimizer(Protocol):
 
         Parameters
         ----------
-        n_coefficients : int
-            Number of weights that multiply inputs.
-        n_others : int
-            Number of other weights, such as intercepts.
+        n_coefficients, n_others : int
+            Number of weights that multiply inputs, and of others, such as intercepts.
         dtype : dtype
             The dtype of the weights.
         """
@@ -59,10 +57,8 @@ class Optimizer(Protocol):
 
         Parameters
         ----------
-        weights : ndarray of shape (n_weights,)
-            The new weights overwrite it.
-        gradient : ndarray of shape (n_weights,)
-            It is not changed.
+        weights, gradient : ndarray of shape (n_weights,)
+            The new weights overwrite the old ones; the gradient is not changed.
         eta : float
             Learning rate.
         state : dict of str to ndarray
@@ -348,7 +344,7 @@ class Adam(NamedOptimizer, name="adam"):
     in the t-th update, with :math:`m = v = 0` before the first, as in `sklearn.neural_network.MLPRegressor` and at the
     end of section 2 of Kingma and Ba (arXiv:1412.6980). With a weight decay :math:`\lambda`, a training shrinks the
     coefficients (never intercepts) before each update, :math:`w \leftarrow (1 - \eta \lambda) w`, as in
-    `torch.optim.AdamW`. The method `update` alone does not shrink them.
+    `torch.optim.AdamW`.
 
     Parameters
     ----------

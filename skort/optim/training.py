@@ -86,18 +86,14 @@ class Training:
         The values of every epoch, such as `training.history["objective"][-1]`.
     n_updates : int
         Number of updates made, earlier calls included.
-    eta : float
-        Learning rate of the last update.
-    first_eta : float or None
-        Learning rate of the first update.
-    first_objective : float or None
-        Objective of the first batch, before any update.
+    eta, first_eta : float or None
+        Learning rates of the last and of the first update.
+    objective, first_objective : float or None
+        Objectives of the last and of the first batch, before their updates.
     n_restarts : int
         How often the training began again at a tenth of the learning rate.
     no_better : bool
         Whether the training has ended at a larger objective than that of its initial weights.
-    objective : float
-        Objective of the last batch, before its update.
     max_iter : int or None
         Total number of epochs after which the training ends at the latest; None in `partial_fit`.
     stopped : bool

@@ -14,7 +14,7 @@ from skort.graphs.gradient.elementwise import relu_gradient
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT
 from skort.runtime.cache import COMPILED
 from skort.runtime.sessions import inference_session
-from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
+from skort.runtime.training_api import BoundTrainingAgent, gradient_graph
 from skort.solvers.base import Problem, is_small
 from skort.solvers.derived_gradients import add_custom_gradients, derived_score_gradient
 from skort.solvers.flat_weights import flat, views

@@ -16,7 +16,7 @@ from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.objective.custom import CustomTerm, check_term, source_key
 from skort.objective.objective import SAMPLE_WEIGHT, TARGET, Objective
 from skort.runtime.cache import COMPILED
-from skort.runtime.training_agent import gradient_graph
+from skort.runtime.training_api import gradient_graph
 
 _WEIGHT, _PENALTY = "weight", "skort_penalty"
 _SCORE, _LOSS = "skort_score", "skort_loss_sum"

@@ -14,7 +14,7 @@ from skort.objective.objective import LOSS, OBJECTIVE, SMOOTH
 from skort.optim.optimizers import Adam
 from skort.optim.update import PenaltyStrengths, Update
 from skort.runtime.cache import POOL
-from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer, training_graph, training_session
+from skort.runtime.training_api import BoundTrainingSession, SessionOptimizer, training_graph, training_session
 from skort.solvers.base import Problem, is_small
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.step_graph import constants_graph

@@ -12,7 +12,7 @@ from skort.common.onnx_text import IR_VERSION, OPSET, onnx_dtype
 from skort.graphs.differentiable import DIFFERENTIABLE, FLOAT32_ONLY, undifferentiable
 from skort.runtime.installed import training_api
 from skort.runtime.sessions import inference_session
-from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
+from skort.runtime.training_api import BoundTrainingAgent, gradient_graph
 
 rng = np.random.default_rng(0)
 
@@ -131,7 +131,7 @@ def agent_gradient(onnx_model, w, X):
 
 
 def session_gradient(onnx_model, w, X):
-    from skort.runtime.training_session import BoundTrainingSession, SessionOptimizer, training_session
+    from skort.runtime.training_api import BoundTrainingSession, SessionOptimizer, training_session
 
     session = training_session(onnx_model, ["w"], SessionOptimizer())
     session = BoundTrainingSession(session, ["J"], ["w"], {"X": X}, SessionOptimizer())

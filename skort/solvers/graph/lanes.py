@@ -184,7 +184,7 @@ class JointStep:
 
 
 class _Member(Backend):
-    """What one of several trainings sees of their step: its own is made with those of the others."""
+    """What one of several trainings sees of their step: its own is made with those of the others; see `Backend`."""
 
     batch: Any
     sums: Any
@@ -194,37 +194,30 @@ class _Member(Backend):
         self.batch, self.sums, self.rule = joint.batch, self, lane.rule
 
     def run(self, eta, share):
-        """Make one update on the batch; the other trainings get theirs, too."""
         self._joint.rates({self._number: eta})
         self._joint.step(share)
 
     def last(self) -> float:
-        """Return the objective of the last step."""
         return self._joint.values[0][self._joint.places[self._number], 0].item()
 
     def take(self) -> tuple[float, float]:
-        """Return objective and loss, each added up since the last call."""
         added = self._joint.added[:, self._joint.places[self._number], 0]
         objective, loss = added.tolist()
         added[:] = 0.0
         return objective, loss
 
     def gradient_norm(self):
-        """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
         return norm(self._joint.gradient[self._joint.places[self._number]])
 
     def is_finite(self):
-        """Return whether all weights are finite."""
         return bool(np.isfinite(self._joint.row(WEIGHTS, self._number)).all())
 
     def arrays(self):
-        """Return copies of the weights and of the rule's state."""
         rows = {name: self._joint.row(state_name(name), self._number) for name in self._memory}
         memory = {name: array if rows[name] is None else rows[name] for name, array in self._memory.items()}
         return {"weights": self._joint.row(WEIGHTS, self._number), **memory}
 
     def load(self, arrays):
-        """Put values in the place of what a step changes; the others are numbers of the update."""
         for name, array in arrays.items():
             self._joint.put(WEIGHTS if name == "weights" else state_name(name), self._number, array)
 

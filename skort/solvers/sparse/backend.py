@@ -18,7 +18,7 @@ from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGE
 from skort.optim.sparse import SparseBatch
 from skort.runtime.cache import COMPILED
 from skort.runtime.sessions import StepSession, compiled
-from skort.runtime.training_agent import BoundTrainingAgent
+from skort.runtime.training_api import BoundTrainingAgent
 from skort.solvers.agent import RETURNED_LOSS, GradientGraph, gradient_of
 from skort.solvers.base import Problem, is_small
 from skort.solvers.flat_weights import views

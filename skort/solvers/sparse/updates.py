@@ -129,6 +129,7 @@ class LazyUpdate:
         by_weight = {name for name, array in held.items() if array.shape == self.weights.shape}
         first = {name: held[name][:n_first].reshape(shape) for name in by_weight}
         self._lazy = LazyWeights(recurrence, first, factor)
+        self.settle, self.forget = self._lazy.settle, self._lazy.forget
         self._other_weights = self.weights[n_first:]
         self._other_memory = {n: a[n_first:] if n in by_weight else a for n, a in self.memory.items()}
         self.gradient, self._scratch = (np.zeros_like(self._other_weights) for _ in range(2))
@@ -150,14 +151,6 @@ class LazyUpdate:
         lazy.update(rows, self._parts, by_product, eta, counts=counts)
         self._last = lambda: lazy.squared_gradient(rows, by_product)
         return penalty + 0.5 * l2 * lazy.square
-
-    def settle(self):
-        """Make the arrays hold the values that they are called."""
-        self._lazy.settle()
-
-    def forget(self):
-        """Go on from the arrays, which somebody has overwritten."""
-        self._lazy.forget()
 
     def gradient_norm(self):
         """Return the Euclidean norm of the last gradient, before it was clipped."""

@@ -15,7 +15,7 @@ from skort.graphs.gradient.elementwise import FLOAT32_ONLY
 from skort.graphs.gradient.reverse import RULES, add_gradients, rule_gradient
 from skort.runtime.installed import training_api
 from skort.runtime.sessions import inference_session
-from skort.runtime.training_agent import BoundTrainingAgent, gradient_graph
+from skort.runtime.training_api import BoundTrainingAgent, gradient_graph
 
 rng = np.random.default_rng(0)
 
