@@ -22,9 +22,9 @@ X_val, X_test, y_val, y_test = train_test_split(X_rest, y_rest, train_size=300, 
 
 # %%
 # `fit` takes a validation set of your own. Without one, `early_stopping=True` holds out
-# `validation_fraction` of the rows. `scoring` is what `cross_val_score` takes; the default is R²
-# here. The first model has a validation set and no early stopping: its score is recorded, and stops
-# nothing.
+# `validation_fraction` of the rows. `scoring` is what `cross_val_score` takes; the default is minus
+# the loss of the training. The first model has a validation set and no early stopping: its score is
+# recorded, and stops nothing.
 
 network = MLPRegressor(hidden_layer_sizes=(100,))
 options = {
@@ -33,6 +33,7 @@ options = {
     "eta0": 0.003,
     "learning_rate": "constant",
     "batch_size": 50,
+    "scoring": "r2",
 }
 long = OrtSGDRegressor(network, **options, max_iter=400, tol=None, random_state=0)
 stopped = OrtSGDRegressor(

@@ -74,7 +74,7 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
     n_outputs = graph.n_outputs
     inputs = [_rows_info(TARGET, n_outputs), *([_rows_info(SAMPLE_WEIGHT, 1)] if sample_weight else [])]
     term = Term(score, "skort_target", "skort_sample_weight", objective)
-    units = {"unit": float(variables.in_units.unit), "offset": float(variables.in_units.offset)}
+    units = {"unit": float(variables.in_units.unit), "offset": float(variables.objective(0.0))}
     in_units = function_text("in_units (objective) => (loss)", "loss = objective * unit + offset", **units)
     row_scale = variables.sample_weight_scale(n_outputs)
 

@@ -17,7 +17,7 @@ from skort.dask.fitted_steps import with_fitted_steps
 from skort.dask.local_sgd import PartitionedRows, without_velocity
 from skort.dask.part_statistics import PartStatistics, Preparation, prepared_rows
 from skort.dask.partitions import Part, Partitions, check_rows, delayed_parts, is_collection
-from skort.dask.scores import PartScoring, check_scoring, merged_tallies, tally
+from skort.dask.scores import PartLoss, PartScoring, check_scoring, merged_tallies, tally
 from skort.estimators.base import BaseOrtSGD, hand_over_fit
 from skort.estimators.data.data_source import GivenRows
 from skort.estimators.data.rows import knowing, training_rows
@@ -191,13 +191,19 @@ class DaskFit(BaseOrtSGD):
         config = TrainConfig.of(self, own, size).for_target(read.encoded)
         model, _ = converted(read, config, self.trainable)
         model = self._at_given_weights(model, init)
-        statistics, validation = self._statistics(partitions, counted, model, read.columns), partitions.validation
+        preparation = self._preparation(partitions, counted, model, read.columns)
+        parts = cluster.each(prepared_rows, partitions.parts, preparation)
+        scores: PartLoss | PartScoring | None = None
+        statistics, validation = PartStatistics.of(cluster, parts, counted.n_rows), partitions.validation
+        if validation is not None and self.scoring is None:
+            scores = PartLoss(cluster, cluster.each(prepared_rows, validation, preparation, " of the validation set"))
+        elif validation is not None:
+            scores = PartScoring(cluster, validation, check_scoring(self, self.scoring))
         # Nothing holds the partitions as they were any more: the workers have the prepared ones.
         del partitions
         some, fitted = statistics.some_rows, wrapped.fitted_model
         model = model.with_loss_weights(config.loss.initial_weights(some.target, some.sample_weight, fitted))
         source = PartitionedRows(config, statistics, _N_GROUPS if self.n_groups is None else self.n_groups)
-        scores = None if validation is None else PartScoring(cluster, validation, check_scoring(self, self.scoring))
         observers = Observers(self, read.columns, scores)
         start = TrainState.start(generator)
         result = fit_model(config, model, source, start, callbacks=observers, epochs=self.max_iter)
@@ -223,15 +229,13 @@ class DaskFit(BaseOrtSGD):
         read = FitData(given, wrapped, own, rows, columns, encoder, encoded, None, None, transform, generator)
         return read, counted
 
-    def _statistics(self, partitions, counted, model, columns):
-        """Return the statistics of all rows, prepared for the training."""
+    def _preparation(self, partitions, counted, model, columns):
+        """Return what makes the rows of the training, for the workers."""
         is_weighted = partitions.is_weighted or counted.by_class is not None
         light = knowing(self, columns)
         light.callbacks = None
         preparation = Preparation(light, columns, model, counted.by_class, is_weighted)
-        cluster = partitions.cluster
-        parts = cluster.each(prepared_rows, partitions.parts, cluster.broadcast("preparation", preparation))
-        return PartStatistics.of(cluster, parts, counted.n_rows)
+        return partitions.cluster.broadcast("preparation", preparation)
 
     def _predicted(self, method, X, columns):
         """Return the predictions of a collection, lazily, or of rows in memory; `columns` is the shape of a row's."""

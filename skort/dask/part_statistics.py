@@ -85,12 +85,12 @@ class Preparation:
         return rows if weights.all() else rows.taken(np.flatnonzero(weights))
 
 
-def prepared_rows(part: Part, preparation: Broadcast[Preparation]) -> Rows:
-    """Return the rows of a partition; an error names its number."""
+def prepared_rows(part: Part, preparation: Broadcast[Preparation], of: str = "") -> Rows:
+    """Return the rows of a partition; an error names its number, and what it is a partition of."""
     try:
         return preparation.value().rows(part)
     except ValueError as error:
-        raise ValueError(f"Partition {part.number}: {error}") from error
+        raise ValueError(f"Partition {part.number}{of}: {error}") from error
 
 
 class Moments(NamedTuple):

@@ -10,7 +10,7 @@ from distributed import Future
 from sklearn.base import is_classifier
 
 from skort.dask.cluster import Borrower, Broadcast, Cluster
-from skort.dask.part_statistics import Moments
+from skort.dask.part_statistics import Moments, Rows
 from skort.dask.partitions import Part
 from skort.estimators.data.rows import Columns, prepared
 from skort.estimators.data.validation_set import VALIDATION_SCORE
@@ -70,6 +70,11 @@ class Tally(NamedTuple):
     #: Those of y, where the score is relative to them.
     targets: Moments | None
 
+    @property
+    def mean(self) -> np.ndarray:
+        """The mean over rows."""
+        return self.values / self.total
+
     def score(self, name: str) -> float:
         """Return the score of a name."""
         if name == "r2":
@@ -77,8 +82,7 @@ class Tally(NamedTuple):
             squares = self.targets.squares
             ratios = np.where(squares > 0, self.values / np.where(squares > 0, squares, 1.0), -1.0 * (self.values < 0))
             return float(np.mean(1 + ratios))
-        means = self.values / self.total
-        return float(np.mean(-np.sqrt(-means) if name == "neg_root_mean_squared_error" else means))
+        return float(np.mean(-np.sqrt(-self.mean) if name == "neg_root_mean_squared_error" else self.mean))
 
 
 def tally(model: Any, X: Any, y: Any, sample_weight: np.ndarray | None, name: str) -> Tally | None:
@@ -110,6 +114,31 @@ def merged_tallies(tallies: Sequence[Tally | None]) -> Tally | None:
     )
 
 
+class PartLoss:
+    """A callback as `ValidationLoss` for a validation set on the workers: futures of `Rows`."""
+
+    def __init__(self, cluster: Cluster, parts: Sequence[Future]):
+        self._cluster, self._parts = cluster, parts
+        self.prior: float | None = None
+
+    def on_train_begin(self, training: Training) -> None:
+        """Find the loss of the best constant prediction."""
+        estimator = training.trained_model()
+        estimator.callbacks = None
+        self._parts = self._cluster.each(_row_loss, self._parts, self._cluster.broadcast("view", estimator))
+        weights = training.solver.weights()
+        self.prior = float(np.fmin.reduce(self._mean("of_constants", self._mean("summary"), weights)))
+
+    def on_epoch_end(self, training: Training) -> None:
+        """Add minus the loss to the history."""
+        training.history.record(VALIDATION_SCORE, -float(self._mean("at", training.solver.weights())))
+
+    def _mean(self, name, *arguments):
+        """Return the mean of what a method of `RowLoss` gives for each partition."""
+        tallies = self._cluster.each(_tallied, self._parts, name, *arguments)
+        return _merged(self._cluster, tallies).mean
+
+
 class PartScoring:
     """A callback that scores a validation set, of `Part`s on the workers, after every epoch, by a name in `SCORES`."""
 
@@ -130,10 +159,25 @@ class PartScoring:
 
     def _score(self, training):
         tallies = self._cluster.each(_tally, self._parts, training.weights(), self._estimator, self._scoring)
-        merged = self._cluster.value(self._cluster.merged(merged_tallies, tallies))
-        if merged is None:
-            raise ValueError("The validation set has no rows: increase validation_fraction, or give X_val and y_val.")
-        return merged.score(self._scoring)
+        return _merged(self._cluster, tallies).score(self._scoring)
+
+
+def _merged(cluster, tallies):
+    """Return the tally of a validation set."""
+    merged = cluster.value(cluster.merged(merged_tallies, tallies))
+    if merged is None:
+        raise ValueError("The validation set has no rows: increase validation_fraction, or give X_val and y_val.")
+    return merged
+
+
+def _row_loss(rows: Rows, estimator: Broadcast) -> Any:
+    """Return what gives the loss of the prepared rows of a partition; None where it has none."""
+    return None if rows.n_rows == 0 else estimator.value().view().loss_of(rows)
+
+
+def _tallied(loss: Any, name: str, *arguments: Any) -> Tally | None:
+    """Return what a method of a `RowLoss` gives, as a sum."""
+    return None if loss is None else Tally(loss.total * getattr(loss, name)(*arguments), loss.total, None)
 
 
 def _prepared(part: Part, estimator: Broadcast) -> Part:

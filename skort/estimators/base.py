@@ -18,7 +18,6 @@ from skort.estimators.data.data_source import GivenRows, InMemory, RowEncoder, S
 from skort.estimators.data.first_pass import FirstPass, known_classes, repeatable
 from skort.estimators.data.rows import Columns, TrainingData, prepared
 from skort.estimators.data.sample_weight import weighted
-from skort.estimators.data.validation_set import given_scoring, held_out_scoring, hold_out
 from skort.estimators.did_you_mean import NamedParameters
 from skort.estimators.fitted_mixin import FittedAttributes
 from skort.estimators.html import HTMLRepr
@@ -32,7 +31,7 @@ from skort.estimators.training.observers import Observers, is_of_fit
 from skort.estimators.training.persistence import from_plain, to_plain
 from skort.estimators.training.result import NO_ENDING, result_of
 from skort.estimators.training.terms import chosen_class_weight, warn_of_other_terms
-from skort.estimators.training.validation import model_and_data, validated
+from skort.estimators.training.validation import model_and_data, validated, validation_set
 from skort.objective.penalties import PENALTIES
 from skort.optim.callbacks import check_callbacks
 from skort.optim.optimizers import OPTIMIZERS
@@ -272,11 +271,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             return self._end_fit(result, read, one_epoch=False)
         more = [] if one_epoch else sklearn_callbacks(self, given.X, given.y, given.sample_weight)
         read = validated(self, given, classes=classes, one_epoch=one_epoch)
-        encoded, weights = read.encoded, read.sample_weight
-        scoring = given_scoring(X_val, read.encoder.columns(y_val, "y_val"), self.scoring)
-        if scoring is None and self.early_stopping:
-            held_out, weights = hold_out(self, encoded.y, weights, read.generator)
-            scoring = held_out_scoring(given.X, encoded.y, given.sample_weight, held_out, self.scoring)
+        scoring, weights = validation_set(self, read, X_val, y_val)
         config = read.config(self, weights)
         model, data = model_and_data(read, config, weights, self.trainable)
         model = self._at_given_weights(model, init)

@@ -109,12 +109,12 @@ class FittedAttributes:
 
     @property
     def validation_scores_(self) -> list[float] | None:
-        """The validation score after every epoch; None without a validation set."""
+        """After every epoch, minus the loss of the validation set, or its `scoring`: larger is better; or None."""
         return result_of(self).state.column(VALIDATION_SCORE)
 
     @property
     def best_validation_score_(self) -> float | None:
-        """The largest validation score; None without a validation set."""
+        """The largest of `validation_scores_`, minus a loss without `scoring`; None without a validation set."""
         scores = self.validation_scores_
         return None if scores is None else float(np.fmax.reduce(scores))
 

@@ -80,18 +80,19 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Largest number of epochs.
     tol : float or None, default=1e-4
         The training ends if the objective, for standardised y, stays above the best one minus `tol` for
-        `n_iter_no_change` epochs, or with `early_stopping` the score below the best one plus `tol`. None: it makes
-        `max_iter` epochs. See :doc:`/scales_and_learning_rate`.
+        `n_iter_no_change` epochs, or with `early_stopping` the loss of the validation set. A `scoring` has to rise by
+        `tol` itself. None: it makes `max_iter` epochs. See :doc:`/scales_and_learning_rate`.
     n_iter_no_change : int, inf or "auto", default="auto"
-        "auto": at least 3; for a linear model as many epochs as 30 updates take; more with momentum. `numpy.inf`: `tol`
-        does not end the training.
+        "auto": at least 3, with `early_stopping` 10; for a linear model as many epochs as 30 updates take; more with
+        momentum. `numpy.inf`: `tol` does not end the training.
     early_stopping : bool, default=False
-        Whether the score of a validation set, given to `fit` or held out, ends the training, and the best weights are
-        restored. See :doc:`/stopping_and_streaming`.
+        Whether a validation set, given to `fit` or held out, ends the training, and the best weights are restored. See
+        :doc:`/stopping_and_streaming`.
     validation_fraction : float, default=0.1
         The part of the rows that is held out.
     scoring : str, callable or None, default=None
-        How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by the method `score`.
+        How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by minus its loss, with
+        the weights of its classes.
     shuffle : bool, default=True
         Whether every epoch takes the rows in another order, many rows :ref:`window by window <shuffling>`.
     standardize : "auto" or bool, default="auto"
@@ -143,7 +144,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     best_loss_ : float or None
         The smallest objective of an epoch; None with `early_stopping`.
     validation_scores_ : list of float or None
-        The validation score after each epoch.
+        The validation score after each epoch: minus the loss, without the penalty, or `scoring`. Larger is better.
     best_validation_score_ : float or None
         The largest validation score.
     history_ : dict of str to list

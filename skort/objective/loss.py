@@ -17,13 +17,14 @@ FunctionSource: TypeAlias = "str | onnx.FunctionProto"
 class InUnits(NamedTuple):
     """A loss of y and scores s in another unit: loss(y, s) = unit weight loss'(y', s') + offset."""
 
-    # y', s' are as `RegressionLoss.in_units` says, the offset is the mean over rows whose y' has the mean one, and the
-    # sample weights of the training are multiplied by the weight.
+    # y', s' are as `RegressionLoss.in_units` says, and the sample weights of the training are multiplied by the weight.
+    # `offset_by_mean` times the mean of y', which is one of the rows of the training, is added.
 
     loss: "ScoreLoss"
     unit: float
     offset: float = 0.0
     weight: float = 1.0
+    offset_by_mean: float = 0.0
 
 
 class ScoreLoss:

@@ -182,9 +182,12 @@ class WeightedSum(Component, ScoreLoss):
         unit = float(sum(np.max(w) * part.unit for w, part in zip(weights, parts, strict=True)))
         scaled = [w * (part.unit * part.weight / unit) for w, part in zip(weights, parts, strict=True)]
         largest = float(sum(np.max(w) for w in scaled))
-        offset = float(sum(np.max(w) * part.offset for w, part in zip(weights, parts, strict=True) if part.offset))
+        offset, by_mean = (
+            float(sum(np.max(w) * getattr(part, name) for w, part in zip(weights, parts, strict=True)))
+            for name in ("offset", "offset_by_mean")
+        )
         pairs = [(w / largest, part.loss) for w, part in zip(scaled, parts, strict=True)]
-        return InUnits(WeightedSum(pairs), unit, offset, largest)
+        return InUnits(WeightedSum(pairs), unit, offset, largest, by_mean)
 
     def curvature(self, n_outputs: int) -> float | None:
         """Return a bound of the second derivative of a row's loss by its score; None where a loss has none."""

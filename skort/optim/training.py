@@ -168,6 +168,10 @@ class Training:
         """
         return self._view.prepare(X)
 
+    def loss_of(self, rows: Any) -> Any:
+        """Return what gives the loss of rows, with X of `prepare`, at weights of the solver: a `RowLoss`."""
+        return self._view.loss_of(rows)
+
     def weights(self) -> dict[str, np.ndarray]:
         """Return a copy of the trained weights, by name, in the units of the model."""
         return self._variables.model_weights(self.solver.weights())

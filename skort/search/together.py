@@ -16,14 +16,14 @@ from skort.common.component import check_parameters
 from skort.estimators.data.data_source import BatchShape, GivenRows, InMemory
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.data.statistics import RowStatistics
-from skort.estimators.data.validation_set import held_out_scoring, hold_out
+from skort.estimators.data.validation_set import ValidationLoss
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig, snapshot
 from skort.estimators.training.fitting import Fit, TrainRun, fit_models
 from skort.estimators.training.initialization import begin
 from skort.estimators.training.observers import Observers
 from skort.estimators.training.result import FitResult
-from skort.estimators.training.validation import FitData, model_and_data, validated
+from skort.estimators.training.validation import FitData, model_and_data, validated, validation_set
 from skort.optim.callbacks import CallbackError, EpochScoring
 from skort.optim.state import TrainState
 
@@ -195,12 +195,9 @@ def _read(estimators, X, y, sample_weight):
     """Return what fits share, and the parameters of each; None and none where they cannot be made together."""
     from skort.graphs.score_graph import chain_of
 
-    first, scoring = estimators[0], None
+    first = estimators[0]
     read = validated(first, GivenRows(X, y, sample_weight))
-    weights, y = read.sample_weight, read.encoded.y
-    if first.early_stopping:
-        held_out, weights = hold_out(first, y, weights, read.generator)
-        scoring = held_out_scoring(X, y, sample_weight, held_out, first.scoring)
+    scoring, weights = validation_set(first, read)
     configs = {}
     for place, estimator in enumerate(estimators):
         with contextlib.suppress(ValueError, TypeError):
@@ -224,7 +221,7 @@ class _Common(NamedTuple):
     statistics: RowStatistics
     chain: tuple["Link", ...]
     #: Of the rows that are held out, with `early_stopping`.
-    scoring: EpochScoring | None
+    scoring: ValidationLoss | EpochScoring | None
 
     def lane(self, estimator: Any, config: TrainConfig) -> _LaneFit | None:
         """Return a fit before its first step; None where it has to be made alone."""
@@ -253,7 +250,7 @@ class _Common(NamedTuple):
         if lane is None:
             return None
         run = dataclasses.replace(run, variables=variables)
-        observers = Observers(estimator, None if self.scoring is None else self.read.columns, self.scoring)
+        observers = Observers(estimator, None if self.scoring is None else self.read.columns, copy.copy(self.scoring))
         return _LaneFit(Fit(run, model, state, observers, estimator.max_iter), lane)
 
     def trained(self, group: dict[int, _LaneFit]) -> dict[int, tuple[FitResult, FitData]]:

@@ -12,9 +12,11 @@ import sklearn
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScaler
@@ -292,7 +294,8 @@ class TestValidation:
         scores = model.history_["validation_score"]
         assert len(scores) == model.n_iter_
         assert model.best_validation_score_ == max(scores)
-        assert model.to_local().score(X[400:], y[400:]) == pytest.approx(max(scores), abs=1e-12)
+        loss = log_loss(y[400:], model.to_local().predict_proba(X[400:]))
+        assert -loss == pytest.approx(max(scores), rel=1e-6)
 
     def test_held_out_rows(self, client, data):
         X, y = data
@@ -301,11 +304,40 @@ class TestValidation:
         )
         model.fit(*chunked(X, y))
         assert model.n_iter_ < 100
-        assert 0.5 < model.best_validation_score_ <= 1
+        assert -0.6 < model.best_validation_score_ < 0
         again = clone(model).fit(*chunked(X, y))
         np.testing.assert_array_equal(again.coef_, model.coef_)
 
-    @pytest.mark.parametrize("scoring", [None, "neg_mean_squared_error", "neg_root_mean_squared_error"])
+    def test_the_loss_is_that_of_a_local_validation_set(self, client, data):
+        """Class weights are those of the rows trained on, and the warning has the same numbers."""
+        X, labels = data[0], np.random.default_rng(0).choice(["a", "b", "c"], 600, p=[0.7, 0.2, 0.1])
+        for estimator_class, y, options in (
+            (OrtSGDClassifier, labels, {"class_weight": "balanced"}),
+            (OrtSGDRegressor, 3.0 * (labels == "c"), {"loss": "poisson"}),
+        ):
+            train, held_out = chunked(X[:400], y[:400], sizes=(200, 200)), chunked(X[400:], y[400:], sizes=(150, 50))
+            model = estimator_class(**SAME, **options, early_stopping=True)
+            with pytest.warns(ConvergenceWarning, match="no better than a constant") as ours:
+                model.fit(*train, X_val=held_out[0], y_val=held_out[1])
+            local = getattr(skort, estimator_class.__name__)(early_stopping=True, **SAME, **options)
+            local.set_params(max_iter=1, eta0=1e-9)
+            start = model.to_local()
+            with pytest.warns(ConvergenceWarning, match="no better than a constant") as theirs:
+                local.fit(
+                    X[:400],
+                    y[:400],
+                    X_val=X[400:],
+                    y_val=y[400:],
+                    coef_init=start.coef_,
+                    intercept_init=start.intercept_,
+                )
+            assert model.best_validation_score_ == pytest.approx(local.best_validation_score_, rel=1e-5)
+            ours, theirs = (
+                [str(each.message).rpartition("prediction ")[2] for each in seen] for seen in (ours, theirs)
+            )
+            assert ours == theirs
+
+    @pytest.mark.parametrize("scoring", ["r2", "neg_mean_squared_error", "neg_root_mean_squared_error"])
     def test_regression_scores(self, client, data, target, scoring):
         from sklearn.metrics import check_scoring
 

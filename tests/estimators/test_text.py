@@ -20,6 +20,7 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline, make_union
@@ -202,7 +203,9 @@ def test_early_stopping_and_more_rows():
     early = classifier(TfidfVectorizer(**FEW), early_stopping=True)
     assert len(early.fit(TEXTS, LABELS).validation_scores_) == early.n_iter_
     given = early.fit(TEXTS, LABELS, X_val=TEXTS[:9], y_val=LABELS[:9])
-    assert given.best_validation_score_ == given.score(TEXTS[:9], LABELS[:9])
+    assert given.best_validation_score_ == pytest.approx(
+        -log_loss(LABELS[:9], given.predict_proba(TEXTS[:9]), labels=given.classes_)
+    )
     whole = classifier(TfidfVectorizer(**FEW), shuffle=False).fit(TEXTS, LABELS)
     stream = classifier(FrozenEstimator(TfidfVectorizer(**FEW).fit(TEXTS)), shuffle=False)
     for _ in range(OPTIONS["max_iter"]):

@@ -82,7 +82,7 @@ def test_losses_of_one_and_of_several_columns(rng, run_function):
 )
 def test_in_units_is_the_same_loss(parts, scale, rng, run_function):
     loss, (score, target) = WeightedSum(parts), rng.normal(size=(2, 9, 2))
-    inner, unit, offset, weight = loss.in_units(scale)
+    inner, unit, offset, weight, _ = loss.in_units(scale)
     value = run_function(loss.value_function(2), "float64", scale * score, scale * target)
     given = unit * weight * run_function(inner.value_function(2), "float64", score, target) + offset
     np.testing.assert_allclose(given, value, rtol=1e-10)
@@ -94,10 +94,10 @@ def test_losses_with_a_link_keep_their_value_over_all_rows(rng, run_function):
     loss = WeightedSum([(0.5, PoissonLoss()), (2.0, PoissonLoss())])
     score, target = rng.normal(size=(9, 1)), rng.uniform(1, 5, size=(9, 1))
     scale = target.mean()
-    inner, unit, offset, weight = loss.in_units(scale)
+    inner, unit, offset, weight, by_mean = loss.in_units(scale)
     value = run_function(loss.value_function(1), "float64", score, target).mean()
     moved = run_function(inner.value_function(1), "float64", score - np.log(scale), target / scale).mean()
-    assert unit * weight * moved + offset == pytest.approx(value)
+    assert unit * weight * moved + offset + by_mean == pytest.approx(value)
     assert not WeightedSum([([1.0, 2.0], PoissonLoss())]).has_units
     assert not WeightedSum([(1.0, SquaredError()), (1.0, Loss(FOURTH))]).has_units
 

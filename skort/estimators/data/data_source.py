@@ -148,8 +148,7 @@ class StreamedRows(GivenRows):
         """Return class weights with the numbers that "balanced" means for the labels of all rows."""
         if class_weight is None or encoded.classes is None or self.first.all_labels is None:
             return class_weight
-        by_class = class_weight.by_class(encoded.classes, self.first.all_labels, self.first.all_weights)
-        return class_weight._replace(given=dict(zip(encoded.classes.tolist(), by_class.tolist(), strict=True)))
+        return class_weight.of_rows(encoded.classes, self.first.all_labels, self.first.all_weights)
 
     def weights(self, class_weight, classes):
         """Return what each of all rows counts, None where all count the same."""

@@ -50,6 +50,11 @@ class ClassWeight(NamedTuple):
             raise ValueError(f"class_weight={self.given} has weights that are negative or not finite.")
         return weights
 
+    def of_rows(self, classes: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None) -> "ClassWeight":
+        """Return the same with the numbers that "balanced" means for some rows."""
+        by_class = self.by_class(classes, y, sample_weight)
+        return self._replace(given=dict(zip(classes.tolist(), by_class.tolist(), strict=True)))
+
 
 def balanced(totals: np.ndarray) -> np.ndarray:
     """Return weights that give all classes the same total weight."""

@@ -4,12 +4,10 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
-from sklearn.utils import _safe_indexing
 
-from skort.estimators.model.preprocessing import as_rows
-from skort.optim.callbacks import EpochScoring
+from skort.estimators.data.rows import TrainingData
+from skort.optim.training import Training
 
 Scoring: TypeAlias = str | Callable[..., float] | None
 
@@ -17,9 +15,26 @@ Scoring: TypeAlias = str | Callable[..., float] | None
 VALIDATION_SCORE = "validation_score"
 
 
-def given_scoring(X_val: Any, y_val: ArrayLike | None, scoring: Scoring) -> EpochScoring | None:
-    """Return the callback that scores the user's own validation set."""
-    return EpochScoring(X_val, y_val, scoring, name=VALIDATION_SCORE) if is_given(X_val, y_val) else None
+class ValidationLoss:
+    """A callback that writes minus the loss of a validation set, X as `fit` takes it, into the history."""
+
+    def __init__(self, X: Any, target: np.ndarray, sample_weight: np.ndarray | None):
+        self._rows = TrainingData(X, target, sample_weight)
+        #: The loss of the best constant prediction, once the training has begun.
+        self.prior: float | None = None
+
+    def on_train_begin(self, training: Training) -> None:
+        """Prepare the rows, and find the loss of the best constant prediction."""
+        self._loss = loss = training.loss_of(self._rows._replace(X=training.prepare(self._rows.X)))
+        self.prior = float(np.fmin.reduce(loss.of_constants(loss.summary(), training.solver.weights())))
+
+    def on_epoch_end(self, training: Training) -> None:
+        """Add the value to the history."""
+        training.history.record(VALIDATION_SCORE, -self._loss.at(training.solver.weights()))
+
+    def on_train_end(self, training: Training) -> None:
+        """Release the data."""
+        self.__dict__.pop("_loss", None)
 
 
 def is_given(X_val: Any, y_val: Any) -> bool:
@@ -40,15 +55,6 @@ def hold_out(
     if not sample_weight.any():
         raise ValueError(f"validation_fraction={estimator.validation_fraction} leaves no row to train on.")
     return rows, sample_weight
-
-
-def held_out_scoring(
-    X: Any, y: np.ndarray, sample_weight: ArrayLike | None, rows: np.ndarray, scoring: Scoring
-) -> EpochScoring:
-    """Return the callback that scores the held-out rows."""
-    if sample_weight is not None:
-        sample_weight = np.broadcast_to(np.asarray(sample_weight), len(y))[rows]
-    return EpochScoring(_safe_indexing(as_rows(X), rows), y[rows], scoring, sample_weight, name=VALIDATION_SCORE)
 
 
 def _random_part(estimator, y, rows, random_state):

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _NO_SETTINGS = ("estimator", "trainable", "callbacks", "client", "n_groups")
 # Without an improvement in so many updates of a linear model, and epochs, the rate falls: see `benchmarks.defaults`.
 _LINEAR_UPDATES, _LEAST_EPOCHS = 30, 3
+# With `early_stopping`: the values of few rows move by chance.
+_VALIDATED_EPOCHS = 10
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -133,7 +135,8 @@ class TrainConfig:
         if not isinstance(self.n_iter_no_change, str):
             return self.n_iter_no_change
         n_updates = max(2 * self.update.tags.memory, _LINEAR_UPDATES if is_linear else 1)
-        return max(_LEAST_EPOCHS, math.ceil(n_updates / n_batches))
+        least = _VALIDATED_EPOCHS if self.given["early_stopping"] else _LEAST_EPOCHS
+        return max(least, math.ceil(n_updates / n_batches))
 
     def hold(self, estimator) -> bool:
         """Return whether an estimator has the parameters, to their last part, that these settings were made from."""

@@ -133,7 +133,7 @@ class Fit:
             is_sparse=problem.row_factor is not None,
             n_before=self.state.n_epochs,
             first_eta=outcome.first_eta,
-            ending=Ending(outcome.error, outcome.no_better, rows),
+            ending=Ending(outcome.error, outcome.no_better, rows, getattr(self.observers.scoring, "prior", None)),
         )
 
 

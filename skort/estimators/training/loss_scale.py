@@ -6,8 +6,6 @@ from skort.objective.loss import ScoreLoss
 
 # Sample weights are divided by it in float32.
 _USABLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
-# The weighted losses of the rows, as `Objective.add_loss` names them.
-_ROWS = "skort_weighted_losses"
 
 
 def is_of_y(loss: ScoreLoss, n_outputs: int) -> bool:
@@ -49,6 +47,8 @@ def estimated_curvature(
     the mean of y and one standard deviation above and below, s is the score that the training starts with, and h is
     the root mean square of :math:`s - y`, or one where the score is the logarithm of a prediction, or where h is zero.
     """
+    from skort.solvers.loss_graph import ROW_LOSSES
+
     moved = np.repeat(np.eye(n_outputs), 3, axis=0)
     steps = np.array([[-1.0], [0.0], [1.0]] * n_outputs)
     if start is None:
@@ -63,7 +63,7 @@ def estimated_curvature(
         target, score = mean + steps * deviation, np.tile(score, (len(steps), 1))
     h = moved * length
     # Several columns of a loss are those of several scores, of which one moves.
-    below, here, above = (_losses(loss, s, target, 1.0, _ROWS).sum(axis=1) for s in (score - h, score, score + h))
+    below, here, above = (_losses(loss, s, target, 1.0, ROW_LOSSES).sum(axis=1) for s in (score - h, score, score + h))
     with np.errstate(all="ignore"):
         differences = np.abs(above - 2 * here + below)
         # Values are in float32: less is their rounding.
@@ -79,28 +79,12 @@ def estimated_curvature(
 
 
 def _losses(loss, score, target, weight, output):
-    """Return the sum of the losses of rows that all have a weight, or the losses of the rows, `_ROWS`."""
+    """Return the sum of the losses of rows that all have a weight, or the losses of the rows, `ROW_LOSSES`."""
     from skort.objective.objective import SAMPLE_WEIGHT, TARGET, Objective
-    from skort.runtime.sessions import InferenceModel
+    from skort.solvers.loss_graph import SCORE, loss_model
 
     objective = Objective(loss, None, (), score.shape[1], np.dtype(np.float32))
-    model = InferenceModel(lambda: _loss_model(objective), structure=("loss", objective.loss_key))
-    inputs = {"score": score, TARGET: target, SAMPLE_WEIGHT: np.full((len(score), 1), weight)}
+    inputs = {SCORE: score, TARGET: target, SAMPLE_WEIGHT: np.full((len(score), 1), weight)}
     with np.errstate(over="ignore"):
         inputs = {name: array.astype(np.float32) for name, array in inputs.items()}
-    return model.run(output, inputs).astype(np.float64)
-
-
-def _loss_model(objective):
-    """Return the model of score, target and sample weight that gives the weighted losses of rows, and their sum."""
-    from onnx import helper
-
-    from skort.common.onnx_text import Fragment, build_model, onnx_dtype
-    from skort.objective.objective import LOSS
-
-    fragment, dtype = Fragment(objective.dtype), onnx_dtype(objective.dtype)
-    objective.add_loss(fragment, "score", LOSS)
-    score = helper.make_tensor_value_info("score", dtype, [None, objective.n_outputs])
-    outputs = [objective.output(LOSS), helper.make_tensor_value_info(_ROWS, dtype, None)]
-    graph = helper.make_graph(fragment.nodes, "loss", [score, *objective.inputs(None)], outputs)
-    return build_model(graph, fragment)
+    return loss_model(objective).run(output, inputs).astype(np.float64)

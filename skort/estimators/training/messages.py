@@ -37,6 +37,13 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
             f"{_cure(result.config, state, ending.rows)}",
             ConvergenceWarning,
         )
+    elif estimator.early_stopping and ending.prior is not None and -estimator.best_validation_score_ >= ending.prior:
+        warn_user(
+            f"The training ended no better than a constant prediction: the loss of the validation set is "
+            f"{-estimator.best_validation_score_:.4g} at best, that of its best constant prediction "
+            f"{ending.prior:.4g}. Give columns of X that say more, more rows, or a larger validation_fraction.",
+            ConvergenceWarning,
+        )
     elif not (state.stopped or estimator.tol is None or one_epoch):
         warn_user(
             f"Maximum number of epochs reached before convergence (max_iter={estimator.max_iter}, "

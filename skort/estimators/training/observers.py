@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from skort.estimators.data.rows import Columns, prepared
+from skort.estimators.data.rows import Columns, TrainingData, prepared
 from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.result import FitResult
+from skort.estimators.training.row_loss import RowLoss
 from skort.optim.callbacks import EarlyStopping
 from skort.optim.checkpoint import Checkpoint
 from skort.optim.display import EpochLines, ProgressBar
@@ -42,6 +43,11 @@ class ModelPreview:
     def prepare(self, X: Any) -> Any:
         """Return X, as `fit` takes it, as the score graph takes it."""
         return prepared(shown(self._estimator, self._columns, self._result), self._result.model, X)
+
+    def loss_of(self, rows: TrainingData) -> RowLoss:
+        """Return what gives the loss of prepared rows at weights of the solver."""
+        config, graph = self._result.config, self._result.model.score_graph
+        return RowLoss(config, graph, config.variables(graph, self._result.state.standardization), rows)
 
     def at(self, weights: dict[str, np.ndarray]) -> Any:
         """Return the estimator with other weights, for prepared data. Its predictions hold until the next call."""
@@ -76,10 +82,12 @@ class Observers:
         if one_epoch:
             return [*users, *lines]
         early = estimator.early_stopping
+        is_scored = early and estimator.scoring is not None
         stopping = EarlyStopping(
             VALIDATION_SCORE if early else "objective",
             patience=patience,
-            tol=estimator.tol if early or estimator.tol is None else estimator.tol * unit,
+            # A score has units of its own.
+            tol=estimator.tol if is_scored or estimator.tol is None else estimator.tol * unit,
             restore_best=early,
         )
         # A bar or lines come last: they show what the others have added to the history.

@@ -187,9 +187,10 @@ class Reparametrization:
             factors[name] = factors.get(name, 1.0) * self.inputs.factors
         return factors
 
-    def objective(self, value: float) -> float:
-        """Return an objective, or loss, of the training in the units of the model's."""
-        return self.in_units.unit * value + self.in_units.offset
+    def objective(self, value: float, target_mean: float = 1.0) -> float:
+        """Return an objective, or loss, of the training in the units of the model's; of rows with this mean target."""
+        used = self.in_units
+        return used.unit * value + used.offset + used.offset_by_mean * target_mean
 
     def target(self, target: np.ndarray) -> np.ndarray:
         """Return the targets of the training."""

@@ -21,6 +21,8 @@ class Ending(NamedTuple):
     no_better: bool
     #: All rows, or some that stand for all; None where nothing is said of them.
     rows: TrainingData | None
+    #: The loss of the best constant prediction of the validation set; None where that is not what decides.
+    prior: float | None = None
 
 
 #: Of a result that an estimator keeps.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
+from sklearn.utils import _safe_indexing, check_consistent_length
 
 from skort.common.component import check_parameters
 from skort.common.random_state import own_generator
@@ -16,12 +17,14 @@ from skort.estimators.data.data_source import GivenRows, RowEncoder
 from skort.estimators.data.rows import Columns, TrainingData, training_rows
 from skort.estimators.data.sample_weight import ClassWeight, weighted
 from skort.estimators.data.targets import EncodedTarget, TargetEncoder, class_labels, target_encoder
+from skort.estimators.data.validation_set import VALIDATION_SCORE, ValidationLoss, hold_out, is_given
 from skort.estimators.model.model import Model
+from skort.estimators.model.preprocessing import as_rows
 from skort.estimators.model.target_transform import TargetTransform
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.terms import TrainingSize, chosen_class_weight, own_objective_of
-from skort.optim.callbacks import check_callbacks
+from skort.optim.callbacks import EpochScoring, check_callbacks
 from skort.optim.state import TrainState
 
 if TYPE_CHECKING:
@@ -53,6 +56,15 @@ class FitData:
         given = self.given
         size = given.size(estimator.batch_size, self.encoded, sample_weight, self.class_weight)
         return TrainConfig.of(estimator, self.own, size, given.batch_size).for_target(self.encoded)
+
+    def encoded_rows(self, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the target of other rows, and what each counts: class weights are those of the rows trained on."""
+        known, class_weight, given = self.encoded, self.class_weight, self.given
+        encoded = self.target_transform.applied(self.encoder.encode(y, known.classes))
+        if class_weight is not None and known.classes is not None and class_weight.given == "balanced":
+            class_weight = class_weight.of_rows(known.classes, known.y, given.sample_weight)
+        weights, encoded = weighted(None, encoded.target, encoded, class_weight)
+        return encoded.target, weights
 
 
 def converted(read: FitData, config: TrainConfig, trainable: Any) -> tuple[Model, Any]:
@@ -115,6 +127,27 @@ def validated(estimator: Any, given: GivenRows, *, classes: Any = None, one_epoc
     return FitData(
         given, wrapped, own, rows, columns, encoder, encoded, class_weight, weights, target_transform, generator
     )
+
+
+def validation_set(
+    estimator: Any, read: FitData, X_val: Any = None, y_val: ArrayLike | None = None
+) -> tuple[ValidationLoss | EpochScoring | None, np.ndarray | None]:
+    """Return what scores a validation set, given or held out, if there is one, and the weights of the other rows."""
+    weights, scoring, y_val = read.sample_weight, estimator.scoring, read.encoder.columns(y_val, "y_val")
+    if is_given(X_val, y_val):
+        if scoring is not None:
+            return EpochScoring(X_val, y_val, scoring, name=VALIDATION_SCORE), weights
+        check_consistent_length(X_val, y_val)
+        return ValidationLoss(X_val, *read.encoded_rows(y_val)), weights
+    if not estimator.early_stopping:
+        return None, weights
+    y, of_rows = read.encoded.y, read.given.sample_weight
+    rows, rest = hold_out(estimator, y, weights, read.generator)
+    X = _safe_indexing(as_rows(read.given.X), rows)
+    if scoring is None:
+        return ValidationLoss(X, read.encoded.target[rows], None if weights is None else weights[rows]), rest
+    of_rows = None if of_rows is None else np.broadcast_to(np.asarray(of_rows), len(y))[rows]
+    return EpochScoring(X, y[rows], scoring, of_rows, name=VALIDATION_SCORE), rest
 
 
 class UnseenData(NamedTuple):

@@ -1,0 +1,106 @@
+"""The loss of rows that are not trained on, as the objective has it, without its penalty."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse
+
+from skort.estimators.data.rows import TrainingData
+from skort.estimators.training.config import TrainConfig
+from skort.estimators.training.reparametrization import Reparametrization
+
+if TYPE_CHECKING:
+    from skort.graphs.score_graph import ScoreGraph
+
+# The rows of so many values are kept as the training takes them, and are otherwise changed whenever they are used.
+_FEW = _BLOCK = 2**20
+# The parts of the rows below the targets that are constant predictions to compare with.
+_QUANTILES = np.arange(0.05, 1.0, 0.05)
+
+
+class RowLoss:
+    """The mean loss of prepared rows at any weights, in the units of the model; `total` is the sum of their weights."""
+
+    def __init__(
+        self, config: TrainConfig, score_graph: "ScoreGraph", variables: Reparametrization, rows: TrainingData
+    ):
+        from skort.objective.objective import Objective
+
+        n_outputs = score_graph.n_outputs
+        self._variables, self._is_classifier, self._device = variables, config.is_classifier, config.device
+        self._objective = Objective(variables.loss, None, (), n_outputs, score_graph.dtype)
+        self._X, self._target = rows.X, variables.target(rows.target)
+        weights = np.ones(len(self._target)) if rows.sample_weight is None else rows.sample_weight
+        self.total = float(weights.sum())
+        scaled = weights * (variables.sample_weight_scale(n_outputs) / self.total)
+        self._weights = scaled.astype(score_graph.dtype)[:, None]
+        self._mean = weights @ self._target.astype(np.float64) / self.total
+        self._target_mean = float(np.mean(self._mean))
+        self._set_model(variables.graph(score_graph))
+        self._kept = list(self._changed()) if self._X.size <= _FEW and self._product is None else None
+
+    def _set_model(self, graph):
+        """Make what runs: the product of sparse rows is computed outside, where the training does so."""
+        from skort.graphs.standardized import after_first_product, product_layer
+        from skort.solvers.loss_graph import loss_model
+
+        is_sparse = scipy.sparse.issparse(self._X) and self._variables.row_factor is not None
+        self._product = product_layer(graph) if is_sparse else None
+        if self._product is not None:
+            self._shape = graph.n_features, -1
+            graph = after_first_product(graph, self._product)
+        self._arrays, self._input = graph.arrays, graph.input_name
+        self._model = loss_model(self._objective, graph)
+
+    def at(self, weights: dict[str, np.ndarray]) -> float:
+        """Return the loss at weights of the training, and those that the loss has of its own."""
+        from skort.objective.objective import LOSS
+
+        weights, X = {**self._arrays, **weights}, self._X
+        if self._product is not None:
+            X = X @ (weights.pop(self._product.coefficient) * self._variables.row_factor).reshape(self._shape)
+        rows = self._changed(X) if self._kept is None else self._kept
+        return self._in_units(sum(float(self._model.run(LOSS, {**block, **weights}, self._device)) for block in rows))
+
+    def _changed(self, X=None) -> Iterator[dict[str, np.ndarray]]:
+        """Yield the inputs of the model in blocks, but for the weights; X: products of rows, which do not change."""
+        from skort.objective.objective import SAMPLE_WEIGHT, TARGET
+
+        change, X = self._variables.row_change, self._X if self._product is None else X
+        length = max(1, _BLOCK // X.shape[1])
+        for start in range(0, X.shape[0], length):
+            part = slice(start, start + length)
+            rows = X[part]
+            if self._product is None:
+                rows = change(rows.toarray() if scipy.sparse.issparse(rows) else rows)
+            yield {
+                self._input: rows.astype(change.dtype, copy=False),
+                TARGET: self._target[part],
+                SAMPLE_WEIGHT: self._weights[part],
+            }
+
+    def _in_units(self, loss):
+        return self._variables.objective(loss, self._target_mean)
+
+    def summary(self) -> np.ndarray:
+        """Return what constant predictions are made of: the mean of the targets, and quantiles of each column."""
+        return np.vstack([self._mean, np.quantile(self._target, _QUANTILES, axis=0)])
+
+    def of_constants(self, summary: np.ndarray, weights: dict[str, np.ndarray]) -> np.ndarray:
+        """Return the losses of constant predictions; one of them is the best, or near it."""
+        from skort.objective.objective import LOSS, SAMPLE_WEIGHT, TARGET
+        from skort.solvers.loss_graph import SCORE, loss_model
+
+        loss, model, scores = self._variables.loss, loss_model(self._objective), summary
+        inputs = {TARGET: self._target, SAMPLE_WEIGHT: self._weights}
+        inputs |= {name: weights[name] for name in loss.weight_names}
+        with np.errstate(all="ignore"):
+            if self._is_classifier:
+                # The best of log-losses of one score, of several, of squares, and of losses with a kink.
+                share = np.clip(summary[0], 1e-6, 1 - 1e-6)
+                scores = np.array([np.log(share / (1 - share)), np.log(share), 2 * share - 1, np.sign(2 * share - 1)])
+            elif loss.inverse_link_function(len(self._mean)) is not None:
+                scores = np.log(summary)
+            tiled = (np.tile(score.astype(self._target.dtype), (len(self._target), 1)) for score in scores)
+            return np.array([self._in_units(float(model.run(LOSS, {SCORE: s, **inputs}))) for s in tiled])
