@@ -31,9 +31,10 @@ class _LogLink(RegressionLoss):
 
     def in_units(self, scale: float) -> InUnits:
         """Return the loss of y / scale and score - log(scale)."""
-        offsets: dict[float, float] = {1: -scale * math.log(scale), 2: math.log(scale)}
+        offset = math.log(scale) if self.power == 2 else 0.0
+        by_mean = -scale * math.log(scale) if self.power == 1 else 0.0
         loss = _LIMITS[self.power]() if self.power in _LIMITS else TweedieLoss(self.power)
-        return InUnits(loss, scale ** (2 - float(self.power)), offsets.get(self.power, 0.0))
+        return InUnits(loss, scale ** (2 - float(self.power)), offset, offset_by_mean=by_mean)
 
 
 class PoissonLoss(_LogLink, name="poisson"):
