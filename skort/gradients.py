@@ -55,12 +55,10 @@ def gradient_graphs(
     Parameters
     ----------
     model : onnx.ModelProto, estimator or Pipeline
-        An ONNX model of one input and one output of floats, both of shape (any, columns); a fitted estimator of skort;
-        a fitted estimator of scikit-learn, or a Pipeline of numeric steps that ends in one. The score of an ONNX model
-        is its output. The score of a classifier is what `decision_function` returns; without this method, it is the
-        input of the sigmoid or softmax. The score of a regressor is what `predict` returns; for a regressor of skort,
-        it is the logarithm of the prediction if the loss has a log link, and the transformed target with a
-        `TransformedTargetRegressor` inside. The score has the shape (batch_size, n_outputs).
+        An ONNX model of one input and one output of floats, both of shape (any, columns), which is its score; a fitted
+        estimator of skort or scikit-learn, or a Pipeline of numeric steps that ends in one. The score of a classifier
+        is that of `decision_function` or, without this method, the input of the sigmoid or softmax; that of a regressor
+        is its prediction, before a log link or the inverse of a `TransformedTargetRegressor` inside one of skort.
     trainable : str or list of str, default=None
         The weights that get a gradient: names, or patterns with `*`, `?` and `[...]`. None: the weights of the last
         step; for an estimator of skort, the weights that it trains.

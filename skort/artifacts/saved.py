@@ -130,7 +130,7 @@ def save_training_artifacts(
     update = _update(optimizer)
     options = (trainable, tuple(additional_output_names))
     if isinstance(estimator_or_model, BaseOrtSGD):
-        if not _is_auto(loss):
+        if not (isinstance(loss, str) and loss == "auto"):
             raise ValueError(f'loss={loss!r}: an estimator has its own. Use loss="auto", or fit it with that loss.')
         source = estimator_source(estimator_or_model, *options, sample_weight=sample_weight)
     else:
@@ -175,12 +175,8 @@ def _check_model(model, loss):
             "estimator_or_model must be a fitted OrtSGDRegressor or OrtSGDClassifier, or an onnx.ModelProto, got "
             f"{model!r}. Put a fitted scikit-learn model into one: OrtSGDRegressor(FrozenEstimator(model)).fit(X, y)."
         )
-    if _is_auto(loss):
+    if isinstance(loss, str) and loss == "auto":
         raise ValueError('loss="auto" is for estimators. An ONNX model needs a loss, or None where its output is one.')
-
-
-def _is_auto(loss):
-    return isinstance(loss, str) and loss == "auto"
 
 
 def _update(optimizer):

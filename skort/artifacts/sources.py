@@ -285,9 +285,8 @@ def _add_target(fragment: Fragment, variables: Reparametrization, n_outputs: int
         fragment.node("Identity", [TARGET], ["skort_target"])
         return
     fragment.constant("skort_target_mean", np.resize(used.target_mean, (1, n_outputs)).astype(np.float32))
-    fragment.constant("skort_target_inverse_scale", np.array([[1 / used.target_scale]], np.float32))
-    fragment.node("Sub", [TARGET, "skort_target_mean"], ["skort_target_centred"])
-    fragment.node("Mul", ["skort_target_centred", "skort_target_inverse_scale"], ["skort_target"])
+    text = function_text("scaled (y, mean) => (z)", "z = (y - mean) * inverse", inverse=float(1 / used.target_scale))
+    fragment.call(text, [TARGET, "skort_target_mean"], ["skort_target"])
 
 
 def _add_row_weights(fragment, target, result, scale, *, given):

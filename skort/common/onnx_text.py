@@ -97,15 +97,16 @@ class Fragment:
         self.nodes: list[onnx.NodeProto] = []
         self.functions: dict[bytes, onnx.FunctionProto] = {}
 
-    def call(self, source: str | onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Add a call to a function (`source` as for `function`) on the results named `inputs`."""
-        self.call_as_is(function(source, self.dtype), inputs, outputs)
-
-    def call_elementwise(
-        self, source: str | onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str], n_columns: int
+    def call(
+        self,
+        source: str | onnx.FunctionProto,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        n_columns: int | None = None,
     ) -> None:
-        """Add a call to a function of results with `n_columns` columns; an elementwise one gets repeated constants."""
-        self.call_as_is(repeated_constants(function(source, self.dtype)), inputs, outputs)
+        """Add a call to a function (`source` as for `function`); an elementwise one of columns repeats constants."""
+        called = function(source, self.dtype)
+        self.call_as_is(called if n_columns is None else repeated_constants(called), inputs, outputs)
 
     def call_as_is(self, called: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Add a call to a function that `function` returned: its constants have the right dtype already."""

@@ -58,11 +58,9 @@ def signature(source: str | onnx.FunctionProto) -> tuple[list[str], list[str]]:
 
 
 class Program(Fragment):
-    """
-    A Fragment whose calls are text and names, and whose numbers are inputs of the graph: `parameters`, by name.
+    """A Fragment whose calls are text and names, and whose numbers are inputs of the graph: `parameters`, by name."""
 
-    Their names begin with `name`. `call_elementwise` works on `batch_size` rows.
-    """
+    # The names of parameters begin with `name`. Elementwise functions work on `batch_size` rows.
 
     dtype: np.dtype
     nodes: list[Any]
@@ -78,32 +76,24 @@ class Program(Fragment):
         lines = ((n.source, tuple(n.input), tuple(n.output), n.is_node, n.doc_string) for n in self.nodes)
         return tuple(lines), tuple((name, a.dtype.str, a.shape) for name, a in self.parameters.items())
 
-    def call(self, source: str | onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    def call(self, source, inputs: Sequence[str], outputs: Sequence[str], n_columns: int | None = None) -> None:
         """Add a call to a function, as `Fragment.call`."""
         if isinstance(source, str):
-            self._call_text(*with_parameters(source), inputs, outputs, ())
-        else:
-            self.call_as_is(function(source, self.dtype), inputs, outputs)
-
-    def call_elementwise(self, source, inputs: Sequence[str], outputs: Sequence[str], n_columns: int) -> None:
-        """Add a call to a function, as `Fragment.call_elementwise`."""
-        if isinstance(source, str):
             text, numbers = with_parameters(source)
-            repeats = is_elementwise(_parsed(text, self.dtype.str))
-            self._call_text(text, numbers, inputs, outputs, (self._batch_size, n_columns) if repeats else ())
+            repeats = n_columns is not None and is_elementwise(_parsed(text, self.dtype.str))
+            names = []
+            for number in numbers:
+                names.append(f"skort_{self._name}_{len(self.parameters)}")
+                shape = (self._batch_size, n_columns) if repeats else ()
+                self.parameters[names[-1]] = np.full(shape, number, self.dtype)
+            self.nodes.append(_Line(text, [*inputs, *names], list(outputs)))
         else:
-            self.call_as_is(repeated_constants(function(source, self.dtype)), inputs, outputs)
+            called = function(source, self.dtype)
+            self.call_as_is(called if n_columns is None else repeated_constants(called), inputs, outputs)
 
     def call_as_is(self, called: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Add a call to a function, as `Fragment.call_as_is`: its numbers are no parameters."""
         self.nodes.append(_Line(called.SerializeToString(), list(inputs), list(outputs)))
-
-    def _call_text(self, text, numbers, inputs, outputs, shape):
-        names = []
-        for number in numbers:
-            names.append(f"skort_{self._name}_{len(self.parameters)}")
-            self.parameters[names[-1]] = np.full(shape, number, self.dtype)
-        self.nodes.append(_Line(text, [*inputs, *names], list(outputs)))
 
     def constant(self, name: str, array: ArrayLike) -> None:
         """Add a parameter with the values and the dtype of an array."""

@@ -177,7 +177,7 @@ class Objective:
         repeated = [f"{name}/{results[0]}" for name in self.loss.weight_names]
         for name, result in zip(self.loss.weight_names, repeated, strict=True):
             fragment.call(_REPEATED, [name, inputs[0]], [result])
-        fragment.call_elementwise(source, [*inputs, *repeated], results, self.n_outputs)
+        fragment.call(source, [*inputs, *repeated], results, self.n_outputs)
 
     def add_l2_gradients(self, fragment):
         """Add the nodes that compute the derivatives of the l2 terms; return their names, by weight."""

@@ -6,8 +6,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from skort.plotting.axes import axes_for
-from skort.plotting.fitted import the_fitted_estimator
+from skort.plotting.displays import axes_for, the_fitted_estimator
 
 if TYPE_CHECKING:
     import onnx

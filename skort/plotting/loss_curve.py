@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from skort.plotting.axes import axes_for, line_style, whole_numbers
-from skort.plotting.fitted import fitted_estimators
+from skort.plotting.displays import axes_for, fitted_estimators, line_style, whole_numbers
 
 # How columns are drawn, and what that is called.
-_STYLES = {"-": "solid", ":": "dotted", "-.": "dash-dotted"}
+_STYLES = (("-", "solid"), (":", "dotted"), ("-.", "dash-dotted"))
 # Characters of a line of the legend that fit below axes of the usual size.
 _WIDTH = 88
 
@@ -44,14 +43,10 @@ class LossCurveDisplay:
     score_ax_ : matplotlib Axes or None
         With the validation scores; None where there is none.
     figure_ : matplotlib Figure
-    lines_ : list of matplotlib Line2D
-        The losses, training by training and column by column.
-    score_lines_ : list of matplotlib Line2D
-        The validation scores.
-    best_points_ : list of matplotlib Line2D
-        The circles, one for each training.
-    last_points_ : list of matplotlib Line2D
-        The crosses, one for each training.
+    lines_, score_lines_ : list of matplotlib Line2D
+        The losses, training by training and column by column, and the validation scores.
+    best_points_, last_points_ : list of matplotlib Line2D
+        The circles and the crosses, one for each training.
 
     See Also
     --------
@@ -159,10 +154,6 @@ class LossCurveDisplay:
             (self.score_ax_ or self.ax_).legend(handles=shown, fontsize="small")
         return self
 
-    def _style(self, i):
-        """Return how a column is drawn."""
-        return list(_STYLES)[i % len(_STYLES)]
-
     def _check_columns(self):
         """Raise an error where there is no column, a history lacks one, or the first has no numbers."""
         if not self.columns:
@@ -179,7 +170,7 @@ class LossCurveDisplay:
         history, single = self.histories[name], len(self.histories) == 1
         curves = []
         for i, column in enumerate(self.columns):
-            style = line_style(kwargs, color=f"C{i if single else number}", linestyle=self._style(i))
+            style = line_style(kwargs, color=f"C{i if single else number}", linestyle=_STYLES[i % len(_STYLES)][0])
             curves.append(_curve(self.ax_, history[column], style))
         self.lines_ += curves
         deciding, best = curves[0], np.nanargmin
@@ -214,7 +205,7 @@ class LossCurveDisplay:
             reason = (self.stopping_reasons or {}).get(name) or ""
             text = f"{name}: best epoch {best}, last epoch {last}. {reason}"
             line.set_label("\n".join(textwrap.wrap(text, _WIDTH)))
-        styles = [f"{column} ({_STYLES[self._style(i)]})" for i, column in enumerate(self.columns)]
+        styles = [f"{column} ({_STYLES[i % len(_STYLES)][1]})" for i, column in enumerate(self.columns)]
         self.ax_.set_ylabel(_words(self.columns[0] if len(styles) == 1 else ", ".join(styles)))
         if self.score_ax_ is not None:
             self.score_ax_.set_ylabel(f"{_words(self.score)} (dashed)")

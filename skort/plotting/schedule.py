@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skort.optim.schedules import SCHEDULES, rate
-from skort.plotting.axes import axes_for, line_style, whole_numbers
-from skort.plotting.fitted import fitted_estimators
+from skort.plotting.displays import axes_for, fitted_estimators, line_style, whole_numbers
 
 # Rates that differ by more are drawn on a logarithmic axis.
 _FAR = 100

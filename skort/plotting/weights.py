@@ -8,8 +8,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from skort.estimators.training.result import result_of
-from skort.plotting.axes import axes_for
-from skort.plotting.fitted import the_fitted_estimator
+from skort.plotting.displays import axes_for, the_fitted_estimator
 
 # So many columns of a table have room for their names.
 _FEW = 12
@@ -45,10 +44,8 @@ class WeightsDisplay:
     figure_ : matplotlib Figure
     shown_ : ndarray of int
         The numbers of the features that are drawn, the largest weights first.
-    bars_ : matplotlib BarContainer or None
-        The bars of one output.
-    image_ : matplotlib AxesImage or None
-        The table of several outputs.
+    bars_, image_ : matplotlib BarContainer or None, matplotlib AxesImage or None
+        The bars of one output, or the table of several outputs.
 
     Examples
     --------

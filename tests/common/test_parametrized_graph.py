@@ -55,12 +55,12 @@ def test_texts_of_other_numbers_have_the_same_structure_and_other_texts_have_not
 
 def test_numbers_of_elementwise_functions_have_the_shape_of_their_arrays():
     program = Program("float32", 4, "loss")
-    program.call_elementwise(Huber(0.5).value_function(2), ["score", "target"], ["loss"], 2)
+    program.call(Huber(0.5).value_function(2), ["score", "target"], ["loss"], 2)
     assert {a.shape for a in program.parameters.values()} == {(4, 2)}
     # Those of others keep theirs.
     summed = "s (score, target) => (loss) { c = Constant <value = float {2}> () d = Mul (c, c) loss = ReduceSum (d) }"
     program = Program("float32", 4, "loss")
-    program.call_elementwise(summed, ["score", "target"], ["loss"], 2)
+    program.call(summed, ["score", "target"], ["loss"], 2)
     assert {a.shape for a in program.parameters.values()} == {()}
 
 

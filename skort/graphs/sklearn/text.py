@@ -106,7 +106,7 @@ def _counts(nodes, operator, element_type):
         if vectorizer.lowercase:
             # Capitals stand for small letters, and no gram has one.
             table = {token: code for token, code in tokens.items() if token == token.lower()}
-            table |= {c: table[c.lower()] for c in _capitals() if c.lower() in table}
+            table |= {c: table[c.lower()] for c in _characters()[1] if c.lower() in table}
         if vectorizer.analyzer == "char":
             codes = _character_codes(nodes, texts, table)
         else:
@@ -176,7 +176,7 @@ def _character_codes(nodes, texts, table):
     """Return the name of the codes of the characters of each text; several spaces count as one blank."""
     characters = _tokens(nodes, texts, ".")
     codes = nodes.codes(characters, table, _UNKNOWN)
-    spaces = nodes.codes(characters, dict.fromkeys(_spaces(), 1), 0)
+    spaces = nodes.codes(characters, dict.fromkeys(_characters()[0], 1), 0)
     before, after = (
         nodes.add("Pad", [spaces, nodes.constant([0, shift, 0, -shift]), nodes.constant(0)]) for shift in (1, -1)
     )
@@ -192,7 +192,7 @@ def _inner_codes(nodes, texts, table, *, lowercase):
     blank, around = nodes.constant(table.get(" ", _UNKNOWN)), nodes.constant([0, 1, 0, 1])
     characters = _tokens(nodes, texts, ".")
     # What fills up a short text is space, too. 1 is a space, 2 a letter that becomes two.
-    kinds = dict.fromkeys([*_spaces(), ""], 1)
+    kinds = dict.fromkeys([*_characters()[0], ""], 1)
     if lowercase:
         table, kinds = {**table, _DOTTED: table.get("i", _UNKNOWN)}, {**kinds, _DOTTED: 2}
     kinds = nodes.add("Pad", [nodes.codes(characters, kinds, 0), around, nodes.constant(1)])
@@ -210,19 +210,11 @@ def _inner_codes(nodes, texts, table, *, lowercase):
 
 
 @functools.cache
-def _capitals():
-    """Return the characters that have another small letter of one character."""
-    return [c for c in _all_characters() if c.lower() != c and len(c.lower()) == 1]
-
-
-@functools.cache
-def _spaces():
-    return [c for c in _all_characters() if c.isspace()]
-
-
-def _all_characters():
+def _characters():
+    """Return the characters that are space, and those that have another small letter of one character."""
     # None beyond is a space or has a small letter.
-    return map(chr, range(0x20000))
+    every = list(map(chr, range(0x20000)))
+    return [c for c in every if c.isspace()], [c for c in every if c.lower() != c and len(c.lower()) == 1]
 
 
 def _without(nodes, codes, dropped):

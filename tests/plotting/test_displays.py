@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.plotting.fitted import fitted_estimators, the_fitted_estimator
+from skort.plotting.displays import fitted_estimators, the_fitted_estimator
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = X @ [1.0, 2.0, 3.0]
