@@ -335,7 +335,9 @@ def _drawn_training(draw, chosen):
     own = list(VALUES["optimizer"])
     parameters = {
         "optimizer": draw.choice(["sgd", "sgd", "sgd", "momentum", "nesterov", "adam", *own]),
-        "learning_rate": draw.choice(["", "", "constant", "invscaling", "optimal", *VALUES["learning_rate"]]),
+        "learning_rate": draw.choice(
+            ["adaptive", "adaptive", "constant", "invscaling", "optimal", *VALUES["learning_rate"]]
+        ),
         "max_grad_norm": draw.choice([None, None, None, 0.5]),
         "average": draw.choice([None, None, None, True, 4]),
         "batch_size": draw.choice([None, 16, 25, 64]),

@@ -187,10 +187,13 @@ class DaskFit(BaseOrtSGD):
         cluster, generator = self._cluster(), own_generator(self.random_state)
         partitions = Partitions.of(self, cluster, data, validation, generator)
         read, counted = self._read(with_fitted_steps(wrapped, partitions), own, partitions, generator)
+        n_groups = min(_N_GROUPS if self.n_groups is None else self.n_groups, len(partitions.parts))
         size = TrainingSize.of(counted.weight_sum, counted.n_rows, self.batch_size, read.encoded.target.shape[1])
+        size = size._replace(n_batches=-(-size.n_batches // n_groups))
         config = TrainConfig.of(self, own, size).for_target(read.encoded)
         model, _ = converted(read, config, self.trainable)
         model = self._at_given_weights(model, init)
+        config = config.for_model(model)
         preparation = self._preparation(partitions, counted, model, read.columns)
         parts = cluster.each(prepared_rows, partitions.parts, preparation)
         scores: PartLoss | PartScoring | None = None
@@ -203,10 +206,10 @@ class DaskFit(BaseOrtSGD):
         del partitions
         some, fitted = statistics.some_rows, wrapped.fitted_model
         model = model.with_loss_weights(config.loss.initial_weights(some.target, some.sample_weight, fitted))
-        source = PartitionedRows(config, statistics, _N_GROUPS if self.n_groups is None else self.n_groups)
+        source = PartitionedRows(config, statistics, n_groups)
         observers = Observers(self, read.columns, scores)
         start = TrainState.start(generator)
-        result = fit_model(config, model, source, start, callbacks=observers, epochs=self.max_iter)
+        result = fit_model(config, model, source, start, callbacks=observers, epochs=config.max_iter)
         # `partial_fit`, here and of the local estimator, makes steps of its own.
         state = result.state
         result = dataclasses.replace(

@@ -207,7 +207,7 @@ class PartitionedRows:
         state = dataclasses.replace(state, random_state=np.random.RandomState(0).get_state(legacy=False))
         n_groups, n_batches = min(self.n_groups, len(self.of_parts.measures.sizes)), run.problem.n_batches or 1
         mean_weight, momentum = self.of_parts.mean_weight, 1 - 1 / n_groups
-        job = Job(self.config, model.without_steps(), state, n_batches, mean_weight, momentum)
+        job = Job(run.config, model.without_steps(), state, n_batches, mean_weight, momentum)
         return DistributedStep(run, job, self.of_parts)
 
 

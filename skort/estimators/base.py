@@ -52,14 +52,14 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "l1_ratio": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
         "n_total": [Interval(Integral, 1, None, closed="left"), None],
-        "optimizer": [StrOptions(set(OPTIMIZERS)), HasMethods(["start", "update", "step_length"])],
+        "optimizer": [StrOptions({"auto", *OPTIMIZERS}), HasMethods(["start", "update", "step_length"])],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "learning_rate": [StrOptions(set(SCHEDULES)), callable],
+        "learning_rate": [StrOptions({"auto", *SCHEDULES}), callable],
         "eta0": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "power_t": [Interval(Real, 0, None, closed="left")],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "tol": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left"), None],
         "n_iter_no_change": [
             StrOptions({"auto"}),
             Interval(Integral, 1, None, closed="left"),
@@ -269,15 +269,16 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         if not one_epoch and (joint := self._joint_fit(given, X_val, y_val, init)) is not None:
             result, read = joint
             return self._end_fit(result, read, one_epoch=False)
-        more = [] if one_epoch else sklearn_callbacks(self, given.X, given.y, given.sample_weight)
         read = validated(self, given, classes=classes, one_epoch=one_epoch)
         scoring, weights = validation_set(self, read, X_val, y_val)
         config = read.config(self, weights)
         model, data = model_and_data(read, config, weights, self.trainable)
         model = self._at_given_weights(model, init)
+        config = config if one_epoch else config.for_model(model)
         source = given.source(config, data, RowEncoder(self, read.columns, model, read.class_weight))
+        epochs = None if one_epoch else config.max_iter
+        more = [] if one_epoch else sklearn_callbacks(self, given, config.max_iter)
         observers = Observers(self, read.columns, scoring, more)
-        epochs = None if one_epoch else self.max_iter
         state = TrainState.start(read.generator)
         result = fit_model(config, model, source, state, callbacks=observers, epochs=epochs)
         return self._end_fit(result, read, one_epoch=one_epoch)
@@ -315,6 +316,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             # scikit-learn validates them before the first call only.
             self._validate_params()
             config = config.renewed(self)
+        config = config.for_stream()
         last.config.check_same_model(self)
         columns = Columns.of(self)
         rows, encoded = encoded_rows(self, model, X, y, columns)

@@ -91,7 +91,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
     Attributes
     ----------
-    {solver_}
+    {solver_, optimizer_}
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted; after a multi-label y, 0 to n_labels - 1.
     {weights_}
@@ -145,14 +145,14 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         alpha: float | Auto = "auto",
         l1_ratio: float | Auto | None = "auto",
         n_total: int | None = None,
-        optimizer: OptimizerName | Optimizer = "sgd",
+        optimizer: OptimizerName | Optimizer = "auto",
         max_grad_norm: float | None = None,
-        learning_rate: ScheduleName | Callable[[int], float] = "adaptive",
+        learning_rate: ScheduleName | Callable[[int], float] = "auto",
         eta0: float | Auto = "auto",
         power_t: float = 0.25,
         batch_size: int | Auto = "auto",
-        max_iter: int = 1000,
-        tol: float | None = 1e-4,
+        max_iter: int | Auto = "auto",
+        tol: float | Auto | None = "auto",
         n_iter_no_change: int | float | Auto = "auto",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,

@@ -21,6 +21,7 @@ from skort.estimators.model.nesting import model_inside
 from skort.estimators.training.fitting import fitted_problem
 from skort.estimators.training.observers import shown
 from skort.estimators.training.result import FitResult, result_of
+from skort.optim.optimizers import Optimizer
 from skort.optim.standardization import Standardization
 
 
@@ -81,6 +82,11 @@ class FittedAttributes:
     def trainable_(self) -> tuple[str, ...]:
         """The names of the weights that the training changed; `weights_` has their values, and those of all others."""
         return result_of(self).model.score_graph.trainable
+
+    @property
+    def optimizer_(self) -> Optimizer:
+        """The optimizer that made the updates."""
+        return result_of(self).config.update.optimizer
 
     @property
     def onnx_(self) -> ModelProto:

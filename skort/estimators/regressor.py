@@ -61,27 +61,30 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     n_total : int or None, default=None
         Number of rows of a whole stream, if a call gets a part of them: some penalties depend on it. See
         :doc:`/penalties`.
-    optimizer : str or Optimizer, default="sgd"
+    optimizer : str or Optimizer, default="auto"
         How a gradient changes the weights: a name, such as "nesterov" or "adam", or an instance with its own
-        parameters. See :doc:`/optimizers_and_schedules`.
+        parameters. "auto": "sgd"; for a network whose rate is left to skort, `skort.optimizers.Adam` with weight decay.
+        See :doc:`/optimizers_and_schedules`.
     max_grad_norm : float or None, default=None
         The largest Euclidean norm of a gradient; a longer one is shortened to it. Not for solver "session".
-    learning_rate : {"adaptive", "constant", "invscaling", "optimal"} or callable, default="adaptive"
+    learning_rate : {"auto", "adaptive", "constant", "invscaling", "optimal"} or callable, default="auto"
         "adaptive": `eta0`, which falls to a fifth whenever `tol` would end the training, at most four times. Or a
-        function of the number of the update, such as `skort.schedules.Cosine()`. See :doc:`/optimizers_and_schedules`.
+        function of the number of the update, such as `skort.schedules.Cosine()`. "auto": "adaptive"; for a network
+        trained by Adam, a cosine that comes to zero with the last epoch. See :doc:`/optimizers_and_schedules`.
     eta0 : float or "auto", default="auto"
-        The first learning rate. "auto": from the data, and a tenth of it if the training diverges. See
-        :doc:`/scales_and_learning_rate`.
+        The first learning rate. "auto": from the data or the optimizer, and a tenth of it if the training diverges.
+        See :doc:`/scales_and_learning_rate`.
     power_t : float, default=0.25
         Exponent of "invscaling".
     batch_size : int or "auto", default="auto"
         Number of rows of a batch. "auto": min(200, n_samples).
-    max_iter : int, default=1000
-        Largest number of epochs.
-    tol : float or None, default=1e-4
+    max_iter : int or "auto", default="auto"
+        Largest number of epochs. "auto": 1,000; of the cosine of a network as many as its rows ask for, 20 to 300.
+    tol : float, "auto" or None, default="auto"
         The training ends if the objective, for standardised y, stays above the best one minus `tol` for
         `n_iter_no_change` epochs, or with `early_stopping` the loss of the validation set. A `scoring` has to rise by
-        `tol` itself. None: it makes `max_iter` epochs. See :doc:`/scales_and_learning_rate`.
+        `tol` itself. None: it makes `max_iter` epochs. "auto": 1e-4, and None for the cosine of a network without
+        `early_stopping`. See :doc:`/scales_and_learning_rate`.
     n_iter_no_change : int, inf or "auto", default="auto"
         "auto": at least 3, with `early_stopping` 10; for a linear model as many epochs as 30 updates take; more with
         momentum. `numpy.inf`: `tol` does not end the training.
@@ -126,6 +129,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     ----------
     solver_ : str
         The solver that made the steps.
+    optimizer_ : Optimizer
+        The optimizer that made them.
     weights_ : dict of str to ndarray
         Copies of all weights, trained or not, by their names in `onnx_`. `trainable_` names the trained ones.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
@@ -207,14 +212,14 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         alpha: float | Auto = "auto",
         l1_ratio: float | Auto | None = "auto",
         n_total: int | None = None,
-        optimizer: OptimizerName | Optimizer = "sgd",
+        optimizer: OptimizerName | Optimizer = "auto",
         max_grad_norm: float | None = None,
-        learning_rate: ScheduleName | Callable[[int], float] = "adaptive",
+        learning_rate: ScheduleName | Callable[[int], float] = "auto",
         eta0: float | Auto = "auto",
         power_t: float = 0.25,
         batch_size: int | Auto = "auto",
-        max_iter: int = 1000,
-        tol: float | None = 1e-4,
+        max_iter: int | Auto = "auto",
+        tol: float | Auto | None = "auto",
         n_iter_no_change: int | float | Auto = "auto",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from numpy.typing import ArrayLike
-
 from skort.optim.training import Training
 
 try:
@@ -14,24 +12,22 @@ except ImportError:  # scikit-learn < 1.9
         """Stands in for the class of scikit-learn 1.9: there are no callbacks to support."""
 
 
-def sklearn_callbacks(
-    estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
-) -> list["SklearnCallbacks"]:
+def sklearn_callbacks(estimator: Any, given: Any, max_iter: int) -> list["SklearnCallbacks"]:
     """Return a callback that runs those of `set_callbacks`, called on the estimator or a meta-estimator."""
     if vars(estimator).keys().isdisjoint({"_skl_callbacks", "_parent_callback_ctx"}):
         return []
-    metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-    return [SklearnCallbacks(estimator, {"X": X, "y": y, "metadata": metadata})]
+    metadata = None if given.sample_weight is None else {"sample_weight": given.sample_weight}
+    return [SklearnCallbacks(estimator, {"X": given.X, "y": given.y, "metadata": metadata}, max_iter)]
 
 
 class SklearnCallbacks:
     """Runs scikit-learn's callbacks in a fit, whose epochs are its tasks."""
 
-    def __init__(self, estimator: Any, data: dict[str, Any]):
+    def __init__(self, estimator: Any, data: dict[str, Any], max_iter: int):
         self._estimator = estimator
         self._data = {"estimator": estimator, **data}
-        self._context = estimator._init_callback_context(max_subtasks=estimator.max_iter)
-        self._n_left = estimator.max_iter
+        self._context = estimator._init_callback_context(max_subtasks=max_iter)
+        self._n_left = max_iter
 
     def on_train_begin(self, training: Training) -> None:
         """Begin the fit."""

@@ -134,7 +134,8 @@ class ProgressBar(BaseEstimator):
             best = best_epoch(history.get(_VALIDATION_SCORE, ()))
             shown = [] if best is None else [f"the best is {best[1]:.4g} in epoch {best[0]}"]
             values = ", ".join([*_last_values(history), *shown])
-            print(f"{epochs} in {seconds:.2f} s: {values}. {reason}", file=sys.stderr, flush=True)
+            by = "" if training.optimizer is None else f" of {type(training.optimizer).__name__}"
+            print(f"{epochs}{by} in {seconds:.2f} s: {values}. {reason}", file=sys.stderr, flush=True)
 
 
 def _is_open(stream: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from skort.exceptions import DivergedError
 from skort.optim.batches import Batches
 from skort.optim.callbacks import CallbackError, Hooks
-from skort.optim.schedules import is_steady
+from skort.optim.schedules import has_ended, is_steady
 from skort.optim.state import TrainState
 from skort.optim.training import Training
 
@@ -57,6 +57,8 @@ def _give_reason(training: Training, error: BaseException | None = None) -> None
         training.stopping_reason = "The user interrupted the training."
     elif error is not None:
         training.stopping_reason = f"A callback raised {type(error).__name__}."
+    elif not training.stopped and has_ended(training.schedule, training.n_updates):
+        training.stopping_reason = f"The learning rate came to zero, as planned, after {training.n_epochs} epochs."
     elif not training.stopped and training.max_iter is not None:
         training.stopping_reason = f"The training reached max_iter={training.max_iter} epochs."
 

@@ -44,6 +44,11 @@ def lower_rate(schedule: Any) -> bool:
     return getattr(schedule, "on_bad_epochs", bool)()
 
 
+def has_ended(schedule: Any, n_updates: int) -> bool:
+    """Return whether the rate of a schedule has come to zero, as planned, after a number of updates."""
+    return type(schedule) is Cosine and schedule.eta1 == 0 and n_updates >= schedule.n_updates
+
+
 def _declares(schedule, *names):
     """Return whether the class of a schedule says one of these itself: the rates of a subclass may be others."""
     return isinstance(schedule, Schedule) and not vars(type(schedule)).keys().isdisjoint(names)

@@ -37,6 +37,8 @@ class Standardization:
     is_flat: np.ndarray | None = None
     #: The same for y.
     is_target_flat: bool = False
+    #: The scales of the first rows, where those of a stream have left them; None: they are `scale`.
+    first_scale: np.ndarray | None = None
 
     def with_new_scales(self, X: Any, target: np.ndarray | None, sample_weight: np.ndarray | None) -> "Standardization":
         """Return it after more rows, where columns that had no spread get a scale; no target: its scale stays."""
@@ -46,6 +48,8 @@ class Standardization:
             still_flat = distance == 0
             if not np.array_equal(still_flat, self.is_flat):
                 changed["scale"] = usable_scale(distance, X.dtype)
+                if self.first_scale is not None:
+                    changed["first_scale"] = np.where(self.is_flat, changed["scale"], self.first_scale)
                 changed["is_flat"] = still_flat if still_flat.any() else None
         if target is not None and self.target_mean is not None and self.is_target_flat:
             distance = deviation_of_all(_distance(target, self.target_mean, sample_weight))
@@ -70,6 +74,7 @@ class Standardization:
             is_new = is_new if self.is_flat is None else is_new & ~self.is_flat
             if is_new.any():
                 changed["scale"] = np.where(is_new, scale, self.scale)
+                changed["first_scale"] = self.scale if self.first_scale is None else self.first_scale
                 changed["mean"] = np.where(is_new & moves, now, self.mean)
         if target is not None and self.target_mean is not None and not self.is_target_flat:
             now, deviation = (robust_moments if is_robust else moments)(target, sample_weight)

@@ -79,6 +79,8 @@ class Training:
     view : object, default=None
         Gives the fitted estimator at some weights: `at(weights)` for data from its `prepare(X)`, until its next call;
         `fitted(weights)` for data as `fit` takes it, as a copy.
+    optimizer : Optimizer, default=None
+        What makes the updates.
 
     Attributes
     ----------
@@ -115,6 +117,7 @@ class Training:
         is_compared: bool = True,
         callbacks: Sequence[Any] = (),
         view: Any = None,
+        optimizer: Any = None,
     ):
         self.solver = solver
         self.batches = batches
@@ -124,6 +127,7 @@ class Training:
         self.max_iter = max_iter
         self.callbacks = callbacks
         self._view = view
+        self.optimizer = optimizer
         self.history = progress.open_history()
         self.n_updates = progress.n_updates
         self._n_falls = 0

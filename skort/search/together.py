@@ -232,7 +232,7 @@ class _Common(NamedTuple):
         if config.update.largest_rate is None:
             # A function of the user's may raise an error, which would be that of another fit.
             return None
-        state = TrainState.start(self.read.generator)
+        config, state = config.for_model(self.model), TrainState.start(self.read.generator)
         state, model, variables = begin(config, self.model, self.statistics, state)
         is_offset = any(name in model.score_graph.arrays for name in (OFFSET, TARGET_OFFSET))
         if is_offset or (variables.score is not None and variables.score.is_of_y):
@@ -251,7 +251,7 @@ class _Common(NamedTuple):
             return None
         run = dataclasses.replace(run, variables=variables)
         observers = Observers(estimator, None if self.scoring is None else self.read.columns, copy.copy(self.scoring))
-        return _LaneFit(Fit(run, model, state, observers, estimator.max_iter), lane)
+        return _LaneFit(Fit(run, model, state, observers, config.max_iter), lane)
 
     def trained(self, group: dict[int, _LaneFit]) -> dict[int, tuple[FitResult, FitData]]:
         """Train the fits of a group, by their places; return those that are done."""

@@ -29,7 +29,7 @@ MODELS = [
 # What the optimizer, the schedule, the averages and the order of the rows remember.
 OPTIONS = [
     {"optimizer": "sgd", "learning_rate": "invscaling"},
-    {"optimizer": "adam", "average": 7},
+    {"optimizer": "adam", "learning_rate": "adaptive", "average": 7},
 ]
 
 

@@ -94,7 +94,7 @@ class Streamed(InMemory):
         return StreamedBatches(
             epoch,
             n_rows=sum(self.rows.first.sizes) if weights is None else int(np.count_nonzero(weights)),
-            n_batches=sum(-(-n // batch_size) for n in self.rows.first.sizes),
+            n_batches=self.rows.n_batches,
             batch_size=batch_size,
             sample_weight=weights,
             sample_weight_scale=view.sample_weight_scale(self.data.target.shape[1]),
@@ -161,7 +161,13 @@ class StreamedRows(GivenRows):
     def size(self, batch_size, encoded, weights, class_weight):
         """Return the size of a training on all rows."""
         weights = self.weights(None if encoded.class_weight is not None else class_weight, encoded.classes)
-        return _size(sum(self.first.sizes), weights, self.batch_size, encoded)
+        size = _size(sum(self.first.sizes), weights, self.batch_size, encoded)
+        return size._replace(n_batches=self.n_batches)
+
+    @property
+    def n_batches(self):
+        """The number of batches of an epoch."""
+        return sum(-(-n // self.batch_size) for n in self.first.sizes)
 
     @property
     def batch_size(self):

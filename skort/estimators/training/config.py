@@ -14,13 +14,14 @@ from sklearn.frozen import FrozenEstimator
 from skort.common.component import check_parameters
 from skort.estimators.data.targets import EncodedTarget
 from skort.estimators.training.hardware import training_device
+from skort.estimators.training.network import LATER, RATE, planned_decay, planned_epochs
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.terms import TrainingSize, chosen_loss, chosen_penalty, losses_of
 from skort.objective.combined import ClassWeighted
 from skort.objective.loss import ScoreLoss, as_loss
 from skort.objective.penalties import WeightPenalty, as_penalty
-from skort.optim.optimizers import OPTIMIZERS
-from skort.optim.schedules import SCHEDULES, largest_rate, rate
+from skort.optim.optimizers import OPTIMIZERS, SGD, Adam
+from skort.optim.schedules import SCHEDULES, Constant, Cosine, largest_rate, rate
 from skort.optim.standardization import Standardization
 from skort.optim.state import TrainState
 from skort.optim.update import Update
@@ -38,6 +39,8 @@ _NO_SETTINGS = ("estimator", "trainable", "callbacks", "client", "n_groups")
 _LINEAR_UPDATES, _LEAST_EPOCHS = 30, 3
 # With `early_stopping`: the values of few rows move by chance.
 _VALIDATED_EPOCHS = 10
+# Where nothing else is given: the largest number of epochs, and the smallest improvement.
+_MAX_ITER, _TOL = 1000, 1e-4
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -65,6 +68,9 @@ class TrainConfig:
     dtype: str
     is_classifier: bool
     class_weight: np.ndarray | None = None
+    #: The largest number of epochs, and the smallest improvement; None: all epochs are made.
+    max_iter: int = _MAX_ITER
+    tol: float | None = _TOL
 
     @classmethod
     def of(cls, estimator, own: "SklearnObjective", size: TrainingSize, batch_size: int | None = None) -> "TrainConfig":
@@ -74,12 +80,7 @@ class TrainConfig:
         penalty = chosen_penalty(estimator, own, size)
         penalty = as_penalty(resolved(penalty, "penalty") if penalty is estimator.penalty else validated(penalty))
         schedule, is_rate_auto = _schedule(estimator, penalty)
-        optimizer = estimator.optimizer
-        # By name it has its own defaults: its epsilon is not that of a loss.
-        optimizer = (
-            validated(OPTIMIZERS[optimizer]()) if isinstance(optimizer, str) else resolved(optimizer, "optimizer")
-        )
-        update = Update(optimizer, estimator.max_grad_norm, estimator.average, largest_rate(schedule))
+        update = Update(_optimizer(estimator), estimator.max_grad_norm, estimator.average, largest_rate(schedule))
         device = training_device(estimator)
         solvers = usable(estimator.solver, np.dtype(estimator.dtype), update, device)
         return cls(
@@ -100,6 +101,8 @@ class TrainConfig:
             standardize=estimator.standardize,
             dtype=estimator.dtype,
             is_classifier=isinstance(estimator, ClassifierMixin),
+            max_iter=_MAX_ITER if isinstance(estimator.max_iter, str) else int(estimator.max_iter),
+            tol=_TOL if isinstance(estimator.tol, str) else estimator.tol,
         )
 
     def renewed(self, estimator) -> "TrainConfig":
@@ -107,7 +110,59 @@ class TrainConfig:
         renewed = TrainConfig.of(estimator, self.own, self.size)
         # Batches of the user's own may have given it.
         size = self.batch_size if estimator.batch_size == self.given["batch_size"] else renewed.batch_size
-        return dataclasses.replace(renewed, batch_size=size)
+        renewed = dataclasses.replace(renewed, batch_size=size)
+        if not (isinstance(self.update.optimizer, Adam) and all(each.is_open("optimizer") for each in (self, renewed))):
+            return renewed
+        # The optimizer of a network is that of its fit, whose memory it goes on with.
+        schedule = self.schedule if renewed.is_open("learning_rate", "eta0") else renewed.schedule
+        return renewed._with_steps(self.update.optimizer, schedule, is_rate_auto=schedule is renewed.schedule)
+
+    def is_open(self, *names: str) -> bool:
+        """Return whether the user leaves all of some parameters to skort."""
+        return all(isinstance(self.given[name], str) and self.given[name] == "auto" for name in names)
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether the learning rate is that of a network, which comes to zero with the last epoch."""
+        return self.is_open("learning_rate") and isinstance(self.schedule, Cosine)
+
+    @property
+    def can_restart(self) -> bool:
+        """Whether a training that fails may begin again at a smaller rate than it was given."""
+        return self.is_rate_auto or (self.is_planned and self.is_open("eta0"))
+
+    def for_model(self, model: "Model") -> "TrainConfig":
+        """Return the parameters for a model: a network at drawn weights has a plan, unless the user gives a rate."""
+        is_own = self.is_open("optimizer")
+        if model.score_graph.is_linear or not model.is_drawn or not self.is_open("learning_rate"):
+            return self
+        if not (self.is_open("eta0") if is_own else isinstance(self.update.optimizer, Adam)):
+            return self
+        n_batches = self.size.n_batches
+        max_iter = planned_epochs(self.size.n_rows, n_batches) if self.is_open("max_iter") else self.max_iter
+        eta0, n_updates = RATE if self.is_open("eta0") else float(self.given["eta0"]), max_iter * n_batches
+        optimizer = Adam(weight_decay=planned_decay(n_updates, eta0)) if is_own else self.update.optimizer
+        # The score of a validation set may end it, the objective does not.
+        tol = None if self.is_open("tol") and not self.given["early_stopping"] else self.tol
+        try:
+            planned = self._with_steps(optimizer, Cosine(n_updates, eta0))
+        except ValueError:  # The solver does not shrink weights: it trains as it can.
+            return self
+        return dataclasses.replace(planned, max_iter=max_iter, tol=tol)
+
+    def _with_steps(self, optimizer, schedule, *, is_rate_auto=False):
+        from skort.solvers import usable
+
+        update = dataclasses.replace(self.update, optimizer=optimizer, largest_rate=largest_rate(schedule))
+        solvers = usable(self.given["solver"], np.dtype(self.dtype), update, self.device)
+        is_rate_auto &= self.is_rate_auto
+        return dataclasses.replace(self, update=update, schedule=schedule, is_rate_auto=is_rate_auto, solvers=solvers)
+
+    def for_stream(self) -> "TrainConfig":
+        """Return the parameters of epochs that come after a plan: their rate is constant."""
+        if not isinstance(self.schedule, Cosine) or not self.is_planned:
+            return self
+        return self._with_steps(self.update.optimizer, Constant(LATER * self.schedule.eta0))
 
     @property
     def takes_start(self) -> bool:
@@ -237,16 +292,24 @@ def _loss(estimator, own):
     return loss
 
 
+def _optimizer(estimator):
+    """Return the optimizer, by name with its own defaults: its epsilon is not that of a loss."""
+    optimizer = estimator.optimizer
+    if not isinstance(optimizer, str):
+        return resolved(optimizer, "optimizer")
+    return validated(SGD() if optimizer == "auto" else OPTIMIZERS[optimizer]())
+
+
 def _schedule(estimator, penalty):
     """Return the schedule, by name with the parameters of the estimator, and whether its rate comes from the data."""
-    is_auto = False
-    if isinstance(estimator.learning_rate, str):
-        component = SCHEDULES[estimator.learning_rate]
+    is_auto, name = False, estimator.learning_rate
+    if isinstance(name, str):
+        component = SCHEDULES["adaptive" if name == "auto" else name]
         of_penalty = 0.0 if penalty is None else penalty.alpha
         alpha = of_penalty if isinstance(estimator.alpha, str) else estimator.alpha
         if "alpha" in component.shared_parameters and not (np.ndim(alpha) == 0 and alpha > 0):
             raise ValueError(
-                f'learning_rate="{estimator.learning_rate}" divides by alpha, got alpha={alpha}. Set alpha > 0 (with '
+                f'learning_rate="{name}" divides by alpha, got alpha={alpha}. Set alpha > 0 (with '
                 'penalty=None it is no penalty), or another learning_rate, such as "invscaling".'
             )
         values = {name: getattr(estimator, name) for name in component.shared_parameters} | {"alpha": alpha}
@@ -254,7 +317,7 @@ def _schedule(estimator, penalty):
         values |= {"eta0": 1.0} if is_auto else {}
         schedule = validated(component(**{name: values[name] for name in component.shared_parameters}))
     else:
-        schedule = resolved(estimator.learning_rate, "learning_rate")
+        schedule = resolved(name, "learning_rate")
     # Raises an error where the first rate is none.
     rate(schedule, 1)
     return schedule, is_auto

@@ -113,11 +113,12 @@ class Fit:
             self.state,
             variables,
             max_iter=self.epochs,
-            can_restart=config.is_rate_auto,
+            can_restart=config.can_restart,
             # One that ends above the objective of its initial weights has ended badly.
             is_compared=not config.loss.is_least_at_zero,
-            callbacks=observers.callbacks(variables.in_units.unit, patience, one_epoch=self.epochs is None),
+            callbacks=observers.callbacks(config.tol, variables.in_units.unit, patience, one_epoch=self.epochs is None),
             view=observers.view(config, self.model, self.state),
+            optimizer=config.update.optimizer,
         )
 
     def result(self, outcome: Outcome, rows: TrainingData | None = None) -> FitResult:

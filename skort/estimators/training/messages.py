@@ -11,6 +11,7 @@ from skort.estimators.data.rows import TrainingData
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.result import FitResult
 from skort.exceptions import DivergedError
+from skort.optim.schedules import has_ended
 from skort.optim.standardization import moments
 from skort.optim.state import TrainState
 
@@ -24,7 +25,7 @@ _DIFFERENT = 10.0
 
 def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> None:
     """Warn if a training ended early or did not converge, or raise the error of a callback that ended it."""
-    ending, state = result.ending, result.state
+    ending, state, config = result.ending, result.state, result.config
     interrupted = isinstance(ending.error, KeyboardInterrupt)
     if ending.error is not None and not interrupted:
         raise ending.error
@@ -34,7 +35,7 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
         warn_user(
             f"The training ended no better than it began: its objective is {result.new_losses[-1]:.4g}, above that of "
             f"the initial weights, at a learning rate of {result.eta0:.3g} in the first update."
-            f"{_cure(result.config, state, ending.rows)}",
+            f"{_cure(config, state, ending.rows)}",
             ConvergenceWarning,
         )
     elif estimator.early_stopping and ending.prior is not None and -estimator.best_validation_score_ >= ending.prior:
@@ -44,10 +45,10 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
             f"{ending.prior:.4g}. Give columns of X that say more, more rows, or a larger validation_fraction.",
             ConvergenceWarning,
         )
-    elif not (state.stopped or estimator.tol is None or one_epoch):
+    elif not (state.stopped or config.tol is None or one_epoch or has_ended(config.schedule, state.n_updates)):
         warn_user(
-            f"Maximum number of epochs reached before convergence (max_iter={estimator.max_iter}, "
-            f"tol={estimator.tol}): {_last_epochs(state)}",
+            f"Maximum number of epochs reached before convergence (max_iter={config.max_iter}, "
+            f"tol={config.tol}): {_last_epochs(state)}",
             ConvergenceWarning,
         )
 

@@ -73,7 +73,7 @@ class Observers:
     #: They come after all others.
     more: list[Any] = dataclasses.field(default_factory=list)
 
-    def callbacks(self, unit: float, patience: int | float, *, one_epoch: bool) -> list[Any]:
+    def callbacks(self, tol: float | None, unit: float, patience: int | float, *, one_epoch: bool) -> list[Any]:
         """Return the callbacks in their order; `tol` of the objective is in units. One epoch is never stopped."""
         estimator = self.estimator
         # A checkpoint saves what the others have decided and added to the history.
@@ -87,7 +87,7 @@ class Observers:
             VALIDATION_SCORE if early else "objective",
             patience=patience,
             # A score has units of its own.
-            tol=estimator.tol if is_scored or estimator.tol is None else estimator.tol * unit,
+            tol=tol if is_scored or tol is None else tol * unit,
             restore_best=early,
         )
         # A bar or lines come last: they show what the others have added to the history.

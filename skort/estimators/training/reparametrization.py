@@ -170,7 +170,12 @@ class Reparametrization:
                     "y by a constant."
                 ) from None
         variables = cls(used, in_units, penalty, inputs, score, score_graph.dtype)
-        return replace(variables, penalty=rescaled(penalty, variables.factors(), in_units.unit))
+        factors = variables.factors()
+        if inputs is not None and penalty is not None and not (score_graph.is_linear or penalty.is_custom):
+            # That of a network is of the weights of standardized columns, of a stream those of its first rows.
+            first = inputs.scale if used.first_scale is None else used.first_scale
+            factors[inputs.layer.coefficient] *= first[None] if inputs.layer.transposed else first[:, None]
+        return replace(variables, penalty=rescaled(penalty, factors, in_units.unit))
 
     @property
     def loss(self) -> ScoreLoss:

@@ -21,7 +21,7 @@ _ALPHA, _L1_RATIO = 1e-4, 0.15
 
 
 class TrainingSize(NamedTuple):
-    """What the strength of a model's own penalty is divided by."""
+    """What the strength of a model's own penalty is divided by, and the length of a plan comes from."""
 
     #: Sum and mean of the sample weights of the rows trained on, class weights included.
     weight_sum: float
@@ -29,12 +29,19 @@ class TrainingSize(NamedTuple):
     batch_size: int
     #: Number of columns of the raw score.
     n_outputs: int
+    #: Of an epoch.
+    n_batches: int = 1
+
+    @property
+    def n_rows(self) -> int:
+        """Number of the rows trained on."""
+        return round(self.weight_sum / self.mean_weight)
 
     @classmethod
     def of(cls, weight_sum: float, n_rows: int, batch_size: int | str, n_outputs: int) -> "TrainingSize":
         """Return the size of a training on rows of positive sample weight."""
         largest = 200 if batch_size == "auto" else int(batch_size)
-        return cls(weight_sum, weight_sum / n_rows, min(largest, n_rows), n_outputs)
+        return cls(weight_sum, weight_sum / n_rows, min(largest, n_rows), n_outputs, -(-n_rows // largest))
 
 
 def own_objective_of(estimator, model) -> "SklearnObjective":
@@ -96,7 +103,7 @@ def chosen_penalty(estimator, own: "SklearnObjective", size: TrainingSize) -> We
     if isinstance(alpha, str):
         if estimator.n_total is not None:
             size = size._replace(weight_sum=estimator.n_total * size.mean_weight)
-        alpha = _ALPHA if own.penalty is None else own.skort_alpha(*size)
+        alpha = _ALPHA if own.penalty is None else own.skort_alpha(*size[:4])
     if is_own and own.is_unit_free:
         return UnitFreeL2(alpha=alpha)
     ratio = {"l1": 1.0, "l2": 0.0}.get(name)

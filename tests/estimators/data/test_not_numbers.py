@@ -51,7 +51,7 @@ def product(n_features):
     ids=["frame", "network", "objects", "categories", "list", "onnx", "texts"],
 )
 def test_the_lines_that_an_error_for_text_shows_work(model, X, beginning):
-    model.set_params(max_iter=30, tol=None, random_state=0)
+    model.set_params(optimizer="sgd", max_iter=30, tol=None, random_state=0)
     y = IN_ROME if isinstance(model, OrtSGDClassifier) else SIZES + IN_ROME
     with pytest.raises(ValueError) as raised:
         model.fit(X, y)

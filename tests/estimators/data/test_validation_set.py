@@ -169,7 +169,14 @@ def test_a_start_that_diverges_is_scored_nan_and_begins_again():
         def on_epoch_end(self, training):
             scores.append(training.history["validation_score"][-1])
 
-    options = {"eta0": "auto", "standardize": False, "early_stopping": True, "max_iter": 3, "tol": None}
+    options = {
+        "optimizer": "sgd",
+        "eta0": "auto",
+        "standardize": False,
+        "early_stopping": True,
+        "max_iter": 3,
+        "tol": None,
+    }
     model = OrtSGDRegressor(network, callbacks=[Watching()], random_state=0, **options)
     with pytest.raises(ValueError, match=r"^Training diverged"):
         model.fit(X, 2 * X.sum(axis=1))

@@ -167,8 +167,8 @@ def test_a_snapshot_sees_what_is_changed_in_place(value, change):
     "literal, table",
     [
         (literals.PenaltyName, ["auto", *PENALTIES]),
-        (literals.OptimizerName, OPTIMIZERS),
-        (literals.ScheduleName, SCHEDULES),
+        (literals.OptimizerName, ["auto", *OPTIMIZERS]),
+        (literals.ScheduleName, ["auto", *SCHEDULES]),
         (literals.SolverName, ["auto", *SOLVERS, *ON_REQUEST]),
     ],
 )

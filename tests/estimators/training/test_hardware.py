@@ -29,7 +29,7 @@ MODELS = [
     OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(6,))),
     OrtSGDClassifier(),
 ]
-OPTIONS = {"max_iter": 6, "tol": None, "random_state": 0, "batch_size": 16}
+OPTIONS = {"optimizer": "sgd", "max_iter": 6, "tol": None, "random_state": 0, "batch_size": 16}
 
 
 def short(model=MODELS[0], **options):
@@ -323,7 +323,7 @@ def test_a_warm_start_goes_on_from_the_weights(remote):
 
 
 def test_a_checkpoint_goes_on_to_the_same_bytes(remote, tmp_path):
-    path, options = tmp_path / "training", {"optimizer": "adam", "average": 9, **remote}
+    path, options = tmp_path / "training", {"optimizer": "adam", "learning_rate": "adaptive", "average": 9, **remote}
     short(max_iter=4, callbacks=[Checkpoint(path)], **options).fit(X, Y)
     rest = short(max_iter=7, callbacks=[Checkpoint(resume_from=path)], **options).fit(X, Y)
     whole = short(max_iter=7, **options).fit(X, Y)

@@ -1,0 +1,251 @@
+"""The plan of a network: what "auto" stands for, and how a training goes along it."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.callbacks import Checkpoint
+from skort.estimators.training.network import planned_decay, planned_epochs
+from skort.model_selection import OrtGridSearchCV
+from skort.optimizers import SGD, Adam, Nesterov
+from skort.schedules import Constant, Cosine
+from skort.solvers import available_solvers
+
+N, BATCH = 60, 25
+N_BATCHES = 3
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3))
+    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
+
+
+def regressor(**parameters):
+    network = MLPRegressor(hidden_layer_sizes=(6,))
+    return OrtSGDRegressor(network, **{"batch_size": BATCH, "random_state": 0} | parameters)
+
+
+def rates(model):
+    """Return the rate of the last update of each epoch."""
+    return model.history_["eta"]
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_batches", "n_epochs"),
+    [
+        (20, 1, 150),
+        (150, 1, 150),
+        # 150 (1200 / 150)^.6 = 522.3 updates of 6 an epoch
+        (1200, 6, 88),
+        # 4,893.6 updates would be 19.6 epochs
+        (50_000, 250, 20),
+        (5_000_000, 25_000, 20),
+        (40_000, 1, 300),
+    ],
+)
+def test_updates_grow_with_the_rows(n_rows, n_batches, n_epochs):
+    assert planned_epochs(n_rows, n_batches) == n_epochs
+
+
+def test_a_whole_cosine_shrinks_weights_by_the_same_factor():
+    for n_updates in (150, 2000):
+        etas = Cosine(n_updates, 0.02).simulate(n_updates)
+        factor = np.prod(1 - etas * planned_decay(n_updates, 0.02))
+        # The mean rate is half of the first one
+        assert np.log(factor) == pytest.approx(-3.0, rel=0.04)
+    # No single update shrinks them to nothing
+    assert 0.02 * planned_decay(6, 0.02) == pytest.approx(0.05)
+
+
+def test_a_network_goes_along_a_cosine_to_its_end(data):
+    model = regressor().fit(*data)
+    n_updates = 50 * N_BATCHES
+    assert (model.n_iter_, model.t_, model.eta0_) == (50, n_updates, 0.02)
+    assert repr(model.optimizer_) == repr(Adam(weight_decay=planned_decay(n_updates, 0.02)))
+    np.testing.assert_allclose(rates(model), Cosine(n_updates, 0.02).simulate(n_updates)[N_BATCHES - 1 :: N_BATCHES])
+    assert model.stopping_reason_ == "The learning rate came to zero, as planned, after 50 epochs."
+
+
+def test_it_is_the_training_that_its_parts_make(data):
+    model = regressor().fit(*data)
+    same = regressor(
+        optimizer=Adam(weight_decay=planned_decay(150, 0.02)),
+        learning_rate=Cosine(150, 0.02),
+        max_iter=50,
+        tol=None,
+    ).fit(*data)
+    assert model.onnx_.SerializeToString() == same.onnx_.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("given", "optimizer", "eta0", "n_iter"),
+    [
+        ({"max_iter": 8}, Adam(weight_decay=2.5), 0.02, 8),
+        ({"optimizer": "adam"}, Adam(), 0.02, 50),
+        ({"optimizer": Adam(beta_1=0.8), "eta0": 0.005, "max_iter": 8}, Adam(beta_1=0.8), 0.005, 8),
+    ],
+)
+def test_what_is_given_is_taken_by_the_plan(data, given, optimizer, eta0, n_iter):
+    model = regressor(**given).fit(*data)
+    assert (repr(model.optimizer_), model.eta0_, model.n_iter_) == (repr(optimizer), eta0, n_iter)
+    n_updates = n_iter * N_BATCHES
+    np.testing.assert_allclose(rates(model), Cosine(n_updates, eta0).simulate(n_updates)[N_BATCHES - 1 :: N_BATCHES])
+
+
+@pytest.mark.parametrize(
+    ("given", "explicit", "optimizer"),
+    [
+        ({"eta0": 0.05}, {"optimizer": "sgd", "learning_rate": "adaptive"}, SGD()),
+        ({"learning_rate": "invscaling"}, {"optimizer": "sgd"}, SGD()),
+        ({"optimizer": "nesterov"}, {"learning_rate": "adaptive"}, Nesterov()),
+        ({"optimizer": "adam", "learning_rate": "constant"}, {"eta0": 0.001}, Adam()),
+    ],
+)
+def test_a_rate_or_another_optimizer_has_no_plan(data, given, explicit, optimizer):
+    model, same = (regressor(max_iter=4, **g, tol=tol) for g, tol in ((given, None), (given | explicit, None)))
+    np.testing.assert_array_equal(model.fit(*data).predict(data[0]), same.fit(*data).predict(data[0]))
+    assert repr(model.optimizer_) == repr(optimizer)
+    assert model.stopping_reason_ == "The training reached max_iter=4 epochs."
+
+
+def test_a_linear_model_has_the_parameters_by_their_names(data):
+    explicit = OrtSGDRegressor(
+        optimizer="sgd", learning_rate="adaptive", max_iter=1000, tol=1e-4, batch_size=BATCH, random_state=0
+    )
+    model = OrtSGDRegressor(batch_size=BATCH, random_state=0).fit(*data)
+    np.testing.assert_array_equal(model.coef_, explicit.fit(*data).coef_)
+    assert repr(model.optimizer_) == "SGD()"
+
+
+def test_a_fitted_network_has_no_plan(data):
+    fitted = MLPRegressor(hidden_layer_sizes=(6,), max_iter=5, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="Stochastic Optimizer"):
+        fitted.fit(*data)
+    model = OrtSGDRegressor(FrozenEstimator(fitted), max_iter=2, tol=None, random_state=0).fit(*data)
+    assert repr(model.optimizer_) == "SGD()"
+
+
+@pytest.mark.skipif("session" not in available_solvers(), reason="this runtime has no TrainingSession")
+@pytest.mark.parametrize("solver", ["session", "module"])
+def test_a_solver_that_shrinks_no_weights_trains_as_it_can(data, solver):
+    model = regressor(solver=solver, max_iter=3, tol=None).fit(*data)
+    same = regressor(solver=solver, optimizer="sgd", learning_rate="adaptive", max_iter=3, tol=None).fit(*data)
+    assert repr(model.optimizer_) == "SGD()"
+    np.testing.assert_array_equal(model.predict(data[0]), same.predict(data[0]))
+
+
+def test_the_line_of_a_fit_says_which_optimizer_ran(data, capsys):
+    regressor(verbose=1, max_iter=3).fit(*data)
+    assert capsys.readouterr().err.startswith("3 epochs of Adam in ")
+
+
+def test_no_warning_tells_of_an_end_that_was_planned(data):
+    # A tolerance of zero: the objective falls until the end.
+    model = regressor(max_iter=4, tol=0.0).fit(*data)
+    assert model.stopping_reason_ == "The learning rate came to zero, as planned, after 4 epochs."
+
+
+def test_early_stopping_ends_the_plan_at_the_best_weights(data):
+    model = regressor(early_stopping=True, n_iter_no_change=2, max_iter=200).fit(*data)
+    assert model.n_iter_ < 200
+    assert "did not improve" in model.stopping_reason_
+    X_val, y_val = data[0][:20], data[1][:20]
+    model = regressor(early_stopping=True, n_iter_no_change=2).fit(data[0][20:], data[1][20:], X_val=X_val, y_val=y_val)
+    loss = np.mean((model.predict(X_val) - y_val) ** 2) / 2
+    assert model.best_validation_score_ == pytest.approx(-loss, rel=1e-5)
+
+
+def test_rows_after_the_plan_have_a_constant_rate(data):
+    model = regressor().fit(*data)
+    for _ in range(2):
+        model.partial_fit(*data)
+    assert rates(model)[-2:] == [0.001, 0.001]
+    assert isinstance(model.optimizer_, Adam)
+    model.set_params(eta0=0.002).partial_fit(*data)
+    assert (rates(model)[-1], repr(model.optimizer_)[:4]) == (0.002, "Adam")
+    model.set_params(learning_rate=Constant(0.003), eta0="auto").partial_fit(*data)
+    assert (rates(model)[-1], model.n_iter_) == (0.003, 54)
+
+
+def test_a_stream_has_a_constant_rate_from_its_first_call_on(data):
+    model = regressor()
+    for _ in range(3):
+        model.partial_fit(*data)
+    assert repr(model.optimizer_) == "SGD()"
+    np.testing.assert_allclose(rates(model), 0.2)
+
+
+def test_batches_of_the_user_make_the_updates_of_the_plan(data):
+    X, y = data
+    batches = [(X[i : i + 20], y[i : i + 20]) for i in range(0, N, 20)]
+    model = regressor(batch_size="auto").fit_batches(batches)
+    assert (model.n_iter_, model.t_) == (50, 150)
+    assert rates(model)[-1] == pytest.approx(Cosine(150, 0.02)(150))
+
+
+def test_a_resumed_fit_follows_the_same_plan(data, tmp_path):
+    class Interrupt:
+        def on_epoch_end(self, training):
+            if training.n_epochs == 20:
+                raise KeyboardInterrupt
+
+    path = tmp_path / "training.npz"
+    whole = regressor().fit(*data)
+    with pytest.warns(UserWarning, match="interrupted"):
+        regressor(callbacks=[Checkpoint(path), Interrupt()]).fit(*data)
+    rest = regressor(callbacks=[Checkpoint(resume_from=path)]).fit(*data)
+    assert rest.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
+
+
+def test_each_candidate_of_a_search_has_its_own_plan(data):
+    grid = {"max_iter": [3, 20], "alpha": [0.0, 0.1]}
+    search = OrtGridSearchCV(regressor(), grid, cv=2, refit=False).fit(*data)
+    for i, parameters in enumerate(search.cv_results_["params"]):
+        alone = [
+            clone(regressor()).set_params(**parameters).fit(data[0][t], data[1][t]).score(data[0][v], data[1][v])
+            for t, v in ((slice(30, 60), slice(0, 30)), (slice(0, 30), slice(30, 60)))
+        ]
+        assert search.cv_results_["mean_test_score"][i] == pytest.approx(np.mean(alone), abs=1e-6)
+
+
+def test_a_smooth_target_without_noise_is_not_stopped_early():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 5))
+    y = np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + X[:, 2] * X[:, 3] + 0.5 * X[:, 4] ** 2
+    y += 0.02 * rng.normal(size=2000)
+    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(50,)), random_state=0).fit(X[:1000], y[:1000])
+    assert model.score(X[1000:], y[1000:]) > 0.88
+
+
+@pytest.mark.parametrize("parameters", [{}, {"alpha": 0.01}, {"penalty": "l1", "alpha": 0.001, "optimizer": "sgd"}])
+@pytest.mark.parametrize("is_classifier", [False, True])
+def test_columns_of_any_units_are_trained_as_their_standardized_copy(parameters, is_classifier):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = X[:, 0] * X[:, 1] + X[:, 2]
+    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(10,), alpha=2.0), random_state=0, **parameters)
+    if is_classifier:
+        y = y > 0
+        model = OrtSGDClassifier(MLPClassifier((10,), alpha=2.0), random_state=0, **parameters)
+    scaled = clone(model).fit(X * [1e-20, 1e-3, 1.0, 1e9], y)
+    assert scaled.loss_ == pytest.approx(model.fit(X, y).loss_, rel=1e-4)
+
+
+def test_a_stream_keeps_the_scales_of_its_first_rows_for_the_penalty(data):
+    X, y = data
+    model = regressor(optimizer="sgd", learning_rate="constant", eta0=1e-9, alpha=2.0)
+    model.partial_fit(X, y).partial_fit(1000 * X, y)
+    used = model.standardization_
+    np.testing.assert_allclose(used.first_scale, X.std(axis=0), rtol=1e-6)
+    assert used.scale.min() > 100 * X.std(axis=0).max()
+    weights = model.weights_
+    u = weights["coefficient"] * used.first_scale[:, None]
+    penalty = 2.0 / 2 * (np.sum(u**2) + np.sum(weights["coefficient1"] ** 2))
+    assert model.history_["objective"][-1] - model.history_["loss"][-1] == pytest.approx(penalty, rel=1e-4)
