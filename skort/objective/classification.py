@@ -1,8 +1,4 @@
-"""
-Losses of classification, by scikit-learn's names and formulas.
-
-Two classes have one score and the target 0 or 1. More classes have one score each and a one-hot target.
-"""
+"""Losses of classification: of one score and a target of 0 or 1 for two classes, else of one-hot targets."""
 
 from skort.objective.loss import FormulaLoss
 from skort.objective.regression import EpsilonInsensitive, Huber, SquaredEpsilonInsensitive, SquaredError

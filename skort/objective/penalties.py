@@ -1,10 +1,4 @@
-r"""
-Penalties of the weights that multiply inputs.
-
-A penalty says how strong the l1 and the l2 term of each weight are:
-
-.. math:: penalty(w) = a \lVert w \rVert_1 + \frac{b}{2} \lVert w \rVert_2^2
-"""
+"""Penalties of the weights that multiply inputs: a |w|_1 + b / 2 |w|^2, with strengths a and b for each weight."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""
-Losses of regression, by scikit-learn's names and formulas.
-
-All are elementwise: the loss of a row is the mean over its outputs. At a kink the gradient is zero.
-"""
+"""Losses of regression: of each output, of which that of a row is the mean. At a kink the gradient is zero."""
 
 from dataclasses import dataclass
 from numbers import Real

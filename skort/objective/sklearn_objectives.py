@@ -1,14 +1,7 @@
-r"""
-What scikit-learn's models minimise, in skort's terms.
+"""What scikit-learn's models minimise: multiples of skort's J(w) = sum_i s_i loss(y_i, score_i) / S + a penalty(w)."""
 
-skort minimises, over rows with sample weights :math:`s_i` whose sum is :math:`S`,
-
-.. math:: J(w) = \frac{1}{S} \sum_i s_i \, loss(y_i, score_i) + a \, penalty(w)
-
-and scikit-learn's models other multiples of the same thing: a `LogisticRegression` for example
-:math:`C \sum_i s_i \, loss + penalty`, which is :math:`C S` times as much, so that :math:`a = 1 / (C S)`.
-`OBJECTIVES` has one function a family of models.
-"""
+# S is the sum of the sample weights s_i. A LogisticRegression's C sum_i s_i loss + penalty, for example, is C S times
+# as much, so that a = 1 / (C S). `OBJECTIVES` has one function a family of models.
 
 import functools
 import inspect
@@ -97,11 +90,6 @@ def _default_sentence(model, is_classifier):
     if is_classifier or (isinstance(model, BaseEstimator) and is_sklearn_classifier(model)):
         return f"{name} is trained as a LogisticRegression: log-loss, no penalty."
     return f"{name} is trained as a LinearRegression: squared error, no penalty."
-
-
-def _ridge(model):
-    alpha = np.asarray(model.alpha, dtype=float)
-    return _l2(SquaredError(), alpha if alpha.ndim else float(alpha), alpha_per="sum", sums_outputs=True)
 
 
 def _elastic_net(model):
@@ -210,7 +198,9 @@ _PASSIVE_AGGRESSIVE = [model for name, model in vars(linear_model).items() if na
 #: Type of a model -> the function of a model that returns its objective. All others are trained with the defaults.
 OBJECTIVES = {
     linear_model.LinearRegression: lambda model: SklearnObjective(SquaredError(), sums_outputs=True),
-    linear_model.Ridge: _ridge,
+    linear_model.Ridge: lambda model: _l2(
+        SquaredError(), np.asarray(model.alpha, dtype=float), alpha_per="sum", sums_outputs=True
+    ),
     linear_model.RidgeClassifier: lambda model: _l2(
         LabelSquaredError(), model.alpha, alpha_per="sum", weighs_positives=False, balances_rows=True
     ),
@@ -280,7 +270,12 @@ _TRAINING = {
 
 def unused_parameters(model):
     """Return the training parameters of a model that are not at their defaults -> those of skort that say the same."""
-    training = _TRAINING | _of_this_model(model)
+    training = dict(_TRAINING)
+    # Names that are of the objective in other models: Adam's, and the longest step of PassiveAggressive*.
+    if isinstance(model, (neural_network.MLPRegressor, neural_network.MLPClassifier)):
+        training["epsilon"] = "optimizer"
+    elif type(model).__name__.startswith("PassiveAggressive"):
+        training["C"] = "eta0"
     of_type = _defaults(type(model))  # type: ignore[arg-type]  # classes are hashable
     defaults = {name: default for name, default in of_type.items() if name in training}
     changed = {name: getattr(model, name) for name, default in defaults.items() if getattr(model, name) != default}
@@ -293,11 +288,3 @@ def unused_parameters(model):
 def _defaults(model_type):
     """Return the defaults of the parameters of a type of models, by name."""
     return {name: parameter.default for name, parameter in inspect.signature(model_type).parameters.items()}
-
-
-def _of_this_model(model):
-    """Return the training parameters whose names are of the objective in other models."""
-    if isinstance(model, (neural_network.MLPRegressor, neural_network.MLPClassifier)):
-        return {"epsilon": "optimizer"}  # Adam's
-    # The longest step of PassiveAggressive*.
-    return {"C": "eta0"} if type(model).__name__.startswith("PassiveAggressive") else {}

@@ -96,7 +96,10 @@ class WeightedSum(Component, ScoreLoss):
         if not (_are_pairs(self.losses) and self.losses):
             raise ValueError(f"loss: WeightedSum takes a list of (weight, loss), got {self.losses!r}.")
         for weight, loss in self.losses:
-            _check_part(weight, loss)
+            array = np.asarray(weight)
+            if array.dtype.kind not in "biuf" or array.ndim > 1 or not np.all((array >= 0) & np.isfinite(array)):
+                raise ValueError(f"loss: the weights of a WeightedSum must be numbers >= 0, got {weight!r}.")
+            check_part("loss: WeightedSum", loss)
         if not any(np.any(weight) for weight, _ in self.losses):
             raise ValueError("loss: all weights of the WeightedSum are zero.")
         if not self.estimator_types:
@@ -212,14 +215,6 @@ def _names(pairs):
 
 def _are_pairs(losses):
     return isinstance(losses, (list, tuple)) and all(isinstance(p, (list, tuple)) and len(p) == 2 for p in losses)
-
-
-def _check_part(weight, loss):
-    """Raise an error where a pair is no weight and loss."""
-    array = np.asarray(weight)
-    if array.dtype.kind not in "biuf" or array.ndim > 1 or not np.all((array >= 0) & np.isfinite(array)):
-        raise ValueError(f"loss: the weights of a WeightedSum must be numbers >= 0, got {weight!r}.")
-    check_part("loss: WeightedSum", loss)
 
 
 def _sum_of(sources, factors, result):

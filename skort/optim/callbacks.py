@@ -157,12 +157,10 @@ class EarlyStopping(BaseEstimator):
     greater_is_better: bool | None = None
 
     def on_train_begin(self, training: Training) -> None:
-        """Forget the last training."""
+        """Forget the last training, or the epochs so far."""
         self._best, self._n_bad, self._n_seen = math.inf, 0, 0
 
-    def on_train_restart(self, training: Training) -> None:
-        """Forget the epochs so far."""
-        self.on_train_begin(training)
+    on_train_restart = on_train_begin
 
     def on_epoch_end(self, training: Training) -> None:
         """Count the epochs without improvement."""

@@ -175,8 +175,11 @@ def _damage(others: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None
             return f"{name}={others[name]!r}, expected {expected}"
     if others["random_state"]["bit_generator"] not in _GENERATORS:
         return f"random_state is that of {others['random_state']['bit_generator']!r}, expected one of {_GENERATORS}"
-    if not _is_generator(others["random_state"]):
+    state = others["random_state"]
+    # At a wrong position numpy reads beyond its numbers.
+    if not (0 <= state["state"].get("pos", 0) <= 624 and 0 <= state.get("buffer_pos", 0) <= 4):
         return "random_state is no state of a random generator"
+    generator_of(state)
     columns = others["history"]
     if not all(isinstance(column, list) for column in columns.values()):
         return "the columns of its history are no lists"
@@ -189,12 +192,3 @@ def _damage(others: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None
         if name != "json" and (array.dtype.kind not in "bif" or not np.isfinite(array).all()):
             return f"{name} has values that are not finite numbers"
     return None
-
-
-def _is_generator(state):
-    """Return whether numpy takes the state of a generator, which reads beyond its numbers at a wrong position."""
-    position, in_buffer = state["state"].get("pos", 0), state.get("buffer_pos", 0)
-    if not (0 <= position <= 624 and 0 <= in_buffer <= 4):
-        return False
-    generator_of(state)
-    return True

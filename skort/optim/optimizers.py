@@ -309,6 +309,7 @@ class Nesterov(Momentum, name="nesterov"):
     """
 
     _is_ahead = True
+    # Its own, which `optimizer_tags` asks for.
     tags = Momentum.tags
 
 

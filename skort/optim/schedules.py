@@ -39,8 +39,6 @@ def is_steady(schedule: Any) -> bool:
 
 def lower_rate(schedule: Any) -> bool:
     """Let a schedule, or any object with its method `on_bad_epochs`, lower its rate; return whether it has."""
-    if isinstance(schedule, Schedule):
-        return schedule.on_bad_epochs()
     return getattr(schedule, "on_bad_epochs", bool)()
 
 
@@ -259,8 +257,7 @@ class Cosine(Schedule):
 
     .. math:: \eta(t) = \eta_1 + \frac{\eta_0 - \eta_1}{2} \left(1 + \cos \frac{\pi \min(t - 1, n)}{n}\right)
 
-    as in `torch.optim.lr_scheduler.CosineAnnealingLR` and equation 5 of Loshchilov and Hutter (arXiv:1608.03983); after
-    n updates it stays at :math:`\eta_1`.
+    as in `torch.optim.lr_scheduler.CosineAnnealingLR` and equation 5 of Loshchilov and Hutter (arXiv:1608.03983).
 
     Parameters
     ----------

@@ -280,7 +280,11 @@ def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization
     norm = 0.0
     n_values = -(-X.nnz // X.shape[0]) + 1 if scipy.sparse.issparse(X) else X.shape[1]
     for rows in _row_blocks(X.shape[0], n_values, _MANY_VALUES):
-        norms = _squared_norms(X[rows], used, ones)
+        if (part := _scaled(X[rows], used)) is not None:
+            norms = np.asarray(part.multiply(part).sum(axis=1)).ravel() + ones**2
+        else:
+            part = _standardized(X[rows], used, ones)
+            norms = np.einsum("ij,ij->i", part, part)
         norm = max(norm, float(np.max(norms if sample_weight is None else norms * sample_weight[rows])))
     return norm
 
@@ -317,11 +321,3 @@ def _scaled(X, used):
     if not scipy.sparse.issparse(X) or (is_changed and used.mean.any()):
         return None
     return X.multiply(1 / used.scale[None]).tocsr() if is_changed else X.astype(np.float64)
-
-
-def _squared_norms(X, used, ones):
-    """Return the squared norms of rows of X' with a column of the number `ones`."""
-    if (rows := _scaled(X, used)) is not None:
-        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel() + ones**2
-    rows = _standardized(X, used, ones)
-    return np.einsum("ij,ij->i", rows, rows)

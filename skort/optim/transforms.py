@@ -132,10 +132,9 @@ class AccumulatedL1(Transformation):
     #     p <- min(p + l, n l),  m <- min(m + l, n l),  w' = max(0, w - p) + min(0, w + m)
     #     p <- p + w' - w,  m <- m - w' + w,  w <- w'
     # A weight that reached zero before it had paid its penalty pays the rest when noise lifts it, so that it stays at
-    # zero in mini-batches, too. With p = u + q and m = u - q this is the accumulated penalty of Tsuruoka, Tsujii and
-    # Ananiadou (ACL 2009), as in `sklearn.linear_model.SGDClassifier(penalty="l1")`; two vectors keep the digits that
-    # differences of their growing sums would lose. There nothing bounds what a weight at zero owes, and it comes back
-    # late. Here it owes at most the penalty of n steps: for one batch an epoch, this is the proximal gradient step.
+    # zero in mini-batches, too. It is the accumulated penalty p = u + q, m = u - q of Tsuruoka, Tsujii and Ananiadou
+    # (ACL 2009), as in SGDClassifier, in vectors that keep all digits. There nothing bounds what a weight at zero owes;
+    # here it is at most the penalty of n steps: for one batch an epoch, this is the proximal gradient step.
 
     def __init__(self, strengths: np.ndarray, n_steps: int):
         self._strengths, self._n_steps = strengths, float(n_steps)
@@ -174,9 +173,8 @@ class ImplicitL2(Transformation):
 
     # While gain eta b <= 1, with the largest learning rate of the training, nothing changes. Otherwise the term is
     # taken out of the gradient, and solved for the weight after the step: w <- update(w, g, eta) / (1 + length b).
-    # Both kinds of steps rest where g + b w = 0, whatever the learning rates; the explicit step alone diverges from
-    # gain eta b = 2 on. Each weight has its own strength. With momentum, a weight keeps its kind of steps where the
-    # learning rate falls, since a velocity holds either all of the gradient or what is left of it.
+    # Both rest where g + b w = 0; the explicit step alone diverges from gain eta b = 2 on. A weight keeps its kind of
+    # steps where the learning rate falls: a velocity holds either all of the gradient or what is left of it.
 
     onnx_before = function_text(
         "remaining (weights, gradient, eta, skort_l2_strengths, skort_l2_reach, skort_l2_rate) => "

@@ -31,13 +31,11 @@ def objective_graph(
     Parameters
     ----------
     model : onnx.ModelProto, or fitted estimator of skort or scikit-learn
-        An ONNX model as for `OrtSGDRegressor(estimator=model)`, which says the numbers of columns of X and of the
-        output. It is not changed.
+        An ONNX model as for `OrtSGDRegressor(estimator=model)`, which says its numbers of columns.
     loss : str, loss instance or dict of str to either, default="squared_error"
-        A loss of regression by its name, or one of classification whose name no loss of regression has. The score of a
-        loss of classification is the raw score, before a sigmoid or softmax at the end of the model; its target is 0 or
-        1 for two classes, which have one score, and one-hot for more. A dict: of each output of an ONNX model, by name;
-        the target has their columns side by side.
+        By its name, a loss of regression comes first. The score of a loss of classification is the raw score; its
+        target is 0 or 1 for two classes, which have one score, and one-hot for more. A dict: of each output of an ONNX
+        model, whose columns the target has side by side.
     penalty : str, penalty instance or None, default=None
         By its name it has its default strength. What an own penalty gets as `start` are the weights of the model.
 
@@ -45,9 +43,8 @@ def objective_graph(
     -------
     objective : onnx.ModelProto
         Its inputs are X, "skort_target" of shape (any, n_outputs), "skort_sample_weight" of shape (any, 1) with
-        :math:`v_i`, which is :math:`s_i / \sum_j s_j` for sample weights :math:`s_i` and, where the loss is the mean
-        over several outputs, divided by their number, and the weights that the loss has of its own. Its outputs are the
-        scalars "skort_loss" and "skort_objective". The weights of the model are initializers.
+        :math:`v_i = s_i / \sum_j s_j`, divided by the number of outputs where the loss is their mean, and the weights
+        of the loss. Its outputs are the scalars "skort_loss" and "skort_objective".
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 import pathlib
 import tempfile
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -69,10 +69,19 @@ class ModuleBackend(HostBackend):
 
     def training_graphs(self):
         """Return the training model and the optimizer model."""
-        update = self._problem.update
-        optimizer: Any = update.optimizer
+        problem, update = self._problem, self._problem.update
+        graph, objective, optimizer = problem.score_graph, problem.objective, cast(Any, update.optimizer)
+        plan = Plan(
+            structure=graph.structure,
+            trainable=problem.weights,
+            frozen=graph.frozen_arrays,
+            terms=(Term(graph.score_name, TARGET, SAMPLE_WEIGHT, objective),),
+            outputs=(OBJECTIVE, LOSS),
+            inputs=tuple(objective.inputs(problem.batch_size)),
+            penalized=objective,
+        )
         return {
-            "training": training_model(_plan(self._problem), self._problem.batch_size),
+            "training": training_model(plan, problem.batch_size),
             "optimizer": optimizer_model(update.tags.runtime or "", optimizer.get_params()),
         }
 
@@ -121,20 +130,6 @@ def check_dropout(score_graph: ScoreGraph) -> None:
             "estimator: the ONNX model has a Dropout in training mode, whose masks on-device training does not draw. "
             "Export the model in evaluation mode."
         )
-
-
-def _plan(problem):
-    """Return a problem as what the on-device API trains."""
-    graph, objective = problem.score_graph, problem.objective
-    return Plan(
-        structure=graph.structure,
-        trainable=problem.weights,
-        frozen=graph.frozen_arrays,
-        terms=(Term(graph.score_name, TARGET, SAMPLE_WEIGHT, objective),),
-        outputs=(OBJECTIVE, LOSS),
-        inputs=tuple(objective.inputs(problem.batch_size)),
-        penalized=objective,
-    )
 
 
 def _check_terms(problem):

@@ -26,6 +26,9 @@ from skort.solvers.graph.step_graph import constants_graph, loss_program
 from skort.solvers.sparse.updates import make_update
 from skort.solvers.step import Backend, Sums
 
+# The output that is the gradient of the loss by a weight, or by the product.
+_GRADIENT_OF = "skort_gradient_of/%s"
+
 
 class SparseBackend(Backend):
     """Steps on sparse rows: scipy multiplies by the first layer, `bind` runs the rest, numpy updates the weights."""
@@ -88,7 +91,7 @@ def sparse_graph_backend(problem: Problem) -> SparseBackend:
 
     def bind(rest, inputs, gradients, loss):
         graph = ProductGradientGraph(rest)
-        outputs = {_gradient_name(name): array for name, array in gradients.items()}
+        outputs = {_GRADIENT_OF % name: array for name, array in gradients.items()}
         return graph, graph.bound(inputs, {LOSS: loss, **outputs}).run
 
     return SparseBackend(problem, bind)
@@ -104,11 +107,6 @@ def sparse_agent_backend(problem: Problem) -> SparseBackend:
         return graph, BoundTrainingAgent(graph.session(), given, outputs, [inputs[SAMPLE_WEIGHT]]).run
 
     return SparseBackend(problem, bind)
-
-
-def _gradient_name(name: str) -> str:
-    """Return the name of the output that is the gradient of the loss by a weight, or by the product."""
-    return f"skort_gradient_of/{name}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,10 +134,10 @@ class ProductGradientGraph:
             gradients = add_gradients(fragment, graph, SCORE_GRADIENT, [PRODUCT, *score_graph.trainable])
             gradients |= objective.weight_gradients
             for name, result in gradients.items():
-                fragment.nodes.append(helper.make_node("Identity", [result], [_gradient_name(name)]))
+                fragment.nodes.append(helper.make_node("Identity", [result], [_GRADIENT_OF % name]))
         scalar, width = np.zeros((), objective.dtype), score_graph.n_features
         shapes = {PRODUCT: np.zeros((problem.batch_size, width), objective.dtype), **problem.weights}
-        outputs = infos({LOSS: scalar, **{_gradient_name(name): shapes[name] for name in gradients}})
+        outputs = infos({LOSS: scalar, **{_GRADIENT_OF % name: shapes[name] for name in gradients}})
         loss_inputs = objective.inputs(problem.batch_size)
         inputs = {PRODUCT: graph.input[0], TARGET: loss_inputs[0], SAMPLE_WEIGHT: loss_inputs[1]}
         inputs |= {info.name: info for info in infos({**problem.weights, **parameters})}
