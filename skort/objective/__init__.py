@@ -11,4 +11,6 @@ from skort.objective.regression import *
 from skort.objective.weighted_sum import WeightedSum
 
 __all__ = ["L1", "L2", "ElasticPenalty", "Loss", "Penalty", "WeightedSum"]
-__all__ += classification.__all__ + log_link.__all__ + regression.__all__
+__all__ += classification.__all__
+__all__ += log_link.__all__
+__all__ += regression.__all__
