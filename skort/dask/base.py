@@ -25,8 +25,7 @@ from skort.estimators.data.targets import target_encoder
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.fitting import fit_model
-from skort.estimators.training.observers import Observers
-from skort.estimators.training.result import result_of
+from skort.estimators.training.result import Observers, result_of
 from skort.estimators.training.terms import TrainingSize, chosen_class_weight, own_objective_of
 from skort.estimators.training.validation import FitData, converted
 from skort.optim.callbacks import check_callbacks
@@ -211,11 +210,8 @@ class DaskFit(BaseOrtSGD):
         start = TrainState.start(generator)
         result = fit_model(config, model, source, start, callbacks=observers, epochs=config.max_iter)
         # `partial_fit`, here and of the local estimator, makes steps of its own.
-        state = result.state
-        result = dataclasses.replace(
-            result, state=dataclasses.replace(state, solver=without_velocity(state.solver or {}))
-        )
-        return self._end_fit(result, read, one_epoch=False)
+        state = dataclasses.replace(result.state, solver=without_velocity(result.state.solver or {}))
+        return self._end_fit(dataclasses.replace(result, state=state), read, one_epoch=False)
 
     def _read(self, wrapped, own, partitions, generator):
         """Return what a fit reads of its arguments, and how much rows count."""

@@ -27,9 +27,8 @@ from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_cal
 from skort.estimators.training.fitting import fit_model
 from skort.estimators.training.hardware import predicting_device
 from skort.estimators.training.messages import warn_of_lost_digits, warn_of_outcome
-from skort.estimators.training.observers import Observers, is_of_fit
 from skort.estimators.training.persistence import from_plain, to_plain
-from skort.estimators.training.result import NO_ENDING, result_of
+from skort.estimators.training.result import NO_ENDING, Observers, is_of_fit, result_of
 from skort.estimators.training.terms import chosen_class_weight, warn_of_other_terms
 from skort.estimators.training.validation import model_and_data, validated, validation_set
 from skort.objective.penalties import PENALTIES

@@ -19,8 +19,7 @@ from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.literals import ModelProto
 from skort.estimators.model.nesting import model_inside
 from skort.estimators.training.fitting import fitted_problem
-from skort.estimators.training.observers import shown
-from skort.estimators.training.result import FitResult, result_of
+from skort.estimators.training.result import FitResult, result_of, shown
 from skort.optim.optimizers import Optimizer
 from skort.optim.standardization import Standardization
 

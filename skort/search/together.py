@@ -14,15 +14,13 @@ import scipy.sparse
 
 from skort.common.component import check_parameters
 from skort.estimators.data.data_source import BatchShape, GivenRows, InMemory
-from skort.estimators.data.rows import TrainingData
-from skort.estimators.data.statistics import RowStatistics
+from skort.estimators.data.rows import RowStatistics, TrainingData
 from skort.estimators.data.validation_set import ValidationLoss
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig, snapshot
 from skort.estimators.training.fitting import Fit, TrainRun, fit_models
 from skort.estimators.training.initialization import begin
-from skort.estimators.training.observers import Observers
-from skort.estimators.training.result import FitResult
+from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.validation import FitData, model_and_data, validated, validation_set
 from skort.optim.callbacks import CallbackError, EpochScoring
 from skort.optim.state import TrainState

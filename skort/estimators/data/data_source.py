@@ -7,9 +7,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skort.estimators.data.first_pass import FirstPass, numbered
-from skort.estimators.data.rows import Columns, TrainingData, as_array, training_rows
+from skort.estimators.data.rows import Columns, DataStatistics, RowStatistics, TrainingData, as_array, training_rows
 from skort.estimators.data.sample_weight import ClassWeight, weighted
-from skort.estimators.data.statistics import DataStatistics, RowStatistics
 from skort.estimators.data.targets import EncodedTarget, target_encoder
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig

@@ -13,9 +13,8 @@ from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.initialization import begin, go_on
 from skort.estimators.training.messages import diverged_error
-from skort.estimators.training.observers import Observers
 from skort.estimators.training.reparametrization import Reparametrization
-from skort.estimators.training.result import Ending, FitResult, result_of
+from skort.estimators.training.result import Ending, FitResult, Observers, result_of
 from skort.estimators.training.terms import chosen_class_weight
 from skort.exceptions import DivergedError
 from skort.optim.batches import Batches

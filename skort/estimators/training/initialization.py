@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from skort.estimators.data.statistics import DataStatistics
+from skort.estimators.data.rows import DataStatistics
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.loss_scale import estimated_curvature, has_units

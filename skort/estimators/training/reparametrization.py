@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skort.estimators.data.statistics import DataStatistics
+from skort.estimators.data.rows import DataStatistics
 from skort.estimators.training.loss_scale import has_units, is_of_y, loss_unit
 from skort.objective.loss import InUnits, ScoreLoss
 from skort.objective.penalties import WeightPenalty, rescaled
