@@ -171,7 +171,13 @@ def _merged(cluster, tallies):
 
 def _row_loss(rows: Rows, estimator: Broadcast) -> Any:
     """Return what gives the loss of the prepared rows of a partition; None where it has none."""
-    return None if rows.n_rows == 0 else estimator.value().view().loss_of(rows)
+    return None if rows.n_rows == 0 else _preview(estimator).loss_of(rows)
+
+
+def _preview(estimator: Broadcast) -> ModelPreview:
+    """Return what shows a fitted estimator with other weights."""
+    fitted = estimator.value()
+    return ModelPreview(fitted, Columns.of(fitted), result_of(fitted))
 
 
 def _tallied(loss: Any, name: str, *arguments: Any) -> Tally | None:
@@ -195,8 +201,6 @@ def _tally(part: Part, weights: dict[str, np.ndarray], estimator: Broadcast, nam
     """Return what the score of a prepared partition is computed from."""
     if part.n_rows == 0:
         return None
-    borrower, fitted = Borrower(), estimator.value()
-    view: ModelPreview = _VIEWS.borrow(
-        estimator.key, borrower, lambda: ModelPreview(fitted, Columns.of(fitted), result_of(fitted))
-    )
+    borrower = Borrower()
+    view: ModelPreview = _VIEWS.borrow(estimator.key, borrower, lambda: _preview(estimator))
     return tally(view.at(weights), part.X, part.y, part.sample_weight, name)
