@@ -19,10 +19,12 @@ from threadpoolctl import threadpool_limits
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 
-__all__ = ["CONTENDERS", "OLD", "OURS", "RAW", "Contender", "Fit", "fit", "fit_all"]
+__all__ = ["CONTENDERS", "OLD", "OURS", "RAW", "REFERENCES", "Contender", "Fit", "fit", "fit_all"]
 
 RAW, OURS, OLD = "skort, raw", "skort, standardised", "skort 0.1, standardised"
 HIDDEN = (50,)
+# What the networks of skort are compared with by groups of rows: on standardised X, and y in regression.
+REFERENCES = {"regression": "MLPRegressor, y too", "classification": "MLPClassifier, standardised"}
 # A regression is useless below this R2, a classification above this multiple of the log-loss of the classes' shares.
 USELESS_R2, USELESS_LOG_LOSS = -0.05, 1.05
 # What the messages of fits that ended in infinite or NaN weights have in them: skort's and scikit-learn's.
@@ -39,8 +41,8 @@ class Fit(NamedTuple):
     """
     What came out of one fit.
 
-    `score` is R2 or accuracy on the held-out rows, `seconds` the time of the processor: a fit has one thread, and other
-    processes on the machine do not count.
+    `score` is R2 or accuracy on the held-out rows, as `log_loss` is of them, and `seconds` the time of the processor: a
+    fit has one thread, and other processes on the machine do not count.
     """
 
     score: float
@@ -51,6 +53,7 @@ class Fit(NamedTuple):
     n_epochs: float | None
     seconds: float
     n_rows: int
+    log_loss: float | None = None
 
 
 def _standardised(make):
@@ -80,11 +83,11 @@ CLASSIFIER_0_1 = {"learning_rate": "constant", "eta0": 0.1, "tol": 1e-4, "n_iter
 
 
 def _mlp_regressor(seed):
-    return MLPRegressor(hidden_layer_sizes=HIDDEN, max_iter=500, random_state=seed)
+    return MLPRegressor(hidden_layer_sizes=HIDDEN, max_iter=300, random_state=seed)
 
 
 def _mlp_classifier(seed):
-    return MLPClassifier(hidden_layer_sizes=HIDDEN, max_iter=500, random_state=seed)
+    return MLPClassifier(hidden_layer_sizes=HIDDEN, max_iter=300, random_state=seed)
 
 
 CONTENDERS = {
@@ -127,13 +130,15 @@ def _is_useless(model, X, y, shares):
     if not is_classifier(model):
         predicted = model.predict(X)
         return not (np.isfinite(predicted).all() and model.score(X, y) >= USELESS_R2)
+    prior = log_loss(y, np.tile(shares, (len(y), 1)), labels=np.arange(len(shares)))
+    return not _log_loss(model, X, y, shares) <= USELESS_LOG_LOSS * prior
+
+
+def _log_loss(model, X, y, shares):
     # A softmax in float32 may round up to 1 + 1e-7, which log_loss refuses.
     probabilities = np.minimum(model.predict_proba(X), 1.0)
-    if not np.isfinite(probabilities).all():
-        return True
-    labels = np.arange(len(shares))
-    prior = log_loss(y, np.tile(shares, (len(y), 1)), labels=labels)
-    return log_loss(y, probabilities, labels=labels) > USELESS_LOG_LOSS * prior
+    is_finite = np.isfinite(probabilities).all()
+    return float(log_loss(y, probabilities, labels=np.arange(len(shares)))) if is_finite else np.inf
 
 
 def fit(model, X_train, X_test, y_train, y_test):
@@ -153,8 +158,9 @@ def fit(model, X_train, X_test, y_train, y_test):
         useless = _is_useless(model, X_test, y_test, shares)
         useless_on_training = _is_useless(model, X_train, y_train, shares)
         score = model.score(X_test, y_test) if np.isfinite(model.predict(X_test)).all() else -np.inf
-    n_rows = len(X_train)
-    return Fit(float(score), False, bool(useless), bool(useless_on_training), warned, _n_epochs(model), seconds, n_rows)
+        loss = None if shares is None else _log_loss(model, X_test, y_test, shares)
+    known = bool(useless), bool(useless_on_training), warned, _n_epochs(model), seconds, len(X_train), loss
+    return Fit(float(score), False, *known)
 
 
 def _warm_up(contenders, split):

@@ -5,6 +5,8 @@ All defaults on real tables, raw and standardised, next to scikit-learn's estima
 `benchmarks.real_tables`; `--quick` ten tables, linear models, one split; `--goals` ends with 1 where a goal is missed.
 A loss is a held-out score (R2 or accuracy) more than 0.02 below the best of scikit-learn's on the same split, a win
 more than 0.02 above. scikit-learn's fits are kept in a file (`--cache`), so that the next run makes only skort's.
+A second table compares the networks with scikit-learn's MLP behind a StandardScaler, of y too, in groups of rows;
+`--networks` makes the fits of this table only.
 """
 
 import argparse
@@ -19,7 +21,7 @@ from pathlib import Path
 import joblib
 import sklearn
 
-from benchmarks.default_fits import CONTENDERS, OLD, RAW, Fit, fit_all
+from benchmarks.default_fits import CONTENDERS, OLD, RAW, REFERENCES, Fit, fit_all
 from benchmarks.real_tables import load, real_tables
 
 __all__ = ["goals", "main", "summarise"]
@@ -51,6 +53,8 @@ LOSSES = {
 USELESS = {("regression", "linear"): "Ridge, raw", ("classification", "linear"): "LogisticRegression, raw"}
 # Fits of so many rows take at most so many times as long as with the defaults of 0.1 on standardised features.
 MANY_ROWS, TIME = 1000, 1.1
+# Training rows of the groups in which networks are compared, each from the number before it on.
+GROUPS = (300, 800, 2500, math.inf)
 
 
 class Cache:
@@ -89,9 +93,9 @@ def _job(name, family, seed, contenders):
     return name, family, seed, fit_all(load(name), family, seed, contenders)
 
 
-def run(tables, families, n_splits, n_jobs, cache):
+def run(tables, families, n_splits, n_jobs, cache, names=None):
     """
-    Make all fits.
+    Make all fits, or those of the contenders of some names.
 
     Returns
     -------
@@ -105,8 +109,9 @@ def run(tables, families, n_splits, n_jobs, cache):
             for seed in range(n_splits):
                 kept = cache.get(table, family, seed)
                 results[table.task, family][table.name, seed] = kept
-                names = [contender.name for contender in CONTENDERS[table.task, family] if contender.name not in kept]
-                jobs.append(joblib.delayed(_job)(table.name, family, seed, names))
+                wanted = names or [contender.name for contender in CONTENDERS[table.task, family]]
+                missing = [name for name in wanted if name not in kept]
+                jobs.append(joblib.delayed(_job)(table.name, family, seed, missing))
     for done, (name, family, seed, fits) in enumerate(joblib.Parallel(n_jobs, return_as="generator")(jobs)):
         results[by_name[name].task, family][name, seed] |= fits
         cache.put(by_name[name], family, seed, fits)
@@ -179,6 +184,28 @@ def table_lines(kind, splits):
         yield f"| {name:<32} | " + " | ".join(cells) + " |"
 
 
+def network_lines(task, splits):
+    """Return the lines of a table of networks next to their reference, a line a group of rows."""
+    pairs = [(fits[RAW], fits[REFERENCES[task]]) for fits in splits.values()]
+    yield f"\n{task}, networks next to {REFERENCES[task]}: wins/ties/losses"
+    yield "| training rows | fits | at .02 | at .005 | log-loss at 2 % | CPU time |"
+    yield "| --- " * 6 + "|"
+    for least, most in [*zip((0, *GROUPS), GROUPS, strict=False), (0, math.inf)]:
+        group = [(ours, theirs) for ours, theirs in pairs if least <= ours.n_rows < most]
+        if group:
+            scores = [ours.score - theirs.score for ours, theirs in group]
+            losses = [1 - ours.log_loss / theirs.log_loss for ours, theirs in group if theirs.log_loss is not None]
+            time = sum(ours.seconds for ours, _ in group) / sum(theirs.seconds for _, theirs in group)
+            cells = _counts(scores, 0.02), _counts(scores, 0.005), _counts(losses, 0.02) if losses else ""
+            yield f"| {least} to {most} | {len(group)} | {' | '.join(cells)} | {time:.2f} |"
+
+
+def _counts(differences, tolerance):
+    """Return wins, ties and losses."""
+    wins, losses = sum(d > tolerance for d in differences), sum(not d >= -tolerance for d in differences)
+    return f"{wins}/{len(differences) - wins - losses}/{losses}"
+
+
 def _cell(value):
     if value is None:
         return ""
@@ -204,11 +231,13 @@ def goals(kind, splits):
 def _arguments(arguments):
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="ten tables, linear models, one split")
+    parser.add_argument("--networks", action="store_true", help="networks on raw features next to their reference only")
+    parser.add_argument("--splits", type=int, default=N_SPLITS, help="splits of each table (%(default)s)")
     parser.add_argument("--tables", nargs="+", metavar="NAME", help="these tables only")
     parser.add_argument("--jobs", type=int, default=joblib.cpu_count(), help="processes, one thread each")
     parser.add_argument("--goals", action="store_true", help="end with 1 where a goal is missed")
     parser.add_argument("--lost", action="store_true", help="name the tables that are lost on raw features")
-    file = Path(tempfile.gettempdir()) / f"skort-defaults-{sklearn.__version__}.jsonl"
+    file = Path(tempfile.gettempdir()) / f"skort-default-fits-{sklearn.__version__}.jsonl"
     parser.add_argument("--cache", type=Path, default=file, help="file of scikit-learn's fits (%(default)s)")
     return parser.parse_args(arguments)
 
@@ -224,11 +253,20 @@ def main(arguments=None):
     options = _arguments(arguments)
     start = time.perf_counter()
     tables = list(real_tables(options.tables or (QUICK if options.quick else None)))
-    families, n_splits = (FAMILIES[:1], 1) if options.quick else (FAMILIES, N_SPLITS)
+    families, n_splits = (FAMILIES[:1], 1) if options.quick else (FAMILIES, options.splits)
+    if options.networks:
+        for task, reference in REFERENCES.items():
+            of_task = [table for table in tables if table.task == task]
+            names, cache = [RAW, reference], Cache(options.cache)
+            for splits in run(of_task, FAMILIES[1:], n_splits, options.jobs, cache, names).values():
+                print("\n".join(network_lines(task, splits)))
+        return 0
     results = run(tables, families, n_splits, options.jobs, Cache(options.cache))
     reached = True
     for kind, splits in results.items():
         print("\n".join(table_lines(kind, splits)))
+        if kind[1] == "MLP":
+            print("\n".join(network_lines(kind[0], splits)))
         if options.lost:
             _print_lost(kind, splits)
         for goal, is_reached in goals(kind, splits) if options.goals else ():

@@ -27,6 +27,7 @@ class OrtGridSearchCV(DocumentationLink, GridSearchCV):
     - with `average`, `callbacks`, `max_grad_norm`, `trainable`, `verbose` or `warm_start`;
     - with a `random_state` that is a `RandomState` instance, a `device` other than "cpu", or the solver "agent",
       "session" or "module";
+    - with a weight decay, as a network has by default: `optimizer="sgd"` has none;
     - with an optimizer, a learning rate or a penalty of your own; for regressors also with a loss of your own, unless
       `standardize=False`;
     - with a loss that has weights, such as that of a `HuberRegressor`;

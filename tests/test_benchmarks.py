@@ -243,6 +243,24 @@ def test_losses_and_goals_are_those_of_the_formula(benchmarks):
     assert [reached for _, reached in module.goals(kind, splits)] == [False, False, True, False, True, False]
 
 
+def test_networks_are_counted_in_groups_of_rows(benchmarks):
+    module, fits = benchmarks("defaults"), benchmarks("default_fits")
+    reference = _fit(benchmarks, 0.5, n_rows=200, log_loss=1.0, seconds=4.0)
+    ours = [(0.53, 0.9, 200), (0.49, 1.01, 200), (0.47, 1.1, 200), (0.5, 1.0, 5000)]
+    splits = {
+        ("table", seed): {
+            fits.RAW: _fit(benchmarks, score, n_rows=n_rows, log_loss=loss),
+            fits.REFERENCES["classification"]: reference,
+        }
+        for seed, (score, loss, n_rows) in enumerate(ours)
+    }
+    assert list(module.network_lines("classification", splits))[3:] == [
+        "| 0 to 300 | 3 | 1/1/1 | 1/0/2 | 1/1/1 | 0.25 |",
+        "| 2500 to inf | 1 | 0/1/0 | 0/1/0 | 0/1/0 | 0.25 |",
+        "| 0 to inf | 4 | 1/2/1 | 1/1/2 | 1/2/1 | 0.25 |",
+    ]
+
+
 def test_a_fit_is_useless_where_a_constant_predicts_better(benchmarks):
     fit, rng = benchmarks("default_fits").fit, np.random.default_rng(0)
     X, noise = rng.normal(size=(40, 2)), rng.normal(size=40)
