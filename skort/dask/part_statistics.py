@@ -12,7 +12,7 @@ from skort.dask.assignment import Size
 from skort.dask.cluster import Broadcast, Cluster
 from skort.dask.partitions import Part, joined_pieces
 from skort.estimators.data.data_source import encoded_rows
-from skort.estimators.data.rows import Columns, TrainingData
+from skort.estimators.data.rows import Columns, DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.optim.standardization import (
     Standardization,
@@ -20,7 +20,6 @@ from skort.optim.standardization import (
     largest_eigenvalue,
     largest_norm,
     moments,
-    robust_moments,
 )
 
 # As many as stand for all where the largest eigenvalue is computed.
@@ -173,10 +172,26 @@ def _norm(rows: Rows, mean_weight: float, used: Standardization | None) -> float
     return largest_norm(rows.X, shares, used)
 
 
+def _some_rows(cluster, partitions, sizes):
+    """Return at most 2,000 evenly spaced rows."""
+    n_rows = [size.n_rows for size in sizes]
+    ends = np.cumsum(n_rows)
+    numbers = np.linspace(0, ends[-1] - 1, _SOME_ROWS).astype(int) if ends[-1] > _SOME_ROWS else np.arange(ends[-1])
+    # A partition of none of them would give none.
+    pieces = np.split(numbers, np.searchsorted(numbers, ends[:-1]))
+    futures = [
+        cluster.submit(Rows.taken, future, piece - start)
+        for future, piece, start in zip(partitions, pieces, ends - n_rows, strict=True)
+        if len(piece)
+    ]
+    return cluster.value(cluster.merged(Rows.concatenated, futures))
+
+
 @dataclass(frozen=True, eq=False)
-class PartStatistics:
+class PartStatistics(DataStatistics):
     """The statistics of rows on the workers: of partitions of `Rows`, none empty, and what they say of themselves."""
 
+    some_rows: Rows
     cluster: Cluster
     partitions: Sequence[Future]
     measures: Measures
@@ -189,7 +204,7 @@ class PartStatistics:
             raise ValueError("No row has a positive sample weight: there is nothing to train on.")
         some = [part for part, size in zip(partitions, measures.sizes, strict=True) if size.n_rows]
         sizes = tuple(size for size in measures.sizes if size.n_rows)
-        return cls(cluster, some, Measures(sizes, *measures[1:]))
+        return cls(_some_rows(cluster, some, sizes), cluster, some, Measures(sizes, *measures[1:]))
 
     @property
     def n_rows(self) -> int:
@@ -202,38 +217,16 @@ class PartStatistics:
         return self.measures.weight_sum / self.n_rows
 
     @functools.cached_property
-    def some_rows(self) -> Rows:
-        """At most 2,000 evenly spaced rows."""
-        n_rows = [size.n_rows for size in self.measures.sizes]
-        numbers = np.arange(self.n_rows)
-        if self.n_rows > _SOME_ROWS:
-            numbers = np.linspace(0, self.n_rows - 1, _SOME_ROWS).astype(int)
-        ends = np.cumsum(n_rows)
-        # A partition of none of them would give none.
-        pieces = np.split(numbers, np.searchsorted(numbers, ends[:-1]))
-        starts = ends - n_rows
-        futures = [
-            self.cluster.submit(Rows.taken, future, piece - start)
-            for future, piece, start in zip(self.partitions, pieces, starts, strict=True)
-            if len(piece)
-        ]
-        return self.cluster.value(self.cluster.merged(Rows.concatenated, futures))
-
-    @property
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
         """The means and standard deviations of the columns of X."""
         assert self.measures.columns is not None  # X is dense.
         return self.measures.columns.mean, self.measures.columns.deviation
 
-    @property
+    @functools.cached_property
     def targets(self) -> tuple[np.ndarray, np.ndarray]:
         """Those of the target."""
         assert self.measures.targets is not None  # There are rows.
         return self.measures.targets.mean, self.measures.targets.deviation
-
-    def robust_targets(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the medians and scales of the target, those of some rows: medians do not merge."""
-        return robust_moments(self.some_rows.target, self.some_rows.sample_weight)
 
     def common_scale(self, batch_size: int) -> float:
         """Return the number by which a sparse X is divided."""

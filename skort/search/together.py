@@ -14,7 +14,7 @@ import scipy.sparse
 
 from skort.common.component import check_parameters
 from skort.estimators.data.data_source import BatchShape, GivenRows, InMemory
-from skort.estimators.data.rows import RowStatistics, TrainingData
+from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.data.validation_set import ValidationLoss
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig, snapshot
@@ -207,7 +207,7 @@ def _read(estimators, X, y, sample_weight):
     chain = chain_of(model.score_graph)
     if model.loss_weights or chain is None:
         return None, {}
-    return _Common(read, model, data, RowStatistics(data), chain, scoring), configs
+    return _Common(read, model, data, DataStatistics(data), chain, scoring), configs
 
 
 class _Common(NamedTuple):
@@ -216,7 +216,7 @@ class _Common(NamedTuple):
     read: FitData
     model: Model
     data: TrainingData
-    statistics: RowStatistics
+    statistics: DataStatistics
     chain: tuple["Link", ...]
     #: Of the rows that are held out, with `early_stopping`.
     scoring: ValidationLoss | EpochScoring | None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skort.estimators.data.first_pass import FirstPass, numbered
-from skort.estimators.data.rows import Columns, DataStatistics, RowStatistics, TrainingData, as_array, training_rows
+from skort.estimators.data.rows import Columns, DataStatistics, TrainingData, as_array, training_rows
 from skort.estimators.data.sample_weight import ClassWeight, weighted
 from skort.estimators.data.targets import EncodedTarget, target_encoder
 from skort.estimators.model.model import Model
@@ -46,7 +46,7 @@ class InMemory:
 
     def statistics(self) -> DataStatistics:
         """Return those of all rows."""
-        return RowStatistics(self.data)
+        return DataStatistics(self.data)
 
     def batches(self, view: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0) -> Batches:
         """Return batches of rows in random order; the weight is that of them all among others."""

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -150,17 +150,9 @@ def validation_set(
     return EpochScoring(X, y[rows], scoring, of_rows, name=VALIDATION_SCORE), rest
 
 
-class UnseenData(NamedTuple):
-    """A model whose rows come batch by batch, and what a training on them needs."""
-
-    config: TrainConfig
-    encoder: RowEncoder
-    state: TrainState
-
-
 def model_without_data(
     estimator: Any, n_features: int | None, n_outputs: int | None, classes: ArrayLike | None
-) -> UnseenData:
+) -> tuple[TrainConfig, RowEncoder, TrainState]:
     """Return the model of an estimator with what encodes rows for it, and the state before its first step."""
     check_parameters(estimator)
     check_sizes(n_features=n_features, n_outputs=n_outputs)
@@ -184,7 +176,7 @@ def model_without_data(
     if start is None and config.takes_start:
         start = model.score_graph.trained_arrays
     encoder = RowEncoder(estimator, columns, model, _class_weight(estimator, config.own))
-    return UnseenData(config, encoder, TrainState.start(generator, penalty_start=start))
+    return config, encoder, TrainState.start(generator, penalty_start=start)
 
 
 def check_sizes(**numbers: Any) -> None:
