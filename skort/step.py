@@ -287,7 +287,7 @@ class Step:
         model : onnx.ModelProto
             As `OrtSGDRegressor.to_onnx` and `OrtSGDClassifier.to_onnx` give it.
         """
-        return self._encoder.model.with_weights(self.weights()).onnx
+        return self._encoder.model.with_weights(self.weights()).served
 
     def training_graphs(self) -> dict[str, Any]:
         """Return every ONNX graph that a step runs, by name: see `OrtSGDRegressor.training_graphs`."""

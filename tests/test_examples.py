@@ -38,6 +38,13 @@ def test_linear_regression_reaches_the_least_squares_solution():
         assert model.loss_curve_[-1] < 1e-5 * model.loss_curve_[0]
 
 
+def test_embeddings_find_the_ratings_that_nobody_gave():
+    """Up to the noise of those that are known, 0.1."""
+    names = run("data/embeddings.py")
+    assert names["error"] < 0.12
+    assert names["session"].get_inputs()[0].type == "tensor(int64)"
+
+
 def test_own_loop_reaches_the_least_squares_solution_on_each_solver():
     names = run("pieces/own_loop.py")
     assert {*available_solvers(), "graph, largest errors"} <= set(names["losses"])

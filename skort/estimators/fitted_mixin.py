@@ -90,7 +90,7 @@ class FittedAttributes:
     @property
     def onnx_(self) -> ModelProto:
         """The deployable model."""
-        return result_of(self).model.onnx
+        return result_of(self).model.served
 
     @property
     def standardization_(self) -> Standardization | None:

@@ -247,7 +247,8 @@ def find_weights(graph: onnx.GraphProto) -> Weights:
         if reached.isdisjoint(read_names(node)):
             continue
         reached.update(node.output)
-        product = node.op_type in _PRODUCTS
+        # Rows of a table by ids are its product with ones and zeros.
+        product = node.op_type in _PRODUCTS or (node.op_type == "Gather" and node.input[0] in constants)
         if product or not multiplied.isdisjoint(node.input):
             multiplied.update(node.output)
         for position, name in enumerate(node.input):
@@ -259,7 +260,7 @@ def find_weights(graph: onnx.GraphProto) -> Weights:
 
 def _kind(op_type: str, position: int, multiplied: bool) -> str | None:
     """Return the kind of weight that a node of this type reads at this position; None if it is no weight."""
-    if op_type in _PRODUCTS:
+    if op_type in (*_PRODUCTS, "Gather"):
         return "coefficient" if position < 2 else "intercept"
     if op_type == "Add" and multiplied:
         return "intercept"

@@ -13,7 +13,7 @@ from skort.common.parametrized_graph import Program
 from skort.graphs.gradient.elementwise import relu_gradient
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT
 from skort.runtime.cache import COMPILED
-from skort.runtime.sessions import inference_session
+from skort.runtime.sessions import inference_session, session_options
 from skort.runtime.training_api import BoundTrainingAgent, gradient_graph
 from skort.solvers.base import Problem, is_small
 from skort.solvers.derived_gradients import add_custom_gradients, derived_score_gradient
@@ -124,7 +124,11 @@ class GradientGraph:
 
         def compile_graph():
             is_float64 = problem.objective.dtype == np.float64
-            return inference_session(self.model().SerializeToString(), float64=is_float64, device=problem.device)
+            options = session_options(problem.device)
+            # Where layers are put side by side, the pattern lets the backward run write over what it still reads.
+            options.enable_mem_pattern = False
+            graph = self.model().SerializeToString()
+            return inference_session(graph, float64=is_float64, device=problem.device, options=options)
 
         key = problem.structure, self.by_rows, tuple(program.structure for program in self._programs)
         return COMPILED.get(("gradient", *key), compile_graph) if is_small(problem) else compile_graph()

@@ -84,6 +84,13 @@ class Model:
         """The deployable model."""
         return self._deployable(self.preprocessing.exported())
 
+    @property
+    def served(self) -> "onnx.ModelProto":
+        """The deployable model, of whole numbers where the given ONNX model takes them."""
+        from skort.graphs.onnx_models.inputs import with_given_input
+
+        return with_given_input(self.onnx, None if self.has_steps else self.inner.model)
+
     def _deployable(self, steps, *, in_float64=False):
         """Return the model behind steps, which are ONNX or None; probabilities may be in float64."""
         from skort.graphs.export import classifier_model, regressor_model

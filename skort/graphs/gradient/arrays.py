@@ -64,7 +64,9 @@ def _split(applied, i):
 
 def _chosen(applied, i):
     # y_k = x_j(k): dx_j = the sum of dy_k over all k with j(k) = j
-    if i > 0 or not applied.others_are_constant():
+    if i == 0 and not applied.others_are_constant():
+        return _picked_rows(applied)
+    if i > 0:
         return None
     # As ONNX text: a formula with as many numbers as x has takes long to read.
     size = math.prod(applied.shape(0))
@@ -79,6 +81,19 @@ chosen_gradient (dy) => (dx) {{
     sums = ScatterElements <axis = 0, reduction = "add"> (zeros, chosen, dy_flat)
     dx = Reshape (sums, shape)
 }}"""
+
+
+def _picked_rows(applied):
+    """Return the gradient of rows that are picked by ids, which every batch has of its own."""
+    if applied.node.op_type != "Gather" or applied.axis(0) != 0:
+        return None
+    shape, n_ids = applied.shape(0), math.prod(applied.shape(1))
+    width = math.prod(shape[1:])
+    return f"""
+        ids = Expand(Reshape(b, [{n_ids}, 1]), [{n_ids}, {width}])
+        rows = Reshape(dy, [{n_ids}, {width}])
+        sums = ScatterElements(Expand(0, [{shape[0]}, {width}]), ids, rows, axis=0, reduction='"add"')
+        dx = Reshape(sums, {list(shape)})"""
 
 
 def _chosen_elements(applied):

@@ -10,6 +10,7 @@ from scipy.special import expit, softmax
 
 from skort.common.onnx_text import pruned, read_names, replace_nodes
 from skort.exceptions import NotTrainableError
+from skort.graphs.onnx_models.inputs import picks_rows
 from skort.objective.loss import function_text
 from skort.runtime.sessions import InferenceModel, short_message
 
@@ -33,7 +34,7 @@ def find_head(model: onnx.ModelProto, output: str, n_outputs: int) -> Head:
     head = None if node is None else _proved(model, node, output, n_outputs)
     if head is not None:
         return head
-    values = _two_dimensional(runner(model, output)(rows_like(model.graph.input[0])))
+    values = _two_dimensional(runner(model, output)(rows_like(model.graph)))
     if _are_probabilities(values, node is not None) and not _is_affine(model.graph, output):
         behind = f"the {node.op_type} node {node.name!r}" if node is not None else "its own operators"
         raise NotTrainableError(
@@ -66,7 +67,7 @@ def _proved(model, node, output, n_outputs):
     end = _part(model, result, output)
     if X.name in {i.name for i in end.graph.input[1:]}:
         return None
-    n_columns = _two_dimensional(runner(model, result)(rows_like(X))).shape[1]
+    n_columns = _two_dimensional(runner(model, result)(rows_like(model.graph))).shape[1]
     scores = np.random.RandomState(0).normal(scale=3.0, size=(_N_ROWS, n_columns)).astype(_dtype(X))
     run_end = runner(end, output)
     probabilities = run_end(scores)
@@ -76,7 +77,7 @@ def _proved(model, node, output, n_outputs):
     if n_columns != 2 or n_outputs != 1:
         return None
     # Two columns of which one is the negative of the other: any numbers in their place are no scores of the model.
-    probabilities, scores = (runner(model, name)(rows_like(X)) for name in (output, result))
+    probabilities, scores = (runner(model, name)(rows_like(model.graph)) for name in (output, result))
     if not _are_opposite(scores):
         return None
     candidates = ((_columns([i]), scores[:, [i]]) for i in (1, 0))
@@ -169,9 +170,12 @@ def _part(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProto:
     return cut
 
 
-def rows_like(X: onnx.ValueInfoProto) -> np.ndarray:
-    """Return random rows of data, large and small, for an input of two dimensions."""
+def rows_like(graph: onnx.GraphProto) -> np.ndarray:
+    """Return random rows of data, large and small, for an input of two dimensions; zeros and ones where it has ids."""
+    X = graph.input[0]
     random_state, width = np.random.RandomState(0), X.type.tensor_type.shape.dim[1].dim_value
+    if picks_rows(graph):
+        return random_state.randint(2, size=(_N_ROWS, width)).astype(_dtype(X))
     rows = random_state.normal(size=(_N_ROWS, width)) * random_state.choice([1, 10], size=(_N_ROWS, 1))
     return rows.astype(_dtype(X))
 

@@ -26,7 +26,7 @@ def check_functions(model: onnx.ModelProto) -> None:
 
     def size(body, above):
         total = 0
-        for node in (node for part in _with_branches(body) for node in part.node):
+        for node in (node for part in with_branches(body) for node in part.node):
             called = node.domain, node.op_type
             if called in above:
                 raise ValueError(f"its function {node.op_type!r} calls itself.")
@@ -41,7 +41,7 @@ def check_functions(model: onnx.ModelProto) -> None:
 
 def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
     """Raise an error for a typed graph that would compute for long, need much memory or end the process."""
-    parts = list(_with_branches(graph))
+    parts = list(with_branches(graph))
     constants = _constants(parts)
     types = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in constants.items()}
     types |= {i.name: i.type.tensor_type.elem_type for part in parts for i in (*part.input, *part.value_info)}
@@ -72,7 +72,7 @@ def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
 
 def check_ranges(graph: onnx.GraphProto, max_values: int) -> None:
     """Raise an error where a Range of constants is long, or of unknown length: onnx writes it out to infer shapes."""
-    parts = list(_with_branches(graph))
+    parts = list(with_branches(graph))
     constants = _constants(parts)
     of_rows = {i.name for i in graph.input}
     for node in (node for part in parts for node in part.node):
@@ -106,13 +106,13 @@ def _check_divisor(node, divisor: np.ndarray | None) -> None:
     )
 
 
-def _with_branches(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+def with_branches(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """Yield a graph, and those inside its nodes."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
             for inside in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from _with_branches(inside)
+                yield from with_branches(inside)
 
 
 def _constants(parts: list[onnx.GraphProto]) -> dict[str, np.ndarray]:

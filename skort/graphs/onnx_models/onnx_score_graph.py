@@ -10,12 +10,10 @@ import onnx.checker
 import onnx.compose
 import onnx.inliner
 import onnx.shape_inference
-import onnx.version_converter
 from onnx import TensorProto, helper, numpy_helper
 
 from skort.common.onnx_text import (
     IR_VERSION,
-    OPSET,
     Fragment,
     constant_value,
     import_each_domain_once,
@@ -24,17 +22,22 @@ from skort.common.onnx_text import (
     pruned,
     replace_nodes,
 )
+from skort.common.user_warning import warn_user
 from skort.exceptions import NotTrainableError
 from skort.graphs import onnx_models
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
 from skort.graphs.onnx_models.classifier_heads import Head, find_head, rows_like, runner
+from skort.graphs.onnx_models.inputs import given_inputs, in_one_input
 from skort.graphs.onnx_models.limits import check_functions, check_limits, check_ranges
+from skort.graphs.onnx_models.opsets import in_float32, in_our_opset
 from skort.graphs.onnx_models.standard_operators import standard_operators
 from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, ScoreSpec
 from skort.graphs.standardized import OFFSET, check_offsets
 from skort.graphs.training_mode import in_training_mode
 from skort.runtime.sessions import short_message
 
+# Layers whose weights are no operands of a product or a sum.
+_WITHOUT_GRADIENT = ("ConvTranspose", "Einsum", "GRU", "InstanceNormalization", "LSTM", "PRelu", "RNN")
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
@@ -42,6 +45,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     """Return the score graph of an ONNX model at its weights: coefficients and intercepts are trained, scales not."""
     model = plain_model(model)
     graph = model.graph
+    in_one_input(graph)
     X = _the_input(graph, spec)
     score = _the_output(graph, spec.outputs)
     constants_to_initializers(graph)
@@ -72,13 +76,27 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     _check_runs(model, spec)
     score_graph = ScoreGraph.of(model)
     check_offsets(score_graph)
+    _warn_of_others(score_graph)
     names = score_graph.trained.coefficients + score_graph.trained.intercepts
     return score_graph.training_only([name for name in names if name not in (OFFSET, TARGET_OFFSET)])
+
+
+def _warn_of_others(score_graph: ScoreGraph) -> None:
+    """Name the weights of layers that have no gradient: they stay as they are."""
+    constants = {i.name for i in score_graph.structure.graph.initializer if i.data_type in _FLOATS and i.dims}
+    for node in score_graph.structure.graph.node:
+        names = [name for name in node.input[1:] if name in constants]
+        if node.op_type in _WITHOUT_GRADIENT and names:
+            warn_user(
+                f"The weights {', '.join(names)} of the {node.op_type} node of the ONNX model are not trained: there "
+                f"is no gradient of {node.op_type}. They stay as they are, and so do the weights before them."
+            )
 
 
 def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
     """Return what an ONNX model says of itself: its own numbers of columns and its type of numbers."""
     plain = plain_model(model)
+    in_one_input(plain.graph)
     shaped = _with_shapes(plain)
     graph = shaped.graph
     initializers = {i.name for i in graph.initializer}
@@ -223,14 +241,9 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
         import_each_domain_once(plain)
     except Exception as error:
         raise NotTrainableError(f"estimator: the ONNX model is not valid: {short_message(error)}") from error
-    try:
-        if opset != OPSET:
-            plain = onnx.version_converter.convert_version(plain, OPSET)
-    except Exception as error:
-        raise NotTrainableError(
-            f"estimator: the ONNX model of opset {opset} cannot be read as opset {OPSET}, which all supported runtimes "
-            f"know: {short_message(error)} Export it with target_opset={OPSET}."
-        ) from error
+    plain = in_our_opset(plain)
+    with _types_that_agree():
+        in_float32(plain)
     plain.ir_version = IR_VERSION
     plain = standard_operators(plain)
     check_ranges(plain.graph, onnx_models.MAX_VALUES)
@@ -262,13 +275,12 @@ def _check_values(graph):
 
 def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
     """Return the only input that is no initializer, and make it the only input, in place."""
-    initializers = {i.name for i in graph.initializer}
-    inputs = [i for i in graph.input if i.name not in initializers]
+    inputs = given_inputs(graph)
     names = [i.name for i in inputs]
     dims = inputs[0].type.tensor_type.shape.dim if len(inputs) == 1 else []
     if len(dims) != 2 or inputs[0].type.tensor_type.elem_type not in _FLOATS:
         raise NotTrainableError(
-            "estimator: the ONNX model needs one input of floats, of shape (any, n_features); it has the inputs "
+            "estimator: the ONNX model needs inputs of numbers, of shape (any, n_features); it has the inputs "
             f"{names}: {[_described(i) for i in inputs]}."
         )
     (X,) = inputs
@@ -327,7 +339,7 @@ def constants_to_initializers(graph: onnx.GraphProto) -> None:
 
 def _check_runs(model, spec):
     """Raise an error where the model does not run on any number of rows, or where a row depends on the others."""
-    rows, run = rows_like(model.graph.input[0]), runner(model, model.graph.output[0].name)
+    rows, run = rows_like(model.graph), runner(model, model.graph.output[0].name)
     score = run(rows[:3])
     if score.shape != (3, spec.n_outputs):
         raise NotTrainableError(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from onnx import helper, numpy_helper
 
 from skort.common.formulas import function_text
-from skort.common.onnx_text import Fragment, inlined, replace_nodes
+from skort.common.onnx_text import Fragment, function, inlined, replace_nodes
 
 _ML = "ai.onnx.ml"
 # What holds weights, and the attributes that do: a product and what is added to it, or a difference and a factor.
@@ -19,6 +19,8 @@ _HELD = {
     "LinearClassifier": ("coefficients", "intercepts"),
     "Scaler": ("offset", "scale"),
 }
+#: Operators that came after `OPSET`, and the domain that they are put in before a model is converted to it.
+LATER, LATER_DOMAIN = ("Gelu", "Mish", "RMSNormalization", "Swish"), "skort.later"
 _ENDS = {"NONE": "%s", "LOGISTIC": "Sigmoid(%s)", "SOFTMAX": "Softmax(%s, axis=1)"}
 _NORMS = {"L1": "ReduceL1", "L2": "ReduceL2", "MAX": "ReduceMax"}
 # The classes of one score s are those of the scores -s and s.
@@ -30,23 +32,28 @@ _BINARY = {
 
 
 def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model of `OPSET` with standard operators in place of those of ai.onnx.ml: the results are the same."""
-    if all(node.domain != _ML for node in model.graph.node):
+    """Return a model of `OPSET` with standard operators in place of those of ai.onnx.ml and of later ones."""
+    domains = (_ML, LATER_DOMAIN)
+    if all(node.domain not in domains for node in model.graph.node):
         return model
     model, fragment = copy.deepcopy(model), Fragment(np.float32)
     graph = model.graph
+    is_double = any(i.type.tensor_type.elem_type == onnx.TensorProto.DOUBLE for i in graph.input)
     for node in graph.node:
-        constants, formula = _written(node) if node.domain == _ML else ({}, "")
+        constants, formula = _written(node) if node.domain in domains else ({}, "")
         if not formula:
             fragment.nodes.append(node)
             continue
         names = [f"{node.output[-1]}/{name}" for name in constants]
         arrays = zip(constants.values(), names, strict=True)
         graph.initializer.extend(numpy_helper.from_array(array, name) for array, name in arrays)
-        inputs = ["X", "indices"][: len(node.input)]
+        second = "scale" if node.op_type == "RMSNormalization" else "indices"
+        inputs = ["X", second][: len(node.input)]
+        dtype = np.float64 if is_double and node.domain == LATER_DOMAIN else np.float32
         outputs = ["label", "Z"] if len(node.output) == 2 else ["Z"]
         signature = f"{node.op_type} ({', '.join([*inputs, *constants])}) => ({', '.join(outputs)})"
-        fragment.call(function_text(signature, formula), [*node.input, *names], node.output)
+        called = function(function_text(signature, formula), dtype)
+        fragment.call_as_is(called, [*node.input, *names], node.output)
     picked = {node.input[1] for node in graph.node if node.domain == _ML and node.op_type == "ArrayFeatureExtractor"}
     for indices in graph.initializer:
         if indices.name in picked:
@@ -101,6 +108,18 @@ def _written(node):
             return {}, "Z = Gather(X, indices, axis=-1)"
         case "ZipMap":
             return {}, "Z = X"
+        case "Gelu" if texts.get("approximate") == "tanh":
+            return {}, f"Z = 0.5 * X * (1 + Tanh({math.sqrt(2 / math.pi)!r} * (X + 0.044715 * X * X * X)))"
+        case "Gelu":
+            return {}, f"Z = 0.5 * X * (1 + Erf(X / {math.sqrt(2)!r}))"
+        case "Mish":
+            # The last factor is tanh(log(1 + exp(X))).
+            return {}, "Z = X * Tanh(Relu(X) + Log(1 + Exp(-Abs(X))))"
+        case "Swish":
+            return {}, f"Z = X * Sigmoid({given.get('alpha', 1.0)!r} * X)"
+        case "RMSNormalization" if given.get("axis", -1) == -1:
+            mean = f"ReduceMean(X * X, axes=[-1]) + {given.get('epsilon', 1e-5)!r}"
+            return {}, f"Z = X / Sqrt({mean}) * scale"
     return {}, ""
 
 

@@ -15,11 +15,12 @@ from skort.common.onnx_text import leading_to
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initialization import fitted_score_graph, given_model
+from skort.graphs.onnx_models.inputs import given_inputs, in_one_input
 from skort.graphs.onnx_models.onnx_score_graph import constants_to_initializers, plain_model
 from skort.graphs.onnx_models.standard_operators import held_weights, hold_weights
 from skort.graphs.score_graph import find_weights as weights_of
 
-_DATA = {TensorProto.FLOAT: "float_data", TensorProto.DOUBLE: "double_data"}
+_DATA = {TensorProto.FLOAT: "float_data", TensorProto.DOUBLE: "double_data", TensorProto.FLOAT16: "int32_data"}
 _KINDS = {"coefficients": "coefficient", "intercepts": "intercept", "scales": "scale"}
 
 
@@ -61,7 +62,7 @@ def find_weights(model: onnx.ModelProto | BaseEstimator) -> list[Weight]:
     Parameters
     ----------
     model : onnx.ModelProto, or fitted estimator of skort or scikit-learn
-        The first input of an ONNX model is X. It is not changed.
+        The inputs of an ONNX model are the columns of X. It is not changed.
 
     Returns
     -------
@@ -90,8 +91,8 @@ def find_weights(model: onnx.ModelProto | BaseEstimator) -> list[Weight]:
     given = given_model(model)
     model = plain_model(given if isinstance(given, onnx.ModelProto) else fitted_score_graph(given).model)
     graph = model.graph
-    initializers = {i.name for i in graph.initializer}
-    inputs = [i for i in graph.input if i.name not in initializers]
+    in_one_input(graph)
+    inputs = given_inputs(graph)
     if not inputs:
         raise ValueError("The ONNX model has no input.")
     del graph.input[:]
@@ -140,7 +141,7 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> on
         It is not changed.
     weights : dict of str to array-like
         Name of an initializer, or of the output of a `Constant` node, of floats -> its numbers, of the same shape and
-        finite. They are cast to its type, float32 or float64.
+        finite. They are cast to its type: float32, float64 or float16.
 
     Returns
     -------
@@ -212,6 +213,7 @@ def _fill(tensor, name, values):
     field = _DATA[tensor.data_type]
     if len(getattr(tensor, field)):
         tensor.ClearField(field)
-        getattr(tensor, field).extend(array.ravel().tolist())
+        bits = array.view(np.uint16) if array.dtype == np.float16 else array
+        getattr(tensor, field).extend(bits.ravel().tolist())
     else:
         tensor.raw_data = array.astype(array.dtype.newbyteorder("<")).tobytes()

@@ -5,12 +5,14 @@ import functools
 import warnings
 
 import numpy as np
+import onnx.parser
 import onnxruntime
 import pytest
 import skl2onnx
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-from scipy.special import expit, log_softmax, softmax
+from onnx.reference.op_run import OpRun
+from scipy.special import erf, expit, log_softmax, softmax
 from sklearn import linear_model as lm
 from sklearn import preprocessing as pre
 from sklearn.base import clone
@@ -110,8 +112,12 @@ def case(name):
     return skl2onnx.to_onnx(model, X[:1], options={id(model): options} if options else None), TARGETS[target]
 
 
-def served(model):
-    """Return what plain ONNX Runtime makes of X: of any opset, as no operator here has changed since 17."""
+def served(model, newest=22):
+    """Return what plain ONNX Runtime makes of X; of an opset that it does not read, what onnx makes of it."""
+    rows = columns(model)
+    if max(o.version for o in model.opset_import) > newest:
+        names = [o.name for o in model.graph.output]
+        return dict(zip(names, ReferenceEvaluator(model).run(None, rows), strict=True))
     model = copy.deepcopy(model)
     import_each_domain_once(model)
     model.ir_version = 8
@@ -120,7 +126,20 @@ def served(model):
             domain.version = max(13, min(17, domain.version))
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     outputs = [o.name for o in session.get_outputs()]
-    return dict(zip(outputs, session.run(None, {session.get_inputs()[0].name: X}), strict=True))
+    return dict(zip(outputs, session.run(None, rows), strict=True))
+
+
+def columns(model):
+    """Return the columns of X as the inputs of a model."""
+    feeds, begin = {}, 0
+    initializers = {i.name for i in model.graph.initializer}
+    for info in (i for i in model.graph.input if i.name not in initializers):
+        dims = info.type.tensor_type.shape.dim
+        width = dims[1].dim_value if len(dims) == 2 else 1
+        values = X[:, begin : begin + width].astype(helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type))
+        feeds[info.name] = values if len(dims) == 2 else values.ravel()
+        begin += width
+    return feeds
 
 
 def score_graph(model, y):
@@ -153,9 +172,18 @@ def in_float64(model):
     return model
 
 
+class Erf(OpRun):
+    """That of onnx is computed in float32."""
+
+    op_domain = ""
+
+    def _run(self, x):
+        return (erf(x),)
+
+
 def descended(graph, y, rate=RATE):
     """Return the weights after `N_STEPS` steps whose gradients are finite differences, in float64."""
-    run = ReferenceEvaluator(in_float64(graph.structure)).run
+    run = ReferenceEvaluator(in_float64(graph.structure), new_ops=[Erf]).run
     inputs = {graph.input_name: X.astype(np.float64)} | {
         name: array.astype(np.float64) for name, array in graph.arrays.items()
     }
@@ -187,7 +215,7 @@ def trained(model, y, solver, rate=RATE, **parameters):
     return estimator.fit(X, y)
 
 
-def check(model, y, rate=RATE):
+def check(model, y, rate=RATE, newest=22):
     """Check what a foreign model is for: training by every solver, both exports, and a frozen part."""
     before = model.SerializeToString()
     graph = score_graph(model, y)
@@ -203,7 +231,7 @@ def check(model, y, rate=RATE):
         for name, array in expected.items():
             np.testing.assert_allclose(estimator.weights_[name], array, rtol=1e-5, atol=1e-5, err_msg=solver)
     prediction = estimator.predict(X)
-    exported, original = served(estimator.to_onnx()), served(estimator.to_onnx(original=True))
+    exported, original = served(estimator.to_onnx()), served(estimator.to_onnx(original=True), newest)
     check_same_prediction(exported, prediction, y)
     check_same_prediction(original, prediction, y)
     first, *others = expected
@@ -257,3 +285,207 @@ def has_zipmap(model):
 
 def is_probability(result):
     return (result >= 0).all() and np.allclose(result.sum(axis=1), 1, atol=1e-5)
+
+
+LAYERS = (
+    "<float[4, 3] W = {1,2,-1,0.5,1,-1,2,0.25,-0.5,1,1,-2}, float[3] b = {0.1,-0.2,0.3}, float[3, 1] V = {1,-1,0.5}>"
+)
+ONE = f"m (float[N, 4] X) => (float[N, 1] y) {LAYERS}"
+SHAPES = "int64[2] shape = {-1, 4}, int64[1] axis = {1}"
+# (opset, target, text): what torch, Keras and people write by hand, in the opsets of their tools.
+WRITTEN = {
+    "opset 13": (13, "numbers", f"{ONE} {{ h = Gemm (X, W, b) a = Relu (h) y = MatMul (a, V) }}"),
+    "opset 15, leaky": (15, "numbers", f"{ONE} {{ h = Gemm (X, W, b) a = LeakyRelu (h) y = MatMul (a, V) }}"),
+    "opset 18, means": (
+        18,
+        "numbers",
+        f"""{ONE} {{ axis = Constant <value = int64[1] {{1}}> () m = ReduceMean (X, axis) c = Sub (X, m)
+        h = Gemm (c, W, b) a = Tanh (h) y = MatMul (a, V) }}""",
+    ),
+    "opset 18, norms": (
+        18,
+        "numbers",
+        f"""{ONE} {{ axis = Constant <value = int64[1] {{1}}> () m = ReduceL2 (X, axis) c = Div (X, m)
+        h = Gemm (c, W, b) a = Tanh (h) y = MatMul (a, V) }}""",
+    ),
+    "opset 18, split": (
+        18,
+        "numbers",
+        f"""{ONE} {{ p, q = Split <axis = 1, num_outputs = 2> (X) c = Concat <axis = 1> (q, p)
+        h = Gemm (c, W, b) a = Tanh (h) y = MatMul (a, V) }}""",
+    ),
+    "opset 19": (19, "two", f"{ONE} {{ h = Gemm (X, W, b) a = Sigmoid (h) s = MatMul (a, V) y = Sigmoid (s) }}"),
+    "opset 19, cast": (
+        19,
+        "numbers",
+        f"{ONE} {{ x = Cast <to = 1, saturate = 1> (X) h = Gemm (x, W, b) y = Gemm (h, V) }}",
+    ),
+    "opset 20, gelu": (20, "numbers", f"{ONE} {{ h = Gemm (X, W, b) a = Gelu (h) y = MatMul (a, V) }}"),
+    "opset 20, shapes": (
+        20,
+        "numbers",
+        f"""{ONE} {{ d = Shape (X) ones = ConstantOfShape <value = float[1] {{1}}> (d) x = Add (X, ones)
+        h = Gemm (x, W, b) a = Tanh (h) y = MatMul (a, V) }}""",
+    ),
+    "opset 21, gelu": (
+        21,
+        "two",
+        f'{ONE} {{ h = Gemm (X, W, b) a = Gelu <approximate = "tanh"> (h) y = MatMul (a, V) }}',
+    ),
+    "opset 21, softmax": (
+        21,
+        "three",
+        "m (float[N, 4] X) => (float[N, 3] y)"
+        "<float[4, 3] W = {1,2,-1,0.5,1,-1,2,0.25,-0.5,1,1,-2}, float[3] b = {1,2,3}>"
+        "{ h = Gemm (X, W, b) y = Softmax (h) }",
+    ),
+    "opset 22, mish": (22, "numbers", f"{ONE} {{ h = Gemm (X, W, b) a = Mish (h) y = MatMul (a, V) }}"),
+    "opset 23, root mean square": (
+        23,
+        "numbers",
+        "m (float[N, 4] X) => (float[N, 1] y)"
+        "<float[4] g = {1, 2, 1, 2}, float[4, 1] W = {1, 2, -1, 1}, float[1] b = {0.5}>"
+        "{ n = RMSNormalization (X, g) y = Gemm (n, W, b) }",
+    ),
+    "opset 24, swish": (24, "numbers", f"{ONE} {{ h = Gemm (X, W, b) a = Swish <alpha = 1.5> (h) y = MatMul (a, V) }}"),
+    "layers side by side": (
+        17,
+        "numbers",
+        """m (float[N, 4] X) => (float[N, 1] y)
+        <float[2, 2] A = {1, 2, 3, 4}, float[4, 1] V = {1, -1, 0.5, 2}, int64[2] i = {0, 1}, int64[2] j = {2, 3}> {
+        p = Gather <axis = 1> (X, i) q = Gather <axis = 1> (X, j) u = MatMul (p, A) h = Concat <axis = 1> (u, q)
+        y = MatMul (h, V) }""",
+    ),
+    "two inputs": (
+        17,
+        "numbers",
+        f"""m (float[N, 3] first, float[N] second) => (float[N, 1] y) {LAYERS} {{
+        axis = Constant <value = int64[1] {{1}}> () s = Unsqueeze (second, axis) x = Concat <axis = 1> (first, s)
+        h = Gemm (x, W, b) a = Tanh (h) y = MatMul (a, V) }}""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_models_by_hand(name):
+    opset, target, text = WRITTEN[name]
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> {text}')
+    check(model, TARGETS[target], newest=17)
+
+
+HALVES = f"{ONE} {{ h = Gemm (X, W, b) a = Tanh (h) s = Cast <to = 10> (a) y = MatMul (s, V) }}"
+
+
+@pytest.mark.parametrize("storage", ["raw", "int32_data"])
+def test_a_model_of_float16(storage):
+    """It is trained in float32, and its weights are written back as float16."""
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {HALVES}')
+    for info in (*model.graph.input, *model.graph.output):
+        info.type.tensor_type.elem_type = TensorProto.FLOAT16
+    for tensor in model.graph.initializer:
+        values = numpy_helper.to_array(tensor).astype(np.float16)
+        tensor.CopyFrom(
+            numpy_helper.from_array(values, tensor.name)
+            if storage == "raw"
+            else helper.make_tensor(tensor.name, TensorProto.FLOAT16, values.shape, values.ravel())
+        )
+    assert all(bool(tensor.raw_data) == (storage == "raw") for tensor in model.graph.initializer)
+    expected = descended(score_graph(model, Y), Y)
+    for solver in available_solvers():
+        estimator = trained(model, Y, solver)
+        for name, array in expected.items():
+            np.testing.assert_allclose(estimator.weights_[name], array, rtol=1e-5, atol=1e-5)
+    original = estimator.to_onnx(original=True)
+    for tensor in original.graph.initializer:
+        half = numpy_helper.to_array(tensor)
+        assert half.dtype == np.float16
+        np.testing.assert_array_equal(half, estimator.weights_[tensor.name].astype(np.float16))
+    (result,) = served(original).values()
+    np.testing.assert_allclose(result.ravel(), estimator.predict(X), atol=0.02)
+
+
+# Columns of ids, or of ids and numbers, of a DataFrame, of torch's Embedding, or of inputs of their own.
+TABLES = (
+    "<float[5, 2] A = {1,2,-1,0.5,1,-1,2,0.25,-0.5,1}, float[3, 2] B = {0.5,-1,1,2,-2,1}, float[4, 1] V = {1,-1,0.5,2}"
+)
+IDS = {
+    "two columns": f"""m (int64[N, 2] ids) => (float[N, 1] y) {TABLES}, int64[1] i = {{0}}, int64[1] j = {{1}},
+        int64[1] flat = {{-1}}> {{ p = Gather <axis = 1> (ids, i) q = Gather <axis = 1> (ids, j)
+        p1 = Reshape (p, flat) q1 = Reshape (q, flat) u = Gather (A, p1) v = Gather (B, q1)
+        h = Concat <axis = 1> (u, v) y = MatMul (h, V) }}""",
+    "one table": f"""m (int32[N, 2] ids) => (float[N, 1] y) {TABLES}, int64[2] wide = {{-1, 4}}> {{
+        e = Gather (A, ids) h = Reshape (e, wide) t = Tanh (h) y = MatMul (t, V) }}""",
+    "ids and numbers": f"""m (int64[N] color, float[N, 2] sizes) => (float[N, 1] y) {TABLES}> {{
+        u = Gather (A, color) h = Concat <axis = 1> (u, sizes) y = MatMul (h, V) }}""",
+    "two inputs": f"""m (int64[N, 1] color, int64[N, 1] kind) => (float[N, 1] y) {TABLES}, int64[2] wide = {{-1, 2}}> {{
+        u = Gather (A, color) v = Gather (B, kind) u1 = Reshape (u, wide) v1 = Reshape (v, wide)
+        h = Concat <axis = 1> (u1, v1) y = MatMul (h, V) }}""",
+}
+ID_COLUMNS = np.c_[_RNG.randint(3, size=(40, 2)), X[:, 2]].astype(np.float32)
+
+
+@pytest.mark.parametrize("target", ["numbers", "two"])
+@pytest.mark.parametrize("name", IDS)
+def test_embeddings_of_ids(name, target, monkeypatch):
+    """Rows of tables by ids are trained, and those of ids that no row has stay as they are."""
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {IDS[name]}')
+    width = 3 if name == "ids and numbers" else 2
+    monkeypatch.setitem(globals(), "X", ID_COLUMNS[:, :width] if width == 2 else ID_COLUMNS[:, [0, 1, 2]])
+    check(model, TARGETS[target])
+    estimator = trained(model, TARGETS[target], "graph")
+    before = score_graph(model, TARGETS[target]).arrays["A"]
+    np.testing.assert_array_equal(estimator.weights_["A"][3:], before[3:])
+    taken = estimator.to_onnx().graph.input
+    given = model.graph.input
+    if len(given) == 1:
+        assert taken[0].type.tensor_type.elem_type == given[0].type.tensor_type.elem_type
+
+
+@pytest.mark.parametrize("layer, n_gates", [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_recurrent_layers_stay_as_they_are(layer, n_gates):
+    """The layer behind them is trained, and a warning names the weights that are not."""
+    initializers = {
+        "W": _RNG.normal(size=(1, 3 * n_gates, 2)).astype(np.float32),
+        "R": _RNG.normal(size=(1, 3 * n_gates, 3)).astype(np.float32),
+        "V": _RNG.normal(size=(3, 1)).astype(np.float32),
+        "steps": np.array([-1, 2, 2]),
+        "flat": np.array([-1, 3]),
+    }
+    nodes = [
+        helper.make_node("Reshape", ["X", "steps"], ["x"]),
+        helper.make_node("Transpose", ["x"], ["by_step"], perm=[1, 0, 2]),
+        helper.make_node(layer, ["by_step", "W", "R"], ["", "last"], hidden_size=3),
+        helper.make_node("Reshape", ["last", "flat"], ["h"]),
+        helper.make_node("MatMul", ["h", "V"], ["y"]),
+    ]
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, n]) for name, n in (("X", 4), ("y", 1))]
+    tensors = [numpy_helper.from_array(array, name) for name, array in initializers.items()]
+    model = helper.make_model(
+        helper.make_graph(nodes, "recurrent", infos[:1], infos[1:], tensors),
+        ir_version=8,
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
+    for solver in available_solvers():
+        with pytest.warns(UserWarning, match=f"weights W, R of the {layer} node .* are not trained"):
+            estimator = trained(model, Y, solver)
+        assert list(estimator.trainable_) == ["V"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = descended(score_graph(model, Y), Y)
+    np.testing.assert_allclose(estimator.weights_["V"], expected["V"], rtol=1e-5, atol=1e-5)
+
+
+def test_one_output_for_each_class_is_refused():
+    y = TARGETS["three"]
+    model = lm.LogisticRegression().fit(X, y)
+    converted = skl2onnx.to_onnx(model, X[:1], options={id(model): {"zipmap": "columns"}})
+    with pytest.raises(NotTrainableError, match=r"needs one output of floats, .* zipmap=False"):
+        trained(converted, y, "graph")
+
+
+def test_probabilities_of_another_kind_are_refused():
+    """They are the shares of three sigmoids."""
+    y = TARGETS["three"]
+    converted = skl2onnx.to_onnx(OneVsRestClassifier(lm.LogisticRegression()).fit(X, y), X[:1])
+    with pytest.raises(NotTrainableError, match="neither the sigmoid nor the softmax of one score"):
+        trained(converted, y, "graph")

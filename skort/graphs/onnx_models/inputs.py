@@ -1,0 +1,94 @@
+"""The inputs of an ONNX model as the columns of one X of floats: ids are whole numbers among them."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from skort.common.onnx_text import read_names, replace_nodes
+
+_NUMBERS = {
+    *(TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL),
+    *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
+    *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
+}
+
+
+def given_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+    """Return the inputs that are no initializers."""
+    initializers = {i.name for i in graph.initializer}
+    return [i for i in graph.input if i.name not in initializers]
+
+
+def in_one_input(graph: onnx.GraphProto) -> None:
+    """Let the columns of all inputs be those of one X of floats, in their order, in place; others stay as they are."""
+    inputs = given_inputs(graph)
+    types = [i.type.tensor_type.elem_type for i in inputs]
+    widths = [_width(i) for i in inputs]
+    is_one = len(inputs) == 1 and types[0] in (TensorProto.FLOAT, TensorProto.DOUBLE)
+    are_columns = len(inputs) == 1 or None not in (*widths, *(_has_rows(i) or None for i in inputs))
+    if is_one or not inputs or not _NUMBERS.issuperset(types) or not are_columns:
+        return
+    is_double = TensorProto.DOUBLE in (*types, *(o.type.tensor_type.elem_type for o in graph.output))
+    names = {i.name: f"{i.name}/given" for i in inputs}
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+    X = helper.make_tensor_value_info(
+        inputs[0].name if len(inputs) == 1 else "X",
+        TensorProto.DOUBLE if is_double else TensorProto.FLOAT,
+        [None, None if None in widths else sum(widths)],
+    )
+    parts, nodes, begin = [X.name], [], 0
+    if len(inputs) > 1:
+        parts = [f"{name}/columns" for name in names]
+        for name, part, width in zip(names, parts, widths, strict=True):
+            numbers = np.arange(begin, begin + width)
+            graph.initializer.append(numpy_helper.from_array(numbers, f"{name}/numbers"))
+            nodes.append(helper.make_node("Gather", [X.name, f"{name}/numbers"], [part], axis=1))
+            begin += width
+    for info, part, inner in zip(inputs, parts, names.values(), strict=True):
+        if len(info.type.tensor_type.shape.dim) == 1:
+            graph.initializer.append(numpy_helper.from_array(np.array([-1], np.int64), f"{inner}/shape"))
+            nodes.append(helper.make_node("Reshape", [part, f"{inner}/shape"], [f"{inner}/flat"]))
+            part = f"{inner}/flat"
+        nodes.append(helper.make_node("Cast", [part], [inner], to=info.type.tensor_type.elem_type))
+    del graph.input[:]
+    graph.input.append(X)
+    replace_nodes(graph, [*nodes, *graph.node])
+
+
+def with_given_input(model: onnx.ModelProto, given: Any) -> onnx.ModelProto:
+    """Return an exported model that takes whole numbers where the ONNX model that was given has one input of them."""
+    inputs = given_inputs(given.graph) if isinstance(given, onnx.ModelProto) else []
+    types = {i.type.tensor_type.elem_type for i in inputs}
+    (X, *_) = model.graph.input
+    readers = {node.op_type for node in model.graph.node if X.name in node.input}
+    if len(inputs) != 1 or types & {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16} or readers != {"Cast"}:
+        return model
+    model = copy.deepcopy(model)
+    model.graph.input[0].type.tensor_type.elem_type = types.pop()
+    return model
+
+
+def picks_rows(graph: onnx.GraphProto) -> bool:
+    """Return whether X has ids: positions of rows of a table."""
+    reached = {graph.input[0].name}
+    for node in graph.node:
+        if node.op_type == "Gather" and node.input[1] in reached:
+            return True
+        if not reached.isdisjoint(read_names(node)):
+            reached.update(node.output)
+    return False
+
+
+def _has_rows(info):
+    """Return whether an input takes any number of rows."""
+    return not info.type.tensor_type.shape.dim[0].dim_value
+
+
+def _width(info):
+    """Return the number of columns of an input of one or two dimensions; None where it is not known."""
+    dims = info.type.tensor_type.shape.dim
+    return 1 if len(dims) == 1 else (dims[1].dim_value or None) if len(dims) == 2 else None

@@ -1,0 +1,95 @@
+"""An ONNX model of any opset, float16 or not, in the opset and the types that skort computes with."""
+
+from collections.abc import Iterator
+
+import onnx
+import onnx.checker
+import onnx.shape_inference
+import onnx.version_converter
+from onnx import TensorProto, helper, numpy_helper
+
+from skort.common.onnx_text import OPSET, constant_value
+from skort.exceptions import NotTrainableError
+from skort.graphs.onnx_models.limits import with_branches
+from skort.graphs.onnx_models.standard_operators import LATER, LATER_DOMAIN
+from skort.runtime.sessions import short_message
+
+# Attributes of later versions, and the values of Cast's that change no float.
+_LATER_ATTRIBUTES = {
+    "Cast": ("saturate", "round_mode"),
+    "CastLike": ("saturate", "round_mode"),
+    "Split": ("num_outputs",),
+}
+
+
+def in_our_opset(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model without functions in `OPSET`; operators that came later are in a domain of their own."""
+    opset = next((o.version for o in model.opset_import if o.domain == ""), None)
+    if opset == OPSET:
+        return model
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    later = [node for node in _nodes(model) if node.domain == "" and node.op_type in LATER]
+    for node in later:
+        node.domain = LATER_DOMAIN
+    if later:
+        model.opset_import.add(domain=LATER_DOMAIN, version=1)
+    try:
+        return onnx.version_converter.convert_version(model, OPSET)
+    except Exception as error:  # the converter raises errors of many kinds
+        reason = error
+    try:
+        if opset is not None and opset > OPSET and opset <= onnx.defs.onnx_opset_version():
+            return _relabelled(model)
+    except Exception as error:  # the checker does, too
+        reason = error
+    raise NotTrainableError(
+        f"estimator: the ONNX model of opset {opset} cannot be read as opset {OPSET}, which all supported runtimes "
+        f"know: {short_message(reason)} Export it with target_opset={OPSET}."
+    ) from reason
+
+
+def in_float32(model: onnx.ModelProto) -> None:
+    """Let a model of float16 compute in float32, in place; onnx's error where types do not agree."""
+    if not _has_halves(model):
+        return
+    onnx.shape_inference.infer_shapes(model, check_type=True)
+    for part in with_branches(model.graph):
+        tensors = [*part.initializer, *(a.t for node in part.node for a in node.attribute)]
+        for tensor in tensors:
+            if tensor.data_type == TensorProto.FLOAT16:
+                tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype("float32"), tensor.name))
+        for info in (*part.input, *part.output, *part.value_info):
+            if info.type.tensor_type.elem_type == TensorProto.FLOAT16:
+                info.type.tensor_type.elem_type = TensorProto.FLOAT
+        for node in part.node:
+            for attribute in node.attribute:
+                if attribute.name in ("to", "dtype") and attribute.i == TensorProto.FLOAT16:
+                    attribute.i = TensorProto.FLOAT
+
+
+def _has_halves(model):
+    types = {i.data_type for part in with_branches(model.graph) for i in part.initializer}
+    types |= {i.type.tensor_type.elem_type for i in (*model.graph.input, *model.graph.output)}
+    types |= {a.i for node in _nodes(model) for a in node.attribute if a.name in ("to", "dtype")}
+    return TensorProto.FLOAT16 in types
+
+
+def _nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    return (node for part in with_branches(model.graph) for node in part.node)
+
+
+def _relabelled(model):
+    """Return a model of a later opset as one of `OPSET`, checked: most operators have only got more types since."""
+    constants = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+    constants |= {node.output[0]: constant_value(node) for node in _nodes(model) if node.op_type == "Constant"}
+    for node in _nodes(model):
+        for attribute in list(node.attribute):
+            if attribute.name in _LATER_ATTRIBUTES.get(node.op_type, ()):
+                node.attribute.remove(attribute)
+        if node.op_type.startswith("Reduce") and node.op_type != "ReduceSum" and len(node.input) > 1:
+            # What is reduced was an attribute.
+            node.attribute.append(helper.make_attribute("axes", constants[node.input[1]].tolist()))
+            del node.input[1:]
+    next(o for o in model.opset_import if o.domain == "").version = OPSET
+    onnx.checker.check_model(model, full_check=True)
+    return model
