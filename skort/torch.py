@@ -50,10 +50,9 @@ class OnnxModule(nn.Module):
     -----
     It computes on the CPU. `eval()` changes nothing, because no part of the model behaves differently in training.
     Under `torch.no_grad()`, nothing is kept for a backward. The weights must not change between a forward and its
-    backward; torch checks this. A second derivative raises an error. In training, a new number of rows takes some
-    milliseconds; the graphs for the last 32 numbers are kept, for all modules of the same structure. With
-    `torch.compile`, wrap the module in `torch.compiler.disable(module)`; the layers around it are compiled. `torch.jit`
-    and `torch.export` cannot export it; use `to_onnx`. Of the transforms of `torch.func`, only `functional_call` works.
+    backward; torch checks this. A second derivative raises an error. New numbers of rows are as for `ForwardBackward`.
+    With `torch.compile`, wrap the module in `torch.compiler.disable(module)`; the layers around it are compiled. Use
+    `to_onnx`, not `torch.jit` or `torch.export`. Of the transforms of `torch.func`, only `functional_call` works.
 
     Examples
     --------

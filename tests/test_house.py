@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "skort"
 TREES = {path.relative_to(PACKAGE): ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
-MOST_FILES, MOST_PRIVATE = 15, 10
+MOST_FILES, MOST_PRIVATE, MOST_LINES = 15, 10, 29_500
 # Private names of every estimator of scikit-learn
 SKLEARN = {"_parameter_constraints", "_validate_params", "_get_param_names", "_sklearn_auto_wrap_output_keys"}
 
@@ -55,6 +55,11 @@ def module_path(name):
 def test_a_folder_has_few_files(folder):
     n_files = sum(path.parent == folder for path in TREES)
     assert n_files <= MOST_FILES
+
+
+def test_the_package_has_few_lines():
+    n_lines = sum((PACKAGE / path).read_bytes().count(b"\n") for path in TREES)
+    assert n_lines <= MOST_LINES
 
 
 def test_imports_go_one_way():

@@ -45,8 +45,6 @@ class OnDeviceTraining:
     ------
     FileNotFoundError, ValueError
         Where a file but the optimizer model is missing or cannot be read, or the checkpoint is of another model.
-    RuntimeNotAvailableError
-        Where the installed ONNX Runtime is no build for training.
 
     Examples
     --------

@@ -96,8 +96,6 @@ def save_training_artifacts(
     ------
     NotTrainableError, NotExportableError
         Where an operator has no gradient, or where a step of a pipeline cannot be part of an ONNX model.
-    RuntimeNotAvailableError
-        Where `batch_size` is None, and the installed ONNX Runtime is no build for training.
     ValueError
         Also for a column, weight or result of the model named "target", "sample_weight" or "loss".
 

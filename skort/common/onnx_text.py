@@ -3,6 +3,7 @@
 import copy
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import onnx
@@ -24,6 +25,8 @@ _UNARY = "Abs Cos Exp Identity Log Neg Not Reciprocal Relu Sigmoid Sign Sin Sqrt
 _BROADCASTING = "Add Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mul Sub Where"
 _ELEMENTWISE = frozenset(["Constant", *_UNARY.split(), *_BROADCASTING.split()])
 
+#: A function as text for `function`, or as a proto.
+Source: TypeAlias = str | onnx.FunctionProto
 _SIGNATURE = f'<domain: "{DOMAIN}", opset_import: ["" : {OPSET}]>'
 
 
@@ -32,7 +35,7 @@ def onnx_dtype(dtype: DTypeLike) -> int:
     return onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
 
-def function(source: str | onnx.FunctionProto, dtype: DTypeLike) -> onnx.FunctionProto:
+def function(source: Source, dtype: DTypeLike) -> onnx.FunctionProto:
     """Return an ONNX function of the domain ``skort``, whose constants of floats have the dtype."""
     # A text is `name (input, ...) => (output, ...) { nodes }`, with constants written as `value = float {...}`.
     if isinstance(source, str):
@@ -97,13 +100,7 @@ class Fragment:
         self.nodes: list[onnx.NodeProto] = []
         self.functions: dict[bytes, onnx.FunctionProto] = {}
 
-    def call(
-        self,
-        source: str | onnx.FunctionProto,
-        inputs: Sequence[str],
-        outputs: Sequence[str],
-        n_columns: int | None = None,
-    ) -> None:
+    def call(self, source: Source, inputs: Sequence[str], outputs: Sequence[str], n_columns: int | None = None) -> None:
         """Add a call to a function (`source` as for `function`); an elementwise one of columns repeats constants."""
         called = function(source, self.dtype)
         self.call_as_is(called if n_columns is None else repeated_constants(called), inputs, outputs)
@@ -127,6 +124,10 @@ class Fragment:
         for node in self.nodes:
             node.input[:] = [new if name == old else name for name in node.input]
             node.output[:] = [new if name == old else name for name in node.output]
+
+    def fill(self, graph: onnx.GraphProto) -> None:
+        """Make these nodes the nodes of a graph, in place."""
+        replace_nodes(graph, self.nodes)
 
     def node(self, op_type: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Add a node of a standard operator without attributes."""
@@ -228,7 +229,7 @@ def rewritten(model: onnx.ModelProto, functions: dict[str, str], dtype: DTypeLik
         else:
             fragment.nodes.append(node)
     copied = copy.deepcopy(model)
-    replace_nodes(copied.graph, fragment.nodes)
+    fragment.fill(copied.graph)
     return inlined(copied, fragment)
 
 
@@ -258,9 +259,7 @@ def domains_of(model: onnx.ModelProto) -> dict[str, int]:
     return {o.domain: o.version for o in model.opset_import if o.domain}
 
 
-def function_model(
-    source: str | onnx.FunctionProto, dtype: DTypeLike, inputs: Mapping[str, tuple[int, ...]]
-) -> onnx.ModelProto:
+def function_model(source: Source, dtype: DTypeLike, inputs: Mapping[str, tuple[int, ...]]) -> onnx.ModelProto:
     """Return a model that calls one function, as of `function`, on inputs of these shapes; "result" is a matrix."""
     fragment = Fragment(dtype)
     fragment.call(source, list(inputs), ["result"])

@@ -298,11 +298,8 @@ def chain_of(score_graph: ScoreGraph) -> tuple[Link, ...] | None:
             return None
         used += others
         result = node.output[0]
+    arrays = score_graph.arrays
     is_whole = result == score_graph.score_name and sorted(used) == sorted(score_graph.trainable)
-    return tuple(links) if is_whole and _fits(score_graph, links) else None
-
-
-def _fits(score_graph, links):
-    """Return whether the weights of all layers have the shapes of layers."""
-    shapes = [(score_graph.arrays[link.coefficient].shape, link.intercept) for link in links]
-    return all(len(shape) == 2 and (not b or score_graph.arrays[b].size == shape[1]) for shape, b in shapes)
+    layers = [(arrays[link.coefficient].shape, link.intercept) for link in links if is_whole]
+    fits = all(len(shape) == 2 and (not b or arrays[b].size == shape[1]) for shape, b in layers)
+    return tuple(links) if is_whole and fits else None

@@ -34,7 +34,8 @@ def _write_dropout(node, constants, read):
     inputs = [*node.input, "", ""][:3]
     if any(name and name not in constants for name in inputs[1:]):
         raise _refused(node, "a ratio or a training_mode that is no constant. Make them constants")
-    if any(name and not _is_number(constants[name]) for name in inputs[1:]):
+    given = [constants[name] for name in inputs[1:] if name]
+    if any(array.size != 1 or array.dtype.kind not in "biuf" for array in given):
         raise _refused(node, "a ratio or a training_mode that is not one number. Make each one number")
     is_active = bool(inputs[2]) and bool(constants[inputs[2]].item())
     if len(node.output) > 1 and node.output[1] in read:
@@ -47,10 +48,6 @@ def _write_dropout(node, constants, read):
     else:
         kept = helper.make_node("Identity", inputs[:1], node.output[:1], name=node.name)
     node.CopyFrom(kept)
-
-
-def _is_number(array):
-    return array.size == 1 and array.dtype.kind in "biuf"
 
 
 def _refused(node, what):

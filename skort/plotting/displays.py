@@ -89,7 +89,9 @@ def _within(estimator: Any, name: str, pipelines: tuple[Any, ...] = ()) -> Itera
         if hasattr(estimator, "cv_results_") and estimator.refit is False:
             raise ValueError(f"estimator: {type(estimator).__name__} keeps no fitted estimator with refit=False.")
         inside = next((getattr(estimator, a) for a in _INSIDE if hasattr(estimator, a)), None)
-        yield from _within(inside, name or _best(estimator), pipelines)
+        best = getattr(estimator, "best_params_", None) or {}
+        name = name or ", ".join(f"{parameter}={value!r}" for parameter, value in best.items())
+        yield from _within(inside, name, pipelines)
 
 
 def _parts(estimator: Any) -> dict[str, Any]:
@@ -110,9 +112,3 @@ def _columns_behind(pipelines: Sequence[Any]) -> Sequence[str] | None:
         except (AttributeError, ValueError):
             names = None
     return names
-
-
-def _best(estimator: Any) -> str:
-    """Return the best parameters of a search as a name."""
-    parameters = getattr(estimator, "best_params_", None) or {}
-    return ", ".join(f"{name}={value!r}" for name, value in parameters.items())

@@ -99,11 +99,6 @@ class ScheduleDisplay:
             Fitted, as for `LossCurveDisplay.from_estimator`.
         ax, **kwargs
             As for `plot`.
-
-        Raises
-        ------
-        NotFittedError
-            Where an estimator is not fitted.
         """
         rates = {name: np.array(one.history_["eta"]) for name, one in fitted_estimators(estimator).items()}
         return cls(rates, unit="epoch").plot(ax, **kwargs)
