@@ -53,7 +53,7 @@ UPDATES = {
 }
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", UPDATES)
 def test_an_update_is_the_formula_of_the_page(name, rng):
     latex, formula = UPDATES[name]
     assert latex in TEXT

@@ -190,6 +190,7 @@ class DaskFit(BaseOrtSGD):
         size = TrainingSize.of(counted.weight_sum, counted.n_rows, self.batch_size, read.encoded.target.shape[1])
         size = size._replace(n_batches=-(-size.n_batches // n_groups))
         config = TrainConfig.of(self, own, size).for_target(read.encoded)
+        config.update.check_steps("the estimators of skort.dask")
         model, _ = converted(read, config, self.trainable)
         model = self._at_given_weights(model, init)
         config = config.for_model(model)

@@ -11,6 +11,6 @@ else:
 Auto = Literal["auto"]
 SolverName = Literal["auto", "graph", "agent", "session", "module"]
 PenaltyName = Literal["auto", "l1", "l2", "elasticnet"]
-OptimizerName = Literal["auto", "sgd", "momentum", "nesterov", "adam"]
+OptimizerName = Literal["auto", "sgd", "momentum", "nesterov", "adam", "lbfgs"]
 ScheduleName = Literal["auto", "constant", "invscaling", "optimal", "adaptive"]
 DtypeName = Literal["float32", "float64"]

@@ -169,6 +169,7 @@ class Hinge(ClassificationLoss, name="hinge"):
     """
 
     typical_curvature = 1.0
+    smooth_instead = "squared_hinge"
     _formula = """
     y = 2 * target - 1
     z = y * score
@@ -278,6 +279,7 @@ class PerceptronLoss(ClassificationLoss, name="perceptron"):
 
     is_least_at_zero = True
     typical_curvature = 1.0
+    smooth_instead = "squared_hinge"
     _formula = """
     y = 2 * target - 1
     z = y * score

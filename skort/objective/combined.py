@@ -31,6 +31,11 @@ class OutputLosses(Component, ScoreLoss):
         """The names of the outputs."""
         return tuple(self.losses)
 
+    @property
+    def smooth_instead(self) -> str | None:  # type: ignore[override]
+        """That of the first loss with a kink."""
+        return next((loss.smooth_instead for loss in self.losses.values() if loss.smooth_instead), None)
+
     def with_widths(self, widths: dict[str, int] | None) -> "OutputLosses":
         """Return the losses of outputs whose numbers of columns are known."""
         return self if self.widths == widths else OutputLosses(self.losses, widths)
@@ -133,7 +138,8 @@ class ClassWeighted(ScoreLoss):
     def __init__(self, loss: ScoreLoss, class_weight: np.ndarray):
         self.loss, self.class_weight = loss, class_weight
         # As the loss itself says.
-        of_loss = "estimator_types typical_curvature is_logistic inverse_link_function weight_scale check_target"
+        of_loss = "estimator_types typical_curvature smooth_instead is_logistic inverse_link_function weight_scale "
+        of_loss += "check_target"
         for name in of_loss.split():
             setattr(self, name, getattr(loss, name))
 

@@ -57,6 +57,8 @@ class ScoreLoss:
     #: What the first learning rate takes for a second derivative that has no bound, such as that of a kink, where
     #: scores are standardized. None: it is estimated.
     typical_curvature: float | None = None
+    #: Where the value has a kink, at which its gradient jumps: the name of the loss to take where that is no good.
+    smooth_instead: str | None = None
     #: Of a loss for each output of a model: their names, and their numbers of columns where they are known.
     output_names: tuple[str, ...] = ()
     widths: dict[str, int] | None = None

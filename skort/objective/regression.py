@@ -92,6 +92,7 @@ class AbsoluteError(RegressionLoss, name="absolute_error"):
 
     is_robust = True
     typical_curvature = 1.0
+    smooth_instead = "huber"
     _formula = """
     residual = score - target
     loss = Abs(residual)
@@ -175,6 +176,7 @@ class EpsilonInsensitive(RegressionLoss, name="epsilon_insensitive"):
     _parameter_constraints = {"epsilon": _NOT_NEGATIVE}
     epsilon: float = 0.1
     typical_curvature = 1.0
+    smooth_instead = "squared_epsilon_insensitive"
     _formula = """
     residual = score - target
     excess = Relu(Abs(residual) - epsilon)
@@ -205,6 +207,7 @@ class SquaredEpsilonInsensitive(EpsilonInsensitive, name="squared_epsilon_insens
     """
 
     is_robust = False
+    smooth_instead = None  # type: ignore[assignment]
     _curvature = 2.0
     _degree = 2
     _formula = """
@@ -240,6 +243,7 @@ class Quantile(RegressionLoss, name="quantile"):
     is_robust = True
     shared_parameters = ("quantile",)
     typical_curvature = 1.0
+    smooth_instead = "huber"
     _parameter_constraints = {"quantile": [Interval(Real, 0, 1, closed="neither")]}
     quantile: float = 0.5
     _formula = """
@@ -285,6 +289,11 @@ class ElasticLoss(RegressionLoss):
     loss = l1_weight * Abs(residual) + l2_weight * (0.5 * (residual * residual))
     gradient = l1_weight * Sign(residual) + l2_weight * residual
     """
+
+    @property
+    def smooth_instead(self) -> str | None:  # type: ignore[override]
+        """The name of a loss without the kink of the absolute error."""
+        return "huber" if self.l1_weight else None
 
     def in_units(self, scale: float) -> InUnits:
         """Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`."""

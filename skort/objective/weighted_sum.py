@@ -130,6 +130,11 @@ class WeightedSum(Component, ScoreLoss):
         return all(loss.has_units for _, loss in self.losses) and (counts_the_same or not has_link)
 
     @property
+    def smooth_instead(self) -> str | None:  # type: ignore[override]
+        """That of the first loss with a kink."""
+        return next((loss.smooth_instead for _, loss in self.losses if loss.smooth_instead), None)
+
+    @property
     def typical_curvature(self) -> float | None:  # type: ignore[override]
         """One, where each loss has a curvature or a typical one."""
         curvatures = (loss.curvature(1) or loss.typical_curvature for _, loss in self.losses)

@@ -13,6 +13,8 @@ from skort.optim.rows import SparseRows, UnchangedRows, source_rows
 
 #: A larger number of rows is shuffled in windows.
 MANY_ROWS = 2**17
+# Of a block in a pass over all rows: what a step computes of it is to stay in the cache.
+_BLOCK_ROWS, _BLOCK_VALUES = 2**14, 2**20
 # From so many columns on, and up to such a share of values that are not zero, products of sparse rows are the fastest.
 _MANY_COLUMNS, _SHARE = 1000, 0.1
 
@@ -214,6 +216,25 @@ class Batches:
             rest = rows[left]
         yield self.data, rest
 
+    def blocks(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float]] | None:
+        """Return X, target, sample weights and share of the batches in their order, views; None if X has to change."""
+        X, target, *_ = self.data
+        is_plain = isinstance(X, np.ndarray) and X.flags.c_contiguous and X.flags.aligned and X.dtype == target.dtype
+        if not is_plain or self.n_rows < len(X):
+            return None
+        size, blocks = self.batch_size, []
+        for begin in range(0, self.n_rows, size):
+            rows = slice(begin, begin + size)
+            count = len(target[rows])
+            weight = (self.sample_weight[rows] / count).astype(target.dtype)[:, None]
+            parts = [X[rows], target[rows], weight]
+            if count < size:
+                # Rows of weight zero.
+                parts = [np.concatenate([part, np.resize(part, (size - count, part.shape[1]))]) for part in parts]
+                parts[2][count:] = 0
+            blocks.append((*parts, count / self.n_rows))
+        return blocks
+
     def epoch(self, batch: Batch) -> Iterator[float]:
         """Fill `batch` with the rows of each batch of one epoch in turn."""
         size = self.batch_size
@@ -245,6 +266,12 @@ def _copier(windows, rows, n_more):
     if not isinstance(rows, UnchangedRows):
         return copy
     return lambda *numbers: UnchangedRows(copy(*numbers), rows.change)
+
+
+def block_size(n_rows: int, n_features: int) -> int:
+    """Return the number of rows of the blocks of a pass over all rows: the fewest of about the same size."""
+    n_blocks = max(-(-n_rows // _BLOCK_ROWS), -(-n_rows * n_features // _BLOCK_VALUES))
+    return -(-n_rows // n_blocks)
 
 
 def relative_mean(sample_weight: np.ndarray) -> tuple[float, float]:

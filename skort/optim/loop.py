@@ -10,6 +10,7 @@ import numpy as np
 from skort.exceptions import DivergedError
 from skort.optim.batches import Batches
 from skort.optim.callbacks import CallbackError, Hooks
+from skort.optim.optimizers import optimizer_tags
 from skort.optim.schedules import has_ended, is_steady
 from skort.optim.state import TrainState
 from skort.optim.training import Training
@@ -80,6 +81,9 @@ def _run(training, hooks):
 def _make_epochs(training, hooks):
     """Make all epochs; return whether that is the end, or the training goes back to its start."""
     on_epoch_end, on_batch_end = hooks.each("on_epoch_end"), hooks.each("on_batch_end")
+    if optimizer_tags(training.optimizer).is_full:
+        _make_iterations(training, hooks, on_batch_end, on_epoch_end)
+        return True
     one_more, max_iter = training.n_epochs + 1, training.max_iter
     # Even if a callback stops it at the beginning, a fit has at least one epoch and a `partial_fit` makes its own.
     least, most = (one_more, one_more) if max_iter is None else (1, max_iter)
@@ -98,6 +102,34 @@ def _make_epochs(training, hooks):
         return False
     training.no_better = training.is_no_better()
     return not (training.no_better and training.restart())
+
+
+def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
+    """Let an optimizer make its updates itself, each of them an epoch."""
+    begin = time.perf_counter()
+
+    def after():
+        nonlocal begin
+        training.n_updates += 1
+        training.eta, training.objective = training.rate(training.n_updates), training.batch_objective()
+        training.first_eta = training.first_eta or training.eta
+        hooks.call(on_batch_end)
+        _write_epoch(training, begin)
+        training.end_epoch()
+        hooks.call(on_epoch_end)
+        begin = time.perf_counter()
+        return training.stopped
+
+    n_left = training.max_iter - training.n_epochs
+    if training.n_epochs and (training.stopped or n_left <= 0):
+        return
+    full: Any = training.solver
+    reason = full.minimise(n_left, after)
+    if not training.n_epochs:
+        # The weights were the best ones, and a fit has at least one epoch.
+        after()
+    if reason is not None and not training.stopped:
+        training.stop(reason)
 
 
 def _write_epoch(training: Training, begin: float, part: float = 1.0) -> None:

@@ -2,8 +2,9 @@
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from skort.common.component import Component
 from skort.common.formulas import function_text
 
-__all__ = ["SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"]
+__all__ = ["LBFGS", "SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"]
 
 #: The arrays that an optimizer remembers from one update to the next, by name.
 State: TypeAlias = dict[str, np.ndarray]
@@ -123,6 +124,8 @@ class OptimizerTags:
     is_elementwise: bool = False
     #: Whether weights without a gradient may be left as they are.
     is_lazy: bool = False
+    #: Whether it has a method `minimise`, which makes the updates of a fit itself, from the gradient over all rows.
+    is_full: bool = False
 
 
 class NamedOptimizer(Component):
@@ -443,3 +446,113 @@ class Adam(NamedOptimizer, name="adam"):
             "(next_weights, length, next_first_moment, next_second_moment, next_n_updates)"
         )
         return function_text(signature, _ADAM % (beta_1, beta_2), **numbers)
+
+
+class _EndedError(Exception):
+    """Ends a minimisation: scipy 1.10 knows no other way."""
+
+
+@dataclass(eq=False, repr=False)
+class LBFGS(NamedOptimizer, name="lbfgs"):
+    r"""
+    Limited-memory BFGS over all rows: the exact minimum of a smooth objective, in few iterations.
+
+    .. math:: w \leftarrow w - t \, H \nabla J(w)
+
+    with an approximation H of the inverse second derivatives, from the last changes of weights and gradients, and a
+    step t from a line search: `scipy.optimize.minimize(method="L-BFGS-B")`, as in `LogisticRegression` and
+    `MLPClassifier(solver="lbfgs")`. It is for `fit` alone, where an iteration is an epoch of one update. A step of a
+    solver computes the gradient for it, and leaves the weights as they are.
+
+    Parameters
+    ----------
+    history_size : int, default=10
+        The number of changes that it remembers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.optimizers import LBFGS
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = OrtSGDRegressor(Ridge(), optimizer=LBFGS(), dtype="float64").fit(X, y)
+    >>> bool(abs(model.coef_ - Ridge().fit(X, y).coef_).max() < 1e-3)
+    True
+    """
+
+    _parameter_constraints = {"history_size": [Interval(Integral, 1, None, closed="left")]}
+    history_size: int = 10
+
+    def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
+        """Return the state before the first update: there is none."""
+        return {}
+
+    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
+        """Leave the weights as they are."""
+
+    def step_length(self, eta: float, state: State) -> float:
+        """Return `eta`."""
+        return eta
+
+    def onnx_update(self) -> str:
+        """Return the update as ONNX."""
+        formula = "next_weights = Identity(weights)\nlength = Identity(eta)"
+        return function_text("lbfgs (weights, gradient, eta) => (next_weights, length)", formula)
+
+    @property
+    def tags(self) -> OptimizerTags:
+        """What is known of the optimizer."""
+        return OptimizerTags(is_full=True)
+
+    def tolerances(self, tol: float | None, dtype: DTypeLike) -> tuple[float, float, float]:
+        """Return what ends `minimise`: a gradient's largest entry, no fall, and a fall that may be rounding."""
+        ftol, rounding = (1e-9, 1e-6) if dtype == np.float32 else (1e-15, 1e-14)
+        return (0.0, 0.0, rounding) if tol is None else (float(tol), ftol, rounding)
+
+    def minimise(
+        self,
+        evaluate: Callable[[np.ndarray], tuple[float, np.ndarray]],
+        weights: np.ndarray,
+        tolerances: tuple[float, float, float],
+        max_iter: int,
+        after: Callable[[np.ndarray], bool],
+    ) -> str | None:
+        """Minimise a function with its gradient; return why it ended, None for `max_iter` or a true `after`."""
+        # Here, as it takes a third of the time of `import skort`.
+        from scipy.optimize import minimize
+
+        gtol, ftol, rounding = tolerances
+        # Vector, value and gradient of the last trial, and of the last iteration.
+        last = reached = None
+
+        def trial(vector):
+            nonlocal last, reached
+            value, gradient = evaluate(vector)
+            if reached is not None and not math.isfinite(value):
+                # The line search goes back as far as such a value asks for.
+                return reached[1] + 10 * (abs(reached[1]) + 1), np.zeros_like(gradient)
+            if reached is not None and abs(value - reached[1]) <= rounding * abs(reached[1]):
+                # Of so small a step, the gradients know the difference better.
+                value = reached[1] + 0.5 * float((gradient + reached[2]) @ (vector - reached[0]))
+            last = vector.copy(), value, gradient
+            reached = reached or last
+            return value, gradient
+
+        def callback(vector):
+            nonlocal reached
+            reached = last
+            if after(vector):
+                raise _EndedError
+
+        options = {"maxcor": self.history_size, "maxiter": max_iter, "maxfun": math.inf, "gtol": gtol, "ftol": ftol}
+        try:
+            end = minimize(trial, weights, jac=True, method="L-BFGS-B", callback=callback, options=options)
+        except _EndedError:
+            return None
+        if end.status == 1:
+            return None
+        largest = float(np.max(np.abs(end.jac)))
+        if largest <= gtol:
+            return f"The largest entry of the gradient, {largest:.2g}, is not above tol={gtol:.2g}."
+        return f"The objective no longer fell: the largest entry of the gradient is {largest:.2g}."

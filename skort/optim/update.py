@@ -1,5 +1,6 @@
 """What an update of the weights is made of: an optimizer, and the transformations around it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +118,14 @@ class Update:
         """Whether nothing but terms of the penalty is put around the optimizer."""
         return self.max_grad_norm is None and not self.average and self.tags.weight_decay == 0
 
+    def check_steps(self, what: str) -> None:
+        """Raise an error where the optimizer makes its updates itself, as `what` has no place for that."""
+        if self.tags.is_full:
+            raise ValueError(
+                f'optimizer="lbfgs" reads all rows for every update: fit can do it, but not {what}. Use another '
+                'optimizer, such as "adam".'
+            )
+
     def rule(self, strengths: PenaltyStrengths = _NO_PENALTY, optimizer: Any = None) -> UpdateRule:
         """Return the update: decay, clip, optimize, the penalty's terms, average. `optimizer` takes the place of it."""
         parts: list[Transformation] = [Averaging(self.average)] if self.average else []
@@ -138,3 +147,24 @@ class Update:
         if strengths.l2 is None or gain is None:
             return False
         return self.largest_rate is None or bool(np.max(strengths.l2) * gain * self.largest_rate > 1)
+
+
+# What parameters have to be where an optimizer makes its updates itself, and why.
+_NEEDED = {
+    "learning_rate": ("auto", "a line search finds the length of each step"),
+    "eta0": ("auto", "a line search finds the length of each step"),
+    "max_grad_norm": (None, "a line search needs the gradient as it is"),
+    "average": (False, "its last weights are the best ones"),
+    "early_stopping": (False, "it has few iterations. Give fit X_val and y_val to see the score after each"),
+}
+
+
+def check_full(given: Mapping[str, Any]) -> None:
+    """Raise an error for a parameter that an optimizer over all rows has no use for."""
+    for name, (value, why) in _NEEDED.items():
+        found = given.get(name, value)
+        if found is not value and found != value:
+            raise ValueError(
+                f'optimizer="lbfgs" needs {name}={value!r}, got {found!r}: {why}. Leave {name} out, or use another '
+                'optimizer, such as "adam".'
+            )

@@ -227,7 +227,7 @@ class _Common(NamedTuple):
         from skort.graphs.standardized import OFFSET
         from skort.solvers.graph.lanes import lane_of
 
-        if config.update.largest_rate is None:
+        if config.is_full or config.update.largest_rate is None:
             # A function of the user's may raise an error, which would be that of another fit.
             return None
         config, state = config.for_model(self.model), TrainState.start(self.read.generator)

@@ -64,6 +64,9 @@ class Backend(Protocol):
     def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
 
+    def last_gradient(self) -> np.ndarray:
+        """Return the last step's gradient by the vector of weights, before it was clipped; not to be changed."""
+
     def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """Return every ONNX graph that a step runs, by name; none where the step is one of several trainings."""
         return {}
@@ -96,9 +99,13 @@ class HostBackend(Backend):
         """Let the next steps read the rows of X where they are; None: those of `batch`."""
         self.session.replace(self._problem.score_graph.input_name, self.batch.X if X is None else X)
 
+    def last_gradient(self):
+        """Return the last step's gradient, before it was clipped."""
+        return self.gradient
+
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
-        return norm(self.gradient)
+        return norm(self.last_gradient())
 
 
 class Masks:

@@ -55,7 +55,7 @@ class InMemory:
             view.rows(X),
             view.target(target),
             sample_weight,
-            batch_size=self.config.batch_size,
+            batch_size=self.config.rows_of_batch(*X.shape),
             shuffle=self.config.shuffle,
             random_state=random_state,
             sample_weight_scale=view.sample_weight_scale(target.shape[1]) * weight,

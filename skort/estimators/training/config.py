@@ -20,11 +20,12 @@ from skort.estimators.training.terms import TrainingSize, chosen_loss, chosen_pe
 from skort.objective.combined import ClassWeighted
 from skort.objective.loss import ScoreLoss, as_loss
 from skort.objective.penalties import WeightPenalty, as_penalty
-from skort.optim.optimizers import OPTIMIZERS, SGD, Adam
+from skort.optim.batches import block_size
+from skort.optim.optimizers import OPTIMIZERS, SGD, Adam, optimizer_tags
 from skort.optim.schedules import SCHEDULES, Constant, Cosine, largest_rate, rate
 from skort.optim.standardization import Standardization
 from skort.optim.state import TrainState
-from skort.optim.update import Update
+from skort.optim.update import Update, check_full
 
 if TYPE_CHECKING:
     from skort.estimators.model.model import Model
@@ -41,6 +42,8 @@ _LINEAR_UPDATES, _LEAST_EPOCHS = 30, 3
 _VALIDATED_EPOCHS = 10
 # Where nothing else is given: the largest number of epochs, and the smallest improvement.
 _MAX_ITER, _TOL = 1000, 1e-4
+# That of the gradient of all rows: its largest entry.
+_FULL_TOL = {"float32": 2e-6, "float64": 1e-8}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,10 +80,17 @@ class TrainConfig:
         """Return what the parameters of an estimator mean for rows of a size; None: batches of its own size."""
         from skort.solvers import usable
 
+        optimizer = _optimizer(estimator)
+        is_full = optimizer_tags(optimizer).is_full
+        if is_full:
+            check_full(vars(estimator))
+            size = size._replace(batch_size=size.n_rows)
         penalty = chosen_penalty(estimator, own, size)
         penalty = as_penalty(resolved(penalty, "penalty") if penalty is estimator.penalty else validated(penalty))
-        schedule, is_rate_auto = _schedule(estimator, penalty)
-        update = Update(_optimizer(estimator), estimator.max_grad_norm, estimator.average, largest_rate(schedule))
+        schedule, is_rate_auto = (Constant(1.0), False) if is_full else _schedule(estimator, penalty)
+        update = Update(optimizer, estimator.max_grad_norm, estimator.average, largest_rate(schedule))
+        if batch_size is not None:
+            update.check_steps("fit_batches")
         device = training_device(estimator)
         solvers = usable(estimator.solver, np.dtype(estimator.dtype), update, device)
         return cls(
@@ -97,12 +107,12 @@ class TrainConfig:
             device=device,
             batch_size=batch_size or (200 if estimator.batch_size == "auto" else estimator.batch_size),
             n_iter_no_change=estimator.n_iter_no_change,
-            shuffle=estimator.shuffle,
+            shuffle=estimator.shuffle and not is_full,
             standardize=estimator.standardize,
             dtype=estimator.dtype,
             is_classifier=isinstance(estimator, ClassifierMixin),
             max_iter=_MAX_ITER if isinstance(estimator.max_iter, str) else int(estimator.max_iter),
-            tol=_TOL if isinstance(estimator.tol, str) else estimator.tol,
+            tol=(_FULL_TOL[estimator.dtype] if is_full else _TOL) if isinstance(estimator.tol, str) else estimator.tol,
         )
 
     def renewed(self, estimator) -> "TrainConfig":
@@ -163,6 +173,16 @@ class TrainConfig:
         if not isinstance(self.schedule, Cosine) or not self.is_planned:
             return self
         return self._with_steps(self.update.optimizer, Constant(LATER * self.schedule.eta0))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the optimizer makes its updates itself, from the gradient over all rows."""
+        return self.update.tags.is_full
+
+    def rows_of_batch(self, n_rows: int, n_features: int) -> int:
+        """Return the largest number of rows of a batch, or of a block of a pass over all rows."""
+        is_free = self.is_full and isinstance(self.given["batch_size"], str)
+        return block_size(n_rows, n_features) if is_free else self.batch_size
 
     @property
     def takes_start(self) -> bool:

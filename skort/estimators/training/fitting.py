@@ -105,6 +105,8 @@ class Fit:
         """Return the training on batches by a step."""
         config, variables, observers = self.run.config, self.run.variables, self.observers
         patience = config.patience(batches.n_batches, is_linear=self.model.score_graph.is_linear)
+        # What makes its updates itself knows where it ends.
+        tol = None if config.is_full else config.tol
         return Training(
             step,
             batches,
@@ -115,7 +117,7 @@ class Fit:
             can_restart=config.can_restart,
             # One that ends above the objective of its initial weights has ended badly.
             is_compared=not config.loss.is_least_at_zero,
-            callbacks=observers.callbacks(config.tol, variables.in_units.unit, patience, one_epoch=self.epochs is None),
+            callbacks=observers.callbacks(tol, variables.in_units.unit, patience, one_epoch=self.epochs is None),
             view=observers.view(config, self.model, self.state),
             optimizer=config.update.optimizer,
         )
@@ -147,6 +149,8 @@ def fit_model(
     epochs: int | None,
 ) -> FitResult:
     """Train a model, from the beginning or from where a state is; no `epochs`: one more."""
+    if epochs is None:
+        config.update.check_steps("partial_fit")
     statistics = source.statistics()
     if state.is_new:
         state, model, variables = begin(config, model, statistics, state)
@@ -161,7 +165,12 @@ def fit_model(
         n_batches = None if epochs is None else batches.n_batches
         run = TrainRun.plan(config, model, state, shape, n_batches, variables).begun(state)
     fit = Fit(run, model, state, callbacks, epochs)
-    training = fit.training(source.step(run, model, state), batches)
+    step = source.step(run, model, state)
+    if config.is_full:
+        from skort.solvers.full import FullStep
+
+        step = FullStep(run.problem, step, batches, config.tol)
+    training = fit.training(step, batches)
     if other is not None:
         training.begin_at_better(other)
     try:
@@ -210,6 +219,8 @@ def fitted_problem(estimator: Any, *, is_sparse: bool = False, of_model_rows: bo
     variables = config.variables(model.score_graph, state.standardization)
     of_rows = {"is_sparse": is_sparse, "of_model_rows": of_model_rows}
     problem = config.problem(model, variables, state, result.batch_size, result.n_batches, **of_rows)
+    if of_model_rows:
+        config.update.check_steps("a device")
     weighs_rows = config.class_weight is None and (
         chosen_class_weight(estimator, config.own, one_epoch=False) is not None
     )

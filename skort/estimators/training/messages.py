@@ -48,7 +48,7 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
     elif not (state.stopped or config.tol is None or one_epoch or has_ended(config.schedule, state.n_updates)):
         warn_user(
             f"Maximum number of epochs reached before convergence (max_iter={config.max_iter}, "
-            f"tol={config.tol}): {_last_epochs(state)}",
+            f"tol={config.tol}): {_last_epochs(state, config)}",
             ConvergenceWarning,
         )
 
@@ -87,14 +87,14 @@ def diverged_error(config: TrainConfig, error: DivergedError, state: TrainState,
     return DivergedError(f"{error}{of_penalty}{_cure(config, state, rows)}")
 
 
-def _last_epochs(progress):
+def _last_epochs(progress, config):
     """Return what the objective did at the end, and what to do about it."""
     objective = (progress.column("objective") or [])[-10:]
     begin, end = objective[0], objective[-1]
     if end < begin:
         return (
             f"the objective was still falling, from {begin:.4g} to {end:.4g} in the last {len(objective)} epochs. "
-            "Increase max_iter, or eta0."
+            f"Increase max_iter{'' if config.is_full else ', or eta0'}."
         )
     return (
         f"the objective no longer fell, from {begin:.4g} to {end:.4g} in the last {len(objective)} epochs. Decrease "
@@ -124,5 +124,6 @@ def _cure(config, progress, data):
             causes.append(f"y has values of up to {largest:.3g}.")
     # Where "auto" left X and y as they are, the model does not allow it to change them.
     ours = 'standardize="auto", or ' if config.standardize is False else ""
-    advice = f"Use {ours}StandardScaler, or lower eta0." if causes else "Lower eta0."
+    lower = 'use optimizer="adam".' if config.is_full else "lower eta0."
+    advice = f"Use {ours}StandardScaler, or {lower}" if causes else lower.capitalize()
     return " " + " ".join([*causes, advice])

@@ -7,7 +7,6 @@ import numpy as np
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
 from skort.optim.rows import is_in_memory
-from skort.optim.transforms import norm
 from skort.optim.update import Update
 from skort.runtime.cache import COMPILED
 from skort.runtime.device import Device, DeviceArray
@@ -54,8 +53,8 @@ class GraphBackend(HostBackend):
 
         session, names = COMPILED.get(("step", *step.key), compile_step) if is_small(problem) else compile_step()
         self.gradient = np.zeros_like(step.states[WEIGHTS])
-        parameters = {name: array for name, array in step.parameters.items() if name in names}
-        inputs = {**self.inputs, ETA: self._eta, **parameters}
+        inputs = {**self.inputs, ETA: self._eta, **step.parameters}
+        inputs = {name: array for name, array in inputs.items() if name in names}
         outputs = {LOSS: loss, OBJECTIVE: self._objective, GRADIENT: self.gradient}
         next_names = {name: next_name(name) for name in step.states}
         # The session reads every weight where it is in the vector.
@@ -203,9 +202,9 @@ class DeviceGraphBackend(GraphBackend):
     def read(self, X):
         """Do nothing: a step reads the rows that its device has a copy of."""
 
-    def gradient_norm(self):
-        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
-        return norm(self._problem.device.get(self._outputs[GRADIENT]))
+    def last_gradient(self):
+        """Return the last step's gradient, before it was clipped."""
+        return self._problem.device.get(self._outputs[GRADIENT])
 
 
 def needs_onnx_update(solver: str, dtype: np.dtype, update: Update) -> None:

@@ -143,7 +143,7 @@ class StepGraph:
             tables.append(helper.make_tensor_value_info(rows_name(name), onnx_dtype(dtype), [None, n_columns]))
             tables.append(helper.make_tensor_value_info(indices_name(name), onnx.TensorProto.INT64, [batch_size]))
             fragment.nodes.append(helper.make_node("Gather", [rows_name(name), indices_name(name)], [name], axis=0))
-        del inputs[ETA]
+        inputs.pop(ETA, None)
         controlled = function_text("controlled (controls) => (eta, share)", _CONTROLLED % onnx_dtype(dtype))
         fragment.call(controlled, [CONTROLS], [ETA, "skort_share"])
         fragment.call(unpacked_text(self.problem.weights), [WEIGHTS], list(self.problem.weights))

@@ -23,7 +23,7 @@ from skort.solvers.agent import RETURNED_LOSS, GradientGraph, gradient_of
 from skort.solvers.base import Problem, is_small
 from skort.solvers.flat_weights import views
 from skort.solvers.graph.step_graph import constants_graph, loss_program
-from skort.solvers.sparse.updates import make_update
+from skort.solvers.sparse.updates import FullUpdate, make_update
 from skort.solvers.step import Backend, Sums
 
 # The output that is the gradient of the loss by a weight, or by the product.
@@ -66,6 +66,11 @@ class SparseBackend(Backend):
         self._run()
         loss = self._loss()
         self.sums.add(share, loss + self._update.update(rows, self._by_product, eta), loss)
+
+    def last_gradient(self):
+        """Return the last step's gradient, where all weights have one."""
+        assert isinstance(self._update, FullUpdate)
+        return self._update.whole_gradient
 
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""

@@ -43,10 +43,10 @@ class FullUpdate:
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float):
         self.rule, self._factor, self._terms = problem.rule(), factor, problem.terms
         self.weights = flat(problem.weights)
-        self._gradient, self._scratch = np.zeros_like(self.weights), np.empty_like(self.weights)
+        self.whole_gradient, self._scratch = np.zeros_like(self.weights), np.empty_like(self.weights)
         n_first = shape[0] * shape[1]
-        self._first, self._by_first = (a[:n_first].reshape(shape) for a in (self.weights, self._gradient))
-        self.gradient = self._gradient[n_first:]
+        self._first, self._by_first = (a[:n_first].reshape(shape) for a in (self.weights, self.whole_gradient))
+        self.gradient = self.whole_gradient[n_first:]
         self.memory = self.rule.start(*problem.n_weights(), self.weights.dtype)
 
     def product(self, rows):
@@ -58,8 +58,8 @@ class FullUpdate:
         """Make one update from the gradient by the product; return the penalty of the weights before it."""
         self._by_first.fill(0)
         rows.add_transposed_product(by_product * self._factor, self._by_first)
-        penalty = _add_penalty(self._terms, self.weights, self._gradient, self._scratch)
-        self.rule.update(self.weights, self._gradient, eta, self.memory, self._scratch)
+        penalty = _add_penalty(self._terms, self.weights, self.whole_gradient, self._scratch)
+        self.rule.update(self.weights, self.whole_gradient, eta, self.memory, self._scratch)
         return penalty
 
     def settle(self):
@@ -69,7 +69,7 @@ class FullUpdate:
 
     def gradient_norm(self):
         """Return the Euclidean norm of the last gradient, before it was clipped."""
-        return norm(self._gradient)
+        return norm(self.whole_gradient)
 
     def is_finite(self):
         """Return whether all weights are finite."""
@@ -91,9 +91,9 @@ class TouchedUpdate(FullUpdate):
         rows.add_transposed_product(by_product * self._factor, self._by_first)
         by_column = rows.columns()[:, None] * len(self._outputs) + self._outputs
         touched = np.concatenate([by_column.ravel(), self._later])
-        weights, gradient = self.weights[touched], self._gradient[touched]
+        weights, gradient = self.weights[touched], self.whole_gradient[touched]
         scratch = np.empty_like(weights)
-        self._gradient[by_column.ravel()] = 0
+        self.whole_gradient[by_column.ravel()] = 0
         l2 = None if self._terms.l2 is None else self._terms.l2[touched]
         moments = {name: self.memory[name][touched] for name in self._moments}
         penalty, before = self._penalty, _add_penalty(PenaltyStrengths(l2=l2), weights, gradient, scratch)

@@ -1,0 +1,116 @@
+"""The objective of all rows and its gradient, block by block: what an optimizer needs that makes its updates itself."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skort.optim.batches import Batches, HostBatch
+from skort.optim.transforms import norm
+from skort.solvers.base import Problem
+from skort.solvers.step import BackendStep
+
+
+class _Point(NamedTuple):
+    """What is known at a vector of all weights."""
+
+    weights: np.ndarray
+    objective: float
+    loss: float
+    gradient: np.ndarray
+
+
+class FullStep:
+    """A `TrainStep` that its optimizer drives, by the objective of all rows and its gradient, summed in float64."""
+
+    def __init__(self, problem: Problem, step: BackendStep, batches: Batches, tol: float | None):
+        _check(problem)
+        self.batch, self._step, self._batches = step.batch, step, batches
+        # Rows that are as the step reads them stay where they are.
+        self._blocks = batches.blocks() if isinstance(step.batch, HostBatch) else None
+        if self._blocks is not None and len(self._blocks) == 1:
+            self._put(self._blocks[0])
+        optimizer: Any = problem.update.optimizer
+        self._optimizer, self._tolerances = optimizer, optimizer.tolerances(tol, problem.objective.dtype)
+        self.step, self.weights, self.is_finite = step.step, step.weights, step.is_finite
+        self.state, self.restore = step.state, step.restore
+        self._now = _Point(np.empty(0), float("nan"), float("nan"), np.zeros(sum(problem.n_weights())))
+
+    def objective(self) -> float:
+        """Return the objective of all rows."""
+        return self._now.objective
+
+    def means(self) -> tuple[float, float]:
+        """Return the objective and the loss of all rows."""
+        return self._now.objective, self._now.loss
+
+    def gradient_norm(self) -> float:
+        """Return the Euclidean norm of the gradient."""
+        return norm(self._now.gradient)
+
+    def evaluate(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+        """Go to a vector of all weights; return the objective there, and its gradient."""
+        if np.array_equal(vector, self._now.weights):
+            return self._now.objective, self._now.gradient
+        step, gradient = self._step, np.zeros_like(self._now.gradient)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            step.backend.load({"weights": vector})
+            for share in self._pass():
+                step.step(0.0, share)
+                gradient += share * step.backend.last_gradient()
+        objective, loss = step.means()
+        self._now = _Point(vector.copy(), objective, loss, gradient)
+        return self._now.objective, gradient
+
+    def _pass(self):
+        """Put each block of rows where a step reads it; yield its share of all."""
+        if self._blocks is None:
+            yield from self._batches.epoch(self.batch)
+            return
+        for block in self._blocks:
+            if len(self._blocks) > 1:
+                self._put(block)
+            yield block[-1]
+
+    def _put(self, block):
+        X, target, sample_weight, _ = block
+        self._step.read(X)
+        self.batch.target[...], self.batch.sample_weight[...] = target, sample_weight
+
+    def minimise(self, max_iter: int, after: Callable[[], bool]) -> str | None:
+        """Let the optimizer make iterations, with `after` behind each; return why it ended, None: it was ended."""
+        reached: list[_Point] = []
+
+        def call(vector):
+            self.evaluate(vector)
+            reached[:] = [self._now]
+            return after()
+
+        start = self._step.state()["weights"].astype(np.float64)
+        self.evaluate(start)
+        reached.append(self._now)
+        reason = self._optimizer.minimise(self.evaluate, start, self._tolerances, max_iter, call)
+        # What it tried last may be no better.
+        (self._now,) = reached
+        self._step.backend.load({"weights": self._now.weights})
+        return reason
+
+
+def _check(problem):
+    """Raise an error for a problem that is not smooth, or not a function of the weights alone."""
+    smooth = problem.objective.loss.smooth_instead
+    if smooth is not None:
+        raise ValueError(
+            f'optimizer="lbfgs" needs a smooth objective, and the loss has a kink. Use loss="{smooth}", or another '
+            'optimizer, such as "adam".'
+        )
+    if problem.terms.l1 is not None:
+        raise ValueError(
+            'optimizer="lbfgs" needs a smooth objective, and the penalty has an l1 term. Use penalty="l2", or another '
+            'optimizer, such as "adam".'
+        )
+    if problem.score_graph.dropout:
+        raise ValueError(
+            'optimizer="lbfgs" needs an objective that is a function of the weights, and Dropout draws masks. Export '
+            'the model in evaluation mode, or use another optimizer, such as "adam".'
+        )

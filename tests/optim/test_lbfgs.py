@@ -1,0 +1,378 @@
+"""Exact minima with `optimizer="lbfgs"`: those of scikit-learn, and those of formulas."""
+
+import numpy as np
+import onnx.parser
+import pytest
+import scipy.optimize
+import scipy.sparse
+from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import HuberRegressor, LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.svm import LinearSVC
+
+from skort import OrtSGDClassifier, OrtSGDRegressor, Step
+from skort.artifacts import save_training_artifacts
+from skort.callbacks import Checkpoint
+from skort.exceptions import DivergedError
+from skort.objective import ElasticLoss, Huber, Loss, Penalty, Quantile, WeightedSum
+from skort.optim.batches import block_size
+from skort.optim.optimizers import LBFGS
+from skort.schedules import Cosine
+from skort.solvers import available_solvers
+
+# Those of the models inside are their own.
+pytestmark = pytest.mark.filterwarnings("ignore:estimator. These parameters")
+
+
+def data(kind="numbers", n_rows=300):
+    """Return X with columns of several scales, y of a kind, and sample weights."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 6)) * [1, 2, 3, 0.1, 1, 1] + [0, 1, 0, 5, 0, 0]
+    linear = X @ [0.3, -0.2, 0.1, 1, 0.1, 0] - 4.5
+    noise = rng.normal(size=(n_rows, 2))
+    y = {
+        "numbers": linear + noise[:, 0],
+        "two outputs": np.stack([linear, 1 - linear], axis=1) + noise,
+        "counts": rng.poisson(np.exp(0.5 * linear)).astype(float),
+        "two classes": (linear + noise[:, 0] > 0).astype(int),
+        "three classes": (linear + noise[:, 0] > -0.5).astype(int) + (linear + noise[:, 1] > 0.7),
+    }[kind]
+    return X, y, rng.uniform(0.5, 3, size=n_rows)
+
+
+def lbfgs(model=None, **parameters):
+    is_label = model is not None and not isinstance(model, onnx.ModelProto) and is_classifier(model)
+    kind = OrtSGDClassifier if is_label else OrtSGDRegressor
+    return kind(model, **{"optimizer": "lbfgs", "dtype": "float64", "random_state": 0, **parameters})
+
+
+EXACT = {"tol": 1e-10, "max_iter": 10_000}
+NEWTON = {"C": 0.5, "solver": "newton-cg", **EXACT}
+OPTIMA = [
+    (LinearRegression(), "numbers"),
+    (Ridge(alpha=2.0), "numbers"),
+    (Ridge(alpha=2.0), "two outputs"),
+    (LogisticRegression(**NEWTON), "two classes"),
+    (LogisticRegression(**NEWTON), "three classes"),
+    (LogisticRegression(class_weight="balanced", **NEWTON), "three classes"),
+    (PoissonRegressor(alpha=0.1, **EXACT), "counts"),
+    (HuberRegressor(alpha=0.01, **EXACT), "numbers"),
+    (LinearSVC(C=0.1, **EXACT), "two classes"),
+]
+
+
+@pytest.mark.parametrize("model, kind", OPTIMA, ids=lambda value: value if isinstance(value, str) else repr(value)[:25])
+def test_in_float64_the_weights_are_scikit_learns_optimum(model, kind):
+    X, y, weight = data(kind)
+    # The tolerances of a HuberRegressor end it earlier.
+    rtol = 1e-3 if isinstance(model, HuberRegressor) else 1e-6
+    expected = model.fit(X, y, sample_weight=weight)
+    fitted = lbfgs(model, tol=1e-10).fit(X, y, sample_weight=weight)
+    largest = np.abs(expected.coef_).max()
+    np.testing.assert_allclose(fitted.coef_, expected.coef_, atol=rtol * largest, rtol=0)
+    np.testing.assert_allclose(fitted.intercept_, expected.intercept_, atol=10 * rtol, rtol=rtol)
+
+
+def test_huber_regressor_is_at_the_minimum_of_its_formula():
+    X, y, _ = data()
+    model = lbfgs(HuberRegressor(epsilon=1.5, alpha=0.3), tol=1e-10).fit(X, y)
+
+    def value(vector):
+        residual, scale = np.abs(y - X @ vector[:6] - vector[6]), vector[7]
+        is_far = residual > 1.5 * scale
+        costs = np.where(is_far, 3 * residual - 1.5**2 * scale, residual**2 / scale)
+        return np.sum(scale + costs) + 0.3 * vector[:6] @ vector[:6]
+
+    found = np.concatenate([model.coef_, [model.intercept_.item(), model.scale_]])
+    theirs = HuberRegressor(epsilon=1.5, alpha=0.3, **EXACT).fit(X, y)
+    assert value(found) <= value(np.concatenate([theirs.coef_, [theirs.intercept_, theirs.scale_]])) * (1 + 1e-12)
+    slopes = (value(found + step) - value(found - step) for step in 1e-5 * np.eye(8))
+    np.testing.assert_allclose(np.array(list(slopes)) / 2e-5 / len(X), 0, atol=1e-7)
+
+
+@pytest.mark.parametrize("model, kind", OPTIMA[:-2], ids=lambda value: value if isinstance(value, str) else "model")
+def test_in_float32_the_objective_is_within_a_millionth_of_the_minimum(model, kind):
+    X, y, weight = data(kind)
+    exact = lbfgs(model, tol=1e-10).fit(X, y, sample_weight=weight)
+    fitted = lbfgs(model, dtype="float32").fit(X, y, sample_weight=weight)
+    # The objective at its weights, in float64.
+    at_weights = lbfgs(model, max_iter=1, tol=1e3, warm_start=True).fit(X, y, sample_weight=weight)
+    at_weights = at_weights.with_weights({name: w.astype(float) for name, w in fitted.weights_.items()})
+    value = at_weights.set_params(warm_start=True).fit(X, y, sample_weight=weight).loss_curve_[0]
+    assert exact.loss_ <= value * (1 + 1e-9)
+    assert value <= exact.loss_ * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("network, kind", [(MLPRegressor, "numbers"), (MLPClassifier, "three classes")])
+def test_a_network_is_at_a_minimum_of_scikit_learns_objective(network, kind):
+    X, y, _ = data(kind)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    alpha = 3.0
+    model = network(hidden_layer_sizes=(4,), activation="tanh", alpha=alpha)
+    fitted = lbfgs(model, tol=1e-9, max_iter=5000).fit(X, y)
+    sizes, weights = [w.shape for w in fitted.weights_.values()], list(fitted.weights_.values())
+
+    def value(vector):
+        parts = np.split(vector, np.cumsum([np.prod(s) for s in sizes])[:-1])
+        parts = [part.reshape(shape) for part, shape in zip(parts, sizes, strict=True)]
+        (first, last), (first_bias, last_bias) = parts[:2], parts[2:]
+        score = np.tanh(X @ first + first_bias) @ last + last_bias
+        penalty = 0.5 * alpha / len(X) * (np.sum(first**2) + np.sum(last**2))
+        if network is MLPRegressor:
+            return 0.5 * np.mean((score.ravel() - y) ** 2) + penalty
+        score = score - np.log(np.exp(score).sum(axis=1, keepdims=True))
+        return -np.mean(score[np.arange(len(y)), y]) + penalty
+
+    found = np.concatenate([w.ravel() for w in weights])
+    assert fitted.loss_ == pytest.approx(value(found), rel=1e-9)
+    slopes = (value(found + step) - value(found - step) for step in 1e-5 * np.eye(len(found)))
+    np.testing.assert_allclose(np.array(list(slopes)) / 2e-5, 0, atol=2e-7)
+
+
+@pytest.mark.parametrize("n_columns", [6, 2000])
+@pytest.mark.parametrize("solver", ["graph", "agent"])
+def test_sparse_rows_have_the_optimum_of_dense_ones(solver, n_columns):
+    _, y, weight = data("three classes")
+    X = scipy.sparse.random(300, n_columns, 0.02, random_state=0, format="csr")
+    if solver not in available_solvers():
+        pytest.skip(f"this runtime has no solver {solver!r}")
+    model = LogisticRegression(**NEWTON)
+    fitted = lbfgs(model, solver=solver, tol=1e-10).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(fitted.coef_, model.fit(X, y, sample_weight=weight).coef_, atol=1e-6)
+
+
+HALF_SQUARE = """half_square (score, target) => (loss) {
+    half = Constant <value = float {0.5}> ()  residual = Sub (score, target)
+    square = Mul (residual, residual)  loss = Mul (square, half) }"""
+SQUARES = """squares (weight) => (penalty) {
+    square = Mul (weight, weight)  penalty = ReduceSum <keepdims = 0> (square) }"""
+
+
+def test_own_losses_and_penalties_are_minimised():
+    X, y, _ = data()
+    expected = Ridge(alpha=0.2 * len(X)).fit(X, y)
+    model = lbfgs(loss=Loss(HALF_SQUARE), penalty=Penalty(SQUARES, alpha=0.1), tol=1e-11).fit(X, y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-6)
+
+
+def test_blocks_of_rows_and_the_solver_change_nothing(solver):
+    X, y, weight = data("two classes")
+    weight[:40] = 0
+    whole = lbfgs(LogisticRegression()).fit(X, y, sample_weight=weight)
+    if solver in ("graph", "agent"):
+        part = lbfgs(LogisticRegression(), solver=solver, batch_size=7).fit(X, y, sample_weight=weight)
+        np.testing.assert_allclose(part.coef_, whole.coef_, rtol=1e-8)
+        only = lbfgs(LogisticRegression(), solver=solver).fit(X[40:], y[40:], sample_weight=weight[40:])
+        np.testing.assert_allclose(only.coef_, whole.coef_, rtol=1e-8)
+    else:
+        with pytest.raises(ValueError, match="has no optimizer=LBFGS"):
+            lbfgs(solver=solver, dtype="float32").fit(X, y)
+
+
+def test_a_network_of_two_outputs_with_a_loss_each_ends_where_the_sum_of_them_is_flat():
+    X, y, _ = data("two outputs")
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+    lines (float[N, 6] X) => (float[N, 1] a, float[N, 1] b)
+    <float[6, 1] V = {0, 0, 0, 0, 0, 0}, float[6, 1] W = {0, 0, 0, 0, 0, 0}, float[1] c = {0}, float[1] d = {0}> {
+        left = MatMul (X, V)  a = Add (left, c)  right = MatMul (X, W)  b = Add (right, d)
+    }""")
+    losses = {"a": "squared_error", "b": Huber(epsilon=0.5)}
+    fitted = lbfgs(model, loss=losses, dtype="float32").fit(X, {"a": y[:, 0], "b": y[:, 1]})
+    np.testing.assert_allclose(fitted.weights_["V"].ravel(), LinearRegression().fit(X, y[:, 0]).coef_, atol=1e-3)
+    slopes = np.clip(X @ fitted.weights_["W"].ravel() + fitted.weights_["d"] - y[:, 1], -0.5, 0.5)
+    np.testing.assert_allclose(slopes @ X / len(X), 0, atol=1e-4)
+
+
+def test_a_row_of_the_history_is_an_iteration():
+    X, y, _ = data()
+    seen = []
+
+    class Watch:
+        def on_batch_end(self, training):
+            seen.append((training.n_updates, training.objective))
+
+    model = lbfgs(Ridge(), scoring="r2", callbacks=[Watch()]).fit(X, y, X_val=X, y_val=y)
+    assert len(model.loss_curve_) == model.n_iter_ == model.t_ == len(model.validation_scores_)
+    assert seen == list(enumerate(model.loss_curve_, 1))
+    assert np.all(np.diff(model.loss_curve_) <= 0)
+    assert model.validation_scores_[-1] == pytest.approx(model.score(X, y), rel=1e-6)
+    assert model.stopping_reason_.startswith("The largest entry of the gradient, ")
+    assert model.history_["gradient_norm"][-1] < 1e-7
+
+
+def test_tol_is_the_largest_entry_of_the_gradient():
+    X, y, _ = data()
+    for tol in (1e-2, 1e-5):
+        model = lbfgs(Ridge(), tol=tol).fit(X, y)
+        # Of standardised y and columns
+        scale, deviation = y.std(), X.std(axis=0)
+        residual = X @ model.coef_ + model.intercept_ - y
+        gradient = (residual @ (X - X.mean(axis=0)) + model.coef_) / len(X) / deviation / scale
+        assert tol / 1e3 < np.abs(gradient).max() <= tol
+
+
+def test_max_iter_counts_iterations_and_warns():
+    X, y, _ = data("two classes")
+    with pytest.warns(ConvergenceWarning, match=r"still falling, from .* Increase max_iter\.$"):
+        model = lbfgs(LogisticRegression(), max_iter=3).fit(X, y)
+    assert model.n_iter_ == 3
+    assert lbfgs(LogisticRegression(), max_iter=3, tol=None).fit(X, y).n_iter_ == 3
+
+
+def test_a_warm_start_at_the_minimum_is_one_iteration():
+    X, y, _ = data()
+    model = lbfgs(Ridge(), warm_start=True).fit(X, y)
+    first = model.coef_.copy()
+    assert model.n_iter_ > 3
+    model.fit(X, y)
+    assert model.n_iter_ == 1
+    np.testing.assert_allclose(model.coef_, first, rtol=1e-7)
+
+
+def test_an_interrupted_fit_keeps_its_last_iteration():
+    X, y, _ = data()
+
+    class Interrupt:
+        def on_epoch_end(self, training):
+            if training.n_epochs == 3:
+                raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="fitted up to the last whole epoch, 3"):
+        model = lbfgs(Ridge(), callbacks=[Interrupt()]).fit(X, y)
+    with pytest.warns(ConvergenceWarning):
+        expected = lbfgs(Ridge(), max_iter=3).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert model.loss_curve_ == expected.loss_curve_
+
+
+def test_a_callback_stops_it_and_its_error_is_raised():
+    X, y, _ = data()
+
+    class Stop:
+        def on_epoch_end(self, training):
+            if training.n_epochs == 2:
+                training.stop("Enough.")
+
+    class Fail:
+        def on_epoch_end(self, training):
+            raise RuntimeError("broken")
+
+    model = lbfgs(Ridge(), callbacks=[Stop()]).fit(X, y)
+    assert (model.n_iter_, model.stopping_reason_) == (2, "Enough.")
+    with pytest.raises(RuntimeError, match="broken"):
+        lbfgs(Ridge(), callbacks=[Fail()]).fit(X, y)
+
+
+def test_a_checkpoint_goes_on_from_its_weights(tmp_path):
+    X, y, _ = data("three classes")
+    path = tmp_path / "fit"
+    with pytest.warns(ConvergenceWarning):
+        first = lbfgs(LogisticRegression(), max_iter=4, callbacks=[Checkpoint(path)]).fit(X, y)
+    second = lbfgs(LogisticRegression(), callbacks=[Checkpoint(resume_from=path)]).fit(X, y)
+    assert second.loss_curve_[:4] == first.loss_curve_
+    assert second.loss_curve_[4] < first.loss_curve_[-1]
+    np.testing.assert_allclose(second.coef_, lbfgs(LogisticRegression()).fit(X, y).coef_, rtol=1e-5, atol=1e-7)
+
+
+def test_a_line_search_comes_back_from_an_overflow():
+    X, y, _ = data("counts")
+    X[0], y[0] = -60.0, 1000.0
+    model = PoissonRegressor(alpha=1e-4)
+    expected = lbfgs(model, max_iter=300).fit(X, y)
+    fitted = lbfgs(model, dtype="float32", standardize=False, max_iter=300).fit(X, y)
+    assert np.all(np.diff(fitted.loss_curve_) <= 1e-6 * np.abs(fitted.loss_curve_[:-1]))
+    assert fitted.loss_ == pytest.approx(expected.loss_, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"loss": "absolute_error"}, r'has a kink. Use loss="huber"'),
+        ({"loss": "quantile"}, r'has a kink. Use loss="huber"'),
+        ({"loss": ElasticLoss(0.1, 1.0)}, r'has a kink. Use loss="huber"'),
+        ({"loss": "epsilon_insensitive"}, r'has a kink. Use loss="squared_epsilon_insensitive"'),
+        ({"loss": WeightedSum([(0.5, Huber()), (0.5, Quantile())])}, r'has a kink. Use loss="huber"'),
+        ({"penalty": "l1"}, r'the penalty has an l1 term. Use penalty="l2"'),
+        ({"learning_rate": Cosine(10)}, "needs learning_rate=.* line search"),
+        ({"learning_rate": "constant"}, "needs learning_rate=.* line search"),
+        ({"eta0": 0.1}, "needs eta0=.* line search"),
+        ({"average": True}, "needs average=False"),
+        ({"max_grad_norm": 1.0}, "needs max_grad_norm=None"),
+        ({"early_stopping": True}, "needs early_stopping=False, got True"),
+    ],
+)
+def test_what_it_cannot_do_is_refused(parameters, message):
+    X, y, _ = data()
+    with pytest.raises(ValueError, match=message):
+        lbfgs(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("loss, smooth", [("hinge", "squared_hinge"), ("perceptron", "squared_hinge")])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_kinked_losses_of_labels_are_refused(loss, smooth, class_weight):
+    X, y, _ = data("three classes")
+    model = OrtSGDClassifier(loss=loss, optimizer="lbfgs", class_weight=class_weight)
+    with pytest.raises(ValueError, match=f'has a kink. Use loss="{smooth}"'):
+        model.fit(X, y)
+    assert lbfgs(LogisticRegression(), loss=smooth).fit(X, y).n_iter_ > 1
+
+
+def test_parts_of_the_rows_are_refused(tmp_path):
+    X, y, _ = data()
+    for call in ("partial_fit", "fit_batches"):
+        with pytest.raises(ValueError, match=f"{call}.* Use .*another optimizer"):
+            getattr(lbfgs(), call)(*((X, y) if call == "partial_fit" else ([(X, y)],)))
+    fitted = lbfgs().fit(X, y)
+    with pytest.raises(ValueError, match="not partial_fit"):
+        fitted.partial_fit(X, y)
+    with pytest.raises(ValueError, match="not a Step"):
+        Step(fitted)
+    with pytest.raises(ValueError, match="not a device"):
+        save_training_artifacts(fitted, tmp_path / "artifacts", batch_size=10)
+
+
+def test_dropout_is_refused():
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+    network (float[N, 6] X) => (float[N, 1] y)
+    <float[6, 1] W = {1, 1, 1, 1, 1, 1}, float ratio = {0.25}, bool training = {1}> {
+        dropped = Dropout (X, ratio, training)  y = MatMul (dropped, W)
+    }""")
+    X, y, _ = data()
+    with pytest.raises(ValueError, match="Dropout draws masks"):
+        lbfgs(model, dtype="float32").fit(X, y)
+
+
+def test_an_objective_that_is_not_finite_at_the_start_is_an_error():
+    X, y, _ = data("counts")
+    with pytest.raises(DivergedError, match="loss became infinite or NaN"):
+        lbfgs(PoissonRegressor(), dtype="float32").fit(X, y, intercept_init=[100.0])
+
+
+def test_a_minimisation_ends_at_the_minimum_of_a_function():
+    def rosenbrock(vector):
+        return scipy.optimize.rosen(vector), scipy.optimize.rosen_der(vector)
+
+    path = []
+    reason = LBFGS(history_size=3).minimise(
+        rosenbrock, np.zeros(4), (1e-8, 0.0, 1e-14), 200, lambda vector: path.append(vector.copy())
+    )
+    assert reason.endswith("is not above tol=1e-08.")
+    np.testing.assert_allclose(path[-1], 1, atol=1e-7)
+
+
+def test_rounded_values_do_not_end_a_minimisation_before_the_gradients():
+    scales = np.array([1.0, 3.0, 10.0])
+
+    def rounded(vector):
+        # As of a sum in float32
+        return float(np.float32(100 + 0.5 * scales @ (vector - 1) ** 2)), scales * (vector - 1)
+
+    path = []
+    LBFGS().minimise(rounded, np.zeros(3), (1e-9, 0.0, 1e-6), 100, lambda vector: path.append(vector.copy()))
+    np.testing.assert_allclose(path[-1], 1, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_rows, n_features, expected", [(10, 3, 10), (2**14 + 1, 1, 8193), (100_000, 100, 10_000)])
+def test_blocks_have_about_the_same_number_of_rows(n_rows, n_features, expected):
+    assert block_size(n_rows, n_features) == expected
