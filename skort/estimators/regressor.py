@@ -83,11 +83,11 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     tol : float, "auto" or None, default="auto"
         The training ends if the objective, for standardised y, stays above the best one minus `tol` for
         `n_iter_no_change` epochs, or with `early_stopping` the loss of the validation set. A `scoring` has to rise by
-        `tol` itself. None: it makes `max_iter` epochs. "auto": 1e-4, and None for the cosine of a network without
-        `early_stopping`. See :doc:`/scales_and_learning_rate`.
+        `tol` itself. None: it makes `max_iter` epochs. "auto": 1e-4, 0 for the loss of a validation set, and None for
+        the cosine of a network without `early_stopping`. See :doc:`/scales_and_learning_rate`.
     n_iter_no_change : int, inf or "auto", default="auto"
-        "auto": at least 3, with `early_stopping` 10; for a linear model as many epochs as 30 updates take; more with
-        momentum. `numpy.inf`: `tol` does not end the training.
+        "auto": at least 3, with `early_stopping` 10, and half of the epochs of a cosine; for a linear model as many
+        as 30 updates take; more with momentum. `numpy.inf`: `tol` does not end the training.
     early_stopping : bool, default=False
         Whether a validation set, given to `fit` or held out, ends the training, and the best weights are restored. See
         :doc:`/stopping_and_streaming`.

@@ -112,7 +112,7 @@ class TrainConfig:
             dtype=estimator.dtype,
             is_classifier=isinstance(estimator, ClassifierMixin),
             max_iter=_MAX_ITER if isinstance(estimator.max_iter, str) else int(estimator.max_iter),
-            tol=(_FULL_TOL[estimator.dtype] if is_full else _TOL) if isinstance(estimator.tol, str) else estimator.tol,
+            tol=_tol(estimator, is_full=is_full),
         )
 
     def renewed(self, estimator) -> "TrainConfig":
@@ -210,7 +210,10 @@ class TrainConfig:
         if not isinstance(self.n_iter_no_change, str):
             return self.n_iter_no_change
         n_updates = max(2 * self.update.tags.memory, _LINEAR_UPDATES if is_linear else 1)
-        least = _VALIDATED_EPOCHS if self.given["early_stopping"] else _LEAST_EPOCHS
+        least = _LEAST_EPOCHS
+        if self.given["early_stopping"]:
+            # Most of what a plan gains comes near its end, where the rate is small.
+            least = max(_VALIDATED_EPOCHS, math.ceil(self.max_iter / 2) if self.is_planned else 0)
         return max(least, math.ceil(n_updates / n_batches))
 
     def hold(self, estimator) -> bool:
@@ -310,6 +313,15 @@ def _loss(estimator, own):
         names = ", ".join(repr(name) for name in losses_of(estimator))
         raise ValueError(f"loss={type(loss).__name__} is not a loss of a {kind}. Use one of {names}.")
     return loss
+
+
+def _tol(estimator, *, is_full):
+    """Return the smallest improvement; that of a validation loss may be any: the best weights come back."""
+    if not isinstance(estimator.tol, str):
+        return estimator.tol
+    if is_full:
+        return _FULL_TOL[estimator.dtype]
+    return 0.0 if estimator.early_stopping and estimator.scoring is None else _TOL
 
 
 def _optimizer(estimator):
