@@ -269,6 +269,11 @@ class ForwardBackward:
         ----------
         vector : ndarray of shape (n_weights,), default=None
             Weights, or a gradient. None: `weights`.
+
+        Raises
+        ------
+        ValueError
+            For another shape.
         """
         if vector is None:
             return self._model.views(self.weights)
@@ -298,6 +303,11 @@ class ForwardBackward:
             A new array.
         saved : Saved or None
             For `backward`. X and the weights have to stay as they are until then. None where not `training`.
+
+        Raises
+        ------
+        ValueError
+            For another dtype, shape or device, and for no rows.
         """
         X = _as_array(X, "X", self._dtype, (None, self._n_features))
         vector = _as_array(self.weights if weights is None else weights, "weights", self._dtype, (self._n_weights,))
@@ -325,6 +335,11 @@ class ForwardBackward:
         -------
         gradients : Gradients
             New arrays.
+
+        Raises
+        ------
+        ValueError
+            Where `saved` was used before or is of another object, and as in `forward`.
         """
         if not isinstance(saved, Saved):
             raise ValueError(f"saved must be the second value that forward(X) returns, got {type(saved).__name__}.")
@@ -346,8 +361,11 @@ class ForwardBackward:
         """
         Return a fitted copy of the estimator, with the weights as they are now.
 
-        It raises a ValueError where the model is no estimator, where weights of steps before the model are trained, and
-        where scikit-learn has no place for the weights.
+        Raises
+        ------
+        ValueError
+            Where the model is no estimator, where weights of steps before the model are trained, and where
+            scikit-learn has no place for the weights.
         """
         return self._model.to_estimator(self._trained())
 

@@ -46,6 +46,13 @@ class OnnxModule(nn.Module):
     frozen : torch.Tensor of shape (n_frozen,)
         The other weights as one vector, a buffer.
 
+    Raises
+    ------
+    NotTrainableError
+        Where no gradient goes through an operator between a weight and the score: it names the operator.
+    ValueError
+        For a name in `trainable` that no weight has, and as `skort.gradients.gradient_graphs`.
+
     Notes
     -----
     It computes on the CPU. `eval()` changes nothing, because no part of the model behaves differently in training.
@@ -101,6 +108,12 @@ class OnnxModule(nn.Module):
         Returns
         -------
         score : torch.Tensor of shape (n_samples, n_outputs)
+
+        Raises
+        ------
+        ValueError
+            For another dtype, shape or device of X, for no rows, and where the module was moved to another device or
+            dtype.
         """
         weights = self.weights
         self._check(X, weights)
@@ -117,6 +130,11 @@ class OnnxModule(nn.Module):
         vector : torch.Tensor of shape (n_weights,), or "weights", default="weights"
             `weights.grad`, for instance, which is None before a backward. "weights": the attribute; a gradient goes
             through its parts, as for a penalty of some of them.
+
+        Raises
+        ------
+        ValueError
+            For None, which `weights.grad` is before a backward, and for another shape.
         """
         if isinstance(vector, str) and vector == "weights":
             vector = self.weights
@@ -136,7 +154,11 @@ class OnnxModule(nn.Module):
         """
         Return a fitted copy of the estimator that the module was made from, with the weights as they are now.
 
-        It raises the errors of `skort.gradients.ForwardBackward.to_estimator`.
+        Raises
+        ------
+        ValueError
+            Where it was made from an ONNX model, where weights of steps before the model are trained, and where
+            scikit-learn has no place for the weights.
         """
         return self._model.to_estimator(self._trained())
 

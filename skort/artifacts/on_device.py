@@ -121,7 +121,13 @@ class OnDeviceTraining:
         Returns
         -------
         outputs : dict of str to ndarray
-            Before the update, by `output_names`. After an error the parameters are as they were.
+            Before the update, by `output_names`.
+
+        Raises
+        ------
+        ValueError
+            Where an array has another shape than the training model takes, for no rows, and where there is no
+            optimizer model. The parameters stay as they were.
         """
         self._check_optimizer()
         inputs = _checked(arrays, self._inputs)
@@ -142,6 +148,11 @@ class OnDeviceTraining:
         ----------
         *arrays : ndarray
             As for `train_step`.
+
+        Raises
+        ------
+        ValueError
+            As `train_step` does, for other columns and no rows.
         """
         inputs = _checked(arrays, self._eval_inputs)
         return dict(zip(self._outputs, self._session.evaluate(inputs), strict=False))
@@ -173,6 +184,11 @@ class OnDeviceTraining:
         path : str or path-like
         graph_output_names : list of str or None, default=None
             Results of the eval model. None: the predictions, which are those of `save_onnx`.
+
+        Raises
+        ------
+        ValueError
+            For names of no results.
         """
         names = self._predictions if graph_output_names is None else list(graph_output_names)
         if unknown := [name for name in names if name not in self._results]:

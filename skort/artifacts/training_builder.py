@@ -22,6 +22,11 @@ class TrainingBuilder:
     batch_size : int or None, default=None
         See `save_training_artifacts`.
 
+    Raises
+    ------
+    ValueError
+        For a model of another type, and a `batch_size` below 1.
+
     Examples
     --------
     >>> import onnx.parser
@@ -75,6 +80,11 @@ class TrainingBuilder:
             Further results that the training and the eval model return.
         sample_weight : bool, default=False
             Whether each batch has sample weights.
+
+        Raises
+        ------
+        ValueError
+            For unknown names, and as `save_training_artifacts` does.
         """
 
         def source(names):
@@ -101,7 +111,14 @@ class TrainingBuilder:
         """
         Return the training model and the eval model, after `build`.
 
-        It raises the errors of `save_training_artifacts`.
+        Raises
+        ------
+        RuntimeError
+            Before `build`.
+        NotTrainableError
+            Where an operator has no gradient.
+        RuntimeNotAvailableError
+            Where `batch_size` is None, and the installed ONNX Runtime is no build for training.
         """
         source = self._built()
         return training_model(source.plan, self._batch_size), eval_model(source.eval)

@@ -80,11 +80,12 @@ class Program(Fragment):
         """Add a call to a function, as `Fragment.call`."""
         if isinstance(source, str):
             text, numbers = with_parameters(source)
-            repeats = n_columns is not None and is_elementwise(_parsed(text, self.dtype.str))
+            shape: tuple[int, ...] = ()
+            if n_columns is not None and is_elementwise(_parsed(text, self.dtype.str)):
+                shape = self._batch_size, n_columns
             names = []
             for number in numbers:
                 names.append(f"skort_{self._name}_{len(self.parameters)}")
-                shape = (self._batch_size, n_columns) if repeats else ()
                 self.parameters[names[-1]] = np.full(shape, number, self.dtype)
             self.nodes.append(_Line(text, [*inputs, *names], list(outputs)))
         else:

@@ -26,8 +26,6 @@ from skort.optim.batches import is_wide
 from skort.optim.rows import RowChange
 
 if TYPE_CHECKING:
-    import onnx
-
     from skort.graphs.score_graph import ScoreGraph
     from skort.graphs.sklearn.transformers import StepGraphs
     from skort.graphs.standardized import Layer
@@ -80,12 +78,12 @@ class Model:
         return self.loss.inverse_link_function(self.score_graph.n_outputs)
 
     @functools.cached_property
-    def onnx(self) -> "onnx.ModelProto":
+    def onnx(self) -> ModelProto:
         """The deployable model."""
         return self._deployable(self.preprocessing.exported())
 
     @property
-    def served(self) -> "onnx.ModelProto":
+    def served(self) -> ModelProto:
         """The deployable model, of whole numbers where the given ONNX model takes them."""
         from skort.graphs.onnx_models.inputs import with_given_input
 

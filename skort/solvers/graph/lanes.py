@@ -173,7 +173,14 @@ class JointStep:
         """Return a copy of what one training has of a state, as a step of its own has it; None: no step changes it."""
         if name not in self._session.state:
             return None
-        row = self._session.state[name][self.places[number]]
+        return self._in_order(self._session.state[name], number)
+
+    def last_gradient(self, number: int) -> np.ndarray:
+        """Return a copy of one training's last gradient, as a step of its own has it."""
+        return self._in_order(self.gradient, number)
+
+    def _in_order(self, rows, number):
+        row = rows[self.places[number]]
         return row[self._place] if row.size == self._place.size else row.copy()
 
     def put(self, name: str, number: int, values: np.ndarray) -> None:
@@ -207,7 +214,10 @@ class _Member(Backend):
         return objective, loss
 
     def gradient_norm(self):
-        return norm(self._joint.gradient[self._joint.places[self._number]])
+        return norm(self.last_gradient())
+
+    def last_gradient(self):
+        return self._joint.last_gradient(self._number)
 
     def is_finite(self):
         return bool(np.isfinite(self._joint.row(WEIGHTS, self._number)).all())

@@ -73,6 +73,7 @@ def assert_same(lane, single, rtol=1e-5):
     for name, array in single.weights().items():
         np.testing.assert_allclose(lane.weights()[name], array, rtol=rtol, atol=1e-6)
     assert lane.gradient_norm() == pytest.approx(single.gradient_norm(), rel=1e-4)
+    np.testing.assert_allclose(lane.backend.last_gradient(), single.backend.last_gradient(), rtol=1e-4, atol=1e-5)
     # The graph is of all trainings.
     assert lane.training_graphs() == {}
     assert lane.objective() == pytest.approx(single.objective(), rel=1e-5)
