@@ -1,5 +1,8 @@
 """Errors for what is no number where one is needed: they name the column or the row, and show the value."""
 
+import contextlib
+import re
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any
 
@@ -52,6 +55,20 @@ def step_text_error(error: ValueError, X: Any) -> ValueError:
         f"X has text in column {names[0]!r}, such as {refused}, and a step of the pipeline inside takes numbers. "
         "Encode that column before the step, for instance with OneHotEncoder in a ColumnTransformer."
     )
+
+
+@contextlib.contextmanager
+def ids_in_range() -> Iterator[None]:
+    """Raise a ValueError for an id in X that a table of an ONNX model has no row for, in place of the runtime's."""
+    try:
+        yield
+    except Exception as error:  # the runtime raises errors of many kinds
+        found = re.search(r"idx=(-?\d+) must be within the inclusive range \[-\d+,(\d+)\]", str(error))
+        if found is None:
+            raise
+        raise ValueError(
+            f"X has the id {found[1]}, but those of a table of the ONNX model go from 0 to {found[2]}."
+        ) from error
 
 
 def check_target(y: Any, *, is_labels: bool, name: str = "y") -> None:

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from skort.common.finite import finite_array
 from skort.common.user_warning import warn_user
+from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import blocks
 from skort.estimators.data.targets import EncodedTarget, NamedOutputs
 from skort.estimators.literals import ModelProto
@@ -195,6 +196,7 @@ class Model:
         graphs = [*self.step_graphs.graphs.values(), self.score_graph]
         return {name: array.copy() for graph in graphs for name, array in graph.arrays.items()}
 
+    @ids_in_range()
     def run(self, output: str, X, device: "Device") -> np.ndarray:
         """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
         from skort.graphs.score_graph import TARGET_OFFSET

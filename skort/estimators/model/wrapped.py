@@ -92,6 +92,14 @@ class WrappedModel:
         """Raise scikit-learn's error for other columns than those of a fitted model; steps before it check theirs."""
         if not self.has_steps and self.is_fitted and isinstance(self.model, BaseEstimator):
             validate_data(self.model, X, reset=False, skip_check_array=True)
+        if not self.has_steps and not isinstance(self.model, BaseEstimator) and hasattr(X, "columns"):
+            from skort.graphs.onnx_models.inputs import given_inputs
+
+            inputs, columns = [i.name for i in given_inputs(self.model.graph)], list(X.columns)
+            if columns != inputs and sorted(map(str, columns)) == sorted(inputs):
+                raise ValueError(
+                    f"X has the columns {columns}, but the inputs of the ONNX model are {inputs}: give X[{inputs}]."
+                )
 
     def known_classes(self, classes):
         """Return the classes that are known before there are labels, or None."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from skort.estimators.data.data_source import BatchShape, DataSource
+from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
@@ -139,6 +140,7 @@ class Fit:
         )
 
 
+@ids_in_range()
 def fit_model(
     config: TrainConfig,
     model: Model,

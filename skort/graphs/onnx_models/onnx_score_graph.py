@@ -43,9 +43,8 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     """Return the score graph of an ONNX model at its weights: coefficients and intercepts are trained, scales not."""
-    model = plain_model(model)
+    model = _from_columns(model)
     graph = model.graph
-    in_one_input(graph)
     X = _the_input(graph, spec)
     score = _the_output(graph, spec.outputs)
     constants_to_initializers(graph)
@@ -81,6 +80,28 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     return score_graph.training_only([name for name in names if name not in (OFFSET, TARGET_OFFSET)])
 
 
+def _from_columns(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the plain model of one X, without a loss that a training graph computes from labels."""
+    model = plain_model(model)
+    graph = model.graph
+    losses = [o.name for o in graph.output if _is_number(o.type.tensor_type)]
+    others = [o.name for o in graph.output if o.name not in losses]
+    if losses and others and len(given_inputs(graph)) > 1:
+        pruned(model, others, drop_inputs=True)
+        warn_user(
+            f"The ONNX model is a training graph: its output {losses[0]!r} is a loss. It is left out, as an estimator "
+            "has a loss of its own. skort.artifacts.save_training_artifacts(model, folder, loss=None) trains with it."
+        )
+    in_one_input(graph)
+    return model
+
+
+def _is_number(tensor):
+    """Return whether a result is one float, of all rows."""
+    dims = [dim.dim_value for dim in tensor.shape.dim]
+    return tensor.elem_type in _FLOATS and tensor.HasField("shape") and dims in ([], [1])
+
+
 def _warn_of_others(score_graph: ScoreGraph) -> None:
     """Name the weights of layers that have no gradient: they stay as they are."""
     constants = {i.name for i in score_graph.structure.graph.initializer if i.data_type in _FLOATS and i.dims}
@@ -95,8 +116,7 @@ def _warn_of_others(score_graph: ScoreGraph) -> None:
 
 def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
     """Return what an ONNX model says of itself: its own numbers of columns and its type of numbers."""
-    plain = plain_model(model)
-    in_one_input(plain.graph)
+    plain = _from_columns(model)
     shaped = _with_shapes(plain)
     graph = shaped.graph
     initializers = {i.name for i in graph.initializer}

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import onnx.parser
 import onnxruntime
+import pandas as pd
 import pytest
 import skl2onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -202,17 +203,17 @@ def descended(graph, y, rate=RATE):
     return {name: inputs[name] for name in graph.trainable}
 
 
-def trained(model, y, solver, rate=RATE, **parameters):
+def trained(model, y, solver, rate=RATE, rows=None, **parameters):
     """Return an estimator after `N_STEPS` steps of plain gradient descent on all rows."""
     is_classifier = y.dtype.kind in "iU"
     estimator = (OrtSGDClassifier if is_classifier else OrtSGDRegressor)(
         model,
         loss="log_loss" if is_classifier else "squared_error",
         **{"penalty": None, "standardize": False, "optimizer": "sgd", "learning_rate": "constant", "eta0": rate},
-        **{"batch_size": len(X), "max_iter": N_STEPS, "tol": None, "random_state": 0, "solver": solver},
+        **{"batch_size": len(y), "max_iter": N_STEPS, "tol": None, "random_state": 0, "solver": solver},
         **parameters,
     )
-    return estimator.fit(X, y)
+    return estimator.fit(X if rows is None else rows, y)
 
 
 def check(model, y, rate=RATE, newest=22):
@@ -489,3 +490,57 @@ def test_probabilities_of_another_kind_are_refused():
     converted = skl2onnx.to_onnx(OneVsRestClassifier(lm.LogisticRegression()).fit(X, y), X[:1])
     with pytest.raises(NotTrainableError, match="neither the sigmoid nor the softmax of one score"):
         trained(converted, y, "graph")
+
+
+def test_the_loss_of_a_training_graph_is_left_out():
+    """A warning says so, and what trains with it; the rest is trained as without it."""
+    text = "{ h = Gemm (X, W, b) a = Tanh (h) y = MatMul (a, V) %s }"
+    loss = "r = Sub (y, label) s = Mul (r, r) loss = ReduceMean <keepdims = 0> (s)"
+    header, outputs = '<ir_version: 8, opset_import: ["" : 17]>', "float[N, 1] y"
+    plain = onnx.parser.parse_model(f"{header} m (float[N, 4] X) => ({outputs}) {LAYERS} {text % ''}")
+    whole = onnx.parser.parse_model(
+        f"{header} m (float[N, 4] X, float[N, 1] label) => (float loss, {outputs}) {LAYERS} {text % loss}"
+    )
+    with pytest.warns(
+        UserWarning, match=r"output 'loss' is a loss. It is left out.*save_training_artifacts.*loss=None"
+    ):
+        estimator = trained(whole, Y, "graph")
+    for name, array in trained(plain, Y, "graph").weights_.items():
+        np.testing.assert_array_equal(estimator.weights_[name], array)
+    original = estimator.to_onnx(original=True)
+    assert [o.name for o in original.graph.output] == ["loss", "y"]
+    session = onnxruntime.InferenceSession(original.SerializeToString(), providers=["CPUExecutionProvider"])
+    (value,) = session.run(["loss"], {"X": X, "label": Y[:, np.newaxis]})
+    np.testing.assert_allclose(value, np.mean((estimator.predict(X) - Y) ** 2), rtol=1e-5)
+
+
+def of_ids():
+    """Return a model of ids and numbers, and its columns by name."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        m (int64[N, 1] color, float[N, 1] size) => (float[N, 1] y)
+        <float[3, 1] A = {1, 2, 3}, float[2, 1] V = {1, 1}, int64[2] column = {-1, 1}> {
+        e = Gather (A, color) f = Reshape (e, column) h = Concat <axis = 1> (f, size) y = MatMul (h, V) }"""
+    )
+    return model, pd.DataFrame({"color": ID_COLUMNS[:, 0].astype(int), "size": ID_COLUMNS[:, 2]})
+
+
+@pytest.mark.parametrize("wrong", [3, -4])
+def test_ids_without_a_row_are_named(wrong):
+    model, table = of_ids()
+    table.loc[7, "color"] = wrong
+    message = f"X has the id {wrong}, but those of a table of the ONNX model go from 0 to 2"
+    for solver in available_solvers():
+        with pytest.raises(ValueError, match=message):
+            trained(model, Y, solver, rows=table)
+    fitted = trained(model, Y, "graph", rows=of_ids()[1])
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(table)
+
+
+def test_columns_in_another_order_than_the_inputs_are_refused():
+    model, table = of_ids()
+    fitted = trained(model, Y, "graph", rows=table)
+    assert fitted.feature_names_in_.tolist() == ["color", "size"]
+    with pytest.raises(ValueError, match=r"X has the columns \['size', 'color'\], .* give X\[\['color', 'size'\]\]"):
+        trained(model, Y, "graph", rows=table[["size", "color"]])
