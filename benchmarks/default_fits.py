@@ -19,9 +19,10 @@ from threadpoolctl import threadpool_limits
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 
-__all__ = ["CONTENDERS", "OLD", "OURS", "RAW", "REFERENCES", "Contender", "Fit", "fit", "fit_all"]
+__all__ = ["CONTENDERS", "EARLY", "OLD", "OURS", "RAW", "REFERENCES", "Contender", "Fit", "fit", "fit_all"]
 
 RAW, OURS, OLD = "skort, raw", "skort, standardised", "skort 0.1, standardised"
+EARLY = "skort, raw, early_stopping"
 HIDDEN = (50,)
 # What the networks of skort are compared with by groups of rows: on standardised X, and y in regression.
 REFERENCES = {"regression": "MLPRegressor, y too", "classification": "MLPClassifier, standardised"}
@@ -75,6 +76,7 @@ def _ours(make, old_defaults):
         Contender(RAW, make, False),
         Contender(OURS, _standardised(make), False),
         Contender(OLD, _standardised(old), False),
+        Contender(EARLY, lambda seed: make(seed).set_params(early_stopping=True), False),
     ]
 
 

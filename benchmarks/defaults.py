@@ -6,7 +6,8 @@ All defaults on real tables, raw and standardised, next to scikit-learn's estima
 A loss is a held-out score (R2 or accuracy) more than 0.02 below the best of scikit-learn's on the same split, a win
 more than 0.02 above. scikit-learn's fits are kept in a file (`--cache`), so that the next run makes only skort's.
 A second table compares the networks with scikit-learn's MLP behind a StandardScaler, of y too, in groups of rows;
-`--networks` makes the fits of this table only.
+`--networks` makes the fits of this table only. A third one compares fits with and without `early_stopping`, and
+`--early` makes those only.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from pathlib import Path
 import joblib
 import sklearn
 
-from benchmarks.default_fits import CONTENDERS, OLD, RAW, REFERENCES, Fit, fit_all
+from benchmarks.default_fits import CONTENDERS, EARLY, OLD, RAW, REFERENCES, Fit, fit_all
 from benchmarks.real_tables import load, real_tables
 
 __all__ = ["goals", "main", "summarise"]
@@ -187,7 +188,17 @@ def table_lines(kind, splits):
 def network_lines(task, splits):
     """Return the lines of a table of networks next to their reference, a line a group of rows."""
     pairs = [(fits[RAW], fits[REFERENCES[task]]) for fits in splits.values()]
-    yield f"\n{task}, networks next to {REFERENCES[task]}: wins/ties/losses"
+    return _paired_lines(f"{task}, networks next to {REFERENCES[task]}", pairs)
+
+
+def early_lines(kind, splits):
+    """Return the lines of a table of fits with `early_stopping` next to those without, a line a group of rows."""
+    pairs = [(fits[EARLY], fits[RAW]) for fits in splits.values()]
+    return _paired_lines(f"{kind[0]}, {kind[1]}, early_stopping next to none", pairs)
+
+
+def _paired_lines(title, pairs):
+    yield f"\n{title}: wins/ties/losses"
     yield "| training rows | fits | at .02 | at .005 | log-loss at 2 % | CPU time |"
     yield "| --- " * 6 + "|"
     for least, most in [*zip((0, *GROUPS), GROUPS, strict=False), (0, math.inf)]:
@@ -232,6 +243,7 @@ def _arguments(arguments):
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="ten tables, linear models, one split")
     parser.add_argument("--networks", action="store_true", help="networks on raw features next to their reference only")
+    parser.add_argument("--early", action="store_true", help="fits with and without early_stopping only")
     parser.add_argument("--splits", type=int, default=N_SPLITS, help="splits of each table (%(default)s)")
     parser.add_argument("--tables", nargs="+", metavar="NAME", help="these tables only")
     parser.add_argument("--jobs", type=int, default=joblib.cpu_count(), help="processes, one thread each")
@@ -261,12 +273,18 @@ def main(arguments=None):
             for splits in run(of_task, FAMILIES[1:], n_splits, options.jobs, cache, names).values():
                 print("\n".join(network_lines(task, splits)))
         return 0
+    if options.early:
+        fits = run(tables, families, n_splits, options.jobs, Cache(options.cache), [RAW, EARLY])
+        for kind, splits in fits.items():
+            print("\n".join(early_lines(kind, splits)))
+        return 0
     results = run(tables, families, n_splits, options.jobs, Cache(options.cache))
     reached = True
     for kind, splits in results.items():
         print("\n".join(table_lines(kind, splits)))
         if kind[1] == "MLP":
             print("\n".join(network_lines(kind[0], splits)))
+        print("\n".join(early_lines(kind, splits)))
         if options.lost:
             _print_lost(kind, splits)
         for goal, is_reached in goals(kind, splits) if options.goals else ():

@@ -261,6 +261,14 @@ def test_networks_are_counted_in_groups_of_rows(benchmarks):
     ]
 
 
+def test_fits_with_early_stopping_are_counted_beside_those_without(benchmarks, tmp_path, capsys):
+    command = ["--early", "--tables", "wine", "--splits", "1", "--jobs", "1", "--cache", str(tmp_path / "none.jsonl")]
+    assert benchmarks("defaults").main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "classification, linear, early_stopping next to none: wins/ties/losses"
+    assert sum(line.startswith("| 0 to inf | 1 |") for line in lines) == 2
+
+
 def test_a_fit_is_useless_where_a_constant_predicts_better(benchmarks):
     fit, rng = benchmarks("default_fits").fit, np.random.default_rng(0)
     X, noise = rng.normal(size=(40, 2)), rng.normal(size=40)
