@@ -17,7 +17,7 @@ DIFFERENTIABLE = frozenset(
     {
         *("Abs", "Add", "Cast", "Clip", "Cos", "Div", "Dropout", "Erf", "Exp", "Identity", "LeakyRelu", "Log", "Max"),
         *("Min", "Mul", "Neg", "Pow", "Reciprocal", "Relu", "Sigmoid", "Sin", "Sqrt", "Sub", "Tanh"),
-        *("Gemm", "MatMul", "LogSoftmax", "ReduceMean", "ReduceSum", "Softmax"),
+        *("Gemm", "MatMul", "LayerNormalization", "LogSoftmax", "ReduceMean", "ReduceSum", "Softmax"),
         *("Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Pad", "Reshape", "Slice", "Split"),
         *("Squeeze", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Where"),
         *_OF_IMAGES,
@@ -87,6 +87,9 @@ def _has_gradient(node, reached, leading, shapes, float64):
     # ... and of a Split with an unused part.
     if name == "Split":
         return leading.issuperset(node.output)
+    # Its gradient needs an intercept, and knows no other output.
+    if name == "LayerNormalization":
+        return len(node.input) == 3 and leading.isdisjoint(node.output[1:])
     # ONNX Runtime 1.19 does not build the gradient of a Transpose without a permutation.
     return name != "Transpose" or any(attribute.name == "perm" for attribute in node.attribute)
 

@@ -262,9 +262,9 @@ def _kind(op_type: str, position: int, multiplied: bool) -> str | None:
     """Return the kind of weight that a node of this type reads at this position; None if it is no weight."""
     if op_type in (*_PRODUCTS, "Gather"):
         return "coefficient" if position < 2 else "intercept"
-    if op_type == "Add" and multiplied:
+    if (op_type == "Add" or (op_type == "LayerNormalization" and position == 2)) and multiplied:
         return "intercept"
-    return "scale" if op_type in ("Add", "Sub", "Mul", "Div") else None
+    return "scale" if op_type in ("Add", "Sub", "Mul", "Div", "LayerNormalization") else None
 
 
 def _dims(info):

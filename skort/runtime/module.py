@@ -11,13 +11,14 @@ from skort.exceptions import NotTrainableError
 from skort.runtime.device import CPU, Device, cpu_memory, value_vector
 from skort.runtime.installed import c_api, load, require
 from skort.runtime.sessions import session_options, short_message
+from skort.runtime.training_api import with_statistics
 
 
 def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
     """Return the serialised model that computes an output, a number, and its gradient by `w` as ``w_grad``."""
     builder_class = require("GradientGraphBuilder")
     try:
-        builder = builder_class(model, {output}, set(names), output, session_options())
+        builder = builder_class(with_statistics(model), {output}, set(names), output, session_options())
         builder.build()
     except RuntimeError as error:
         raise NotTrainableError(f"ONNX Runtime does not differentiate the model: {short_message(error)}") from error

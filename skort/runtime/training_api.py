@@ -30,9 +30,20 @@ def gradient_graph(model: bytes, trainable: Sequence[str], inputs: Sequence[str]
     config.input_names_require_grad = list(inputs)
     config.build_gradient_graph = True
     builder = c_api().OrtModuleGraphBuilder()
-    builder.initialize(model, config)
+    builder.initialize(with_statistics(model), config)
     builder.build(c_api().TrainingGraphTransformerConfiguration())
     return builder.get_gradient_model()
+
+
+def with_statistics(model: bytes) -> bytes:
+    """Return a model whose layer normalizations have the outputs that the runtime's gradient of them reads."""
+    if b"LayerNormalization" not in model:
+        return model
+    made = onnx.load_from_string(model)
+    for node in made.graph.node:
+        if node.op_type == "LayerNormalization":
+            node.output[1:] = [f"{node.output[0]}/{statistic}" for statistic in ("mean", "inverse_deviation")]
+    return made.SerializeToString()
 
 
 class BoundTrainingAgent:
@@ -186,7 +197,7 @@ def training_session(
         parameters.model_with_training_graph_path = graph_path
     model = _with_copied(model, trainable)
     options = session_options(device)
-    return session_class(model.SerializeToString(), parameters, options, providers=device.providers())
+    return session_class(with_statistics(model.SerializeToString()), parameters, options, providers=device.providers())
 
 
 def _with_copied(model, weights):

@@ -73,6 +73,7 @@ CASES = [
     *[("Conv", [signed(2, 3, 5, 5), signed(4, 3, 3, 3), signed(4)], i, {}) for i in (0, 1, 2)],
     ("MaxPool", [signed(1, 2, 4, 4)], 0, POOL),
     ("AveragePool", [signed(1, 2, 4, 4)], 0, POOL),
+    *[("LayerNormalization", [signed(2, 3), signed(3), signed(3)], i, {}) for i in (0, 1, 2)],
 ]
 # J = sum(first part * second part)
 SPLIT = onnx.parser.parse_model("""
@@ -208,6 +209,8 @@ def graph(body, dtype="float"):
         ("score = MatMul (X, v)", ("MatMul", "node0")),
         ("score = Pow (X, v)", ("Pow", "node0")),
         ("b = Greater (X, X)  score = Where (b, X, v)", ("Where", "node1")),
+        ("a = MatMul (X, w)  score = LayerNormalization (a, v)", ("LayerNormalization", "node1")),
+        ("b, m = LayerNormalization (X, v, v)  score = Add (b, m)", ("LayerNormalization", "node0")),
         ("a = Transpose (w)  score = MatMul (X, a)", ("Transpose", "node0")),
         ("a, b = Split <axis = 0> (w)  score = MatMul (X, b)", ("Split", "node0")),
     ],

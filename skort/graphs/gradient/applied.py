@@ -14,6 +14,8 @@ from skort.common.formulas import function_text
 
 # Operators that broadcast their inputs to the shape of the output.
 _BROADCASTING = frozenset({"Add", "Sum", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Where", "Expand"})
+# Others broadcast only these inputs.
+_BROADCAST_INPUTS = frozenset({("Gemm", 2), ("LayerNormalization", 1), ("LayerNormalization", 2)})
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Applied:
 
     def gradient_shape(self, i: int) -> tuple[int, ...]:
         """Return the shape of the gradient that the rule gives for input `i`."""
-        is_broadcast = self.node.op_type in _BROADCASTING or (self.node.op_type, i) == ("Gemm", 2)
+        is_broadcast = self.node.op_type in _BROADCASTING or (self.node.op_type, i) in _BROADCAST_INPUTS
         return self.shapes[self.node.output[0]] if is_broadcast else self.shape(i)
 
     def is_known(self) -> bool:

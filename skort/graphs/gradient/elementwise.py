@@ -1,4 +1,4 @@
-"""The gradients of elementwise operators, and of softmax."""
+"""The gradients of elementwise operators, of softmax, and of layer normalization."""
 
 import numpy as np
 import onnx
@@ -50,6 +50,22 @@ def _extreme(applied, i):
     return f"dx = Where(Equal(x{i}, y), dy / Sum({counts}), 0)"
 
 
+def _layer_normalization(applied, i):
+    # y = n b + c, n = (a - its mean) / sqrt(its variance + epsilon), both over the axes from `axis` on
+    if i == 2 or any(applied.node.output[1:]):
+        return "dx = dy" if i == 2 else None
+    axes = list(range(applied.axis(-1), len(applied.shape(0))))
+    normalized = f"""
+        centred = a - ReduceMean(a, axes={axes})
+        inverse = 1 / Sqrt(ReduceMean(centred * centred, axes={axes}) + {applied.attribute("epsilon", 1e-5)!r})
+        n = centred * inverse"""
+    if i == 1:
+        return f"{normalized}\n        dx = dy * n"
+    return f"""{normalized}
+        slope = dy * b
+        dx = inverse * (slope - ReduceMean(slope, axes={axes}) - n * ReduceMean(slope * n, axes={axes}))"""
+
+
 #: The rules by operator.
 ELEMENTWISE: dict[str, Rule] = {
     "Add": each("dx = dy"),
@@ -79,6 +95,7 @@ ELEMENTWISE: dict[str, Rule] = {
     "Tanh": each("dx = dy * (1 - y * y)"),
     "Softmax": _along_axis("dx = y * (dy - ReduceSum(dy * y, [%(axis)d], keepdims=1))"),
     "LogSoftmax": _along_axis("dx = dy - Exp(y) * ReduceSum(dy, [%(axis)d], keepdims=1)"),
+    "LayerNormalization": _layer_normalization,
     "Sin": each("dx = dy * Cos(x)"),
     "Cos": each("dx = dy * -Sin(x)"),
     # The number is 2 / sqrt(pi).

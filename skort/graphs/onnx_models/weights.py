@@ -36,7 +36,7 @@ class Weight(NamedTuple):
         That of its array.
     kind : {"coefficient", "intercept", "scale"}
         Whether it multiplies what comes from the input (`MatMul`, `Gemm`, `Conv`), is added to such a product, or is
-        another operand of `Add`, `Sub`, `Mul` or `Div`, as of a scaler, which an estimator trains only by name.
+        another operand of `Add`, `Sub`, `Mul`, `Div` or `LayerNormalization`, which an estimator trains only by name.
     trainable : bool
         Whether a gradient goes from an output of floats to it, by skort's rules or by ONNX Runtime.
 

@@ -125,6 +125,7 @@ def test_no_gradient_by_the_data():
         ("a = MatMul (X, w)  b = Shape (v)  c = ReduceSum (a, b)  score = Add (c, v)", ("ReduceSum", "")),
         ("a = MatMul (X, w)  b = NonZero (v)  c = Gather (a, b)  score = Add (c, v)", ("Gather", "")),
         ("a = MatMul (X, w)  b = Floor (a)  score = Mul (a, b)", ("Floor", "")),
+        ("b, m = LayerNormalization (X, v, v)  score = Add (b, m)", ("LayerNormalization", "")),
         ("a = MatMul (X, w)  c = Add (a, v)  b = Constant <value = bool {1}> ()  d = If (b) "
          "<then_branch = t () => (y) {y = Identity (v)}, else_branch = e () => (z) {z = Neg (v)}>  score = Mul (c, d)",
          ("If", "")),

@@ -84,6 +84,8 @@ CASES = [
     ],
     *[("Gemm", [signed(4, 3), signed(3, 2), signed(2)], i, {}) for i in range(3)],
     *[(name, [signed(2, 3)], 0, {"axis": 0}) for name in ("Softmax", "LogSoftmax")],
+    *[("LayerNormalization", [signed(2, 3), signed(3), signed(3)], i, {}) for i in range(3)],
+    *[("LayerNormalization", [signed(2, 4, 3), signed(4, 3)], i, {"axis": 1, "epsilon": 0.1}) for i in range(2)],
     ("ReduceMean", [signed(2, 3)], 0, {"axes": [1], "keepdims": 0}),
     ("ReduceMean", [signed(2, 3)], 0, {"axes": [-2]}),
     ("ReduceSum", [signed(2, 3), ints([1])], 0, {"keepdims": 0}),

@@ -146,3 +146,14 @@ def test_numbers_in_another_file_are_refused():
     model = helper.make_model(helper.make_graph([], "empty", [], [], [tensor]))
     with pytest.raises(ValueError, match=r"weights\['W'\]: its numbers are in another file"):
         with_weights(model, {"W": [1.0, 2.0]})
+
+
+def test_weights_of_layer_normalizations():
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+        m (float[N, 2] X) => (float[N, 2] y)
+        <float[2] a = {1, 2}, float[2] b = {0, 1}, float[2, 2] W = {1, 2, 3, 4},
+         float[2] c = {1, 2}, float[2] d = {1, 0}>
+        { n = LayerNormalization (X, a, b)  p = MatMul (n, W)  y = LayerNormalization (p, c, d) }""")
+    kinds = {weight.name: weight.kind for weight in find_weights(model)}
+    assert kinds == {"W": "coefficient", "d": "intercept", "a": "scale", "b": "scale", "c": "scale"}
+    assert all(weight.trainable for weight in find_weights(model))
