@@ -61,21 +61,20 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
     .. math:: J(w) = \frac{\sum_i s_i \, loss(y_i, score_i)}{\sum_i s_i} + \alpha \, penalty(w)
 
-    over the weights w of a scikit-learn model. :math:`s_i` are the sample weights times the class weights. With two
-    classes, a row has one raw score, and the default loss is the log-loss of its sigmoid; with more, one for each
-    class, and the default loss is the log-loss of their softmax. `save_onnx` writes the fitted model as an ONNX file.
+    over the weights w of a scikit-learn model. :math:`s_i` are the sample weights times the class weights. The
+    default loss is the log-loss: for two classes of the sigmoid of one raw score, for more of their softmax.
+    `save_onnx` writes the fitted model as an ONNX file.
 
     Parameters
     ----------
     estimator : estimator or onnx.ModelProto, default=None
         The model to train: a linear classifier or neural network of scikit-learn, a `Pipeline` that ends in one, or
-        `FrozenEstimator(fitted)`; None: `LogisticRegression()`. A clone is trained; a warning names its training
-        parameters that are not used. See :doc:`/pipelines` and :doc:`/fine_tuning`.
+        `FrozenEstimator(fitted)`; None: `LogisticRegression()`. A clone is trained. See :doc:`/pipelines`.
     {solver}
     loss : str or loss instance, default="auto"
-        "auto": that of the model inside, or "log_loss". A name or an instance, such as
-        `skort.objective.OneVsRestLogLoss()` or a `skort.objective.Loss` of your own. "log_loss" and "modified_huber"
-        give probabilities; a multi-label y needs "log_loss". See :doc:`/losses`.
+        A name, or an instance such as `skort.objective.OneVsRestLogLoss()`. "auto": that of the model inside, or
+        "log_loss". "log_loss" and "modified_huber" give probabilities; a multi-label y needs "log_loss". See
+        :doc:`/losses`.
     epsilon : float or "auto", default="auto"
         The distance from the label at which "huber" becomes linear, or which costs nothing with "epsilon_insensitive".
         "auto": that of the model inside, or 0.1.

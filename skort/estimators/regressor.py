@@ -37,40 +37,38 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     ----------
     estimator : estimator or onnx.ModelProto, default=None
         The model to train: a linear regressor or neural network of scikit-learn, a `Pipeline` that ends in one, or
-        `FrozenEstimator(fitted)`; None: `LinearRegression()`. A clone is trained; a warning names its training
-        parameters that are not used. See :doc:`/pipelines` and :doc:`/fine_tuning`.
+        `FrozenEstimator(fitted)`; None: `LinearRegression()`. A clone is trained. See :doc:`/pipelines`.
     solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
         What makes the gradient steps; all make the same. "auto": the fastest one for the model. See
         :doc:`/how_it_works`.
     loss : str, loss instance or dict of str to either, default="auto"
-        "auto": that of the model inside, or "squared_error". A name or an instance, such as
-        `skort.objective.Huber(epsilon=2)` or a `skort.objective.Loss` of your own, or a dict of them by the outputs of
-        an ONNX model. See :doc:`/losses`.
+        A name, an instance such as `skort.objective.Huber(epsilon=2)`, or a dict of them by the outputs of an ONNX
+        model. "auto": that of the model inside, or "squared_error". See :doc:`/losses`.
     epsilon : float or "auto", default="auto"
-        The distance from y, in its units, at which "huber" becomes linear, or which costs nothing with
-        "epsilon_insensitive". "auto": that of the model inside, or 0.1.
+        The distance from y at which "huber" becomes linear, or which costs nothing with "epsilon_insensitive". "auto":
+        that of the model inside, or 0.1.
     quantile : float or "auto", default="auto"
         The quantile that the loss "quantile" predicts. "auto": that of the model inside, or 0.5.
     penalty : {"auto", "l1", "l2", "elasticnet"}, penalty instance or None, default="auto"
-        "auto": that of the model inside, in its own units. Or an instance, such as `skort.objective.ElasticPenalty`.
-        Intercepts mostly have none. See :doc:`/penalties`.
+        A name or an instance, such as `skort.objective.ElasticPenalty`. "auto": that of the model inside. Intercepts
+        mostly have none. See :doc:`/penalties`.
     alpha : float or "auto", default="auto"
-        Strength of the penalty. "auto": that of the model inside, or 1e-4.
+        Strength of the penalty; in a network, on the weights of standardised columns. "auto": that of the model inside,
+        or 1e-4.
     l1_ratio : float, "auto" or None, default="auto"
         The share of l1 in "elasticnet", from 0 to 1. "auto": that of the model inside, or 0.15.
     n_total : int or None, default=None
-        Number of rows of a whole stream, if a call gets a part of them: some penalties depend on it. See
-        :doc:`/penalties`.
+        Number of rows of a whole stream, where a call gets a part of them. See :doc:`/penalties`.
     optimizer : str or Optimizer, default="auto"
-        How a gradient changes the weights: a name, such as "nesterov" or "adam", or an instance with its own
-        parameters. "auto": "sgd"; for a network whose rate is left to skort, `skort.optimizers.Adam` with weight decay.
-        See :doc:`/optimizers_and_schedules`.
+        How a gradient changes the weights: "sgd", "momentum", "nesterov", "adam", "lbfgs", or an instance. "auto":
+        "sgd"; for a network without a given rate, `skort.optimizers.Adam` with weight decay. See
+        :doc:`/optimizers_and_schedules`.
     max_grad_norm : float or None, default=None
         The largest Euclidean norm of a gradient; a longer one is shortened to it. Not for solver "session".
     learning_rate : {"auto", "adaptive", "constant", "invscaling", "optimal"} or callable, default="auto"
-        "adaptive": `eta0`, which falls to a fifth whenever `tol` would end the training, at most four times. Or a
-        function of the number of the update, such as `skort.schedules.Cosine()`. "auto": "adaptive"; for a network
-        trained by Adam, a cosine that comes to zero with the last epoch. See :doc:`/optimizers_and_schedules`.
+        "adaptive": `eta0`, divided by five at each plateau, four times at most. Or a function of the number of the
+        update, such as `skort.schedules.Cosine()`. "auto": "adaptive"; for a network trained by Adam, a cosine that
+        comes to zero with the last epoch. See :doc:`/optimizers_and_schedules`.
     eta0 : float or "auto", default="auto"
         The first learning rate. "auto": from the data or the optimizer, and a tenth of it if the training diverges.
         See :doc:`/scales_and_learning_rate`.
@@ -79,40 +77,36 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     batch_size : int or "auto", default="auto"
         Number of rows of a batch. "auto": min(200, n_samples).
     max_iter : int or "auto", default="auto"
-        Largest number of epochs. "auto": 1,000; of the cosine of a network as many as its rows ask for, 20 to 300.
+        Largest number of epochs. "auto": 1,000; of a network's cosine 20 to 300, by the number of rows.
     tol : float, "auto" or None, default="auto"
-        The training ends if the objective, for standardised y, stays above the best one minus `tol` for
-        `n_iter_no_change` epochs, or with `early_stopping` the loss of the validation set. A `scoring` has to rise by
-        `tol` itself. None: it makes `max_iter` epochs. "auto": 1e-4, 0 for the loss of a validation set, and None for
-        the cosine of a network without `early_stopping`. See :doc:`/scales_and_learning_rate`.
+        The training ends after `n_iter_no_change` epochs without an improvement of the objective, or of the validation
+        score, by `tol`. None: after `max_iter` epochs. "auto": 1e-4; 0 for a validation loss; None for a cosine
+        without `early_stopping`. See :doc:`/scales_and_learning_rate`.
     n_iter_no_change : int, inf or "auto", default="auto"
-        "auto": at least 3, with `early_stopping` 10, and half of the epochs of a cosine; for a linear model as many
-        as 30 updates take; more with momentum. `numpy.inf`: `tol` does not end the training.
+        "auto": 10 with `early_stopping`, and half of the epochs of a cosine; else 3, or more with momentum and for
+        linear models. `numpy.inf`: `tol` does not end the training.
     early_stopping : bool, default=False
         Whether a validation set, given to `fit` or held out, ends the training, and the best weights are restored. See
         :doc:`/stopping_and_streaming`.
     validation_fraction : float, default=0.1
         The part of the rows that is held out.
     scoring : str, callable or None, default=None
-        How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by minus its loss, with
-        the weights of its classes.
+        How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by minus its loss.
     shuffle : bool, default=True
         Whether every epoch takes the rows in another order, many rows :ref:`window by window <shuffling>`.
     standardize : "auto" or bool, default="auto"
         Whether columns of X, and the y of a regressor, have mean zero and standard deviation one in the training. The
-        objective and the fitted weights stay in the units of the data. "auto": where possible. See
-        :doc:`/scales_and_learning_rate`.
+        fitted weights stay in the units of the data. "auto": where possible. See :doc:`/scales_and_learning_rate`.
     trainable : str, list of str or None, default=None
         Names or patterns of the weights to train; all others stay, bit for bit. None: the weights of the model. See
         :doc:`/fine_tuning`.
     dtype : {"float32", "float64"}, default="float32"
         Type of the weights, of the arithmetic, and of the exported model's input.
     device : str, default="cpu"
-        "cpu", or with solver "graph" an NVIDIA GPU: "cuda", "cuda:1". If it is missing, `fit` raises an error, and
-        predictions are made on the CPU, with a warning. See :doc:`/threads_and_devices`.
+        "cpu", or with solver "graph" an NVIDIA GPU: "cuda", "cuda:1". See :doc:`/threads_and_devices`.
     n_jobs : int, default=None
-        Threads of an operator on the CPU, in `fit` and in predictions of at least 1,000 rows; None: mostly 1,
-        -1: all. See :doc:`/threads_and_devices`.
+        Threads of an operator on the CPU, in `fit` and in predictions of at least 1,000 rows; -1: all. See
+        :doc:`/threads_and_devices`.
     average : bool or int, default=False
         Whether the fitted weights are the mean over all updates, or from the n-th on. See
         :doc:`/optimizers_and_schedules`.
@@ -132,7 +126,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     optimizer_ : Optimizer
         The optimizer that made them.
     weights_ : dict of str to ndarray
-        Copies of all weights, trained or not, by their names in `onnx_`. `trainable_` names the trained ones.
+        Copies of all weights, by their names in `onnx_`. `trainable_` names the trained ones.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
         Coefficients of a linear model, for the transformed columns and y if there are such. Read-only, as `intercept_`
         is: `set_weights` changes the model.
@@ -141,7 +135,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     scale_ : float or ndarray of shape (n_outputs,)
         Scale of the residuals, with a `HuberRegressor` inside or the loss `skort.objective.ConcomitantHuber`.
     onnx_ : onnx.ModelProto
-        The model that predicts, as `save_onnx` writes it. See :doc:`/exporting` for its inputs and outputs.
+        The model that predicts, as `save_onnx` writes it. See :doc:`/exporting`.
     loss_curve_ : list of float
         The objective of each epoch: the mean over its batches, each before its update.
     loss_ : float
@@ -149,19 +143,18 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     best_loss_ : float or None
         The smallest objective of an epoch; None with `early_stopping`.
     validation_scores_ : list of float or None
-        The validation score after each epoch: minus the loss, without the penalty, or `scoring`. Larger is better.
+        After each epoch: minus the loss, without the penalty, or `scoring`. Larger is better.
     best_validation_score_ : float or None
         The largest validation score.
     history_ : dict of str to list
-        One value per epoch for each of: "loss" (without the penalty), "objective", "eta", "gradient_norm" (of the last
-        update), "seconds", "validation_score", "restarts" if there were any, and what callbacks record.
+        One value per epoch for each of "loss" (without the penalty), "objective", "eta", "gradient_norm", "seconds",
+        "validation_score", "restarts", and what callbacks record.
     stopping_reason_ : str or None
         Why the training ended, as a sentence; None after a `partial_fit`.
     eta0_ : float
         Learning rate of the first update, after any restart.
     standardization_ : Standardization or None
-        What was subtracted from X and y (`mean`, `target_mean`), and what they were divided by (`scale`,
-        `target_scale`).
+        What X and y were centred and divided by: `mean`, `scale`, `target_mean`, `target_scale`.
     n_iter_ : int
         Number of epochs, including those of `partial_fit`.
     t_ : int
