@@ -48,6 +48,8 @@ class SklearnObjective:
     balances_rows: bool = False
     #: Whether the penalty is that of the weights of standardized columns, as where there is no model.
     is_unit_free: bool = False
+    #: Whether the model is a network that finds its optimum by L-BFGS, over all rows.
+    is_full: bool = False
     #: For a model that minimises nothing of this form: one sentence that says what is trained in its place.
     trained_as: str | None = None
     #: Training parameters of the model that are not at their defaults -> the parameter of skort that says the same.
@@ -170,8 +172,9 @@ def _network(model):
     # Until scikit-learn 1.6 regressors have one loss.
     loss = LogLoss() if is_classifier else _loss(REGRESSION_LOSSES, getattr(model, "loss", "squared_error"))
     # Steps follow the sum over the outputs, although `loss_` is their mean. L-BFGS takes all rows at once.
-    per = "sum" if model.solver == "lbfgs" else "batch"
-    return _l2(loss, model.alpha, alpha_per=per, sums_outputs=not is_classifier)
+    is_full = model.solver == "lbfgs"
+    per = "sum" if is_full else "batch"
+    return _l2(loss, model.alpha, alpha_per=per, sums_outputs=not is_classifier, is_full=is_full)
 
 
 def _l2(loss, alpha, **others):

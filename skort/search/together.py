@@ -227,10 +227,10 @@ class _Common(NamedTuple):
         from skort.graphs.standardized import OFFSET
         from skort.solvers.graph.lanes import lane_of
 
+        config, state = config.for_model(self.model, in_memory=True), TrainState.start(self.read.generator)
         if config.is_full or config.update.largest_rate is None:
             # A function of the user's may raise an error, which would be that of another fit.
             return None
-        config, state = config.for_model(self.model), TrainState.start(self.read.generator)
         state, model, variables = begin(config, self.model, self.statistics, state)
         is_offset = any(name in model.score_graph.arrays for name in (OFFSET, TARGET_OFFSET))
         if is_offset or (variables.score is not None and variables.score.is_of_y):

@@ -130,6 +130,20 @@ def test_a_network_is_at_a_minimum_of_scikit_learns_objective(network, kind):
     np.testing.assert_allclose(np.array(list(slopes)) / 2e-5, 0, atol=2e-7)
 
 
+def test_the_solver_of_a_network_inside_is_understood():
+    X, y, _ = data()
+    model = MLPRegressor(hidden_layer_sizes=(4,), activation="tanh", solver="lbfgs", alpha=3.0)
+    given = lbfgs(model).fit(X, y)
+    found = lbfgs(model, optimizer="auto").fit(X, y)
+    np.testing.assert_array_equal(found.loss_curve_, given.loss_curve_)
+    assert found.n_iter_ == found.t_ > 10
+    # What asks for steps has them.
+    for parameters in ({"early_stopping": True}, {"eta0": 0.1}, {"loss": "absolute_error"}, {"penalty": "l1"}):
+        steps = lbfgs(model, optimizer="auto", **parameters, max_iter=20, tol=None).fit(X, y)
+        assert steps.t_ > steps.n_iter_
+    assert lbfgs(model, optimizer="auto", max_iter=20).fit_batches([(X, y)] * 2).t_ == 40
+
+
 @pytest.mark.parametrize("n_columns", [6, 2000])
 @pytest.mark.parametrize("solver", ["graph", "agent"])
 def test_sparse_rows_have_the_optimum_of_dense_ones(solver, n_columns):

@@ -1,5 +1,6 @@
 """What the parameters of an estimator stand for: each name, instance and number resolved once a fit."""
 
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -21,7 +22,7 @@ from skort.objective.combined import ClassWeighted
 from skort.objective.loss import ScoreLoss, as_loss
 from skort.objective.penalties import WeightPenalty, as_penalty
 from skort.optim.batches import block_size
-from skort.optim.optimizers import OPTIMIZERS, SGD, Adam, optimizer_tags
+from skort.optim.optimizers import LBFGS, OPTIMIZERS, SGD, Adam, optimizer_tags
 from skort.optim.schedules import SCHEDULES, Constant, Cosine, largest_rate, rate
 from skort.optim.standardization import Standardization
 from skort.optim.state import TrainState
@@ -141,9 +142,12 @@ class TrainConfig:
         """Whether a training that fails may begin again at a smaller rate than it was given."""
         return self.is_rate_auto or (self.is_planned and self.is_open("eta0"))
 
-    def for_model(self, model: "Model") -> "TrainConfig":
+    def for_model(self, model: "Model", *, in_memory: bool = False) -> "TrainConfig":
         """Return the parameters for a model: a network at drawn weights has a plan, unless the user gives a rate."""
         is_own = self.is_open("optimizer")
+        if in_memory and is_own and self.own.is_full and model.inner.draws_weights and self._is_smooth(model):
+            with contextlib.suppress(ValueError):  # It has a plan where something else asks for steps.
+                return self._of_all_rows()
         if model.score_graph.is_linear or not model.is_drawn or not self.is_open("learning_rate"):
             return self
         if not (self.is_open("eta0") if is_own else isinstance(self.update.optimizer, Adam)):
@@ -159,6 +163,16 @@ class TrainConfig:
         except ValueError:  # The solver does not shrink weights: it trains as it can.
             return self
         return dataclasses.replace(planned, max_iter=max_iter, tol=tol)
+
+    def _is_smooth(self, model):
+        strengths = {} if self.penalty is None else self.penalty.strengths(model.score_graph.trained.coefficients)
+        return self.loss.smooth_instead is None and not any(np.any(strength.l1) for strength in strengths.values())
+
+    def _of_all_rows(self):
+        """Return the parameters for the optimizer that a network inside names; a ValueError where others are given."""
+        check_full(self.given)
+        full = self._with_steps(LBFGS(), Constant(1.0))
+        return dataclasses.replace(full, shuffle=False, tol=_FULL_TOL[self.dtype] if self.is_open("tol") else self.tol)
 
     def _with_steps(self, optimizer, schedule, *, is_rate_auto=False):
         from skort.solvers import usable
