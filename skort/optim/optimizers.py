@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
+from scipy.optimize import minimize
 from sklearn.utils._param_validation import Interval
 
 from skort.common.component import Component
@@ -453,7 +454,7 @@ class _EndedError(Exception):
 
 
 @dataclass(eq=False, repr=False)
-class LBFGS(NamedOptimizer, name="lbfgs"):
+class LBFGS(SGD, name="lbfgs"):
     r"""
     Limited-memory BFGS over all rows: the exact minimum of a smooth objective, in few iterations.
 
@@ -484,16 +485,8 @@ class LBFGS(NamedOptimizer, name="lbfgs"):
     _parameter_constraints = {"history_size": [Interval(Integral, 1, None, closed="left")]}
     history_size: int = 10
 
-    def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
-        """Return the state before the first update: there is none."""
-        return {}
-
     def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
         """Leave the weights as they are."""
-
-    def step_length(self, eta: float, state: State) -> float:
-        """Return `eta`."""
-        return eta
 
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
@@ -519,9 +512,6 @@ class LBFGS(NamedOptimizer, name="lbfgs"):
         after: Callable[[np.ndarray], bool],
     ) -> str | None:
         """Minimise a function with its gradient; return why it ended, None for `max_iter` or a true `after`."""
-        # Here, as it takes a third of the time of `import skort`.
-        from scipy.optimize import minimize
-
         gtol, ftol, rounding = tolerances
         # Vector, value and gradient of the last trial, and of the last iteration.
         last = reached = None

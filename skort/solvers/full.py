@@ -25,7 +25,7 @@ class FullStep:
 
     def __init__(self, problem: Problem, step: BackendStep, batches: Batches, tol: float | None):
         _check(problem)
-        self.batch, self._step, self._batches = step.batch, step, batches
+        self.batch, self._step, self._batches, self._dtype = step.batch, step, batches, problem.objective.dtype
         # Rows that are as the step reads them stay where they are.
         self._blocks = batches.blocks() if isinstance(step.batch, HostBatch) else None
         if self._blocks is not None and len(self._blocks) == 1:
@@ -54,7 +54,7 @@ class FullStep:
             return self._now.objective, self._now.gradient
         step, gradient = self._step, np.zeros_like(self._now.gradient)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            step.backend.load({"weights": vector})
+            step.backend.load({"weights": vector.astype(self._dtype)})
             for share in self._pass():
                 step.step(0.0, share)
                 gradient += share * step.backend.last_gradient()
@@ -92,7 +92,7 @@ class FullStep:
         reason = self._optimizer.minimise(self.evaluate, start, self._tolerances, max_iter, call)
         # What it tried last may be no better.
         (self._now,) = reached
-        self._step.backend.load({"weights": self._now.weights})
+        self._step.backend.load({"weights": self._now.weights.astype(self._dtype)})
         return reason
 
 

@@ -15,11 +15,18 @@ from skort import OrtSGDClassifier, OrtSGDRegressor, Step
 from skort.artifacts import save_training_artifacts
 from skort.callbacks import Checkpoint
 from skort.exceptions import DivergedError
-from skort.objective import ElasticLoss, Huber, Loss, Penalty, Quantile, WeightedSum
-from skort.optim.batches import block_size
+from skort.graphs.initialization import initial_score_graph
+from skort.graphs.score_graph import ScoreSpec
+from skort.objective import L2, ElasticLoss, Huber, Loss, Penalty, Quantile, SquaredError, WeightedSum
+from skort.objective.objective import Objective
+from skort.optim.batches import Batches, block_size
 from skort.optim.optimizers import LBFGS
+from skort.optim.update import Update
+from skort.runtime.device import Device
 from skort.schedules import Cosine
-from skort.solvers import available_solvers
+from skort.solvers import available_solvers, make_step
+from skort.solvers.base import Problem
+from skort.solvers.full import FullStep
 
 # Those of the models inside are their own.
 pytestmark = pytest.mark.filterwarnings("ignore:estimator. These parameters")
@@ -385,6 +392,25 @@ def test_rounded_values_do_not_end_a_minimisation_before_the_gradients():
     path = []
     LBFGS().minimise(rounded, np.zeros(3), (1e-9, 0.0, 1e-6), 100, lambda vector: path.append(vector.copy()))
     np.testing.assert_allclose(path[-1], 1, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_device_has_the_same_objective_and_gradient(dtype):
+    X, y, weight = data("two outputs")
+    graph = initial_score_graph(MLPRegressor(hidden_layer_sizes=(5,)), ScoreSpec(6, 2, dtype), np.random.RandomState(0))
+    objective = Objective(SquaredError(), L2(0.1), graph.coefficients, 2, np.dtype(dtype))
+    found = []
+    for is_remote in (False, True):
+        problem = Problem(graph, objective, Update(LBFGS()), 70, Device(is_remote=is_remote))
+        options = {"batch_size": 70, "shuffle": False, "random_state": np.random.RandomState(0)}
+        batches = Batches(X.astype(dtype), y.astype(dtype), weight, **options)
+        step = make_step(problem, solver="graph")
+        step.batch.begin(batches.data)
+        full = FullStep(problem, step, batches, 1e-6)
+        found.append(full.evaluate(np.linspace(-1, 1, 47)))
+    (value, gradient), (expected, slopes) = found
+    assert value == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_rows, n_features, expected", [(10, 3, 10), (2**14 + 1, 1, 8193), (100_000, 100, 10_000)])
