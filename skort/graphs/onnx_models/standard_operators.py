@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import onnx
+import onnx.shape_inference
 from numpy.typing import ArrayLike
 from onnx import helper, numpy_helper
 
@@ -59,12 +60,13 @@ def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
         if indices.name in picked:
             # Of any shape, they pick as those of one dimension.
             indices.dims[:] = [math.prod(indices.dims)]
-    for output in graph.output:
-        if not output.type.HasField("tensor_type"):
-            # ZipMap made dicts of floats.
-            output.CopyFrom(helper.make_tensor_value_info(output.name, onnx.TensorProto.FLOAT, None))
+    dicts = [output for output in graph.output if not output.type.HasField("tensor_type")]
+    for output in dicts:
+        # ZipMap made them of floats.
+        output.ClearField("type")
     replace_nodes(graph, fragment.nodes)
-    return inlined(model, fragment)
+    plain = inlined(model, fragment)
+    return onnx.shape_inference.infer_shapes(plain) if dicts else plain
 
 
 def held_weights(node: onnx.NodeProto) -> dict[str, np.ndarray]:

@@ -544,3 +544,11 @@ def test_columns_in_another_order_than_the_inputs_are_refused():
     assert fitted.feature_names_in_.tolist() == ["color", "size"]
     with pytest.raises(ValueError, match=r"X has the columns \['size', 'color'\], .* give X\[\['color', 'size'\]\]"):
         trained(model, Y, "graph", rows=table[["size", "color"]])
+
+
+@pytest.mark.parametrize("target", ["two", "three"])
+def test_dicts_of_probabilities_in_float64(target):
+    y, rows = TARGETS[target], X.astype(np.float64)
+    model = make_pipeline(pre.StandardScaler(), lm.LogisticRegression()).fit(rows, y)
+    estimator = trained(skl2onnx.to_onnx(model, rows[:1]), y, "graph", 1e-12, rows, dtype="float64")
+    np.testing.assert_allclose(estimator.predict_proba(rows), model.predict_proba(rows), atol=1e-7)
