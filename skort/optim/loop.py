@@ -29,10 +29,12 @@ class Outcome:
     progress: TrainState
     #: A `KeyboardInterrupt`, or the error of a callback, that ended the training early.
     error: BaseException | None
-    #: Whether the training ended at a larger objective than that of its initial weights.
+    #: Whether the training ended at a larger objective than that of its initial weights, or no better than a constant.
     no_better: bool = False
     #: Learning rate of the first update; None where there was none.
     first_eta: float | None = None
+    #: Whether its weights are the fitted ones that it began with, for that reason.
+    went_back: bool = False
 
 
 def minimise(training: Training) -> Outcome:
@@ -49,7 +51,8 @@ def minimise(training: Training) -> Outcome:
     finally:
         end_error = hooks.end()
     training.history.truncate(training.n_epochs)
-    return Outcome(training.weights(), training.progress(), error or end_error, training.no_better, training.first_eta)
+    ending = error or end_error, training.no_better, training.first_eta, training.went_back
+    return Outcome(training.weights(), training.progress(), *ending)
 
 
 def _give_reason(training: Training, error: BaseException | None = None) -> None:
@@ -101,7 +104,10 @@ def _make_epochs(training, hooks):
             raise
         return False
     training.no_better = training.is_no_better()
-    return not (training.no_better and training.restart())
+    if training.no_better and training.restart():
+        return False
+    training.go_back_to_fitted()
+    return True
 
 
 def _make_iterations(training, hooks, on_batch_end, on_epoch_end):

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -14,8 +15,12 @@ from skort.optim.schedules import lower_rate, rate
 from skort.optim.state import TrainState
 
 _MOST_RESTARTS = 3
+# A fitted model tries so many first rates, each for so many updates.
+_N_RATES, _TRIED, _NEARLY = 6, 20, 0.05
 # Objectives of the same weights in another order of the rows differ by less, relatively, in float32.
 _ROUNDING = 1e-5
+# A network that says no more than a constant prediction is so near it, relatively.
+_CONSTANT = 1e-3
 # To ask a generator for its state takes as long as two steps. It is known anew after so many epochs.
 _MANY_DRAWS = 32
 
@@ -74,6 +79,9 @@ class Training:
         Whether a training that fails begins again at a tenth of the learning rate.
     is_compared : bool, default=True
         Whether a training that ends above the objective of its initial weights has ended badly.
+    constant_loss : float, default=None
+        Where the initial weights are fitted ones, the loss of the best constant prediction, or infinity: a training
+        that ends no better has ended badly, too, and one that ends above its beginning goes back to it.
     callbacks : sequence of Callback, default=()
         What watches it.
     view : object, default=None
@@ -95,7 +103,10 @@ class Training:
     n_restarts : int
         How often the training began again at a tenth of the learning rate.
     no_better : bool
-        Whether the training has ended at a larger objective than that of its initial weights.
+        Whether the training has ended at a larger objective than that of its initial weights, or its loss at that of a
+        constant prediction.
+    went_back : bool
+        Whether it ends with its initial weights for that reason.
     max_iter : int or None
         Total number of epochs after which the training ends at the latest; None in `partial_fit`.
     stopped : bool
@@ -115,6 +126,7 @@ class Training:
         max_iter: int | None,
         can_restart: bool = False,
         is_compared: bool = True,
+        constant_loss: float | None = None,
         callbacks: Sequence[Any] = (),
         view: Any = None,
         optimizer: Any = None,
@@ -139,8 +151,9 @@ class Training:
         self.eta = self.objective = float("nan")
         self.first_eta: float | None = None
         self.first_objective: float | None = None
-        self.stopped = self.no_better = False
+        self.stopped = self.no_better = self.went_back = False
         self.stopping_reason: str | None = None
+        self.constant_loss = constant_loss
         self._can_restart, self._is_compared = can_restart, is_compared
         self.n_restarts = _last(self.history.get("restarts"))
         # A `partial_fit` is never compared with its beginning.
@@ -197,14 +210,26 @@ class Training:
         """Return whether the last epoch's objective is above that of the first batch: only then is it compared."""
         if not self._is_compared or self._start is None or self.first_objective is None:
             return False
-        return self.history["objective"][-1] > self.first_objective
+        return self.constant_loss is not None or self.history["objective"][-1] > self.first_objective
 
     def is_no_better(self) -> bool:
         """Return whether the last epoch's objective is above that of the initial weights, which takes an epoch."""
         if self._start is None or not self.seems_no_better():
             return False
+        return self._is_constant() or self._is_above_start()
+
+    def _is_constant(self):
+        return self.constant_loss is not None and self.history["loss"][-1] > (1 - _CONSTANT) * self.constant_loss
+
+    def _is_above_start(self):
         objective = self._objective_at(self._start)
         return self.history["objective"][-1] > objective + _ROUNDING * abs(objective)
+
+    def go_back_to_fitted(self) -> None:
+        """End with the initial weights where these were fitted ones, and the training has ended above them."""
+        self.went_back = self.no_better and self.constant_loss is not None and self._is_above_start()
+        if self.went_back:
+            self._best = self._start
 
     def begin_at_better(self, other: dict[str, np.ndarray]) -> None:
         """Begin at another state of the solver if an epoch of updates ends at a smaller objective from there."""
@@ -216,12 +241,22 @@ class Training:
         if there < here or not np.isfinite(here):
             self.solver.restore(other)
 
-    def _objective_at(self, solver_state, *etas):
+    def find_rate(self) -> None:
+        """Begin at the first of a few rates after whose first updates the objective is nearly the least."""
+        self.solver.batch.begin(self.batches.data)
+        state, eta = self.solver.state(), self.rate(self.n_updates + 1)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            ends = [self._objective_at(state, eta / 4**k, n_steps=_TRIED) for k in range(_N_RATES)]
+        least = np.nanmin([*ends, np.finfo(np.float64).max])
+        self._rate_scale /= 4 ** int(np.argmax(np.array(ends) <= least + _NEARLY * abs(least)))
+
+    def _objective_at(self, solver_state, *etas, n_steps=None):
         """Return an epoch's mean objective at a state of the solver, after epochs at some rates; nothing changes."""
         state, generator, n_drawn = self.solver.state(), copy.deepcopy(self.batches.random_state), self.batches.n_drawn
         self.solver.restore(solver_state)
         for eta in (*etas, 0.0):
-            for share in self.batches.epoch(self.solver.batch):
+            # Of an epoch, or its first steps.
+            for share in itertools.islice(self.batches.epoch(self.solver.batch), n_steps):
                 self.solver.step(eta, share)
             objective, _ = self.means()
         self.solver.restore(state)

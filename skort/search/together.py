@@ -205,7 +205,9 @@ def _read(estimators, X, y, sample_weight):
         return None, {}
     model, data = model_and_data(read, next(iter(configs.values())), weights, first.trainable)
     chain = chain_of(model.score_graph)
-    if model.loss_weights or chain is None:
+    # That of a fitted network finds its rate by steps of its own.
+    is_fitted = not (model.is_drawn or model.score_graph.is_linear)
+    if model.loss_weights or chain is None or is_fitted:
         return None, {}
     return _Common(read, model, data, DataStatistics(data), chain, scoring), configs
 

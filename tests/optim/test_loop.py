@@ -523,6 +523,42 @@ def test_the_initial_objective_is_that_of_all_rows_and_leaves_no_trace():
     np.testing.assert_array_equal(*(generator.permutation(99) for generator in generators))
 
 
+def test_a_fine_tuning_that_ends_above_its_beginning_goes_back_to_it():
+    # w_t = (-1.1)^t.
+    options = {"max_iter": 5, "constant_loss": 100.0}
+    descent = run(MeanSolver(1, start=1.0), batches([0.0]), Constant(2.1), **options)
+    assert (descent.no_better, descent.went_back) == (True, True)
+    assert descent.weights["w"] == 1.0
+    again = run(MeanSolver(1, start=1.0), batches([0.0]), Constant(2.1), can_restart=True, **options)
+    assert (again.no_better, again.went_back) == (False, False)
+    assert again.weights["w"] == pytest.approx(0.79**5)
+
+
+@pytest.mark.parametrize("constant_loss", [None, 99.0])
+def test_a_fine_tuning_is_compared_with_all_rows_before_its_first_update(constant_loss):
+    # Two batches an epoch: the first has the objective 50, both have 26, and the last epoch 30.
+    solver = ScriptedSolver([50.0, 2.0, 20.0, 40.0, *[50.0, 2.0] * 2])
+    descent = run(solver, batches([0.0, 0.0], 1), Constant(1.0), max_iter=2, constant_loss=constant_loss)
+    assert descent.no_better == descent.went_back == (constant_loss is not None)
+
+
+@pytest.mark.parametrize("last, no_better", [(1.99, False), (2.0, True)])
+def test_a_fine_tuning_that_ends_as_a_constant_prediction_says_so(last, no_better):
+    solver = ScriptedSolver([3.0, last, 3.0])
+    descent = run(solver, batches([0.0]), Constant(1.0), max_iter=2, constant_loss=2.0)
+    # It is better than it was.
+    assert (descent.no_better, descent.went_back, descent.weights) == (no_better, False, {"w": 2})
+
+
+@pytest.mark.parametrize("eta, found", [(8.0, 0.5), (0.5, 0.5), (1.9, 0.475), (2.0**20, 2.0**10)])
+def test_the_first_rate_is_that_of_six_that_reduces_the_objective_most(eta, found):
+    # w is multiplied by 1 - eta in each of 20 updates.
+    solver = MeanSolver(1, start=100.0)
+    training = Training(solver, batches([0.0] * 20, 1), Constant(eta), fresh(), SameUnits(), max_iter=1)
+    training.find_rate()
+    assert (training.rate(1), solver.w) == (found, 100.0)
+
+
 @pytest.mark.parametrize("options", [{"max_iter": None}, {"max_iter": 1, "is_compared": False}])
 def test_a_partial_fit_and_some_losses_are_not_compared_with_their_beginning(options):
     solver = MeanSolver(1, start=1.0)

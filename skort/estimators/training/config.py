@@ -143,12 +143,12 @@ class TrainConfig:
         return self.is_rate_auto or (self.is_planned and self.is_open("eta0"))
 
     def for_model(self, model: "Model", *, in_memory: bool = False) -> "TrainConfig":
-        """Return the parameters for a model: a network at drawn weights has a plan, unless the user gives a rate."""
+        """Return the parameters for a model: a network has a plan, unless the user gives a rate."""
         is_own = self.is_open("optimizer")
         if in_memory and is_own and self.own.is_full and model.inner.draws_weights and self._is_smooth(model):
             with contextlib.suppress(ValueError):  # It has a plan where something else asks for steps.
                 return self._of_all_rows()
-        if model.score_graph.is_linear or not model.is_drawn or not self.is_open("learning_rate"):
+        if model.score_graph.is_linear or not self.is_open("learning_rate"):
             return self
         if not (self.is_open("eta0") if is_own else isinstance(self.update.optimizer, Adam)):
             return self

@@ -12,7 +12,7 @@ from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
-from skort.estimators.training.initialization import begin, go_on
+from skort.estimators.training.initialization import begin, fitted_start, go_on
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import Ending, FitResult, Observers, result_of
@@ -101,6 +101,8 @@ class Fit:
     observers: Observers
     #: The most epochs in all; None: one more.
     epochs: int | None
+    #: Loss of the best constant prediction, where it begins at the weights of a fitted network.
+    constant_loss: float | None = None
 
     def training(self, step: TrainStep, batches: Batches) -> Training:
         """Return the training on batches by a step."""
@@ -118,6 +120,7 @@ class Fit:
             can_restart=config.can_restart,
             # One that ends above the objective of its initial weights has ended badly.
             is_compared=not config.loss.is_least_at_zero,
+            constant_loss=self.constant_loss,
             callbacks=observers.callbacks(tol, variables.in_units.unit, patience, one_epoch=self.epochs is None),
             view=observers.view(config, self.model, self.state),
             optimizer=config.update.optimizer,
@@ -126,6 +129,7 @@ class Fit:
     def result(self, outcome: Outcome, rows: TrainingData | None = None) -> FitResult:
         """Return what the training leaves; rows that stand for all, where something may be said of them."""
         run, problem = self.run, self.run.problem
+        prior = getattr(self.observers.scoring, "prior", None)
         return FitResult(
             run.config,
             self.model.with_weights(outcome.weights),
@@ -136,7 +140,7 @@ class Fit:
             is_sparse=problem.row_factor is not None,
             n_before=self.state.n_epochs,
             first_eta=outcome.first_eta,
-            ending=Ending(outcome.error, outcome.no_better, rows, getattr(self.observers.scoring, "prior", None)),
+            ending=Ending(outcome.error, outcome.no_better, rows, prior, outcome.went_back, self.constant_loss),
         )
 
 
@@ -154,8 +158,13 @@ def fit_model(
     if epochs is None:
         config.update.check_steps("partial_fit")
     statistics = source.statistics()
+    start, is_fitted = None, state.is_new and not (model.is_drawn or model.score_graph.is_linear or config.is_full)
     if state.is_new:
         state, model, variables = begin(config, model, statistics, state)
+        if is_fitted and epochs is not None:
+            start = fitted_start(config, model, variables, statistics)
+            model = start.model
+            state = dataclasses.replace(state, rate_scale=start.share) if config.is_planned else state
         run, generator, other = None, state.first_generator(), None
     else:
         state, run, generator, other = _resumed(config, model, statistics, state)
@@ -166,7 +175,7 @@ def fit_model(
         # The rows of one call say nothing about those of a stream.
         n_batches = None if epochs is None else batches.n_batches
         run = TrainRun.plan(config, model, state, shape, n_batches, variables).begun(state)
-    fit = Fit(run, model, state, callbacks, epochs)
+    fit = Fit(run, model, state, callbacks, epochs, None if start is None else start.constant_loss)
     step = source.step(run, model, state)
     if config.is_full:
         from skort.solvers.full import FullStep
@@ -175,6 +184,8 @@ def fit_model(
     training = fit.training(step, batches)
     if other is not None:
         training.begin_at_better(other)
+    if is_fitted and config.is_rate_auto:
+        training.find_rate()
     try:
         outcome = minimise(training)
     except DivergedError as error:

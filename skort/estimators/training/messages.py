@@ -32,12 +32,7 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
     if interrupted:
         warn_user(f"Training interrupted by the user: fitted up to the last whole epoch, {state.n_epochs}.")
     elif ending.no_better:
-        warn_user(
-            f"The training ended no better than it began: its objective is {result.new_losses[-1]:.4g}, above that of "
-            f"the initial weights, at a learning rate of {result.eta0:.3g} in the first update."
-            f"{_cure(config, state, ending.rows)}",
-            ConvergenceWarning,
-        )
+        warn_user(f"The training ended no better than {_no_better_than(result)}", ConvergenceWarning)
     elif estimator.early_stopping and ending.prior is not None and -estimator.best_validation_score_ >= ending.prior:
         warn_user(
             f"The training ended no better than a constant prediction: the loss of the validation set is "
@@ -51,6 +46,23 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
             f"tol={config.tol}): {_last_epochs(state, config)}",
             ConvergenceWarning,
         )
+
+
+def _no_better_than(result):
+    """Return the end of the warning of a training that ended as it began, or as a constant prediction."""
+    ending, rate = result.ending, f"at a learning rate of {result.eta0:.3g} in the first update"
+    cure = _cure(result.config, result.state, ending.rows)
+    if ending.constant_loss is not None and not ending.went_back:
+        loss = result.state.history["loss"][result.state.n_epochs - 1]
+        return (
+            f"a constant prediction: its loss is {loss:.4g}, that of the best constant {ending.constant_loss:.4g}, "
+            f"{rate}. What the model inside has learned does not help with these rows: train a new one.{cure}"
+        )
+    kept = ", which it keeps" if ending.went_back else ""
+    return (
+        f"it began: its objective is {result.new_losses[-1]:.4g}, above that of the initial weights{kept}, "
+        f"{rate}.{cure}"
+    )
 
 
 def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:

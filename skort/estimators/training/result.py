@@ -28,6 +28,10 @@ class Ending(NamedTuple):
     rows: TrainingData | None
     #: The loss of the best constant prediction of the validation set; None where that is not what decides.
     prior: float | None = None
+    #: Whether the training went back to the fitted weights that it began with.
+    went_back: bool = False
+    #: The loss of the best constant prediction, where it began at fitted weights.
+    constant_loss: float | None = None
 
 
 #: Of a result that an estimator keeps.

@@ -599,7 +599,7 @@ def test_a_warm_start_far_from_zero_goes_on_from_the_weights_of_the_model(inner,
 @pytest.mark.parametrize("frozen", [(), ("intercept", "intercepts", "intercepts1")], ids=["all", "no intercept"])
 def test_the_file_of_a_model_far_from_zero_is_trained_again(inner, frozen, rng, run_onnx):
     X = (rng.normal(size=(300, 2)) + 2e3).astype(np.float32)
-    options = {"optimizer": "sgd", "max_iter": 50, "random_state": 0}
+    options = {"optimizer": "sgd", "max_iter": 100, "tol": None, "random_state": 0}
     y = (X - 2e3) @ [1, 2] + 1e4
     first = OrtSGDRegressor(inner, **options).fit(X, y)
     trained = [name for name in first.weights_ if not name.endswith("_offset") and name not in frozen]
