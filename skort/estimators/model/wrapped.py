@@ -95,8 +95,8 @@ class WrappedModel:
         if not self.has_steps and not isinstance(self.model, BaseEstimator) and hasattr(X, "columns"):
             from skort.graphs.onnx_models.inputs import given_inputs
 
-            inputs, columns = [i.name for i in given_inputs(self.model.graph)], list(X.columns)
-            if columns != inputs and sorted(map(str, columns)) == sorted(inputs):
+            inputs, columns = [i.name for i in given_inputs(self.model.graph)], [str(name) for name in X.columns]
+            if columns != inputs and sorted(columns) == sorted(inputs):
                 raise ValueError(
                     f"X has the columns {columns}, but the inputs of the ONNX model are {inputs}: give X[{inputs}]."
                 )
