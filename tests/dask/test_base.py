@@ -140,6 +140,15 @@ class TestTwoGroups:
         assert model.score(*chunked(X, y)) > 0.9
         assert model.loss_curve_[-1] < 0.5 * model.loss_curve_[0]
 
+    def test_network_by_default(self, client, data):
+        X, y = data
+        model = OrtSGDClassifier(MLPClassifier((20,)), max_iter=60, random_state=0).fit(*chunked(X, y))
+        assert model.score(*chunked(X, y)) > 0.8
+        # Two groups make at least two updates of 200 rows a round: the cosine is over by the end.
+        assert (model.eta0_, model.optimizer_.weight_decay) == (0.02, 2.5)
+        assert model.history_["eta"][-1] < 0.001
+        assert model.stopping_reason_ == "The learning rate came to zero, as planned, after 60 epochs."
+
     def test_average(self, client, data):
         X, y = data
         found = OrtSGDRegressor(**SAME | {"average": True, "max_iter": 2}).fit(*chunked(X, y.astype(float)))

@@ -2,23 +2,26 @@
 
 import math
 
-# By `benchmarks.defaults`: so many updates, which grow with the rows, and epochs.
+# By `benchmarks.defaults`: so many updates, which grow with the rows, fastest from 200 to 300 of them, and epochs.
 _UPDATES, _ROWS, _POWER = 150, 150, 0.6
+_MORE, _MORE_ROWS = 1.5, 200
 _LEAST_EPOCHS, _MOST_EPOCHS = 20, 300
 #: The learning rate of the first update.
 RATE = 0.02
 #: What the rate of the first update is multiplied by where rows come after the plan, in calls of `partial_fit`.
 LATER = 0.05
-# The sum of all decays, for rates that stay at the first one, and the most that one update shrinks a weight by.
-_DECAY, _MOST_DECAY = 6.0, 0.05
+# The part of a weight that an update at the first rate takes, if that of all updates is at least and at most so much.
+_DECAY, _LEAST_SUM, _MOST_SUM = 0.027, 6.0, 9.0
+# The largest part in any case.
+_MOST_DECAY = 0.05
 
 
 def planned_epochs(n_rows: int, n_batches: int) -> int:
     """Return the number of epochs that a network is trained for."""
-    n_updates = _UPDATES * max(1.0, n_rows / _ROWS) ** _POWER
+    n_updates = _UPDATES * max(1.0, n_rows / _ROWS) ** _POWER * min(max(1.0, n_rows / _MORE_ROWS), _MORE)
     return int(min(max(math.ceil(n_updates / n_batches), _LEAST_EPOCHS), _MOST_EPOCHS))
 
 
 def planned_decay(n_updates: int, eta0: float) -> float:
-    """Return the weight decay with which a whole cosine shrinks weights by the same factor, however long it is."""
-    return min(_DECAY / n_updates, _MOST_DECAY) / eta0
+    """Return the weight decay with which a cosine shrinks weights by about the same factor, however long it is."""
+    return min(max(_DECAY, _LEAST_SUM / n_updates), _MOST_SUM / n_updates, _MOST_DECAY) / eta0
