@@ -17,6 +17,7 @@ from skort.callbacks import EarlyStopping, EpochScoring
 from skort.exceptions import DivergedError
 from skort.optim import display
 from skort.optim.display import EpochLines, MLflowLogger, ProgressBar
+from skort.optim.optimizers import SGD
 from skort.optim.state import History
 
 REASON = "The training reached max_iter=2 epochs."
@@ -26,7 +27,12 @@ def show(callback, rows, *, max_iter=2, reason=REASON, stopped=False, history=No
     """Run a callback on a training with these rows; a row that is None is a restart."""
     history = History() if history is None else history
     training = SimpleNamespace(
-        max_iter=max_iter, history=history, n_epochs=history.n_epochs, stopped=False, stopping_reason=None
+        optimizer=SGD(),
+        max_iter=max_iter,
+        history=history,
+        n_epochs=history.n_epochs,
+        stopped=False,
+        stopping_reason=None,
     )
     callback.on_train_begin(training)
     for row in rows:
@@ -163,16 +169,18 @@ def clock(monkeypatch, *times):
     [
         (
             [{"objective": 3.0}, {"objective": 1.23456}],
-            "2 epochs in 1.50 s: objective=1.235. The training reached max_iter=2 epochs.\n",
+            "2 epochs of SGD in 1.50 s: objective=1.235. The training reached max_iter=2 epochs.\n",
         ),
         (
             SCORES,
-            "2 epochs in 1.50 s: objective=1.25, validation_score=0.5, the best is 0.875 in epoch 1. "
+            "2 epochs of SGD in 1.50 s: objective=1.25, validation_score=0.5, the best is 0.875 in epoch 1. "
             "The training reached max_iter=2 epochs.\n",
         ),
         (
             SCORES[:1],
-            "1 epoch in 1.50 s: objective=3, validation_score=0.875, the best is 0.875 in epoch 1. " + REASON + "\n",
+            "1 epoch of SGD in 1.50 s: objective=3, validation_score=0.875, the best is 0.875 in epoch 1. "
+            + REASON
+            + "\n",
         ),
     ],
 )
@@ -229,7 +237,7 @@ def test_verbose_1_of_a_fit_is_a_line_with_the_reason(stderr):
     log = stderr(io.StringIO())
     model = OrtSGDRegressor(verbose=1, tol=0.5, random_state=0).fit(X, Y)
     line = log.getvalue()
-    assert line.startswith(f"{model.n_iter_} epochs in ")
+    assert line.startswith(f"{model.n_iter_} epochs of SGD in ")
     assert line.endswith(f" s: objective={model.loss_:.4g}. {model.stopping_reason_}\n")
     assert "did not improve by" in model.stopping_reason_
 
