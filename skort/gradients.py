@@ -1,5 +1,6 @@
 """The gradient of a model as ONNX graphs, for a loss and a training loop that are somewhere else."""
 
+import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -8,9 +9,33 @@ from numpy.typing import ArrayLike
 if TYPE_CHECKING:
     import onnx
 
+    from skort.estimators.checked_gradient import check_gradient
     from skort.solvers.graph.gradient_sessions import GradientSessions
+    from skort.solvers.part_graph import part_graph
 
-__all__ = ["ForwardBackward", "GradientGraphs", "Gradients", "Saved", "gradient_graphs", "initial_model"]
+__all__ = [
+    "ForwardBackward",
+    "GradientGraphs",
+    "Gradients",
+    "Saved",
+    "check_gradient",
+    "gradient_graphs",
+    "initial_model",
+    "part_graph",
+]
+
+_WHERE = {"check_gradient": "skort.estimators.checked_gradient", "part_graph": "skort.solvers.part_graph"}
+
+
+def __getattr__(name):
+    """Import a function when it is first asked for: both need onnx."""
+    if name in _WHERE:
+        return getattr(importlib.import_module(_WHERE[name]), name)
+    raise AttributeError(f"module 'skort.gradients' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(__all__)
 
 
 class GradientGraphs(NamedTuple):

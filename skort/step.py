@@ -17,6 +17,7 @@ from skort.estimators.training.fitting import TrainRun
 from skort.estimators.training.validation import model_without_data
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.optim.batches import fill
+from skort.solvers.flat_weights import views
 
 __all__ = ["Step"]
 
@@ -65,6 +66,8 @@ class Step:
         The solver that makes the steps.
     objective : float
         The objective on the last batch, before its update; NaN before the first one.
+    gradient_norm : float
+        The Euclidean norm of the gradient of the last step, before `max_grad_norm` shortens it; 0 before the first one.
 
     Raises
     ------
@@ -122,7 +125,7 @@ class Step:
         self.objective = math.nan
         self._scorer = InferenceModel(lambda: graph.model, (), dict(graph.arrays), ("score", graph.key))
         self._scored = knowing(whole, self._encoder.columns)
-        self._is_forward = self._is_backward = False
+        self._is_forward = self._is_backward = self._has_gradient = False
 
     def __reduce__(self):
         raise TypeError(
@@ -168,6 +171,7 @@ class Step:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             self._solver.step(eta, 1.0)
         self._is_forward = self._is_backward = False
+        self._has_gradient = True
         self.objective, loss = self._solver.means()
         return (loss, scores) if score else loss
 
@@ -229,7 +233,34 @@ class Step:
         if not self._is_forward:
             raise ValueError("Call forward(X, y, training=True) before each backward().")
         self._is_forward, self._is_backward = False, True
+        self._has_gradient = True
         return solver.backend.backward()
+
+    @property
+    def gradient_norm(self) -> float:
+        """The norm of the last gradient."""
+        return self._solver.gradient_norm()
+
+    def gradients(self) -> dict[str, np.ndarray]:
+        """
+        Return copies of the gradients of the last step; not with solver "session".
+
+        Returns
+        -------
+        gradients : dict of str to ndarray
+            By the names of `weights`: those of the objective without its l1 term, before `max_grad_norm` shortens them.
+
+        Raises
+        ------
+        ValueError
+            With solver "session", which does not show them, and where no step came before.
+        """
+        if self.solver == "session":
+            raise ValueError('solver="session" does not show its gradients. Use solver="graph" or "agent".')
+        if not self._has_gradient:
+            raise ValueError("Call step(X, y, eta) before gradients().")
+        gradient = self._solver.backend.last_gradient()
+        return views(gradient.copy(), self._solver.weights())
 
     def update(self, eta: float) -> None:
         """

@@ -164,7 +164,37 @@ def test_forward_backward_and_update_are_a_step():
         whole.step(X, y, 0.1, weight)
         assert objective == parts.objective == whole.objective
         assert list(gradients) == list(parts.weights())
+        identical(gradients, parts.gradients())
     identical(parts.state(), whole.state())
+
+
+def test_gradients_by_name_and_their_norm(solver):
+    X, y = rows(SIZE)
+    options = {"penalty": "l2", "alpha": 0.3, "max_grad_norm": 0.1}
+    options = options if solver in ("graph", "agent") else {"penalty": None}
+    step = Step(OrtSGDRegressor(LinearRegression(), solver=solver, **options), n_features=3, batch_size=SIZE)
+    assert step.gradient_norm == 0
+    step.step(X, y, 0.1)
+    coef, intercept = (step.weights()[name].astype(float) for name in ("coef", "intercept"))
+    step.step(X, y, 0.0)
+    residual = X @ coef.ravel() + intercept - y
+    by_coef = residual @ X / SIZE + (0.3 * coef.ravel() if "alpha" in options else 0)
+    expected = np.append(by_coef, residual.mean())
+    np.testing.assert_allclose(step.gradient_norm, np.linalg.norm(expected), rtol=1e-5)
+    if solver == "session":
+        with pytest.raises(ValueError, match='solver="session" does not show its gradients'):
+            step.gradients()
+    else:
+        gradients = step.gradients()
+        np.testing.assert_allclose(gradients["coef"], by_coef[:, None], rtol=1e-5)
+        np.testing.assert_allclose(gradients["intercept"], residual.mean(keepdims=True), rtol=1e-5)
+        gradients["coef"][...] = 0
+        np.testing.assert_allclose(step.gradient_norm, np.linalg.norm(expected), rtol=1e-5)
+
+
+def test_before_a_step_there_are_no_gradients():
+    with pytest.raises(ValueError, match=r"Call step\(X, y, eta\) before gradients\(\)"):
+        Step(LinearRegression(), n_features=3, solver="graph").gradients()
 
 
 @pytest.mark.skipif("agent" not in SOLVERS, reason="needs TrainingAgent")

@@ -8,7 +8,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from skort.estimators.training.result import result_of
-from skort.plotting.displays import axes_for, the_fitted_estimator
+from skort.plotting.displays import axes_for, line_style, the_fitted_estimator, whole_numbers
 
 # So many columns of a table have room for their names.
 _FEW = 12
@@ -20,7 +20,8 @@ class WeightsDisplay:
 
     The weights of one output are drawn as bars. The weights of several outputs are drawn as a table of colours, with
     one row for each feature, and one column for each output or hidden unit. The features with the largest weights come
-    first; with several outputs, the Euclidean norm over the outputs counts.
+    first; with several outputs, the Euclidean norm over the outputs counts. The weights of several epochs are drawn as
+    lines over the training: with several outputs, their norms.
 
     A weight depends on the units of its feature. Compare weights only if all features have the same scale, for instance
     behind a `StandardScaler`.
@@ -29,8 +30,8 @@ class WeightsDisplay:
 
     Parameters
     ----------
-    weights : array-like of shape (n_outputs, n_features)
-        One row of weights for each output.
+    weights : array-like of shape (n_outputs, n_features) or (n_epochs, n_outputs, n_features)
+        One row of weights for each output; or such weights after each epoch, as a callback or a loop kept them.
     feature_names : sequence of str of length n_features
         Names of the bars.
     outputs : sequence of str of length n_outputs, default=None
@@ -46,6 +47,8 @@ class WeightsDisplay:
         The numbers of the features that are drawn, the largest weights first.
     bars_, image_ : matplotlib BarContainer or None, matplotlib AxesImage or None
         The bars of one output, or the table of several outputs.
+    lines_ : list of matplotlib Line2D
+        The lines of several epochs, the largest last weights first.
 
     Examples
     --------
@@ -113,25 +116,43 @@ class WeightsDisplay:
         top_k : int, default=20
             The largest number of features, at least 1.
         **kwargs : dict
-            Passed to matplotlib's `barh` for one output, to `imshow` for several.
+            Passed to matplotlib's `barh` for one output, to `imshow` for several, to `plot` for several epochs.
         """
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, got {top_k}.")
-        weights = np.atleast_2d(np.asarray(self.weights, dtype=float))
+        every = np.asarray(self.weights, dtype=float)
+        weights = np.atleast_2d(every[-1] if every.ndim == 3 else every)
         n_features = weights.shape[1]
         self.shown_ = np.argsort(-np.linalg.norm(weights, axis=0), kind="stable")[:top_k]
         self.ax_ = axes_for(self, ax)
         self.figure_ = self.ax_.figure
         self.bars_ = self.image_ = None
-        if len(weights) == 1:
+        self.lines_: list[Any] = []
+        names = [self.feature_names[i] for i in self.shown_]
+        if every.ndim == 3:
+            self._draw_lines(every[:, :, self.shown_], names, kwargs)
+        elif len(weights) == 1:
             self._draw_bars(weights[0, self.shown_], kwargs)
         else:
             self._draw_table(weights[:, self.shown_].T, kwargs)
-        names = [self.feature_names[i] for i in self.shown_]
-        self.ax_.set_yticks(range(len(names)), labels=names, parse_math=False)
+        if every.ndim < 3:
+            self.ax_.set_yticks(range(len(names)), labels=names, parse_math=False)
         if n_features > len(names):
             self.ax_.set_title(f"{len(names)} of {n_features:,} features, the largest weights first", fontsize="medium")
         return self
+
+    def _draw_lines(self, weights, names, kwargs):
+        values = weights[:, 0] if weights.shape[1] == 1 else np.linalg.norm(weights, axis=1)
+        epochs = range(1, len(values) + 1)
+        for i, name in enumerate(names):
+            style = line_style(kwargs, color=f"C{i % 10}", linestyle=("-", "--", ":", "-.")[i // 10 % 4])
+            self.lines_ += self.ax_.plot(epochs, values[:, i], label=name, **style)
+        whole_numbers(self.ax_.xaxis)
+        self.ax_.set_xlabel("Epoch")
+        self.ax_.set_ylabel(self.name if weights.shape[1] == 1 else f"{self.name}: norm over outputs")
+        legend = self.ax_.legend(self.lines_, names, loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
+        for text in legend.get_texts():
+            text.set_parse_math(False)
 
     def _draw_bars(self, weights, kwargs):
         style = {"color": ["C0" if weight >= 0 else "C3" for weight in weights], **kwargs}

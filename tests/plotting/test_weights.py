@@ -54,6 +54,36 @@ def test_several_outputs_are_a_table_by_norm():
     assert display.bars_ is None
 
 
+def test_several_epochs_are_lines_by_their_last_size():
+    epochs = [[[1.0, 2.0, 3.0]], [[4.0, -5.0, 0.5]]]
+    display = WeightsDisplay(epochs, ["a", "b$", "c"]).plot(top_k=2, linewidth=3)
+    assert [line.get_label() for line in display.lines_] == ["b$", "a"]
+    assert [line.get_ydata().tolist() for line in display.lines_] == [[2.0, -5.0], [1.0, 4.0]]
+    assert {tuple(line.get_xdata()) for line in display.lines_} == {(1, 2)}
+    assert {line.get_linewidth() for line in display.lines_} == {3}
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["b$", "a"]
+    assert display.ax_.get_xlabel() == "Epoch"
+    assert display.ax_.get_ylabel() == "Coefficient"
+    assert display.ax_.get_title() == "2 of 3 features, the largest weights first"
+    assert display.bars_ is display.image_ is None
+    display.figure_.canvas.draw()
+
+
+def test_several_epochs_of_several_outputs_are_norms():
+    epochs = np.array([[[3.0, 0.0], [4.0, 1.0]], [[0.0, 6.0], [1.0, 8.0]]])
+    display = WeightsDisplay(epochs, ["a", "b"]).plot()
+    assert [line.get_ydata().tolist() for line in display.lines_] == [[1.0, 10.0], [5.0, 1.0]]
+    assert display.ax_.get_ylabel() == "Coefficient: norm over outputs"
+
+
+def test_lines_beyond_ten_colours_are_dashed():
+    display = WeightsDisplay(np.ones((2, 1, 12)), [f"x{i}" for i in range(12)]).plot()
+    styles = [(line.get_color(), line.get_linestyle()) for line in display.lines_]
+    assert styles[0] == ("C0", "-")
+    assert styles[10] == ("C0", "--")
+    assert len(set(styles)) == 12
+
+
 def test_top_k():
     display = WeightsDisplay(np.arange(1000.0)[None], [f"x{i}" for i in range(1000)]).plot(top_k=3)
     assert names(display) == ["x999", "x998", "x997"]

@@ -61,11 +61,13 @@ class ModuleBackend(HostBackend):
         self._X = self.batch.X if X is None else X
         self._values = value_vector([self._X, *others])
 
+    def last_gradient(self):
+        """Return the last step's gradient."""
+        return flat({name: self._session.gradient(name) for name in self._problem.weights})
+
     def gradient_norm(self):
         """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
-        if not self._has_step:
-            return 0.0
-        return norm(flat({name: self._session.gradient(name) for name in self._problem.weights}))
+        return norm(self.last_gradient()) if self._has_step else 0.0
 
     def training_graphs(self):
         """Return the training model and the optimizer model."""

@@ -1,0 +1,98 @@
+"""Gradients beside finite differences: right ones, wrong ones, and refusals."""
+
+import numpy as np
+import onnx.parser
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skort import OrtSGDClassifier
+from skort.exceptions import NotTrainableError
+from skort.gradients import check_gradient, initial_model
+from skort.objective import Loss, Penalty
+from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+
+LOSSES = {**CLASSIFICATION_LOSSES, **REGRESSION_LOSSES}
+SQUARES = "squares (score, target) => (loss) { r = Sub (score, target)  loss = Mul (r, r) }"
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses(name, rng):
+    # No kink is nearer than the step.
+    target = rng.uniform(0.5, 2, (6, 1)) if name in REGRESSION_LOSSES else rng.integers(0, 2, (6, 1))
+    assert check_gradient(name, rng.normal(size=(6, 1)), target) < 1e-8
+
+
+@pytest.mark.parametrize("name", ["l1", "l2", "elasticnet"])
+def test_penalties(name, rng):
+    assert check_gradient(name, rng.normal(size=(3, 2))) < 1e-8
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu", "logistic"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_models_of_either_type_in_float64(activation, dtype, rng):
+    model = MLPRegressor(hidden_layer_sizes=(5, 4), activation=activation)
+    model = initial_model(model, 3, 2, dtype=dtype, random_state=0)
+    assert check_gradient(model, rng.normal(size=(6, 3)), random_state=0) < 1e-7
+
+
+def test_estimators_and_pipelines(rng):
+    X = rng.normal(2, 3, size=(30, 3))
+    y = (X[:, 0] > 2).astype(int)
+    pipeline = make_pipeline(StandardScaler(), MLPClassifier((4,), activation="tanh", tol=0.1, random_state=0))
+    assert check_gradient(pipeline.fit(X, y), X[:5], random_state=0) < 1e-8
+    model = OrtSGDClassifier(MLPClassifier((4,), activation="tanh"), max_iter=3, tol=None, random_state=0).fit(X, y)
+    assert check_gradient(model, X[:5], random_state=0) < 1e-8
+    assert check_gradient(model, X[:5], trainable=["*1"], random_state=0) < 1e-8
+
+
+def test_constants_and_casts_of_a_model_are_in_float64_too(rng):
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+    graph (float[N, 2] X) => (float[N, 1] y) <float[2, 1] w = {1, 2}> {
+        c = Constant <value = float {0.3}> ()
+        a = MatMul (X, w)  b = Cast <to = 1> (a)  d = Tanh (b)  y = Mul (d, c)
+    }""")
+    assert check_gradient(model, rng.normal(size=(3, 2))) < 1e-8
+
+
+def test_a_wrong_gradient_has_its_error():
+    # Right is 2 r; wrong ones are r and 2.2 r.
+    half = "half (score, target) => (gradient) { gradient = Sub (score, target) }"
+    assert check_gradient(Loss(SQUARES, half), [[1.0], [2.0]], [[0.0], [0.0]]) == pytest.approx(0.5)
+    large = (
+        "large (score, target) => (gradient) { c = Constant <value = float {2.2}> ()  r = Sub (score, target)  "
+        "gradient = Mul (c, r) }"
+    )
+    error = check_gradient(Loss(SQUARES, large), [[1.0], [2.0]], [[0.0], [0.0]])
+    assert error == pytest.approx(0.2 / 2.2, rel=1e-6)
+    assert check_gradient(Loss(SQUARES), [[1.0], [2.0]], [[0.0], [0.0]]) < 1e-8
+    source = "sum (weight) => (penalty) { penalty = ReduceSum <keepdims = 0> (weight) }"
+    assert check_gradient(Penalty(source, "ones (weight) => (g) { g = Sub (weight, weight) }"), [1.0, 2.0]) == 1
+
+
+def test_where_nothing_changes_the_error_is_zero():
+    assert check_gradient("l2", np.zeros(3)) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (("adam", [1.0]), {}, "part must be a model, a loss or a penalty: 'adam' is an optimizer, which has no grad"),
+        (("hinge", [[1.0]]), {}, r"target must have the shape \(1, 1\) of x0, the score, got \(\)"),
+        (("hinge", [[1.0]], [1.0]), {}, r"target must have the shape \(1, 1\) of x0, the score, got \(1,\)"),
+        (("l2", [1.0]), {"epsilon": 0}, "epsilon must be positive, got 0"),
+        ((initial_model(LinearRegression(), 3), [[1.0]]), {}, r"x0 must be an X of shape \(n_rows, 3\), got \(1, 1\)"),
+    ],
+)
+def test_what_does_not_fit_is_named(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        check_gradient(*arguments, **options)
+
+
+def test_an_operator_without_a_gradient_is_named():
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+    graph (float[N, 2] X) => (float[N, 2] y) <float[2, 2] w = {1, 2, 3, 4}> { a = MatMul (X, w)  y = Round (a) }""")
+    with pytest.raises(NotTrainableError, match="the operator Round"):
+        check_gradient(model, np.ones((3, 2)))
