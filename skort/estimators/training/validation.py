@@ -137,7 +137,7 @@ def validation_set(
     if is_given(X_val, y_val):
         if scoring is not None:
             return EpochScoring(X_val, y_val, scoring, name=VALIDATION_SCORE), weights
-        check_consistent_length(X_val, y_val)
+        check_consistent_length(y_val, X_val)
         return ValidationLoss(X_val, *read.encoded_rows(y_val)), weights
     if not estimator.early_stopping:
         return None, weights
