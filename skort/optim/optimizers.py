@@ -10,10 +10,12 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from skort.common.component import Component
 from skort.common.formulas import function_text
+from skort.common.user_warning import warn_user
 
 __all__ = ["LBFGS", "SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"]
 
@@ -449,6 +451,10 @@ class Adam(NamedOptimizer, name="adam"):
         return function_text(signature, _ADAM % (beta_1, beta_2), **numbers)
 
 
+# A gradient, of standardized columns, that is no gradient of a minimum.
+_NOT_FLAT = 1e-3
+
+
 class _EndedError(Exception):
     """Ends a minimisation: scipy 1.10 knows no other way."""
 
@@ -545,4 +551,11 @@ class LBFGS(SGD, name="lbfgs"):
         largest = float(np.max(np.abs(end.jac)))
         if largest <= gtol:
             return f"The largest entry of the gradient, {largest:.2g}, is not above tol={gtol:.2g}."
+        if largest > _NOT_FLAT:
+            warn_user(
+                f"L-BFGS found no smaller objective, but the largest entry of the gradient is {largest:.2g}: the "
+                "objective has a kink, or the gradient of a part of your own is wrong. Mend it, or use another "
+                'optimizer, such as "adam".',
+                ConvergenceWarning,
+            )
         return f"The objective no longer fell: the largest entry of the gradient is {largest:.2g}."

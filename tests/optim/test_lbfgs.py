@@ -177,6 +177,13 @@ def test_own_losses_and_penalties_are_minimised():
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-6)
 
 
+def test_a_gradient_that_is_none_of_the_loss_is_named():
+    X, y, _ = data()
+    wrong = HALF_SQUARE.replace("(loss)", "(gradient)").replace("{0.5}", "{-0.5}").replace("loss =", "gradient =")
+    with pytest.warns(ConvergenceWarning, match="found no smaller objective, .* the gradient of a part of your own is"):
+        lbfgs(loss=Loss(HALF_SQUARE, wrong)).fit(X, y)
+
+
 def test_blocks_of_rows_and_the_solver_change_nothing(solver):
     X, y, weight = data("two classes")
     weight[:40] = 0
