@@ -73,7 +73,12 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         "dtype": [StrOptions({"float32", "float64"})],
         # Which ones there are is known to the runtime: the name is checked in fit.
         "device": [str],
-        "n_jobs": [Interval(Integral, 1, None, closed="left"), Interval(Integral, None, -1, closed="right"), None],
+        "n_jobs": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Integral, None, -1, closed="right"),
+            StrOptions({"auto"}),
+            None,
+        ],
         "average": ["boolean", Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],

@@ -162,7 +162,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         trainable: str | list[str] | None = None,
         dtype: DtypeName = "float32",
         device: str = "cpu",
-        n_jobs: int | None = None,
+        n_jobs: int | str | None = "auto",
         average: bool | int = False,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,

@@ -104,9 +104,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Type of the weights, of the arithmetic, and of the exported model's input.
     device : str, default="cpu"
         "cpu", or with solver "graph" an NVIDIA GPU: "cuda", "cuda:1". See :doc:`/threads_and_devices`.
-    n_jobs : int, default=None
-        Threads of an operator on the CPU, in `fit` and in predictions of at least 1,000 rows; -1: all. See
-        :doc:`/threads_and_devices`.
+    n_jobs : "auto", int or None, default="auto"
+        Threads of an operator on the CPU. "auto": in a fit as many free cores as a step has work for; None: mostly 1;
+        -1: all. See :doc:`/threads_and_devices`.
     average : bool or int, default=False
         Whether the fitted weights are the mean over all updates, or from the n-th on. See
         :doc:`/optimizers_and_schedules`.
@@ -222,7 +222,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         trainable: str | list[str] | None = None,
         dtype: DtypeName = "float32",
         device: str = "cpu",
-        n_jobs: int | None = None,
+        n_jobs: int | str | None = "auto",
         average: bool | int = False,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,

@@ -2,12 +2,14 @@
 
 import copy
 import functools
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx
 import onnx.compose
+import onnx.shape_inference
 from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
@@ -207,6 +209,32 @@ def set_batch_size(model: onnx.ModelProto, batch_size: int) -> None:
     masks = [info for info in others if _dims(info) and not _dims(info)[0].dim_value]
     for info in (first, *masks, model.graph.output[0]):
         _dims(info)[0].dim_value = batch_size
+
+
+def step_work(score_graph: ScoreGraph, n_rows: int) -> int:
+    """Return the floating-point operations of the products of a score of some rows and of its gradient."""
+    return _step_work(*score_graph.key, n_rows)
+
+
+@functools.lru_cache(maxsize=64)
+def _step_work(serialized, trained, n_rows):
+    model = onnx.ModelProto.FromString(serialized)
+    set_batch_size(model, n_rows)
+    graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    shapes = {i.name: [d.dim_value for d in _dims(i)] for i in (*graph.input, *graph.value_info, *graph.output)}
+    shapes |= {i.name: list(i.dims) for i in graph.initializer}
+    reached, work = set(trained.names), 0
+    for node in graph.node:
+        names = read_names(node)
+        if not reached.isdisjoint(names):
+            reached.update(node.output)
+        factors = [shapes.get(name, []) for name in (*node.input[:2], *node.output[:1])]
+        if node.op_type in _PRODUCTS and all(factors):
+            first, second, result = factors
+            length = math.prod(second[1:]) if node.op_type == "Conv" else first[-1]
+            # The gradient is a product for each factor that depends on trained weights.
+            work += 2 * math.prod(result) * length * (1 + sum(name in reached for name in node.input[:2]))
+    return work
 
 
 def obstacle_of(score_graph: ScoreGraph, names: Iterable[str], gradient: Gradient) -> str:

@@ -21,6 +21,7 @@ from skort.graphs.score_graph import (
     find_weights,
     joined,
     set_batch_size,
+    step_work,
 )
 from skort.graphs.standardized import centred, linear_weights
 
@@ -113,6 +114,39 @@ def test_new_weights_copy_neither_the_structure_nor_an_array(mixed):
     assert np.shares_memory(changed.trained_arrays["W"], W)
     assert changed.training_only(["W"]).structure is mixed.structure
     assert not np.shares_memory(changed.weights()["W"], W)
+
+
+CONV = f"""
+{OPSET} convolved (float[N, 3, 8] X) => (float[N, 2] score)
+<float[4, 3, 3] W = {{{", ".join(["0.1"] * 36)}}}, float[24, 2] V = {{{", ".join(["0.1"] * 48)}}}>
+{{
+    hidden = Conv (X, W)
+    flat = Flatten (hidden)
+    score = MatMul (flat, V)
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "trained, work",
+    [
+        # Of 10 rows: 3 x 4 numbers, then 4 x 2. The score, and the gradients of both matrices and of what is hidden.
+        (["scale", "W", "V"], 2 * 10 * (3 * 12 + 3 * 8)),
+        # Nothing before the first product is trained, whose rows need no gradient then.
+        (["W", "V"], 2 * 10 * (2 * 12 + 3 * 8)),
+        (["V"], 2 * 10 * (12 + 2 * 8)),
+        (["c"], 2 * 10 * (12 + 8)),
+    ],
+)
+def test_the_work_of_a_step_is_that_of_its_products(mixed, trained, work):
+    assert step_work(mixed.training_only(trained), 10) == work
+    assert step_work(mixed.training_only(trained), 20) == 2 * work
+
+
+def test_a_convolution_works_at_every_position():
+    graph = ScoreGraph.of(onnx.parser.parse_model(CONV))
+    # 6 positions of 4 channels, each from 3 channels at 3 places; then 24 numbers to 2.
+    assert step_work(graph, 10) == 2 * 10 * (2 * 6 * 4 * 9 + 3 * 24 * 2)
 
 
 def test_weights_are_counted_from_their_shapes(mixed):

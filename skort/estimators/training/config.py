@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skort.common.component import check_parameters
 from skort.estimators.data.targets import EncodedTarget
-from skort.estimators.training.hardware import training_device
+from skort.estimators.training.hardware import threads_for, training_device
 from skort.estimators.training.network import LATER, RATE, planned_decay, planned_epochs
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.terms import TrainingSize, chosen_loss, chosen_penalty, losses_of
@@ -268,6 +268,14 @@ class TrainConfig:
             return []
         return [name for name in self.solvers if has_sparse_steps(name)]
 
+    def device_for(self, score_graph: "ScoreGraph", n_rows: int) -> "Device":
+        """Return the device of steps of so many rows: where skort chooses, with the threads that they are worth."""
+        from skort.graphs.score_graph import step_work
+
+        if not self.is_open("n_jobs") or self.device.is_remote or not n_rows:
+            return self.device
+        return dataclasses.replace(self.device, n_threads=threads_for(step_work(score_graph, n_rows)))
+
     def problem(
         self,
         model: "Model",
@@ -300,7 +308,9 @@ class TrainConfig:
         if largest is not None:
             update = dataclasses.replace(update, largest_rate=state.rate_scale * largest)
         row_factor = variables.row_factor if is_sparse else None
-        return Problem(graph, objective, update, batch_size, self.device, n_batches, loss_weights, row_factor)
+        # Sparse rows leave little of the first product.
+        device = self.device_for(model.score_graph, 0 if is_sparse else batch_size)
+        return Problem(graph, objective, update, batch_size, device, n_batches, loss_weights, row_factor)
 
 
 def resolved(component, name="component"):

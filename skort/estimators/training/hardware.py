@@ -2,11 +2,16 @@
 
 import dataclasses
 import functools
+import multiprocessing
+import os
+import re
+import sys
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from joblib import cpu_count
 from joblib.parallel import get_active_backend
+from threadpoolctl import ThreadpoolController
 
 from skort.common.user_warning import warn_user
 from skort.exceptions import RuntimeNotAvailableError
@@ -16,22 +21,31 @@ if TYPE_CHECKING:
 
 # Below this, waking threads costs more than predicting.
 _MANY_ROWS = 1000
+# The floating-point operations of a step for which one more thread pays, also where others use a core now and then.
+_WORK_OF_THREAD = 1e8
 # Counting the cores takes as long as a prediction.
 _n_cores = functools.cache(cpu_count)
+# To look for the libraries takes much longer than to ask them.
+_libraries = functools.cache(ThreadpoolController)
 
 
 def training_device(estimator: Any) -> "Device":
-    """Return the device that an estimator trains on."""
+    """Return the device that an estimator trains on; with n_jobs="auto" one thread, see `threads_for`."""
     from skort.runtime.device import device_named
 
-    return device_named(estimator.device, n_threads(estimator.n_jobs))
+    return device_named(estimator.device, _n_threads_of(estimator))
 
 
 def predicting_device(estimator: Any, n_rows: int) -> "Device":
     """Return the device that an estimator predicts on, with one thread for a few rows."""
     from skort.runtime.device import device_named
 
-    return _available(device_named(estimator.device, 1 if n_rows < _MANY_ROWS else n_threads(estimator.n_jobs)))
+    return _available(device_named(estimator.device, 1 if n_rows < _MANY_ROWS else _n_threads_of(estimator)))
+
+
+def _n_threads_of(estimator):
+    # What knows the work of a step says how many "auto" are. Sessions of predictions outlive forks, threads do not.
+    return 1 if estimator.n_jobs == "auto" else n_threads(estimator.n_jobs)
 
 
 def _available(device):
@@ -71,3 +85,32 @@ def _bounded(n_jobs, n_cores):
         RuntimeWarning,
     )
     return n_cores
+
+
+def threads_for(work: float, n_cores: int | None = None) -> int:
+    """Return how many threads steps of so many floating-point operations are worth, of `n_cores`; None: of all free."""
+    worth = 1 + int(work // _WORK_OF_THREAD)
+    return 1 if worth == 1 else min(worth, free_cores() if n_cores is None else n_cores)
+
+
+def free_cores() -> int:
+    """Return how many threads this process and its caller were left: cores, limits of libraries, a worker's share."""
+    backend, of_context = get_active_backend()
+    named = re.match(r"\s*([1-9]\d*)", os.environ.get("OMP_NUM_THREADS", ""))
+    n_cores = _n_cores()
+    share = min(n_cores, int(named[1])) if named else n_cores
+    if backend.nesting_level or _is_in_dask_worker():
+        # loky tells each of its processes how many are its own. As many as there are cores are nobody's own.
+        is_told = backend.nesting_level == 1 and multiprocessing.parent_process() is not None and share < n_cores
+        return share if is_told else 1
+    limits = [library["num_threads"] or n_cores for library in _libraries().info()]
+    return max(1, min([share, *limits, of_context if of_context and of_context > 0 else n_cores]))
+
+
+def _is_in_dask_worker():
+    # What runs in a worker has imported it.
+    distributed = sys.modules.get("distributed")
+    try:
+        return distributed is not None and distributed.get_worker() is not None
+    except ValueError:
+        return False

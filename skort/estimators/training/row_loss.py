@@ -28,7 +28,10 @@ class RowLoss:
         from skort.objective.objective import Objective
 
         n_outputs = score_graph.n_outputs
-        self._variables, self._is_classifier, self._device = variables, config.is_classifier, config.device
+        self._variables, self._is_classifier = variables, config.is_classifier
+        # A loss is a third of a step.
+        n_rows = min(rows.X.shape[0], max(1, _BLOCK // score_graph.n_features)) // 3
+        self._device = config.device_for(score_graph, n_rows)
         self._objective = Objective(variables.loss, None, (), n_outputs, score_graph.dtype)
         self._X, self._target = rows.X, variables.target(rows.target)
         weights = np.ones(len(self._target)) if rows.sample_weight is None else rows.sample_weight

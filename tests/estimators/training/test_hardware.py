@@ -1,7 +1,10 @@
 """The parameters `n_jobs` and `device` of both estimators."""
 
+import multiprocessing
 import pickle
 import re
+import sys
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -10,12 +13,13 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from threadpoolctl import threadpool_limits
 
 import skort.runtime.sessions
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint
 from skort.estimators.training import hardware
-from skort.estimators.training.hardware import n_threads
+from skort.estimators.training.hardware import free_cores, n_threads, threads_for
 from skort.exceptions import RuntimeNotAvailableError
 from skort.runtime.cache import forget
 from skort.runtime.device import Device
@@ -52,8 +56,8 @@ def threads(monkeypatch):
         made.append(options(*args, **kwargs).intra_op_num_threads)
         return options(*args, **kwargs)
 
-    for module in ("sessions", "training_session"):
-        monkeypatch.setattr(f"skort.runtime.{module}.session_options", watched)
+    for module in ("runtime.sessions", "runtime.training_api", "solvers.agent"):
+        monkeypatch.setattr(f"skort.{module}.session_options", watched)
     # Small trainings share their sessions.
     forget()
     return made
@@ -70,12 +74,14 @@ def test_every_session_has_so_many_threads(solver, n_jobs, n, threads):
     model = short(solver=solver, n_jobs=n_jobs).fit(X, Y, X_val=MANY, y_val=MANY[:, 0] > 0)
     model.predict(MANY)
     # Of the training, and of validation and prediction; some solvers differentiate with sessions of their own.
-    assert len(threads) >= 2
+    assert len(threads) >= 3
+    # The losses of a few constants.
+    threads.remove(1)
     assert set(threads) == {n}
 
 
 def test_n_jobs_counts_where_the_estimator_runs(threads):
-    model = pickle.loads(pickle.dumps(short().fit(X, Y)))
+    model = pickle.loads(pickle.dumps(short(n_jobs=None).fit(X, Y)))
     del threads[:]
     with joblib.parallel_config(n_jobs=2):
         model.predict(MANY)
@@ -131,6 +137,123 @@ def test_more_jobs_than_cores_are_all_cores(n_jobs, threads):
     short(n_jobs=n_jobs).fit(X, Y)
     assert set(threads) == {4}
     same(model, short().fit(X, Y))
+
+
+@pytest.mark.parametrize(
+    "work, n_cores, n",
+    [
+        (0, 8, 1),
+        (64e6, 8, 1),
+        (99e6, 8, 1),
+        (100e6, 8, 2),
+        (199e6, 8, 2),
+        (200e6, 8, 3),
+        (616e6, 8, 7),
+        (616e6, 2, 2),
+        (1e12, 8, 8),
+        (1e12, 1, 1),
+    ],
+)
+def test_a_thread_for_every_hundred_million_operations(work, n_cores, n):
+    assert threads_for(work, n_cores) == n
+
+
+@pytest.fixture
+def unlimited(monkeypatch):
+    """No limit but the four cores, whatever the tests run under."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(hardware, "_libraries", lambda: SimpleNamespace(info=lambda: [{"num_threads": 4}]))
+
+
+@pytest.mark.parametrize("named, n", [("3", 3), ("2,1", 2), (" 1", 1), ("64", 4), ("", 4), ("0", 4), ("many", 4)])
+def test_free_cores_are_no_more_than_openmp_was_given(named, n, unlimited, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", named)
+    assert (free_cores(), threads_for(1e12), threads_for(1e7)) == (n, n, 1)
+
+
+def test_free_cores_are_those_of_this_process(unlimited, monkeypatch):
+    assert free_cores() == 4
+    monkeypatch.setattr(hardware, "_n_cores", lambda: 2)
+    assert free_cores() == 2
+
+
+@pytest.mark.parametrize("given, n", [(2, 2), (9, 4), (-1, 4), (None, 4)])
+def test_free_cores_are_no_more_than_joblib_was_given(given, n, unlimited):
+    with joblib.parallel_config("threading", n_jobs=given):
+        assert free_cores() == n
+
+
+def test_free_cores_are_no_more_than_threadpoolctl_leaves(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    with threadpool_limits(1):
+        assert free_cores() == 1
+
+
+def test_free_cores_of_workers(unlimited, monkeypatch):
+    threads = joblib.Parallel(2, backend="threading")
+    assert threads([joblib.delayed(free_cores)()]) == [1]
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert threads([joblib.delayed(free_cores)()]) == [1]
+    # A process that loky has told its share, and one that was told what everyone is.
+    monkeypatch.setattr(multiprocessing, "parent_process", multiprocessing.current_process)
+    assert threads([joblib.delayed(free_cores)()]) == [2]
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    assert threads([joblib.delayed(free_cores)()]) == [1]
+
+
+def test_one_thread_in_a_worker_of_dask(unlimited, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(get_worker=lambda: "worker"))
+    assert free_cores() == 1
+
+    def get_worker():
+        raise ValueError("No worker found")
+
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(get_worker=get_worker))
+    assert free_cores() == 4
+
+
+@pytest.fixture
+def large_steps(monkeypatch):
+    """The steps of these tests are worth a thread for every 1,000 operations."""
+    monkeypatch.setattr(hardware, "_WORK_OF_THREAD", 1000)
+
+
+def test_auto_gives_a_fit_the_threads_of_its_work(solver, threads, unlimited, large_steps):
+    # The first product is made twice, the second thrice: 2 * 16 * (2 * 5 * 6 + 3 * 6) = 2496 operations.
+    model = short(solver=solver).fit(X, Y)
+    assert set(threads) == {3}
+    del threads[:]
+    model.predict(MANY)
+    assert set(threads) <= {1}
+    short(solver=solver, batch_size=120).fit(X, Y)
+    assert set(threads) == {1, 4}
+    same(short(solver=solver, n_jobs=None).fit(X, Y), model)
+
+
+def test_a_default_fit_of_little_work_has_one_thread(threads, unlimited):
+    short().fit(X, Y)
+    assert set(threads) == {1}
+
+
+def test_auto_in_a_worker_is_one_thread(threads, unlimited, large_steps):
+    joblib.Parallel(2, backend="threading")([joblib.delayed(short().fit)(X, Y)])
+    assert set(threads) == {1}
+
+
+def test_the_rows_of_a_validation_set_have_threads_too(threads, unlimited, large_steps):
+    fitted = [short(n_jobs=n).fit(X, Y, X_val=MANY, y_val=MANY[:, 0] > 0) for n in ("auto", None)]
+    # A loss of 1,080 rows, a third of whose step has more operations than four threads are worth.
+    assert set(threads) == {3, 4, 1}
+    same(*fitted)
+    assert fitted[0].validation_scores_ == fitted[1].validation_scores_
+
+
+@pytest.mark.parametrize("hidden, batch_size", [((100,), 200), ((512, 256), 256)])
+def test_two_threads_give_the_bits_of_one(hidden, batch_size, solver):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2 * batch_size + 37, 784)).astype(np.float32), rng.integers(10, size=2 * batch_size + 37)
+    network = OrtSGDClassifier(MLPClassifier(hidden))
+    same(*(short(network, solver=solver, n_jobs=n, batch_size=batch_size, max_iter=1).fit(X, y) for n in (1, 2)))
 
 
 @pytest.mark.parametrize("model", MODELS)
