@@ -73,12 +73,16 @@ def _has_gradient(node, reached, leading, shapes, float64):
     name = node.op_type
     if node.domain not in ("", "ai.onnx") or name not in DIFFERENTIABLE or (float64 and name in FLOAT32_ONLY):
         return False
+    texts = {attribute.s for attribute in node.attribute}
     if name in _FIRST_INPUT:
-        return reached.isdisjoint(node.input[1:])
+        return reached.isdisjoint(node.input[1:]) and texts.isdisjoint((b"edge", b"reflect"))
     # It has no gradient of a product that is multiplied by zero.
     if name == "Gemm":
         return all(attribute.f != 0 for attribute in node.attribute if attribute.name in ("alpha", "beta"))
-    # The runtime computes three wrong gradients without an error: of a product with a vector, ...
+    # The runtime computes four wrong gradients without an error: of a convolution that computes its padding, ...
+    if name == "Conv":
+        return texts.isdisjoint((b"SAME_LOWER", b"SAME_UPPER"))
+    # ... of a product with a vector, ...
     if name == "MatMul":
         return all(len(shapes.get(i, (1, 1))) != 1 for i in node.input)
     # ... of a broadcast branch, ...

@@ -211,6 +211,12 @@ def graph(body, dtype="float"):
         ("b = Greater (X, X)  score = Where (b, X, v)", ("Where", "node1")),
         ("a = MatMul (X, w)  score = LayerNormalization (a, v)", ("LayerNormalization", "node1")),
         ("b, m = LayerNormalization (X, v, v)  score = Add (b, m)", ("LayerNormalization", "node0")),
+        (
+            'a = MatMul (X, w)  p = Constant <value_ints = [0, 1, 0, 0]> ()  score = Pad <mode = "edge"> (a, p)',
+            ("Pad", "node2"),
+        ),
+        ('score = Conv <auto_pad = "SAME_UPPER"> (X, w)', ("Conv", "node0")),
+        ("score = Conv (X, w)", None),
         ("a = Transpose (w)  score = MatMul (X, a)", ("Transpose", "node0")),
         ("a, b = Split <axis = 0> (w)  score = MatMul (X, b)", ("Split", "node0")),
     ],

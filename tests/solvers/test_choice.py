@@ -94,14 +94,16 @@ def test_many_weights_go_to_the_agent():
     assert OrtSGDRegressor(solver="graph", **options).fit(wide, [0.0, 1.0]).solver_ == "graph"
 
 
-CONVOLUTION = onnx.parser.parse_model("""
+TRIANGLE = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
-convolution (float[n, 3] X) => (float[n, 1] score)
-<float[1, 1, 3] w = {0.1, 0.2, 0.3}, int64[1] axis = {1}>
+triangle (float[n, 3] X) => (float[n, 1] score)
+<float[3, 3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}, float[3, 1] v = {0.1, 0.2, 0.3}, int64[1] axis = {2}>
 {
-    signal = Unsqueeze (X, axis)
-    filtered = Conv (signal, w)
-    score = Squeeze (filtered, axis)
+    product = MatMul (X, w)
+    columns = Unsqueeze (product, axis)
+    first = Trilu (columns)
+    rows = Squeeze (first, axis)
+    score = MatMul (rows, v)
 }""")
 
 
@@ -132,13 +134,13 @@ def test_control_flow_before_the_weights_trains(flag, chosen, solver):
 
 
 def test_an_operator_without_rule_is_named():
-    with pytest.raises(NotTrainableError, match=r"operator Conv .* has no gradient in float32 with solver='graph'"):
-        OrtSGDRegressor(CONVOLUTION, solver="graph").fit(X, y)
+    with pytest.raises(NotTrainableError, match=r"operator Trilu .* has no gradient in float32 with solver='graph'"):
+        OrtSGDRegressor(TRIANGLE, solver="graph").fit(X, y)
 
 
 @needs_agent
 def test_a_model_without_rule_goes_to_the_agent():
-    assert OrtSGDRegressor(CONVOLUTION, max_iter=2, tol=None).fit(X, y).solver_ == "agent"
+    assert OrtSGDRegressor(TRIANGLE, max_iter=2, tol=None).fit(X, y).solver_ == "agent"
 
 
 @needs_agent

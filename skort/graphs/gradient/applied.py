@@ -31,10 +31,15 @@ class Applied:
         """Return the shape of input `i`."""
         return self.shapes[self.node.input[i]]
 
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """The shape of the first output."""
+        return self.shapes[self.node.output[0]]
+
     def gradient_shape(self, i: int) -> tuple[int, ...]:
         """Return the shape of the gradient that the rule gives for input `i`."""
         is_broadcast = self.node.op_type in _BROADCASTING or (self.node.op_type, i) in _BROADCAST_INPUTS
-        return self.shapes[self.node.output[0]] if is_broadcast else self.shape(i)
+        return self.output_shape if is_broadcast else self.shape(i)
 
     def is_known(self) -> bool:
         """Return whether the shapes of all inputs and outputs are known."""

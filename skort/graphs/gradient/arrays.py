@@ -1,6 +1,7 @@
 """The gradients of operators that rearrange, select or sum elements, and of matrix products."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
@@ -62,23 +63,29 @@ def _split(applied, i):
     return f"dx = Concat({parts}, axis={applied.axis(0)})" if i == 0 else None
 
 
-def _chosen(applied, i):
-    # y_k = x_j(k): dx_j = the sum of dy_k over all k with j(k) = j
+def chosen(applied, i):
+    """Return the rule of y_k = x_j(k): dx_j = the sum of dy_k over all k with j(k) = j."""
     if i == 0 and not applied.others_are_constant():
         return _picked_rows(applied)
     if i > 0:
         return None
+    elements = f"chosen = Constant <value = {int64s(_chosen_elements(applied))}> ()"
+    return scattered_text(["dy"], elements, applied.shape(0))
+
+
+def scattered_text(inputs: Sequence[str], chosen: str, shape: Sequence[int]) -> str:
+    """Return the function that adds each dy to the element of dx that `chosen`, a node's text, numbers."""
     # As ONNX text: a formula with as many numbers as x has takes long to read.
-    size = math.prod(applied.shape(0))
     return f"""
-chosen_gradient (dy) => (dx) {{
+chosen_gradient ({", ".join(inputs)}) => (dx) {{
     flat = Constant <value = {int64s([-1])}> ()
-    size = Constant <value = {int64s([size])}> ()
-    shape = Constant <value = {int64s(applied.shape(0))}> ()
-    chosen = Constant <value = {int64s(_chosen_elements(applied))}> ()
+    size = Constant <value = {int64s([math.prod(shape)])}> ()
+    shape = Constant <value = {int64s(shape)}> ()
+    {chosen}
     zeros = ConstantOfShape <value = float[1] {{0}}> (size)
+    chosen_flat = Reshape (chosen, flat)
     dy_flat = Reshape (dy, flat)
-    sums = ScatterElements <axis = 0, reduction = "add"> (zeros, chosen, dy_flat)
+    sums = ScatterElements <axis = 0, reduction = "add"> (zeros, chosen_flat, dy_flat)
     dx = Reshape (sums, shape)
 }}"""
 
@@ -129,7 +136,7 @@ ARRAYS: dict[str, Rule] = {
     "Transpose": _transpose,
     "Concat": _concat,
     "Split": _split,
-    **dict.fromkeys(["Slice", "Gather", "GatherElements", "GatherND", "Tile"], _chosen),
+    **dict.fromkeys(["Slice", "Gather", "GatherElements", "GatherND", "Tile"], chosen),
     "ReduceSum": _reduced,
     "ReduceMean": _reduced,
     "MatMul": _matmul,

@@ -8,7 +8,7 @@ from skort.common.formulas import function_text
 from skort.graphs.gradient.applied import Rule, each, texts
 
 #: ONNX Runtime lacks a float64 kernel of these operators, or of an operator in their rule.
-FLOAT32_ONLY = frozenset({"Cos", "Elu", "Erf", "Sin", "Softplus"})
+FLOAT32_ONLY = frozenset({"AveragePool", "Conv", "Cos", "Elu", "Erf", "GlobalAveragePool", "Sin", "Softplus"})
 
 
 def _less_below_zero(slope, alpha):

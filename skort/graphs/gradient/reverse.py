@@ -13,9 +13,10 @@ from skort.graphs.differentiable import HasGradient
 from skort.graphs.gradient.applied import Applied, gradient_text, sum_to
 from skort.graphs.gradient.arrays import ARRAYS
 from skort.graphs.gradient.elementwise import ELEMENTWISE, FLOAT32_ONLY
+from skort.graphs.gradient.windows import WINDOWS
 
 #: The rules by operator.
-RULES = {**ELEMENTWISE, **ARRAYS}
+RULES = {**ELEMENTWISE, **ARRAYS, **WINDOWS}
 
 _FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
 # skl2onnx writes these before the first weight. Each gives one float32 per number, but onnx does not infer its shape.
@@ -36,7 +37,9 @@ def add_gradients(
             continue
         wanted = [(i, name) for i, name in enumerate(node.input) if name in reached]
         if wanted:
-            gradients = [_summed(fragment, partials, known, name) for name in node.output]
+            floats = [name in known.dtypes for name in node.output]
+            outputs = zip(node.output, floats, strict=True)
+            gradients = [_summed(fragment, partials, known, name) if is_float else "" for name, is_float in outputs]
             for i, name in wanted:
                 parts = partials.setdefault(name, [])
                 parts.append(f"skort_gradient/{name}/{len(parts)}")

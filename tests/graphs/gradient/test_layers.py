@@ -51,6 +51,41 @@ def block_score(X, g1, b1, Q, K, V, g2, b2, U, D, w):
     return s.reshape(-1, 8) @ w
 
 
+# A convolutional network on images of 6 x 6 numbers; the second convolution is of each channel alone.
+IMAGES = """
+<ir_version: 8, opset_import: ["" : 17]>
+images (float[N, 36] X) => (float[N, 1] score)
+<int64[4] shape = {-1, 1, 6, 6}, int64[8] pads = {0, 0, 0, 0, 0, 0, 1, 1}>
+{
+    image = Reshape (X, shape)
+    c1 = Conv <pads = [1, 1, 1, 1]> (image, W1, b1)
+    r1 = Relu (c1)
+    highest = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r1)
+    framed = Pad (highest, pads)
+    mean = AveragePool <kernel_shape = [2, 2]> (framed)
+    c2 = Conv <group = 3> (mean, W2, b2)
+    r2 = Tanh (c2)
+    means = GlobalAveragePool (r2)
+    flat = Flatten (means)
+    score = MatMul (flat, w)
+}"""
+IMAGES_SHAPES = {"W1": (3, 1, 3, 3), "b1": 3, "W2": (3, 1, 2, 2), "b2": 3, "w": (3, 1)}
+
+
+def windows(x, *shape):
+    return np.lib.stride_tricks.sliding_window_view(x, shape, axis=(2, 3))
+
+
+def images_score(X, W1, b1, W2, b2, w):
+    image = np.pad(X.reshape(-1, 1, 6, 6), [(0, 0), (0, 0), (1, 1), (1, 1)])
+    c1 = np.einsum("nchwij,mcij->nmhw", windows(image, 3, 3), W1) + b1[:, None, None]
+    pooled = windows(np.where(c1.real > 0, c1, 0), 2, 2)[:, :, ::2, ::2].reshape(len(X), 3, 3, 3, 4)
+    highest = np.take_along_axis(pooled, pooled.real.argmax(axis=-1)[..., None], axis=-1)[..., 0]
+    mean = windows(np.pad(highest, [(0, 0), (0, 0), (0, 1), (0, 1)]), 2, 2).mean(axis=(4, 5))
+    c2 = np.einsum("nchwij,cij->nchw", windows(mean, 2, 2), W2[:, 0]) + b2[:, None, None]
+    return np.tanh(c2).mean(axis=(2, 3)) @ w
+
+
 def steps(score, weights, X, y, eta):
     """Return the weights after four steps on the squared error."""
     vector = np.concatenate([array.ravel() for array in weights.values()]).astype(complex)
@@ -71,7 +106,7 @@ def steps(score, weights, X, y, eta):
     return {name: part.real for name, part in parts().items()}
 
 
-CASES = {"transformer": (BLOCK, BLOCK_SHAPES, block_score)}
+CASES = {"transformer": (BLOCK, BLOCK_SHAPES, block_score), "images": (IMAGES, IMAGES_SHAPES, images_score)}
 
 
 @functools.cache

@@ -70,6 +70,13 @@ def test_a_part_that_is_not_used_gets_zeros(run_onnx):
     np.testing.assert_allclose(w, [[0, 0], [9, 12]])
 
 
+def test_a_pool_that_gives_its_indices_has_the_gradient_of_its_maximum(run_onnx):
+    body = "a = MatMul (X, w)  b = Unsqueeze (a, axis)  c, i = MaxPool <kernel_shape = [2]> (b)  d = Squeeze (c, axis)"
+    (w,) = gradients(f"axis = Constant <value_ints = [1]> ()  {body}  score = Mul (d, v)", ["w"], run_onnx)
+    # The maximum of a row of X w is the second one; the sum of v is 3.
+    np.testing.assert_allclose(w, [[0, 27], [0, 36]])
+
+
 # Operators on the numbers x inside a Cast to float64 and back, and the gradients of the sums of v times their results.
 INSIDE = {
     "Tanh (x)": lambda x: [1, 2] * (1 - np.tanh(x) ** 2),

@@ -1,0 +1,140 @@
+"""The gradients of convolutions, pooling and padding."""
+
+import math
+from dataclasses import dataclass
+
+from onnx import helper
+
+from skort.graphs.gradient.applied import Applied, Rule
+from skort.graphs.gradient.arrays import chosen, scattered_text
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Where the windows of a node lie, a number for each axis after the channels."""
+
+    kernel: list[int]
+    strides: list[int]
+    dilations: list[int]
+    #: What is added before and behind.
+    begins: list[int]
+    ends: list[int]
+    #: Elements behind the last window; it is negative where the window reaches further, with `ceil_mode`.
+    rest: list[int]
+
+    @classmethod
+    def of(cls, applied: Applied, kernel: list[int]) -> "_Windows":
+        """Return those of a convolution or of pooling."""
+        sizes, counts, n = applied.shape(0)[2:], applied.output_shape[2:], len(kernel)
+        strides, dilations = (list(applied.attribute(name, [1] * n)) for name in ("strides", "dilations"))
+        axes = zip(strides, counts, dilations, kernel, strict=True)
+        covered = [s * (count - 1) + d * (k - 1) + 1 for s, count, d, k in axes]
+        pads, auto_pad = list(applied.attribute("pads", [0] * 2 * n)), applied.attribute("auto_pad", b"NOTSET")
+        if auto_pad in (b"SAME_UPPER", b"SAME_LOWER"):
+            missing = [max(0, length - size) for length, size in zip(covered, sizes, strict=True)]
+            pads = [(m + (auto_pad == b"SAME_LOWER")) // 2 for m in missing]
+            pads += [m - b for m, b in zip(missing, pads, strict=True)]
+        axes = zip(sizes, pads[:n], pads[n:], covered, strict=True)
+        return cls(kernel, strides, dilations, pads[:n], pads[n:], [s + b + e - c for s, b, e, c in axes])
+
+    def firsts(self, axis: int, count: int) -> list[int]:
+        """Return the index of the first element of each window on an axis."""
+        return [self.strides[axis] * o - self.begins[axis] for o in range(count)]
+
+    def transposed(self) -> str:
+        """Return the attributes of the ConvTranspose from the windows to what they see."""
+        ends = [end - min(0, rest) for end, rest in zip(self.ends, self.rest, strict=True)]
+        more = [max(0, rest) for rest in self.rest]
+        return f"strides={self.strides}, dilations={self.dilations}, pads={self.begins + ends}, output_padding={more}"
+
+
+def _convolution(applied, i):
+    shape, groups = applied.shape(0), applied.attribute("group", 1)
+    axes = list(range(2, len(shape)))
+    if i == 2:
+        return f"dx = ReduceSum(dy, {[0, *axes]}, keepdims=0)"
+    windows = _Windows.of(applied, list(applied.shape(1)[2:]))
+    if i == 0:
+        return f"dx = ConvTranspose(dy, b, {windows.transposed()}, group={groups})"
+    # y = sum of w[k] x[stride o + dilation k], so dw = sum of dy[o] x[dilation k + stride o]: a convolution of x by dy,
+    # whose channels are rows, and whose rows are channels.
+    n, channels, *sizes = shape
+    swapped, rows = [1, 0, *axes], f"Transpose(a, perm={[1, 0, *axes]})"
+    if groups > 1:
+        parts = f"Reshape(a, {[n, groups, channels // groups, *sizes]})"
+        parts = f"Transpose({parts}, perm={[2, 1, 0, *(axis + 1 for axis in axes)]})"
+        rows = f"Reshape({parts}, {[channels // groups, groups * n, *sizes]})"
+    product = (
+        f"Conv({rows}, Transpose(dy, perm={swapped}), strides={windows.dilations}, dilations={windows.strides}, "
+        f"pads={windows.begins + windows.ends}, group={groups})"
+    )
+    if any(windows.rest):
+        product = f"Slice({product}, {[0] * len(axes)}, {windows.kernel}, {axes})"
+    return f"dx = Transpose({product}, perm={swapped})"
+
+
+def _pooled(applied):
+    """Return the windows of pooling; None where runtimes differ in a last one, which `ceil_mode` adds."""
+    windows, counts = _Windows.of(applied, list(applied.attribute("kernel_shape"))), applied.output_shape[2:]
+    # Only some have a window of nothing but padding, or count elements behind the padding.
+    starts_behind = [
+        windows.firsts(axis, count)[-1] >= size
+        for axis, (count, size) in enumerate(zip(counts, applied.shape(0)[2:], strict=True))
+    ]
+    is_counted = applied.attribute("count_include_pad", 0) and min(windows.rest) < 0
+    return None if any(starts_behind) or is_counted else windows
+
+
+def _max_pool(applied, i):
+    # dx = the sum of dy over all windows whose maximum is x; of equal ones it is the first
+    if _pooled(applied) is None:
+        return None
+    attributes = {a.name: helper.get_attribute_value(a) for a in applied.node.attribute if a.name != "storage_order"}
+    texts = {name: f'"{a.decode()}"' if isinstance(a, bytes) else str(a) for name, a in attributes.items()}
+    written = ", ".join(f"{name} = {text}" for name, text in texts.items())
+    # ONNX Runtime 1.16 writes over positions where nothing reads the maximum.
+    lines = f"""highest, positions = MaxPool <{written}> (x)
+    is_number = Equal (highest, highest)
+    chosen = Where (is_number, positions, positions)"""
+    return scattered_text(["x", "dy"], lines, applied.shape(0))
+
+
+def _average_pool(applied, i):
+    # Each x in a window of m elements gets dy / m.
+    windows, (n, channels, *sizes), counts = _pooled(applied), applied.shape(0), applied.output_shape[2:]
+    if windows is None:
+        return None
+    share = "dy"
+    for axis, (size, count, k) in enumerate(zip(sizes, counts, windows.kernel, strict=True)):
+        if applied.attribute("count_include_pad", 0):
+            share = f"{share} / {k}"
+            continue
+        inside = [min(first + k, size) - max(first, 0) for first in windows.firsts(axis, count)]
+        axes = [1, 1, *(count if other == axis else 1 for other in range(len(sizes)))]
+        share = f"{share} / CastLike(Reshape({inside}, {axes}), dy)"
+    return f"""
+        share = Reshape({share}, {[n * channels, 1, *counts]})
+        parts = ConvTranspose(share, Expand(1, {[1, 1, *windows.kernel]}), {windows.transposed()})
+        dx = Reshape(parts, {[n, channels, *sizes]})"""
+
+
+def _global_average_pool(applied, i):
+    shape = list(applied.shape(0))
+    return f"dx = Expand({1 / math.prod(shape[2:])!r} * dy, {shape})"
+
+
+def _pad(applied, i):
+    if applied.attribute("mode", b"constant") != b"constant":
+        return chosen(applied, i)
+    pads = applied.constant(1)
+    return None if i > 0 or pads is None else f"dx = Pad(dy, {(-pads).tolist()})"
+
+
+#: The rules by operator.
+WINDOWS: dict[str, Rule] = {
+    "Conv": _convolution,
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": _global_average_pool,
+    "Pad": _pad,
+}
