@@ -22,6 +22,8 @@ SEARCHES = {
     "diverged": "troubleshooting.html",
     "learning rate": "scales_and_learning_rate.html",
     "numpy 2": "install.html",
+    "OrtGradientOptimizer": "coming_from_onnxcustom.html",
+    "generate_artifacts": "coming_from_onnxcustom.html",
 }
 
 pytestmark = [pytest.mark.pages, pytest.mark.skipif(not PAGES, reason="needs the pages: nox -s docs")]
