@@ -89,11 +89,13 @@ def _max_pool(applied, i):
     # dx = the sum of dy over all windows whose maximum is x; of equal ones it is the first
     if _pooled(applied) is None:
         return None
-    attributes = {a.name: helper.get_attribute_value(a) for a in applied.node.attribute if a.name != "storage_order"}
+    attributes = {a.name: helper.get_attribute_value(a) for a in applied.node.attribute}
+    # ONNX Runtime 1.16 writes over positions where nothing reads the maximum. It would read that of the node itself, if
+    # both had the same attributes.
+    if attributes.pop("storage_order", None) is None:
+        attributes["storage_order"] = 0
     texts = {name: f'"{a.decode()}"' if isinstance(a, bytes) else str(a) for name, a in attributes.items()}
-    written = ", ".join(f"{name} = {text}" for name, text in texts.items())
-    # ONNX Runtime 1.16 writes over positions where nothing reads the maximum.
-    lines = f"""highest, positions = MaxPool <{written}> (x)
+    lines = f"""highest, positions = MaxPool <{", ".join(f"{name} = {text}" for name, text in texts.items())}> (x)
     is_number = Equal (highest, highest)
     chosen = Where (is_number, positions, positions)"""
     return scattered_text(["x", "dy"], lines, applied.shape(0))
