@@ -310,14 +310,7 @@ class Step:
         self._is_forward = self._is_backward = False
 
     def to_onnx(self) -> Any:
-        """
-        Return the model with the present weights.
-
-        Returns
-        -------
-        model : onnx.ModelProto
-            As `OrtSGDRegressor.to_onnx` and `OrtSGDClassifier.to_onnx` give it.
-        """
+        """Return the model with the present weights, as `OrtSGDRegressor.to_onnx` gives it."""
         return self._encoder.model.with_weights(self.weights()).served
 
     def training_graphs(self) -> dict[str, Any]:

@@ -35,11 +35,7 @@ _N_GROUPS = 2
 
 
 class DaskFit(BaseOrtSGD):
-    """
-    The fit of `skort.dask.OrtSGDRegressor` and `skort.dask.OrtSGDClassifier`.
-
-    They bring `_local`, the class of the estimator for data in memory, whose parameters and methods they have.
-    """
+    """The fit of both estimators of `skort.dask`: `_local` is the class for data in memory, whose methods they have."""
 
     device: str = "cpu"
     n_total: int | None = None
@@ -117,10 +113,6 @@ class DaskFit(BaseOrtSGD):
         X : dask Array of shape (n_samples, n_features), DataFrame, or array-like
         y : dask Array of shape (n_samples,) or (n_samples, n_outputs), Series, or array-like
         sample_weight : dask Array of shape (n_samples,), Series, or array-like, default=None
-
-        Returns
-        -------
-        score : float
         """
         if not is_collection(X):
             return self.to_local().score(X, y, sample_weight)
@@ -134,12 +126,7 @@ class DaskFit(BaseOrtSGD):
 
     def to_local(self) -> Any:
         """
-        Return the fitted estimator for data in memory.
-
-        Returns
-        -------
-        model : skort.OrtSGDRegressor or skort.OrtSGDClassifier
-            With the same parameters and fitted attributes. It needs neither Dask nor a cluster.
+        Return the fitted estimator for data in memory, with the same parameters; it needs neither Dask nor a cluster.
 
         Raises
         ------

@@ -46,11 +46,7 @@ class Broadcast(Generic[Value]):
 
 
 class Cluster:
-    """
-    The tasks of one fit or one score. They get all that they need as arguments, and none is tied to a worker.
-
-    Where a worker goes, Dask computes its results again on another one, and they are the same.
-    """
+    """The tasks of one fit or score, none tied to a worker: where one goes, Dask computes its results on another."""
 
     def __init__(self, client: Client):
         self.client = client

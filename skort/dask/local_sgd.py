@@ -1,9 +1,4 @@
-"""
-Local SGD: groups of partitions make steps at the same time on the workers, and exchange what they have made.
-
-Stich, S. U., Local SGD converges fast and communicates little, ICLR 2019; with momentum between the exchanges, as in
-Douillard, A. et al., DiLoCo: Distributed low-communication training of language models, arXiv:2311.08105.
-"""
+"""Local SGD (Stich, ICLR 2019) with momentum between the exchanges (Douillard et al., DiLoCo, arXiv:2311.08105)."""
 
 import dataclasses
 import functools
@@ -131,15 +126,10 @@ def local_steps(
 
 
 def exchanged(results: Sequence[LocalResult], momentum: float, first: int) -> GlobalState:
-    r"""
-    Return the next global state: the mean of what groups made, and Nesterov's momentum of the global weights x.
-
-    .. math:: v \leftarrow \mu v + mean - (x + \mu v), \qquad x \leftarrow mean
-
-    A mean of G groups moves about as far as one of them, a G-th of what all of them together would do one after the
-    other: with :math:`\mu = 1 - 1 / G` the moves of many exchanges add up to that. A weight that is zero in all groups,
-    as l1 penalties make it, stays zero. Wang, J. et al., SlowMo, ICLR 2020. `first` is that of `averaged`.
-    """
+    """Return the next global state: the mean of groups, and the momentum of SlowMo (Wang et al., ICLR 2020)."""
+    # A mean of G groups moves about as far as one of them, a G-th of what all of them together would do one after the
+    # other: with a momentum of 1 - 1 / G the moves of many exchanges add up to that. A weight that is zero in all
+    # groups, as l1 penalties make it, stays zero.
     start, (mean, means) = results[0].start, _mean(results, first)
     velocity = np.subtract(mean["weights"], start.ahead(momentum), dtype=np.float64)
     if start.velocity is not None:
@@ -212,11 +202,7 @@ class PartitionedRows:
 
 
 class DistributedStep:
-    """
-    A solver that writes down the steps of an epoch; at its end, all groups make theirs at the same time.
-
-    They exchange the global state a few times. A solver of the same steps keeps it here.
-    """
+    """A solver that writes down the steps of an epoch; at its end, groups make theirs at once, with a few exchanges."""
 
     def __init__(self, run: TrainRun, job: Job, of_parts: PartStatistics):
         self._cluster, self._partitions = of_parts.cluster, of_parts.partitions

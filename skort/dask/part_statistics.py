@@ -93,11 +93,7 @@ def prepared_rows(part: Part, preparation: Broadcast[Preparation], of: str = "")
 
 
 class Moments(NamedTuple):
-    """
-    Moments of columns that can be merged.
-
-    They are the sum of the weights, the means, and the weighted sums of the squares of the differences from the mean.
-    """
+    """Moments of columns that can be merged: `squares` are weighted sums of squared differences from the mean."""
 
     total: float | np.ndarray
     mean: np.ndarray

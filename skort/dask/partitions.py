@@ -50,11 +50,7 @@ def is_collection(X: Any) -> bool:
 
 
 def delayed_parts(X: Any, y: Any, sample_weight: Any = None, names: tuple[str, str] = ("X", "y")) -> list[Any]:
-    """
-    Return the partitions of aligned collections, each a delayed `Part`; messages call X and y by `names`.
-
-    Where all sizes are known, y and the sample weights are cut as X is. Otherwise they must have as many partitions.
-    """
+    """Return the partitions of aligned collections, each a delayed `Part`; messages call X and y by `names`."""
     given = {names[0]: X, names[1]: y, "sample_weight": sample_weight}
     given = {name: collection for name, collection in given.items() if collection is not None}
     for name, collection in given.items():
@@ -213,11 +209,7 @@ class Split(NamedTuple):
 
 
 def held_out(part: Part, split: Split, is_validation: bool) -> Part:
-    """
-    Return the rows of a partition that are held out for validation, or all others.
-
-    Each class of a classifier has the same part of its rows held out; whether what is left of a row is one is drawn.
-    """
+    """Return the rows of a partition that are held out, the same part of each class, or all others."""
     if part.n_rows == 0:
         return part
     random_state = np.random.RandomState([split.seed % 2**32, part.number])

@@ -145,14 +145,7 @@ class FittedAttributes:
 
     @available_if(_may_be_linear)
     def densify(self) -> FittedAttributes:
-        """
-        Make `coef_` an array again, after `sparsify`.
-
-        Returns
-        -------
-        self : object
-            Fitted.
-        """
+        """Return the estimator itself, `coef_` being an array again after `sparsify`."""
         result_of(self)
         self._sparse_coef = None
         return self
@@ -195,7 +188,7 @@ class FittedAttributes:
 
     def to_onnx(self, target_opset: int | None = None, *, original: bool = False) -> ModelProto:
         """
-        Return the fitted model as ONNX.
+        Return the fitted model as ONNX: a copy of `onnx_`, which any onnxruntime serves.
 
         Parameters
         ----------
@@ -205,11 +198,6 @@ class FittedAttributes:
             True: return the ONNX model that was given as `estimator`, with the trained weights. Nothing else in it
             changes: names, opset, producer, nodes and outputs stay, byte for byte. It has neither the steps of a
             pipeline before the model nor the inverse link of a loss.
-
-        Returns
-        -------
-        model : onnx.ModelProto
-            A copy of `onnx_`: any onnxruntime serves it.
 
         Raises
         ------

@@ -33,11 +33,7 @@ class HTMLRepr(DocumentationLink):
 
 
 def training_html(estimator: Any) -> str:
-    """
-    Return HTML that says how an estimator was trained: solver, epochs, objective, weights, and a loss curve.
-
-    Its colours are those of the text around it, light or dark.
-    """
+    """Return HTML that says how an estimator was trained, in the colours of the text around it, light or dark."""
     cells = "".join(
         f'<tr><th style="text-align:left;vertical-align:top;padding:1px 12px 1px 0;font-weight:600">{name}</th>'
         f'<td style="text-align:left;padding:1px 0;max-width:40em">{html.escape(value)}</td></tr>'

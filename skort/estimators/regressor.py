@@ -287,10 +287,6 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or dict of str to array-like
             In the form of the y of `fit`; a dict by the names of the outputs of an ONNX model.
         sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        score : float
         """
         from sklearn.metrics import r2_score
 

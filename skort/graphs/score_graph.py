@@ -61,12 +61,7 @@ class Weights:
 
 @dataclass(frozen=True, eq=False)
 class ScoreGraph:
-    """
-    The function (X, weights) -> raw score, and the values of the weights.
-
-    The inputs of `structure` are X, then the weights, trained or frozen. `dropout` has the ratios of inputs that are
-    masks, see `masked`. Several score graphs may share a structure or an array: nobody changes either in place.
-    """
+    """The function (X, weights) -> raw score, in this order, and the weights: shared, so never changed in place."""
 
     structure: onnx.ModelProto
     arrays: dict[str, np.ndarray]

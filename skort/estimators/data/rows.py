@@ -169,11 +169,7 @@ def _in_range(rows, dtype, estimator):
 
 
 def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
-    """
-    Return X as `validate_data` would, if it is an array of the right columns and numbers; otherwise None.
-
-    `validate_data` also handles data frames and feature names, which takes most of the time to predict one row.
-    """
+    """Return X as `validate_data` would, in less time, if it is an array of the right columns; else None."""
     known = vars(estimator)
     if (
         type(X) is not np.ndarray
@@ -230,12 +226,9 @@ def is_plain(array: Any) -> bool:
 
 
 def blocks(X: Any, matrix: np.ndarray | None = None) -> Iterator[np.ndarray]:
-    """
-    Yield the rows of an array or CSR matrix as C-contiguous arrays of a few MB, each with a multiple of four rows.
-
-    ONNX Runtime computes four rows at a time, and rows that are left over with another rounding: whether a row is
-    predicted alone or among others must not matter. The last row is repeated to fill the last block.
-    """
+    """Yield the rows of an array or CSR matrix as C-contiguous arrays of a few MB, each of a multiple of four rows."""
+    # ONNX Runtime computes four rows at a time, and rows that are left over with another rounding: whether a row is
+    # predicted alone or among others must not matter. The last row is repeated to fill the last block.
     width = X.shape[1] if matrix is None else matrix.shape[1]
     n_rows = max(_ROWS, _BLOCK // width // _ROWS * _ROWS)
     whole = X.shape[0] // _ROWS * _ROWS

@@ -131,11 +131,7 @@ class WrappedModel:
         return fitted_target_transform(self.target, y, encloses_steps=self.target_encloses_steps)
 
     def fit(self, X, y, spec: "Callable[..., ScoreSpec]", random_state, trainable):
-        """
-        Fit the steps before the model, and convert it to ONNX: `spec` makes a ScoreSpec of a number of features.
-
-        Returns the steps before the first one that is trained, what they make of X, and the graph of what is trained.
-        """
+        """Return the fitted steps before the first trained one, what they make of X, and the graph of the trained."""
         from skort.graphs.export import check_names
         from skort.graphs.initialization import initial_score_graph
         from skort.graphs.sklearn.transformers import sample, trainable_steps

@@ -108,12 +108,9 @@ def _chosen_standardization(settings, score_graph, facts):
 def go_on(
     settings: TrainConfig, model: Model, state: TrainState, facts: DataStatistics
 ) -> tuple[TrainState, dict[str, np.ndarray] | None]:
-    """
-    Return the state from which a `partial_fit` goes on, whose scales follow the rows, and another one of the solver.
-
-    A column that leaves its scale keeps the weights of the standardized column, or in the other state its own: which
-    is better depends on how well they are known.
-    """
+    """Return the state from which a `partial_fit` goes on, its scales following the rows, and another of the solver."""
+    # A column that leaves its scale keeps the weights of the standardized column, or in the other state its own: which
+    # is better depends on how well they are known.
     (X, target, sample_weight), score_graph = facts.some_rows, model.score_graph
     used, solver, other = state.standardization, state.solver, None
     renewed = used

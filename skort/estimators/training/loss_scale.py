@@ -19,12 +19,7 @@ def has_units(loss: ScoreLoss, n_outputs: int) -> bool:
 
 
 def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:
-    r"""
-    Return what makes a loss similar to half the squared error of standardized scores and targets.
-
-    It is twice the mean loss of the score :math:`mean` over the targets :math:`mean \pm scale`: of half the squared
-    error, its unit :math:`scale^2`.
-    """
+    """Return twice the mean loss of `mean` over targets `mean` ± `scale`: of half the squared error, scale squared."""
     from skort.objective.objective import LOSS
 
     score = np.tile(mean, (2, 1))
@@ -36,17 +31,9 @@ def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:
 def estimated_curvature(
     loss: ScoreLoss, n_outputs: int, start: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 ) -> float:
-    r"""
-    Return about the largest second derivative of a row's loss by its score, of a loss that does not say it.
-
-    .. math:: \max |loss(y, s + h) - 2 \, loss(y, s) + loss(y, s - h)| / h^2
-
-    over some targets, where one column of the score moves by h. A step so long looks across kinks.
-
-    Of a classifier, the targets are the classes, the scores -1, 0 and 1, and h is one. Of a regressor, the targets are
-    the mean of y and one standard deviation above and below, s is the score that the training starts with, and h is
-    the root mean square of :math:`s - y`, or one where the score is the logarithm of a prediction, or where h is zero.
-    """
+    """Return about the largest second difference of a row's loss by one column of its score, over some targets."""
+    # Steps are so long that they look across kinks: one for a classifier; of a regressor that starts at a score s, the
+    # root mean square of s - y, or one where the score is the logarithm of a prediction, or where that is zero.
     from skort.solvers.loss_graph import ROW_LOSSES
 
     moved = np.repeat(np.eye(n_outputs), 3, axis=0)

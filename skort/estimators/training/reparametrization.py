@@ -128,14 +128,9 @@ class _Score:
 
 @dataclass(frozen=True, eq=False)
 class Reparametrization:
-    r"""
-    The variables of a training, and the objective in them.
+    """The variables v of a training, of weights w = v s_out / s_in, and its objective: J(w) = unit J'(v) + offset."""
 
-    With the weights w of the model and v of the training, the factors :math:`s_{in}` (the scales of X for the first
-    layer, else 1) and :math:`s_{out}` (the scale of y for the last layer, else 1), a coefficient is
-    :math:`w = v \, s_{out} / s_{in}`. Both minimise the same objective, :math:`J(w) = unit \cdot J'(v) + offset`.
-    """
-
+    # s_in: the scales of X in the first layer, s_out: that of y in the last layer; else one.
     #: None: the variables are those of the model.
     standardization: Standardization | None
     #: The loss in units of the standardized y.

@@ -1,10 +1,7 @@
-"""
-Texts to numbers: scikit-learn's vectorizers as ONNX that needs no locale.
-
-A text is split into tokens, each token becomes an integer, and `TfIdfVectorizer` counts the n-grams of integers. Only
-ASCII is made small letters by an operator, as others depend on the locale of the machine; the other letters are made
-small by the table of tokens, which holds them in the ways in which they are written.
-"""
+"""Texts to numbers: scikit-learn's vectorizers as ONNX that needs no locale."""
+# A text is split into tokens, each token becomes an integer, and `TfIdfVectorizer` counts the n-grams of integers. Only
+# ASCII is made small letters by an operator, as others depend on the locale of the machine; the table of tokens holds
+# the other letters in the ways in which they are written.
 
 import functools
 import re
