@@ -556,7 +556,7 @@ ARTIFACTS = [
     (lambda m, at: save(m, at, prefix=3), "prefix must be a str, got 3"),
     (lambda m, at: save(m, at, prefix="no/such/"), FileNotFoundError, "such' does not exist"),
     (lambda m, at: save(m.onnx_, at), 'loss="auto" is for estimators'),
-    (lambda m, at: save(m.onnx_, at, loss="zz"), "loss='zz' is unknown"),
+    (lambda m, at: save(m.onnx_, at, loss="zz"), "gamma, or an instance, got 'zz'."),
     (
         lambda m, at: save(m.onnx_, at, loss=None),
         "loss=None: the first output 'variable' must be the loss, one number",

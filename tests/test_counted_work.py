@@ -176,7 +176,8 @@ def test_the_step_of_solver_graph_has_few_nodes(
     forget()
     monkeypatch.setattr(load(), "InferenceSession", saving)
     y = np.arange(200) % n_classes if n_classes else Y
-    estimator_class(inner, solver="graph", max_iter=1, tol=None, standardize=standardize).fit(X, y)
+    settings = {"solver": "graph", "optimizer": "sgd", "max_iter": 1, "tol": None, "standardize": standardize}
+    estimator_class(inner, **settings).fit(X, y)
     assert len(onnx.load(path).graph.node) <= n_nodes
 
 

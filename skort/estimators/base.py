@@ -87,8 +87,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
     }
 
     def _store(self, parameters):
-        """Store all parameters: what a constructor does."""
-        self.__dict__.update({name: parameters[name] for name in self._get_param_names()})
+        """Store all parameters, the names of a constructor: those of a subclass may be others."""
+        self.__dict__.update({name: value for name, value in parameters.items() if name not in ("self", "__class__")})
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
