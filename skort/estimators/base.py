@@ -299,7 +299,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         """Take over a result, and say how its training ended."""
         self._adopt(result, read.columns)
         if not read.wrapped.is_fitted:
-            warn_of_other_terms(self, read.wrapped.model, read.own)
+            warn_of_other_terms(self, read.wrapped.model, read.own, is_full=result.config.is_full)
         advance(self.random_state, result.state.random_state)
         warn_of_lost_digits(self, result)
         warn_of_outcome(self, result, one_epoch=one_epoch)

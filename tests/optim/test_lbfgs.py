@@ -240,12 +240,28 @@ def test_tol_is_the_largest_entry_of_the_gradient():
         assert tol / 1e3 < np.abs(gradient).max() <= tol
 
 
+def test_the_solver_of_a_network_inside_is_said_to_be_unused_where_it_is(recwarn):
+    X, y, _ = data()
+    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(4,), solver="lbfgs"), max_iter=20, tol=None)
+    model.fit(X, y)
+    assert isinstance(model.optimizer_, LBFGS)
+    assert not recwarn
+    with pytest.warns(UserWarning, match=r"MLPRegressor are not used: solver \(set optimizer of OrtSGDRegressor\)"):
+        model.set_params(eta0=0.01).fit(X, y)
+    with pytest.warns(UserWarning, match=r"not used: max_iter \(set max_iter of OrtSGDRegressor\)\.$"):
+        model.set_params(eta0="auto", estimator__max_iter=7).fit(X, y)
+
+
 def test_max_iter_counts_iterations_and_warns():
     X, y, _ = data("two classes")
     with pytest.warns(ConvergenceWarning, match=r"still falling, from .* Increase max_iter\.$"):
         model = lbfgs(LogisticRegression(), max_iter=3).fit(X, y)
     assert model.n_iter_ == 3
     assert lbfgs(LogisticRegression(), max_iter=3, tol=None).fit(X, y).n_iter_ == 3
+    with pytest.warns(
+        ConvergenceWarning, match=r"one epoch does not tell whether the objective falls. Increase max_it"
+    ):
+        assert lbfgs(LogisticRegression(), max_iter=1).fit(X, y).n_iter_ == 1
 
 
 def test_a_warm_start_at_the_minimum_is_one_iteration():

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skort.estimators.data.rows import DataStatistics, TrainingData
+from skort.estimators.data.rows import DataStatistics
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.loss_scale import estimated_curvature, has_units
@@ -21,8 +21,6 @@ from skort.optim.state import TrainState
 
 # First learning rates: of networks, and of optimizers whose steps do not grow with the gradient.
 _NETWORK = 0.2
-# Of more rows, evenly spaced ones say how well a fitted network knows them.
-_MANY_ROWS = 5000
 # By what its weights are multiplied, where its loss is a larger part of that of a constant prediction: the first of
 # those whose loss is nearly the least.
 _FACTORS, _KNOWN, _NEARLY = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01), 0.3, 1.02
@@ -66,21 +64,18 @@ def fitted_start(
     settings: TrainConfig, model: Model, variables: Reparametrization, facts: DataStatistics
 ) -> FittedStart:
     """Return where a fitted network begins on new rows: at its own weights where the user gives a rate."""
-    from skort.estimators.training.row_loss import RowLoss
+    from skort.estimators.training.row_loss import RowLoss, some_of
 
     if settings.loss.is_least_at_zero or not settings.can_restart:
         return FittedStart(model)
-    some = slice(None, None, -(-facts.some_rows.X.shape[0] // _MANY_ROWS))
-    X, target, weight = facts.some_rows
-    rows = TrainingData(X[some], target[some], None if weight is None else weight[some])
-    loss = RowLoss(settings, model.score_graph, variables, rows)
+    loss = RowLoss(settings, model.score_graph, variables, some_of(facts.some_rows))
     weights = variables.training_weights(model.trained_weights)
 
     def scaled(factor):
         return {name: w if name in model.loss_weights else w * w.dtype.type(factor) for name, w in weights.items()}
 
     with np.errstate(all="ignore"):
-        constant = float(np.fmin.reduce(loss.of_constants(loss.summary(), weights)))
+        constant = loss.best_constant(weights)
         losses = [loss.at(scaled(factor)) for factor in _FACTORS]
     if not constant > 0:
         return FittedStart(model)

@@ -10,6 +10,7 @@ from skort.common.user_warning import warn_user
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.result import FitResult
+from skort.estimators.training.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
 from skort.optim.schedules import has_ended
 from skort.optim.standardization import moments
@@ -40,12 +41,34 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
             f"{ending.prior:.4g}. Give columns of X that say more, more rows, or a larger validation_fraction.",
             ConvergenceWarning,
         )
+    elif (constant := _better_constant(result)) is not None:
+        ours = 'standardize="auto", or ' if config.standardize is False else ""
+        warn_user(
+            f"The training ended no better than a constant prediction: its loss is {state.history['loss'][-1]:.4g}, "
+            f"that of the best constant {constant:.4g}. Use {ours}a y whose mean is about zero and whose standard "
+            "deviation is about one.",
+            ConvergenceWarning,
+        )
     elif not (state.stopped or config.tol is None or one_epoch or has_ended(config.schedule, state.n_updates)):
         warn_user(
             f"Maximum number of epochs reached before convergence (max_iter={config.max_iter}, "
             f"tol={config.tol}): {_last_epochs(state, config)}",
             ConvergenceWarning,
         )
+
+
+def _better_constant(result):
+    """Return the loss of a constant above which a network ends whose updates are too short for y as it is, or None."""
+    config, rows, used = result.config, result.ending.rows, result.state.standardization
+    is_planned = config.is_planned and config.is_open("max_iter") and not result.n_before
+    in_units = used is not None and used.target_mean is not None
+    if config.is_classifier or not is_planned or in_units or rows is None or config.loss.is_least_at_zero:
+        return None
+    graph = result.model.score_graph
+    variables = config.variables(graph, used)
+    weights = variables.training_weights(result.model.trained_weights)
+    constant = RowLoss(config, graph, variables, some_of(rows)).best_constant(weights)
+    return constant if 0 < constant <= result.state.history["loss"][-1] else None
 
 
 def _no_better_than(result):
@@ -103,6 +126,8 @@ def _last_epochs(progress, config):
     """Return what the objective did at the end, and what to do about it."""
     objective = (progress.column("objective") or [])[-10:]
     begin, end = objective[0], objective[-1]
+    if len(objective) == 1:
+        return "one epoch does not tell whether the objective falls. Increase max_iter."
     if end < begin:
         return (
             f"the objective was still falling, from {begin:.4g} to {end:.4g} in the last {len(objective)} epochs. "

@@ -15,8 +15,17 @@ if TYPE_CHECKING:
 
 # The rows of so many values are kept as the training takes them, and are otherwise changed whenever they are used.
 _FEW = _BLOCK = 2**20
+# Of more rows, evenly spaced ones say how well a network knows them.
+_MANY_ROWS = 5000
 # The parts of the rows below the targets that are constant predictions to compare with.
 _QUANTILES = np.arange(0.05, 1.0, 0.05)
+
+
+def some_of(rows: TrainingData) -> TrainingData:
+    """Return rows that stand for all."""
+    some = slice(None, None, -(-rows.X.shape[0] // _MANY_ROWS))
+    weight = rows.sample_weight
+    return TrainingData(rows.X[some], rows.target[some], None if weight is None else weight[some])
 
 
 class RowLoss:
@@ -89,6 +98,10 @@ class RowLoss:
     def summary(self) -> np.ndarray:
         """Return what constant predictions are made of: the mean of the targets, and quantiles of each column."""
         return np.vstack([self._mean, np.quantile(self._target, _QUANTILES, axis=0)])
+
+    def best_constant(self, weights: dict[str, np.ndarray]) -> float:
+        """Return the loss of the best constant prediction, at the weights that the loss has of its own."""
+        return float(np.fmin.reduce(self.of_constants(self.summary(), weights)))
 
     def of_constants(self, summary: np.ndarray, weights: dict[str, np.ndarray]) -> np.ndarray:
         """Return the losses of constant predictions; one of them is the best, or near it."""

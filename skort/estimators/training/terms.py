@@ -136,16 +136,18 @@ def chosen_class_weight(estimator, own: "SklearnObjective", *, one_epoch: bool) 
     return ClassWeight(class_weight, of_positives, own.balances_rows)
 
 
-def warn_of_other_terms(estimator, model, own: "SklearnObjective") -> None:
+def warn_of_other_terms(estimator, model, own: "SklearnObjective", *, is_full: bool) -> None:
     """Warn, once, of a model inside that is trained as another one, and of its parameters that are not used."""
     sentences = []
+    # A network's solver "lbfgs" is understood, where nothing asks for steps.
+    unused = {name: ours for name, ours in own.unused.items() if not (name == "solver" and own.is_full and is_full)}
     # An ONNX model has no objective of its own that could be missed.
     is_open = any(isinstance(term, str) and term == "auto" for term in (estimator.loss, estimator.penalty))
     if is_open and isinstance(model, BaseEstimator) and own.trained_as is not None:
         sentences.append(own.trained_as)
-    if own.unused:
+    if unused:
         name, ours = type(model).__name__, type(estimator).__name__
-        listed = ", ".join(f"{theirs} (set {parameter} of {ours})" for theirs, parameter in own.unused.items())
+        listed = ", ".join(f"{theirs} (set {parameter} of {ours})" for theirs, parameter in unused.items())
         sentences.append(f"These parameters of {name} are not used: {listed}.")
     if sentences:
         warn_user("estimator: " + " ".join(sentences))

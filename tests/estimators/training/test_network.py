@@ -227,6 +227,23 @@ def test_a_smooth_target_without_noise_is_not_stopped_early():
     assert model.score(X[1000:], y[1000:]) > 0.88
 
 
+def test_a_y_too_far_away_for_the_plan_is_told(data, recwarn):
+    X, y = data
+    far = y + 1000.0
+    with pytest.warns(
+        ConvergenceWarning, match='no better than a constant .* Use standardize="auto", or a y'
+    ) as caught:
+        model = regressor(standardize=False).fit(X, far)
+    assert model.score(X, far) < -1000
+    # The loss is half of the squared error, whose best constant is the mean.
+    assert f"that of the best constant {far.var() / 2:.4g}. " in str(caught[0].message)
+    recwarn.clear()
+    standardized = regressor().fit(X, far)
+    np.testing.assert_allclose(standardized.predict(X) - 1000, regressor().fit(X, y).predict(X), atol=1e-3)
+    assert regressor(standardize=False).fit(X, y).score(X, y) > 0.5
+    assert not recwarn
+
+
 @pytest.mark.parametrize("parameters", [{}, {"alpha": 0.01}, {"penalty": "l1", "alpha": 0.001, "optimizer": "sgd"}])
 @pytest.mark.parametrize("is_classifier", [False, True])
 def test_columns_of_any_units_are_trained_as_their_standardized_copy(parameters, is_classifier):
