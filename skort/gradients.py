@@ -14,28 +14,18 @@ if TYPE_CHECKING:
     from skort.solvers.part_graph import part_graph
 
 __all__ = [
-    "ForwardBackward",
-    "GradientGraphs",
-    "Gradients",
-    "Saved",
-    "check_gradient",
-    "gradient_graphs",
-    "initial_model",
+    "ForwardBackward", "GradientGraphs", "Gradients", "Saved", "check_gradient", "gradient_graphs", "initial_model",
     "part_graph",
-]
+]  # fmt: skip
 
 _WHERE = {"check_gradient": "skort.estimators.checked_gradient", "part_graph": "skort.solvers.part_graph"}
 
 
 def __getattr__(name):
     """Import a function when it is first asked for: both need onnx."""
-    if name in _WHERE:
-        return getattr(importlib.import_module(_WHERE[name]), name)
-    raise AttributeError(f"module 'skort.gradients' has no attribute {name!r}")
-
-
-def __dir__():
-    return sorted(__all__)
+    if name not in _WHERE:
+        raise AttributeError(f"module 'skort.gradients' has no attribute {name!r}")
+    return getattr(importlib.import_module(_WHERE[name]), name)
 
 
 class GradientGraphs(NamedTuple):
@@ -50,14 +40,6 @@ class GradientGraphs(NamedTuple):
         From "skort_score_gradient", the derivative of a loss by the score, and then inputs and outputs of the forward
         model by their names, to the derivatives by X, where it was asked for, and by each trained weight:
         "coef_gradient" is that by "coef".
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from skort.gradients import gradient_graphs, initial_model
-    >>> graphs = gradient_graphs(initial_model(LinearRegression(), 2), batch_size=10)
-    >>> [output.name for output in graphs.backward.graph.output]
-    ['coef_gradient', 'intercept_gradient']
     """
 
     forward: "onnx.ModelProto"

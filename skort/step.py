@@ -170,8 +170,7 @@ class Step:
         # A diverging training overflows: the loss says so.
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             self._solver.step(eta, 1.0)
-        self._is_forward = self._is_backward = False
-        self._has_gradient = True
+        self._is_forward, self._is_backward, self._has_gradient = False, False, True
         self.objective, loss = self._solver.means()
         return (loss, scores) if score else loss
 
@@ -232,8 +231,7 @@ class Step:
         solver = self._agent()
         if not self._is_forward:
             raise ValueError("Call forward(X, y, training=True) before each backward().")
-        self._is_forward, self._is_backward = False, True
-        self._has_gradient = True
+        self._is_forward, self._is_backward, self._has_gradient = False, True, True
         return solver.backend.backward()
 
     @property
@@ -243,24 +241,15 @@ class Step:
 
     def gradients(self) -> dict[str, np.ndarray]:
         """
-        Return copies of the gradients of the last step; not with solver "session".
+        Return copies of the gradients of the last step, by the names of `weights`; not with solver "session".
 
-        Returns
-        -------
-        gradients : dict of str to ndarray
-            By the names of `weights`: those of the objective without its l1 term, before `max_grad_norm` shortens them.
-
-        Raises
-        ------
-        ValueError
-            With solver "session", which does not show them, and where no step came before.
+        They are those of the objective without its l1 term, before `max_grad_norm` shortens them.
         """
         if self.solver == "session":
             raise ValueError('solver="session" does not show its gradients. Use solver="graph" or "agent".')
         if not self._has_gradient:
             raise ValueError("Call step(X, y, eta) before gradients().")
-        gradient = self._solver.backend.last_gradient()
-        return views(gradient.copy(), self._solver.weights())
+        return views(self._solver.backend.last_gradient().copy(), self._solver.weights())
 
     def update(self, eta: float) -> None:
         """

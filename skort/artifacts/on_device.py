@@ -9,16 +9,7 @@ from numbers import Real
 import numpy as np
 from onnx import helper
 
-from skort.artifacts.saved import (
-    CHECKPOINT,
-    EVAL,
-    OPTIMIZER,
-    PREDICTIONS,
-    TRAINING,
-    artifact,
-    checkpoint_at,
-    model_at,
-)
+from skort.artifacts.saved import CHECKPOINT, EVAL, OPTIMIZER, PREDICTIONS, TRAINING, artifact, checkpoint_at, model_at
 from skort.common.files import write_file
 from skort.runtime.checkpoint_file import release_here, releases, version_here
 from skort.runtime.installed import load

@@ -50,7 +50,7 @@ def function(source: Source, dtype: DTypeLike) -> onnx.FunctionProto:
         raise ValueError(f"the operators of {proto.name!r} are of opset {opsets}: write it in opset {OPSET}.")
     for node in proto.node:
         if node.op_type == "Constant":
-            cast_constant(node, dtype)
+            _cast(node, dtype)
     return proto
 
 
@@ -60,7 +60,7 @@ def constant_value(constant: onnx.NodeProto) -> np.ndarray:
     return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
 
 
-def cast_constant(constant, dtype):
+def _cast(constant, dtype):
     """Cast a Constant node of floats to the dtype, in place."""
     value = constant_value(constant)
     if value.dtype.kind == "f":

@@ -14,13 +14,7 @@ from skort.dask.partitions import Part, joined_pieces
 from skort.estimators.data.data_source import encoded_rows
 from skort.estimators.data.rows import Columns, DataStatistics, TrainingData
 from skort.estimators.model.model import Model
-from skort.optim.standardization import (
-    Standardization,
-    batch_smoothness,
-    largest_eigenvalue,
-    largest_norm,
-    moments,
-)
+from skort.optim.standardization import Standardization, batch_smoothness, largest_eigenvalue, largest_norm, moments
 
 # As many as stand for all where the largest eigenvalue is computed.
 _SOME_ROWS = 2000

@@ -1,19 +1,17 @@
 """A gradient beside finite differences, both in float64."""
 
 import copy
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx
 from numpy.typing import ArrayLike
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto
 from sklearn.utils import check_random_state
 
-from skort.common.onnx_text import cast_constant
 from skort.estimators.score_graph_of import score_graph_of
-from skort.graphs.score_graph import ScoreGraph
+from skort.graphs.onnx_models.opsets import recast
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, TARGET
 from skort.runtime.sessions import inference_session
 from skort.solvers.flat_weights import flat
@@ -24,9 +22,9 @@ from skort.solvers.part_graph import part_graph
 def check_gradient(
     part: Any,
     x0: ArrayLike,
-    target: ArrayLike | None = None,
+    target: Any = None,
     *,
-    trainable: str | list[str] | None = None,
+    trainable: Any = None,
     epsilon: float = 1e-6,
     random_state: Any = None,
 ) -> float:
@@ -36,8 +34,8 @@ def check_gradient(
     Parameters
     ----------
     part : onnx.ModelProto, estimator, loss, penalty or str
-        A model as for `gradient_graphs`, whose score is differentiated by its trained weights: a random sum of it, with
-        normal factors. A loss, by the score, or a penalty, by the weight: as for `part_graph`.
+        A model as for `gradient_graphs`: a random sum of its score is differentiated by the trained weights. A loss, by
+        the score, or a penalty, by the weight: as for `part_graph`.
     x0 : array-like
         Where: X of a model, the score of a loss, of shape (n_rows, n_outputs), or a weight of a penalty.
     target : array-like of the shape of the score, default=None
@@ -52,15 +50,13 @@ def check_gradient(
     Returns
     -------
     error : float
-        The largest difference, divided by the largest derivative. A right gradient has about 1e-9, or more where a kink
-        is nearer than `epsilon`. As `scipy.optimize.check_grad` does, it returns a large error and does not raise.
+        The largest difference, divided by the largest derivative: about 1e-9 for a right gradient, more where a kink is
+        nearer than `epsilon`. As `scipy.optimize.check_grad` does, it returns a large error and does not raise.
 
     Raises
     ------
-    NotTrainableError
-        Where no gradient goes through an operator on the way: it names the operator.
-    ValueError
-        For an optimizer, whose update has no gradient, and for arrays that do not fit.
+    NotTrainableError, ValueError
+        Where an operator has no gradient: it names it. For an optimizer, and for arrays that do not fit.
 
     Examples
     --------
@@ -68,24 +64,22 @@ def check_gradient(
     >>> check_gradient("log_loss", [[0.5], [-2.0]], target=[[1.0], [0.0]]) < 1e-8
     True
     """
-    if not epsilon > 0:
-        raise ValueError(f"epsilon must be positive, got {epsilon!r}.")
     x0 = np.array(x0, dtype=np.float64)
     is_model = isinstance(part, onnx.ModelProto) or hasattr(part, "predict")
-    checked = _of_model(part, x0, trainable, random_state) if is_model else _of_part(part, x0, target)
-    value, point, gradient = checked
+    value, point, gradient = _of_model(part, x0, trainable, random_state) if is_model else _of_part(part, x0, target)
     shifts = epsilon * np.eye(point.size).reshape(-1, *point.shape)
     differences = np.array([(value(point + by) - value(point - by)) / (2 * epsilon) for by in shifts])
-    largest = max(np.abs(differences).max(), np.abs(gradient).max())
-    return float(np.abs(differences - gradient.ravel()).max() / (largest or 1.0))
+    largest = max(np.abs(differences).max(), np.abs(gradient).max()) or 1.0
+    return float(np.abs(differences - gradient.ravel()).max() / largest)
 
 
-_Checked = tuple[Callable[[np.ndarray], Any], np.ndarray, np.ndarray]
-
-
-def _of_model(model, X, trainable, random_state) -> _Checked:
+def _of_model(model, X, trainable, random_state):
     """Return a random sum of the score as a function of the trained weights, these, and the gradient."""
-    score_graph = _in_float64(score_graph_of(model, trainable))
+    given = score_graph_of(model, trainable)
+    structure = copy.deepcopy(given.structure)
+    recast(structure, TensorProto.FLOAT, TensorProto.DOUBLE)
+    arrays = {name: a.astype(np.float64) if a.dtype == np.float32 else a for name, a in given.arrays.items()}
+    score_graph = replace(given, structure=structure, arrays=arrays)
     if X.ndim != 2 or X.shape[1] != score_graph.n_features:
         raise ValueError(f"x0 must be an X of shape (n_rows, {score_graph.n_features}), got {X.shape}.")
     sessions, frozen = GradientSessions(score_graph), score_graph.frozen_arrays
@@ -96,15 +90,14 @@ def _of_model(model, X, trainable, random_state) -> _Checked:
     return lambda weights: np.sum(factors * sessions.score(X, sessions.arrays(weights, frozen))), point, gradient
 
 
-def _of_part(part, point, target) -> _Checked:
+def _of_part(part, point, target):
     """Return a loss of a score or a penalty of a weight as a function, where it is checked, and the gradient."""
     model = part_graph(part, point.shape, dtype="float64")
     session = inference_session(model.SerializeToString(), float64=True)
-    (name, *others), (value, gradient, *_) = (
-        [i.name for i in infos] for infos in (model.graph.input, model.graph.output)
-    )
+    name, *others = (i.name for i in model.graph.input)
     if name == "weights":
         raise ValueError(f"part must be a model, a loss or a penalty: {part!r} is an optimizer, which has no gradient.")
+    value, gradient, *_ = (output.name for output in model.graph.output)
     fixed = {other: np.ones(point.shape[1]) for other in others} if value == LOSS else {}
     if value == LOSS:
         if target is None or np.shape(target) != point.shape:
@@ -112,21 +105,3 @@ def _of_part(part, point, target) -> _Checked:
         fixed |= {TARGET: np.array(target, dtype=np.float64), SAMPLE_WEIGHT: np.ones((len(point), 1))}
     at_point = session.run([gradient], {name: point, **fixed})[0]
     return lambda x: session.run([value], {name: x, **fixed})[0], point, at_point
-
-
-def _in_float64(score_graph: ScoreGraph) -> ScoreGraph:
-    """Return a score graph that computes in float64."""
-    model = copy.deepcopy(score_graph.structure)
-    graph = model.graph
-    for tensor in (i for i in graph.initializer if i.data_type == TensorProto.FLOAT):
-        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float64), tensor.name))
-    for info in (*graph.input, *graph.value_info, *graph.output):
-        if info.type.tensor_type.elem_type == TensorProto.FLOAT:
-            info.type.tensor_type.elem_type = TensorProto.DOUBLE
-    for node in graph.node:
-        if node.op_type == "Constant":
-            cast_constant(node, np.float64)
-        elif node.op_type == "Cast" and node.attribute[0].i == TensorProto.FLOAT:
-            node.attribute[0].i = TensorProto.DOUBLE
-    arrays = {name: a.astype(np.float64) if a.dtype == np.float32 else a for name, a in score_graph.arrays.items()}
-    return replace(score_graph, structure=model, arrays=arrays)

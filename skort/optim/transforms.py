@@ -186,8 +186,7 @@ class ImplicitL2(Transformation):
         """,
     )
     onnx_after = function_text(
-        "shrunk (weights, length, skort_stiff) => (next_weights)",
-        "next_weights = weights / (skort_stiff * length + 1)",
+        "shrunk (weights, length, skort_stiff) => (next_weights)", "next_weights = weights / (skort_stiff * length + 1)"
     )
 
     def __init__(self, strengths: np.ndarray, gain: float, largest_rate: float = 0.0):

@@ -143,15 +143,14 @@ class WeightsDisplay:
 
     def _draw_lines(self, weights, names, kwargs):
         values = weights[:, 0] if weights.shape[1] == 1 else np.linalg.norm(weights, axis=1)
-        epochs = range(1, len(values) + 1)
         for i, name in enumerate(names):
             style = line_style(kwargs, color=f"C{i % 10}", linestyle=("-", "--", ":", "-.")[i // 10 % 4])
-            self.lines_ += self.ax_.plot(epochs, values[:, i], label=name, **style)
+            self.lines_ += self.ax_.plot(range(1, len(values) + 1), values[:, i], label=name, **style)
         whole_numbers(self.ax_.xaxis)
-        self.ax_.set_xlabel("Epoch")
-        self.ax_.set_ylabel(self.name if weights.shape[1] == 1 else f"{self.name}: norm over outputs")
-        legend = self.ax_.legend(self.lines_, names, loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
-        for text in legend.get_texts():
+        self.ax_.set(xlabel="Epoch", ylabel=self.name + ": norm over outputs" * (weights.shape[1] > 1))
+        for text in self.ax_.legend(
+            self.lines_, names, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8
+        ).get_texts():
             text.set_parse_math(False)
 
     def _draw_bars(self, weights, kwargs):

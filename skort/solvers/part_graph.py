@@ -39,8 +39,7 @@ def part_graph(part: Any, shape: Sequence[int], *, dtype: str = "float32") -> on
     -------
     model : onnx.ModelProto
         - Of a loss: from "skort_score", "skort_target", "skort_sample_weight" :math:`v_i`, of shape (n_rows, 1), and
-          its own weights to "skort_loss", :math:`\sum_i v_i \, loss_i`, "skort_score_gradient", and the gradients by
-          its own weights.
+          its weights to "skort_loss", :math:`\sum_i v_i \, loss_i`, "skort_score_gradient", and that by its weights.
         - Of a penalty: from "weight" to "skort_penalty" and "weight_gradient". The gradient of an l1 term is zero at
           zero. What an own penalty gets as `start` is zero.
         - Of an optimizer: from "weights", "gradient", "eta" and what it remembers, at first the arrays of its method
@@ -48,10 +47,8 @@ def part_graph(part: Any, shape: Sequence[int], *, dtype: str = "float32") -> on
 
     Raises
     ------
-    NotTrainableError
-        Where no gradient goes through an operator of a loss or penalty: it names the operator.
-    ValueError
-        For anything else, and for an optimizer without an ONNX update.
+    NotTrainableError, ValueError
+        Where an operator of a loss or penalty has no gradient: it names it. For an optimizer without an ONNX update.
 
     Examples
     --------
@@ -68,28 +65,24 @@ def part_graph(part: Any, shape: Sequence[int], *, dtype: str = "float32") -> on
     if dtype not in ("float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
     fragment, array = Fragment(np.dtype(dtype)), np.zeros(shape, dtype)
-    add: Any = _add_update
-    if (loss := as_loss(part)) is not None:
-        add, part = _add_loss, loss
-    elif (penalty := as_penalty(part)) is not None:
-        add, part = _add_penalty, penalty
+    loss, penalty = as_loss(part), as_penalty(part)
+    add: Any = _add_loss if loss is not None else _add_penalty if penalty is not None else _add_update
+    if array.ndim != {_add_loss: 2, _add_update: 1}.get(add, array.ndim):
+        raise ValueError(f"shape must be (n_rows, n_outputs) of a loss or (n_weights,) of an optimizer, got {shape}.")
     # Inputs and outputs by name, as arrays of their shapes and types, and what does not change.
-    inputs, outputs, fixed = add(fragment, part, array)
-    held = [numpy_helper.from_array(value, name) for name, value in fixed.items()]
-    graph = helper.make_graph(fragment.nodes, "part", infos(inputs), infos(outputs), held)
+    inputs, outputs, fixed = add(fragment, loss or penalty or part, array)
+    graph = helper.make_graph(fragment.nodes, "part", infos(inputs), infos(outputs))
+    graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in fixed.items())
     return pruned(build_model(graph, fragment))
 
 
 def _resolved(part):
     """Return a part that is given by its name or as an instance, validated."""
     known = {**CLASSIFICATION_LOSSES, **REGRESSION_LOSSES, **PENALTIES, **OPTIMIZERS}
-    if isinstance(part, str) and part in known:
-        part = known[part]()
+    part = known[part]() if isinstance(part, str) and part in known else part
     if as_loss(part) is None and as_penalty(part) is None and not hasattr(part, "onnx_update"):
-        raise ValueError(
-            f"part must be a loss, a penalty or an optimizer with onnx_update, or the name of one: {', '.join(known)}; "
-            f"got {part!r}."
-        )
+        names = f"or the name of one: {', '.join(known)}"
+        raise ValueError(f"part must be a loss, a penalty or an optimizer with onnx_update, {names}; got {part!r}.")
     if isinstance(part, Component):
         check_parameters(part)
     return part
@@ -97,15 +90,12 @@ def _resolved(part):
 
 def _add_loss(fragment, loss, score):
     """Add a loss and its gradients."""
-    if score.ndim != 2:
-        raise ValueError(f"shape of a score must be (n_rows, n_outputs), got {score.shape}.")
     objective = Objective(loss, None, (), score.shape[1], fragment.dtype)
     objective.add_loss(fragment, _SCORE, LOSS)
     by_weights = objective.weight_gradients
     if objective.loss.gradient_function(objective.n_outputs) is None:
-        derived = score_gradient(ruled_score_gradient, objective, len(score))
-        names = [_SCORE, TARGET, SAMPLE_WEIGHT, *by_weights]
-        fragment.call_as_is(derived, names, [SCORE_GRADIENT, *by_weights.values()])
+        derived, rows = score_gradient(ruled_score_gradient, objective, len(score)), [_SCORE, TARGET, SAMPLE_WEIGHT]
+        fragment.call_as_is(derived, [*rows, *by_weights], [SCORE_GRADIENT, *by_weights.values()])
     else:
         objective.add_score_gradient(fragment, _SCORE)
     inputs = {_SCORE: score, TARGET: score, SAMPLE_WEIGHT: score[:, :1], **dict.fromkeys(by_weights, score[0])}
@@ -119,7 +109,7 @@ def _add_penalty(fragment, penalty, weight):
     objective = Objective(loss, penalty, (_WEIGHT,), 1, fragment.dtype, start=start)
     fragment.constant(LOSS, np.sum(weight))
     objective.add_penalty(fragment)
-    fragment.node("Identity", [OBJECTIVE], [_PENALTY])
+    fragment.rename(OBJECTIVE, _PENALTY)
     fragment.constant("skort_zeros", weight)
     terms = ["skort_zeros", *objective.add_l2_gradients(fragment).values()]
     terms += add_custom_gradients(fragment, objective, start).values()
@@ -133,17 +123,13 @@ def _add_penalty(fragment, penalty, weight):
 
 def _add_update(fragment, optimizer, weights):
     """Add an update."""
-    update = Update(optimizer)
-    update.check_steps("part_graph")
-    if weights.ndim != 1:
-        raise ValueError(f"shape of the vector of all weights must be (n_weights,), got {weights.shape}.")
-    rule = update.rule()
+    Update(optimizer).check_steps("part_graph")
+    rule = Update(optimizer).rule()
     memory = rule.start(weights.size, 0, fragment.dtype)
     inputs = {"weights": weights, "gradient": weights, "eta": np.sum(weights)}
     results = rule.add_nodes(fragment, {name: name for name in (*inputs, *memory)})
     for name, result in results.items():
         fragment.rename(result, f"next_{name}")
-    changed = {name: array for name, array in memory.items() if name in results}
-    fixed = {name: array for name, array in memory.items() if name not in results}
+    changed, fixed = ({n: a for n, a in memory.items() if (n in results) == is_new} for is_new in (True, False))
     outputs = {f"next_{name}": array for name, array in {"weights": weights, **changed}.items()}
     return {**inputs, **changed}, outputs, fixed

@@ -82,7 +82,6 @@ def test_where_nothing_changes_the_error_is_zero():
         (("adam", [1.0]), {}, "part must be a model, a loss or a penalty: 'adam' is an optimizer, which has no grad"),
         (("hinge", [[1.0]]), {}, r"target must have the shape \(1, 1\) of x0, the score, got \(\)"),
         (("hinge", [[1.0]], [1.0]), {}, r"target must have the shape \(1, 1\) of x0, the score, got \(1,\)"),
-        (("l2", [1.0]), {"epsilon": 0}, "epsilon must be positive, got 0"),
         ((initial_model(LinearRegression(), 3), [[1.0]]), {}, r"x0 must be an X of shape \(n_rows, 3\), got \(1, 1\)"),
     ],
 )

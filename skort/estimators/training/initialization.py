@@ -11,12 +11,7 @@ from skort.estimators.data.rows import DataStatistics
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.loss_scale import estimated_curvature, has_units
-from skort.estimators.training.reparametrization import (
-    Reparametrization,
-    moved_state,
-    standardization_of,
-    with_offsets,
-)
+from skort.estimators.training.reparametrization import Reparametrization, moved_state, standardization_of, with_offsets
 from skort.optim.state import TrainState
 
 # First learning rates: of networks, and of optimizers whose steps do not grow with the gradient.
@@ -126,12 +121,7 @@ def go_on(
     if start is None and settings.takes_start:
         start = score_graph.trained_arrays
     resumed = dataclasses.replace(
-        state,
-        solver=solver,
-        standardization=renewed,
-        rate_scale=rate_scale,
-        row_norm=row_norm,
-        penalty_start=start,
+        state, solver=solver, standardization=renewed, rate_scale=rate_scale, row_norm=row_norm, penalty_start=start
     )
     return resumed, other
 

@@ -53,18 +53,22 @@ def in_float32(model: onnx.ModelProto) -> None:
     if not _has_halves(model):
         return
     onnx.shape_inference.infer_shapes(model, check_type=True)
+    recast(model, TensorProto.FLOAT16, TensorProto.FLOAT)
+
+
+def recast(model: onnx.ModelProto, old: int, new: int) -> None:
+    """Let a model compute in another type of floats, in place."""
+    dtype = helper.tensor_dtype_to_np_dtype(new)
     for part in with_branches(model.graph):
-        tensors = [*part.initializer, *(a.t for node in part.node for a in node.attribute)]
-        for tensor in tensors:
-            if tensor.data_type == TensorProto.FLOAT16:
-                tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype("float32"), tensor.name))
+        for tensor in (*part.initializer, *(a.t for node in part.node for a in node.attribute)):
+            if tensor.data_type == old:
+                tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(dtype), tensor.name))
         for info in (*part.input, *part.output, *part.value_info):
-            if info.type.tensor_type.elem_type == TensorProto.FLOAT16:
-                info.type.tensor_type.elem_type = TensorProto.FLOAT
-        for node in part.node:
-            for attribute in node.attribute:
-                if attribute.name in ("to", "dtype") and attribute.i == TensorProto.FLOAT16:
-                    attribute.i = TensorProto.FLOAT
+            if info.type.tensor_type.elem_type == old:
+                info.type.tensor_type.elem_type = new
+        for attribute in (a for node in part.node for a in node.attribute):
+            if attribute.name in ("to", "dtype") and attribute.i == old:
+                attribute.i = new
 
 
 def _has_halves(model):

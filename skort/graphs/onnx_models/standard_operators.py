@@ -25,11 +25,7 @@ LATER, LATER_DOMAIN = ("Gelu", "Mish", "RMSNormalization", "Swish"), "skort.late
 _ENDS = {"NONE": "%s", "LOGISTIC": "Sigmoid(%s)", "SOFTMAX": "Softmax(%s, axis=1)"}
 _NORMS = {"L1": "ReduceL1", "L2": "ReduceL2", "MAX": "ReduceMax"}
 # The classes of one score s are those of the scores -s and s.
-_BINARY = {
-    "NONE": "pair",
-    "LOGISTIC": "Concat(1 - Sigmoid(s), Sigmoid(s), axis=1)",
-    "SOFTMAX": "Softmax(pair, axis=1)",
-}
+_BINARY = {"NONE": "pair", "LOGISTIC": "Concat(1 - Sigmoid(s), Sigmoid(s), axis=1)", "SOFTMAX": "Softmax(pair, axis=1)"}
 
 
 def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
