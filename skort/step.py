@@ -17,7 +17,6 @@ from skort.estimators.training.fitting import TrainRun
 from skort.estimators.training.validation import model_without_data
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.optim.batches import fill
-from skort.solvers.flat_weights import views
 
 __all__ = ["Step"]
 
@@ -245,6 +244,8 @@ class Step:
 
         They are those of the objective without its l1 term, before `max_grad_norm` shortens them.
         """
+        from skort.solvers.flat_weights import views
+
         if self.solver == "session":
             raise ValueError('solver="session" does not show its gradients. Use solver="graph" or "agent".')
         if not self._has_gradient:
