@@ -28,6 +28,10 @@ def __getattr__(name):
     return getattr(importlib.import_module(_WHERE[name]), name)
 
 
+def __dir__():
+    return sorted(__all__)
+
+
 class GradientGraphs(NamedTuple):
     """
     A model and its gradient, for one number of rows, as two models of standard operators.
@@ -40,6 +44,14 @@ class GradientGraphs(NamedTuple):
         From "skort_score_gradient", the derivative of a loss by the score, and then inputs and outputs of the forward
         model by their names, to the derivatives by X, where it was asked for, and by each trained weight:
         "coef_gradient" is that by "coef".
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skort.gradients import gradient_graphs, initial_model
+    >>> graphs = gradient_graphs(initial_model(LinearRegression(), 2), batch_size=10)
+    >>> [output.name for output in graphs.backward.graph.output]
+    ['coef_gradient', 'intercept_gradient']
     """
 
     forward: "onnx.ModelProto"
