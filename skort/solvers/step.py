@@ -177,7 +177,7 @@ class BackendStep:
         if described != given:
             raise ValueError(
                 "state does not fit: it comes from a training with another model, dtype, optimizer or average. It has "
-                f"{given}, expected {described}."
+                f"{given}, expected {described}. Set these parameters back, or begin anew."
             )
         self.backend.load(state)
         self.backend.sums.take()

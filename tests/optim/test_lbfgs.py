@@ -1,11 +1,13 @@
 """Exact minima with `optimizer="lbfgs"`: those of scikit-learn, and those of formulas."""
 
+import re
+
 import numpy as np
 import onnx.parser
 import pytest
 import scipy.optimize
 import scipy.sparse
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import HuberRegressor, LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -238,6 +240,18 @@ def test_tol_is_the_largest_entry_of_the_gradient():
         residual = X @ model.coef_ + model.intercept_ - y
         gradient = (residual @ (X - X.mean(axis=0)) + model.coef_) / len(X) / deviation / scale
         assert tol / 1e3 < np.abs(gradient).max() <= tol
+
+
+def test_the_kinks_of_relu_are_no_wrong_gradient(recwarn):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(500, 8))
+    y = (X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * rng.normal(size=500) > 0).astype(int)
+    network = MLPClassifier((20,), alpha=5.0, random_state=1)
+    model = lbfgs(network, random_state=1, dtype="float32").fit(X, y)
+    assert re.search(r"no longer fell: the largest entry of the gradient is 0\.00[1-9]", model.stopping_reason_)
+    assert not recwarn
+    theirs = clone(network).set_params(solver="lbfgs", max_iter=5000).fit(X, y)
+    assert model.history_["objective"][-1] < 1.01 * theirs.loss_
 
 
 def test_the_solver_of_a_network_inside_is_said_to_be_unused_where_it_is(recwarn):

@@ -20,13 +20,15 @@ class ValidationLoss:
 
     def __init__(self, X: Any, target: np.ndarray, sample_weight: np.ndarray | None):
         self._rows = TrainingData(X, target, sample_weight)
-        #: The loss of the best constant prediction, once the training has begun.
+        #: The loss of the best constant prediction, once the training has begun; None: there is one target.
         self.prior: float | None = None
 
     def on_train_begin(self, training: Training) -> None:
         """Prepare the rows, and find the loss of the best constant prediction."""
         self._loss = loss = training.loss_of(self._rows._replace(X=training.prepare(self._rows.X)))
-        self.prior = float(np.fmin.reduce(loss.of_constants(loss.summary(), training.solver.weights())))
+        # Nothing is better than the constant of rows that have one target.
+        if np.any(self._rows.target != self._rows.target[:1]):
+            self.prior = loss.best_constant(training.solver.weights())
 
     def on_epoch_end(self, training: Training) -> None:
         """Add the value to the history."""

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import hinge_loss, log_loss, mean_pinball_loss, mean_squared_error
 from sklearn.model_selection import GridSearchCV
-from sklearn.neural_network import MLPClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -178,6 +178,18 @@ def test_a_fit_that_ends_no_better_than_a_constant_says_so(estimator_class, opti
     said = f"is {best:.4g} at best, that of its best constant prediction {loss(y[VAL]):.4g}."
     assert said in str(caught[0].message)
     assert best > loss(y[VAL])
+
+
+def test_rows_of_one_target_are_not_compared_with_their_constant(recwarn):
+    two, one = CLASSES > 1, CLASSES == 2
+    model = OrtSGDClassifier(early_stopping=True, random_state=0).fit(
+        X[TRAIN], two[TRAIN], X_val=X[one], y_val=two[one]
+    )
+    expected = log_loss(two[one], model.predict_proba(X[one]), labels=[False, True])
+    assert -model.best_validation_score_ == pytest.approx(expected, rel=1e-5)
+    flat = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(5,)), early_stopping=True, random_state=0)
+    np.testing.assert_allclose(flat.fit(X, np.full(len(X), 7.0)).predict(X), 7.0, rtol=1e-3)
+    assert not recwarn
 
 
 def test_rare_classes_are_learnt():
