@@ -63,7 +63,9 @@ class Assignments:
         draws = seeded(int(random_state.randint(2**32, dtype=np.uint32)))
         groups: list[list[int]] = [[] for _ in range(self.n_groups)]
         n_rows = [0] * self.n_groups
-        for number in _in_strata(len(self._sizes), self.n_groups, draws):
+        n, size = len(self._sizes), self.n_groups
+        # In strata of so many consecutive partitions as there are groups, each stratum shuffled.
+        for number in np.argsort(np.arange(n) // size + draws.random_sample(n)).tolist():
             # Where sizes differ, it goes to the group that has the fewest rows so far.
             least = n_rows.index(min(n_rows))
             groups[least].append(number)
@@ -71,7 +73,8 @@ class Assignments:
         # As many pieces of each group, so that all of them are at work in every exchange. Where there are enough
         # partitions, each is in one piece, and goes to another worker once a round at most; otherwise a piece is every
         # `stride`-th row of them.
-        fewest, n_exchanges = min(map(len, groups)), self._n_exchanges(max(n_rows))
+        fewest, most = min(map(len, groups)), self._n_updates(max(n_rows)) // _LEAST_UPDATES
+        n_exchanges = 1 if size == 1 else max(1, min(_EXCHANGES, most))
         n_bytes = max(sum(self._sizes[number].n_bytes for number in group) for group in groups)
         n_pieces = min(fewest, -(-n_bytes // _MOST_BYTES))
         if fewest >= _LEAST_PARTITIONS * n_exchanges:
@@ -90,11 +93,6 @@ class Assignments:
                     n_updates.append(max(self._n_updates(self._n_rows(*task[:3])) for task in tasks))
         return Assignment(exchanges, n_updates)
 
-    def _n_exchanges(self, n_rows):
-        if self.n_groups == 1:
-            return 1
-        return max(1, min(_EXCHANGES, self._n_updates(n_rows) // _LEAST_UPDATES))
-
     def _n_rows(self, partitions, start, stride):
         return sum(max(0, -(-(self._sizes[number].n_rows - start) // stride)) for number in partitions)
 
@@ -110,11 +108,6 @@ class Assignments:
         for _ in range(n_updates):
             yield 1 / n_updates
         batch.close()
-
-
-def _in_strata(n, size, random_state):
-    """Return the numbers below n in strata of `size` consecutive numbers, each stratum shuffled."""
-    return np.argsort(np.arange(n) // size + random_state.random_sample(n)).tolist()
 
 
 def _pieces(group, n_pieces, random_state):

@@ -60,7 +60,12 @@ def operators_of(model: onnx.ModelProto) -> list[Operator]:
     outputs = {output.name for output in model.graph.output}
     known, operators = {*constants, *(i.name for i in model.graph.input)}, []
     for node in model.graph.node:
-        operator = _operator(node, constants, known)
+        # What a subgraph reads of the graph around it comes after the inputs.
+        inside = [name for name in read_names(node) if name in known and name not in node.input]
+        names = [name for name in (*node.input, *dict.fromkeys(inside)) if name]
+        arguments = [Argument(constants.get(name, name), name in constants) for name in names]
+        results = [name for name in node.output if name]
+        operator = Operator(node.op_type, arguments, _attributes(node), results, phase_of(node))
         known |= set(node.output)
         has_subgraph = any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute)
         is_constant = all(argument.is_constant for argument in operator.arguments) and not has_subgraph
@@ -69,14 +74,6 @@ def operators_of(model: onnx.ModelProto) -> list[Operator]:
         else:
             operators.append(operator)
     return operators
-
-
-def _operator(node: onnx.NodeProto, constants: dict[str, str], known: set[str]) -> Operator:
-    # What a subgraph reads of the graph around it comes after the inputs.
-    inside = [name for name in read_names(node) if name in known and name not in node.input]
-    names = [name for name in (*node.input, *dict.fromkeys(inside)) if name]
-    arguments = [Argument(constants.get(name, name), name in constants) for name in names]
-    return Operator(node.op_type, arguments, _attributes(node), [n for n in node.output if n], phase_of(node))
 
 
 def _folded(node: onnx.NodeProto, operator: Operator) -> str:

@@ -1,6 +1,6 @@
 """Learning rates: of a schedule, or those that a training used."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -123,7 +123,8 @@ class ScheduleDisplay:
             values, style = np.asarray(eta, dtype=float), line_style(kwargs, label=name, drawstyle=drawstyle)
             (line,) = self.ax_.plot(range(1, len(values) + 1), values, **style)
             self.lines_.append(line)
-        if _differ([line.get_ydata() for line in self.lines_]):
+        values = np.concatenate([np.zeros(0), *(line.get_ydata() for line in self.lines_)])
+        if values.size and values.min() > 0 and values.max() >= _FAR * values.min():
             self.ax_.set_yscale("log")
         self.ax_.set(xlabel=self.unit.capitalize(), ylabel="Learning rate")
         whole_numbers(self.ax_.xaxis)
@@ -144,9 +145,3 @@ def _resolved(schedule):
     if not isinstance(schedule, str) or schedule not in SCHEDULES:
         raise ValueError(f"schedule must be one of {list(SCHEDULES)} or a function of the update, got {schedule!r}.")
     return SCHEDULES[schedule]()
-
-
-def _differ(rates: Sequence[np.ndarray]) -> bool:
-    """Return whether rates are so different that a logarithmic axis shows them better."""
-    values = np.concatenate(rates) if rates else np.zeros(0)
-    return bool(values.size and values.min() > 0 and values.max() >= _FAR * values.min())

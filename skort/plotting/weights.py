@@ -97,7 +97,8 @@ class WeightsDisplay:
         """
         one, columns = the_fitted_estimator(estimator)
         model, is_linear = result_of(one).model, hasattr(one, "coef_")
-        weights = _of_linear(one.coef_) if is_linear else _of_network(model.score_graph)
+        weights = one.coef_ if is_linear else _of_network(model.score_graph)
+        weights = np.atleast_2d(weights.toarray() if scipy.sparse.issparse(weights) else weights)
         columns = getattr(one, "feature_names_in_", columns)
         names = _feature_names(columns, model.preprocessing.transformers, weights.shape[1])
         classes = list(getattr(one, "classes_", ()))
@@ -168,10 +169,6 @@ class WeightsDisplay:
         self.ax_.set_xlabel("Output" if self.name == "Coefficient" else "Hidden unit")
         if self.outputs is not None and len(self.outputs) <= _FEW:
             self.ax_.set_xticks(range(weights.shape[1]), labels=self.outputs, parse_math=False)
-
-
-def _of_linear(coef):
-    return np.atleast_2d(coef.toarray() if scipy.sparse.issparse(coef) else coef)
 
 
 def _of_network(score_graph):

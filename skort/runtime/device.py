@@ -136,21 +136,16 @@ def _load_provider(device):
     # The runtime writes the loader's message to stderr; the error that it raises says less.
     onnxruntime.set_default_logger_severity(_SILENT)
     try:
-        _preload(onnxruntime)
+        if hasattr(onnxruntime, "preload_dlls"):
+            # Of NVIDIA's Python packages; it prints the names of the libraries that it does not find.
+            with contextlib.redirect_stdout(io.StringIO()):
+                onnxruntime.preload_dlls()
         device.empty((1,), np.float32)
     except RuntimeError as error:
         reason = _loader_message(device.kind) or _driver_message(error)
         raise RuntimeNotAvailableError(_unavailable(device, reason)) from error
     finally:
         onnxruntime.set_default_logger_severity(_WARNINGS)
-
-
-def _preload(onnxruntime):
-    """Load NVIDIA's libraries from its Python packages, if these are installed and the runtime can do so."""
-    if hasattr(onnxruntime, "preload_dlls"):
-        # It prints the names of the libraries that it does not find.
-        with contextlib.redirect_stdout(io.StringIO()):
-            onnxruntime.preload_dlls()
 
 
 def _loader_message(kind):

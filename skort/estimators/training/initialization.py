@@ -198,7 +198,10 @@ def _rate(settings: TrainConfig, variables: Reparametrization, score_graph, fact
     )
     curvature *= loss.weight_scale(n_outputs)
     curvature *= facts.smoothness(settings.batch_size, variables.standardization, norm)
-    return 1.0 / (gain * (curvature + _of_penalty(variables.penalty, score_graph.coefficients, curvature)))
+    strengths = {} if variables.penalty is None else variables.penalty.strengths(score_graph.coefficients)
+    l2 = np.concatenate([np.zeros(1), *(np.ravel(strength.l2) for strength in strengths.values())])
+    # A step of a stiffer penalty is implicit.
+    return 1.0 / (gain * (curvature + float(np.max(l2[l2 <= curvature]))))
 
 
 def _estimated(settings: TrainConfig, variables: Reparametrization, score_graph, facts: DataStatistics) -> float:
@@ -216,10 +219,3 @@ def _estimated(settings: TrainConfig, variables: Reparametrization, score_graph,
     curvature = estimated_curvature(settings.loss, score_graph.n_outputs, (start, mean, deviation))
     scale = 1.0 if variables.score is None else variables.score.scale
     return curvature * scale**2 / variables.in_units.unit
-
-
-def _of_penalty(penalty, names, most):
-    """Return the largest second derivative of a penalty that is not above `most`: stiffer steps are implicit."""
-    strengths = {} if penalty is None else penalty.strengths(names)
-    l2 = np.concatenate([np.zeros(1), *(np.ravel(strength.l2) for strength in strengths.values())])
-    return float(np.max(l2[l2 <= most]))

@@ -28,7 +28,8 @@ def in_one_input(graph: onnx.GraphProto) -> None:
     types = [i.type.tensor_type.elem_type for i in inputs]
     widths = [_width(i) for i in inputs]
     is_one = len(inputs) == 1 and types[0] in (TensorProto.FLOAT, TensorProto.DOUBLE)
-    are_columns = len(inputs) == 1 or None not in (*widths, *(_has_rows(i) or None for i in inputs))
+    have_rows = None not in widths and not any(i.type.tensor_type.shape.dim[0].dim_value for i in inputs)
+    are_columns = len(inputs) == 1 or have_rows
     if is_one or not inputs or not _NUMBERS.issuperset(types) or not are_columns:
         return
     is_double = TensorProto.DOUBLE in (*types, *(o.type.tensor_type.elem_type for o in graph.output))
@@ -81,11 +82,6 @@ def picks_rows(graph: onnx.GraphProto) -> bool:
         if not reached.isdisjoint(read_names(node)):
             reached.update(node.output)
     return False
-
-
-def _has_rows(info):
-    """Return whether an input takes any number of rows."""
-    return not info.type.tensor_type.shape.dim[0].dim_value
 
 
 def _width(info):

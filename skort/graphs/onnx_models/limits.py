@@ -42,7 +42,7 @@ def check_functions(model: onnx.ModelProto) -> None:
 def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
     """Raise an error for a typed graph that would compute for long, need much memory or end the process."""
     parts = list(with_branches(graph))
-    constants = _constants(parts)
+    constants = constants_of(parts)
     types = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in constants.items()}
     types |= {i.name: i.type.tensor_type.elem_type for part in parts for i in (*part.input, *part.value_info)}
     ranks = {name: array.ndim for name, array in constants.items()}
@@ -73,7 +73,7 @@ def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
 def check_ranges(graph: onnx.GraphProto, max_values: int) -> None:
     """Raise an error where a Range of constants is long, or of unknown length: onnx writes it out to infer shapes."""
     parts = list(with_branches(graph))
-    constants = _constants(parts)
+    constants = constants_of(parts)
     of_rows = {i.name for i in graph.input}
     for node in (node for part in parts for node in part.node):
         if not of_rows.isdisjoint(read_names(node)):
@@ -115,7 +115,7 @@ def with_branches(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
                 yield from with_branches(inside)
 
 
-def _constants(parts: list[onnx.GraphProto]) -> dict[str, np.ndarray]:
+def constants_of(parts: list[onnx.GraphProto]) -> dict[str, np.ndarray]:
     """Return the arrays of initializers and of constants by name."""
     constants = {i.name: numpy_helper.to_array(i) for part in parts for i in part.initializer}
     for node in (node for part in parts for node in part.node if node.op_type == "Constant"):

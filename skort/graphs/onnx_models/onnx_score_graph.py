@@ -119,8 +119,7 @@ def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
     plain = _from_columns(model)
     shaped = _with_shapes(plain)
     graph = shaped.graph
-    initializers = {i.name for i in graph.initializer}
-    X = next((i for i in graph.input if i.name not in initializers), onnx.ValueInfoProto())
+    X = next(iter(given_inputs(graph)), onnx.ValueInfoProto())
     if outputs:
         widths = [_n_columns(X), *output_widths(shaped, outputs).values()]
     else:
@@ -372,9 +371,11 @@ def _check_runs(model, spec):
         score = run(rows[:3])
     together, alone = run(rows), np.concatenate([run(rows[i : i + 1]) for i in range(8)])
     if not np.isfinite(together).any():
+        arrays = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer if i.data_type in _FLOATS}
+        names = ", ".join(name for name, array in arrays.items() if not np.isfinite(array).all())
         raise NotTrainableError(
             "estimator: the ONNX model gives NaN or infinities for several random rows. Its weights are "
-            f"{_not_finite(model.graph) or 'all finite: look for a division by zero'}."
+            f"{f'finite but for {names}' if names else 'all finite: look for a division by zero'}."
         )
     near = 1e-3 * max(1.0, float(np.abs(alone[np.isfinite(alone)]).max(initial=0.0)))
     if not (_are_near(together[:3], score, near) and _are_near(together[:8], alone, near)):
@@ -386,13 +387,6 @@ def _check_runs(model, spec):
 
 def _are_near(values, others, near):
     return np.allclose(values, others, atol=near, equal_nan=True)
-
-
-def _not_finite(graph):
-    """Return the names of the initializers that have numbers which are not finite, in words."""
-    arrays = {i.name: numpy_helper.to_array(i) for i in graph.initializer if i.data_type in _FLOATS}
-    names = [name for name, array in arrays.items() if not np.isfinite(array).all()]
-    return f"finite but for {', '.join(names)}" if names else ""
 
 
 def _followed_by(model, source, dtype):

@@ -8,9 +8,9 @@ import onnx.shape_inference
 import onnx.version_converter
 from onnx import TensorProto, helper, numpy_helper
 
-from skort.common.onnx_text import OPSET, constant_value
+from skort.common.onnx_text import OPSET
 from skort.exceptions import NotTrainableError
-from skort.graphs.onnx_models.limits import with_branches
+from skort.graphs.onnx_models.limits import constants_of, with_branches
 from skort.graphs.onnx_models.standard_operators import LATER, LATER_DOMAIN
 from skort.runtime.sessions import short_message
 
@@ -84,8 +84,7 @@ def _nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 def _relabelled(model):
     """Return a model of a later opset as one of `OPSET`, checked: most operators have only got more types since."""
-    constants = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
-    constants |= {node.output[0]: constant_value(node) for node in _nodes(model) if node.op_type == "Constant"}
+    constants = constants_of(list(with_branches(model.graph)))
     for node in _nodes(model):
         for attribute in list(node.attribute):
             if attribute.name in _LATER_ATTRIBUTES.get(node.op_type, ()):

@@ -271,7 +271,8 @@ def largest_difference(
     is_sparse = scipy.sparse.issparse(expected)
     expected = expected.tocsr().astype(np.float64) if is_sparse else np.asarray(expected, dtype=np.float64)
     scale, inference, largest = _scales(expected), InferenceModel(model), Difference(0.0, 0)
-    width = max(1, _length_of_texts(X), *expected.shape[1:], sum(i.width for i in inputs))
+    texts = (text for column in text_columns(X) for text in column.flat if isinstance(text, (str, bytes)))
+    width = max(1, max(map(len, texts), default=0), *expected.shape[1:], sum(i.width for i in inputs))
     n_rows = max(1, _BLOCK // width)
     for start in range(0, expected.shape[0], n_rows):
         rows = np.arange(start, min(start + n_rows, expected.shape[0]))
@@ -288,12 +289,6 @@ def largest_difference(
         if sizes.size and sizes[row, column] > largest.size:
             largest = Difference(float(sizes[row, column]), int(column), start + int(row))
     return largest
-
-
-def _length_of_texts(X):
-    """Return the number of characters of the longest text."""
-    texts = (text for column in text_columns(X) for text in column.flat if isinstance(text, (str, bytes)))
-    return max(map(len, texts), default=0)
 
 
 def _scales(expected):
