@@ -16,7 +16,7 @@ from skort.optim.state import TrainState
 
 _MOST_RESTARTS = 3
 # A fitted model tries so many first rates, each for so many updates.
-_N_RATES, _TRIED, _NEARLY = 6, 20, 0.05
+_N_RATES, _TRIED, _NEARLY = 10, 20, 0.05
 # Objectives of the same weights in another order of the rows differ by less, relatively, in float32.
 _ROUNDING = 1e-5
 # A network that says no more than a constant prediction is so near it, relatively.
@@ -246,9 +246,13 @@ class Training:
         self.solver.batch.begin(self.batches.data)
         state, eta = self.solver.state(), self.rate(self.n_updates + 1)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            ends = [self._objective_at(state, eta / 4**k, n_steps=_TRIED) for k in range(_N_RATES)]
+            # An update or two of the rows of one call would not show that a rate is too large.
+            n_epochs = -(-_TRIED // self.batches.n_batches)
+            ends = [self._objective_at(state, *n_epochs * [eta / 4**k], n_steps=_TRIED) for k in range(_N_RATES)]
         least = np.nanmin([*ends, np.finfo(np.float64).max])
-        self._rate_scale /= 4 ** int(np.argmax(np.array(ends) <= least + _NEARLY * abs(least)))
+        # None of them is good where all overflow: the last one is the least bad.
+        is_near = [*(np.array(ends) - least <= _NEARLY * abs(least))[:-1], True]
+        self._rate_scale /= 4 ** int(np.argmax(is_near))
 
     def _objective_at(self, solver_state, *etas, n_steps=None):
         """Return an epoch's mean objective at a state of the solver, after epochs at some rates; nothing changes."""

@@ -550,13 +550,26 @@ def test_a_fine_tuning_that_ends_as_a_constant_prediction_says_so(last, no_bette
     assert (descent.no_better, descent.went_back, descent.weights) == (no_better, False, {"w": 2})
 
 
-@pytest.mark.parametrize("eta, found", [(8.0, 0.5), (0.5, 0.5), (1.9, 0.475), (2.0**20, 2.0**10)])
-def test_the_first_rate_is_that_of_six_that_reduces_the_objective_most(eta, found):
+@pytest.mark.parametrize("eta, found", [(8.0, 0.5), (0.5, 0.5), (1.9, 0.475), (2.0**22, 2.0**4)])
+def test_the_first_rate_is_that_of_ten_that_reduces_the_objective_most(eta, found):
     # w is multiplied by 1 - eta in each of 20 updates.
     solver = MeanSolver(1, start=100.0)
     training = Training(solver, batches([0.0] * 20, 1), Constant(eta), fresh(), SameUnits(), max_iter=1)
     training.find_rate()
     assert (training.rate(1), solver.w) == (found, 100.0)
+
+
+def test_rates_are_tried_for_as_many_updates_where_an_epoch_has_one():
+    # w is multiplied by 1 - eta: at 1.95 one update leaves .95 w, and 20 leave .36 w.
+    training = Training(MeanSolver(1, start=100.0), batches([0.0], 1), Constant(8.0), fresh(), SameUnits(), max_iter=1)
+    training.find_rate()
+    assert training.rate(1) == 0.5
+
+
+def test_the_smallest_rate_is_taken_where_all_overflow():
+    training = Training(MeanSolver(1, start=1.0), batches([0.0], 1), Constant(1e40), fresh(), SameUnits(), max_iter=1)
+    training.find_rate()
+    assert training.rate(1) == 1e40 / 4**9
 
 
 @pytest.mark.parametrize("options", [{"max_iter": None}, {"max_iter": 1, "is_compared": False}])

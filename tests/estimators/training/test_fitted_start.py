@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_regression
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -116,3 +116,16 @@ def test_a_network_that_says_no_more_than_a_constant_says_so(network):
         ConvergenceWarning, match="no better than a constant prediction: its loss is .* that of the best"
     ):
         tuned(network, -DIGITS[NEW], LABELS[NEW], trainable="intercepts1", max_iter=20)
+
+
+@pytest.mark.filterwarnings("ignore:lbfgs failed:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("unit, shift", [(1, 0), (100, 5000)])
+def test_a_stream_of_unchanged_rows_destroys_no_regressor(unit, shift):
+    # One update of few rows at the minimum would hide a rate at which the next ones diverge.
+    X, y = make_regression(600, 8, noise=5, random_state=0)
+    y = unit * y + shift
+    fitted = MLPRegressor(hidden_layer_sizes=(32,), solver="lbfgs", max_iter=500, random_state=0).fit(X[:300], y[:300])
+    stream = OrtSGDRegressor(FrozenEstimator(fitted), random_state=0)
+    for start in range(300, 500, 20):
+        stream.partial_fit(X[start : start + 20], y[start : start + 20])
+    assert stream.score(X[500:], y[500:]) > fitted.score(X[500:], y[500:]) - 0.01
