@@ -9,12 +9,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Weight", "find_weights", "objective_graph", "with_weights"]
 
-_WHERE = {
-    "Weight": "skort.graphs.onnx_models.weights",
-    "find_weights": "skort.graphs.onnx_models.weights",
-    "objective_graph": "skort.solvers.objective_graph",
-    "with_weights": "skort.graphs.onnx_models.weights",
-}
+_WHERE = dict.fromkeys(__all__, "skort.graphs.onnx_models.weights")
+_WHERE["objective_graph"] = "skort.solvers.objective_graph"
 
 
 def __getattr__(name):

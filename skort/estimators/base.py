@@ -229,7 +229,6 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         Returns
         -------
         self : object
-            Fitted.
 
         Raises
         ------

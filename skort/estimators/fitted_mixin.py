@@ -173,14 +173,6 @@ class FittedAttributes:
             and for numbers that are not finite. Nothing is changed then.
         NotFittedError
             Before a fit.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skort import OrtSGDRegressor
-        >>> model = OrtSGDRegressor(eta0=0.1).fit(np.array([[0.0], [1.0]]), np.array([1.0, 3.0]))
-        >>> model.set_weights({"coef": [[5.0]], "intercept": [1.0]}).predict(np.array([[2.0]]))
-        array([11.])
         """
         result = result_of(self)
         self._adopt(result.with_weights(result.model.checked_weights(weights)))

@@ -209,10 +209,6 @@ class CustomTerm(NamedTuple):
         """The inputs of the functions: "weight" and, where the penalty asks for it, "start"."""
         return list(parsed("penalty: value", self.value).input)
 
-    def of_multiple(self, factor: float | np.ndarray, unit: float) -> "CustomTerm":
-        """Return the term of a weight that a factor multiplies in the model, in an objective divided by a unit."""
-        return self._replace(strength=self.strength / unit, factor=factor)
-
 
 @dataclass(eq=False, repr=False)
 class Penalty(Component, WeightPenalty):

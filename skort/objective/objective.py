@@ -72,13 +72,6 @@ class Objective:
         return value, loss.takes_weight, loss.weight_names, n_outputs, np.dtype(self.dtype).str
 
     @property
-    def custom_key(self) -> tuple[Any, ...]:
-        """What the functions of an own penalty are and which weights they are of, as a hashable value."""
-        return tuple(
-            (name, source_key(term.value), source_key(term.gradient)) for name, term in self.custom_terms.items()
-        )
-
-    @property
     def weight_gradients(self) -> dict[str, str]:
         """The weights of the loss, and what the derivatives of the weighted sum of the loss by them are called."""
         return {name: f"{name}_grad" for name in self.loss.weight_names}

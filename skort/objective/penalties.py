@@ -215,7 +215,8 @@ class RescaledPenalty(WeightPenalty):
     def custom_terms(self, coefficients, intercepts):
         """Return the terms of an own penalty, by name."""
         of_model = self._penalty.custom_terms(coefficients, intercepts)
-        return {name: term.of_multiple(self._factors.get(name, 1.0), self._unit) for name, term in of_model.items()}
+        factors = {name: self._factors.get(name, 1.0) for name in of_model}
+        return {n: t._replace(strength=t.strength / self._unit, factor=factors[n]) for n, t in of_model.items()}
 
     def _rescaled(self, strengths):
         factors, unit = self._factors, self._unit

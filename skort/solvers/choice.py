@@ -11,6 +11,7 @@ from skort.common.parametrized_graph import with_parameters
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.reverse import rule_gradient
+from skort.objective.custom import source_key
 from skort.optim.update import Update
 from skort.runtime.cache import COMPILED
 from skort.runtime.device import CPU, Device
@@ -117,5 +118,6 @@ def _check_model(name, problem):
     source, *others = objective.loss_key
     text = with_parameters(source)[0] if isinstance(source, str) else source
     has_gradient = objective.loss.gradient_function(objective.n_outputs) is not None
-    key = name, problem.structure, text, *others, has_gradient, objective.custom_key
+    custom = tuple((n, source_key(term.value), source_key(term.gradient)) for n, term in objective.custom_terms.items())
+    key = name, problem.structure, text, *others, has_gradient, custom
     COMPILED.get(("checked model", *key), lambda: _declared(name).check_model(problem))

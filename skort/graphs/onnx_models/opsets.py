@@ -50,7 +50,10 @@ def in_our_opset(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def in_float32(model: onnx.ModelProto) -> None:
     """Let a model of float16 compute in float32, in place; onnx's error where types do not agree."""
-    if not _has_halves(model):
+    types = {i.data_type for part in with_branches(model.graph) for i in part.initializer}
+    types |= {i.type.tensor_type.elem_type for i in (*model.graph.input, *model.graph.output)}
+    types |= {a.i for node in _nodes(model) for a in node.attribute if a.name in ("to", "dtype")}
+    if TensorProto.FLOAT16 not in types:
         return
     onnx.shape_inference.infer_shapes(model, check_type=True)
     recast(model, TensorProto.FLOAT16, TensorProto.FLOAT)
@@ -69,13 +72,6 @@ def recast(model: onnx.ModelProto, old: int, new: int) -> None:
         for attribute in (a for node in part.node for a in node.attribute):
             if attribute.name in ("to", "dtype") and attribute.i == old:
                 attribute.i = new
-
-
-def _has_halves(model):
-    types = {i.data_type for part in with_branches(model.graph) for i in part.initializer}
-    types |= {i.type.tensor_type.elem_type for i in (*model.graph.input, *model.graph.output)}
-    types |= {a.i for node in _nodes(model) for a in node.attribute if a.name in ("to", "dtype")}
-    return TensorProto.FLOAT16 in types
 
 
 def _nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
