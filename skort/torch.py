@@ -1,8 +1,4 @@
-"""
-A model as a layer of torch: `OnnxModule`.
-
-It needs torch: ``pip install torch``.
-"""
+"""A model as a layer of torch: `OnnxModule`. It needs torch: ``pip install torch``."""
 
 from typing import Any, Literal
 

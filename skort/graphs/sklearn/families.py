@@ -1,9 +1,4 @@
-"""
-The scikit-learn models that gradient descent can train: linear models and neural networks.
-
-A stand-in is a fitted scikit-learn regressor that predicts the raw score of a model, at its initial or fitted weights:
-nobody has to fit it before skl2onnx converts it, or to cut the head of a classifier off its graph.
-"""
+"""The scikit-learn models that gradient descent can train: linear models and neural networks."""
 
 import itertools
 from typing import Any, TypeAlias
@@ -17,6 +12,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import LabelBinarizer
 
+# A stand-in is a fitted regressor of scikit-learn that predicts the raw score of a model, at initial or fitted weights:
+# nobody has to fit it before skl2onnx converts it, or to cut the head of a classifier off its graph.
 StandIn: TypeAlias = LinearRegression | MLPRegressor
 
 _LINEAR_REGRESSORS = """
