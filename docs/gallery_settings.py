@@ -18,7 +18,7 @@ SECTIONS = {
     ),
     "objectives": ("losses", "penalties", "quantile_bands", "custom_loss", "own_penalties"),
     "training": ("learning_rates", "schedule_clock", "early_stopping", "fine_tuning", "class_weights"),
-    "data": ("columns", "mixed_search", "text", "sparse", "streaming"),
+    "data": ("columns", "mixed_search", "embeddings", "text", "sparse", "streaming"),
     "scale_and_files": (
         "export_and_serve",
         "train_without_skort",

@@ -136,7 +136,7 @@ class EarlyStopping(BaseEstimator):
     >>> from skort import OrtSGDRegressor
     >>> from skort.callbacks import EarlyStopping
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = OrtSGDRegressor(callbacks=[EarlyStopping(patience=3)], random_state=0)
+    >>> model = OrtSGDRegressor(scoring="r2", callbacks=[EarlyStopping(patience=3)])
     >>> model = model.fit(scale(X[:300]), y[:300], X_val=scale(X[300:]), y_val=y[300:])
     >>> round(model.score(scale(X[300:]), y[300:]), 6) == round(model.best_validation_score_, 6)
     True
