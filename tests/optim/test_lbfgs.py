@@ -64,7 +64,7 @@ OPTIMA = [
     (Ridge(alpha=2.0), "two outputs"),
     (LogisticRegression(**NEWTON), "two classes"),
     (LogisticRegression(**NEWTON), "three classes"),
-    (LogisticRegression(class_weight="balanced", **NEWTON), "three classes"),
+    (LogisticRegression(class_weight={0: 1.0, 1: 2.0, 2: 0.5}, **NEWTON), "three classes"),
     (PoissonRegressor(alpha=0.1, **EXACT), "counts"),
     (HuberRegressor(alpha=0.01, **EXACT), "numbers"),
     (LinearSVC(C=0.1, **EXACT), "two classes"),

@@ -187,6 +187,8 @@ def with_gradient(alone, dtype):
 def finite_difference(case, dy):
     # The reference evaluator lacks attributes of these. Inputs of MaxPool are whole numbers: h changes no order.
     by_runtime = case[0] in ("AveragePool", "MaxPool", "Pad")
+    # "VALID" is no padding, and older references have other shapes for it.
+    case = (*case[:3], {name: value for name, value in case[3].items() if value != "VALID"})
     alone, w = model(case, np.float32 if by_runtime else np.float64)
     evaluator = ArraySession(alone.SerializeToString()) if by_runtime else ReferenceEvaluator(alone, new_ops=[Erf])
     # Numbers near 1 in float32 are 1e-7 apart, and a Cast rounds to them.
