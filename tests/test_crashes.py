@@ -38,7 +38,9 @@ def test_other_processes_fit_the_same_bytes():
 
 
 def network(**others):
-    options = {"optimizer": "adam", "eta0": 0.01, "batch_size": 20, "tol": None, "random_state": 0, "max_iter": 30}
+    # Of a cosine, the rate of an epoch would depend on `max_iter`.
+    options = {"optimizer": "adam", "learning_rate": "constant", "eta0": 0.01, "batch_size": 20, "max_iter": 30}
+    options |= {"tol": None, "random_state": 0}
     return OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(5,)), **options | others)
 
 
