@@ -17,7 +17,6 @@ LBFGS = "not applicable: lbfgs is no mini-batch gradient descent"
 PRIVATE = "not applicable: reads or writes private attributes of scikit-learn's"
 
 TOO_LONG = "differs: 500,000 steps of one dense row a fit take minutes; batches of one row are not what skort is for"
-BEST_WEIGHTS = "differs: early_stopping restores the best weights; SGDClassifier keeps the last"
 DTYPE = "differs: predictions of regressors are float64, whatever the dtype of the training"
 MULTI_OUTPUT = "differs: OrtSGDRegressor takes several outputs"
 ONE_LABEL = "differs: a classifier of one class is refused, as by SGDClassifier"
@@ -52,7 +51,6 @@ NOT_PASSING = {
     "test_sgd.py::test_sgd_early_stopping_with_partial_fit[*SGDClassifier]": CLASSES_FIRST,
     "test_sgd.py::test_sgd_error_on_zero_validation_weight": WORDS,
     "test_sgd.py::test_underflow_or_overflow": WORDS,
-    "test_sgd.py::test_validation_set_not_used_for_training[*SGDClassifier]": BEST_WEIGHTS,
     "test_sgd.py::test_average_binary_computed_correctly[SparseSGDClassifier]": SPARSE,
     "test_sgd.py::test_average_sparse[SparseSGDRegressor]": SPARSE,
     "test_sgd.py::test_late_onset_averaging_reached[SGD*]": READ_ONLY,
