@@ -71,14 +71,17 @@ def fitted_start(
 
     with np.errstate(all="ignore"):
         constant = loss.best_constant(weights)
-        losses = [loss.at(scaled(factor)) for factor in _FACTORS]
-    if not constant > 0:
-        return FittedStart(model)
-    if not losses[0] <= _KNOWN * constant:
-        # What is sure and wrong takes long to unlearn: a smaller score is less sure, and smaller weights learn faster.
-        best = next((f for f, each in zip(_FACTORS, losses, strict=True) if each <= _NEARLY * np.nanmin(losses)), 1.0)
-        model = model if best == 1.0 else model.with_weights(variables.model_weights(scaled(best)))
-    return FittedStart(model, float(np.fmin(losses[0] / constant, 1.0)), constant)
+        if not constant > 0:
+            return FittedStart(model)
+        first = loss.at(weights)
+        if not first <= _KNOWN * constant:
+            # What is sure and wrong takes long to unlearn: a smaller score is less sure, and smaller weights learn
+            # faster.
+            losses = [first, *(loss.at(scaled(factor)) for factor in _FACTORS[1:])]
+            least = _NEARLY * np.nanmin(losses)
+            best = next((factor for factor, each in zip(_FACTORS, losses, strict=True) if each <= least), 1.0)
+            model = model if best == 1.0 else model.with_weights(variables.model_weights(scaled(best)))
+        return FittedStart(model, float(np.fmin(first / constant, 1.0)), constant)
 
 
 def _chosen_standardization(settings, score_graph, facts):
