@@ -103,10 +103,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     dtype : {"float32", "float64"}, default="float32"
         Type of the weights, of the arithmetic, and of the exported model's input.
     device : str, default="cpu"
-        "cpu", or with solver "graph" an NVIDIA GPU: "cuda", "cuda:1". See :doc:`/threads_and_devices`.
+        "cpu", or with solver "graph" an NVIDIA GPU: "cuda", "cuda:1". See :doc:`/speed`.
     n_jobs : "auto", int or None, default="auto"
         Threads of an operator on the CPU. "auto": in a fit as many free cores as a step has work for; None: mostly 1;
-        -1: all. See :doc:`/threads_and_devices`.
+        -1: all. See :doc:`/speed`.
     average : bool or int, default=False
         Whether the fitted weights are the mean over all updates, or from the n-th on. See
         :doc:`/optimizers_and_schedules`.
