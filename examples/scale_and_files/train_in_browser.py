@@ -2,7 +2,7 @@
 Training in a browser
 =====================
 
-The page :doc:`/train_in_browser` trains a network while you look at it: press the button there.
+The page :doc:`/on_device` trains a network while you look at it: press the button there.
 This script shows what the page runs. It is one ONNX graph with a whole training step, which
 onnxruntime-web runs there, and onnxruntime here.
 """

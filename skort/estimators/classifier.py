@@ -82,7 +82,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     max_iter, tol, n_iter_no_change}
     early_stopping : bool, default=False
         Whether a validation set, given to `fit` or held out from each class, ends the training, and the best weights
-        are restored. See :doc:`/stopping_and_streaming`.
+        are restored. See :doc:`/stopping`.
     {validation_fraction, scoring}
     class_weight : dict, "balanced", "auto" or None, default="auto"
         Factors of the sample weights, by label. "auto": those of the model inside. See :doc:`/objective`.

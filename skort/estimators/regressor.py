@@ -87,7 +87,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         linear models. `numpy.inf`: `tol` does not end the training.
     early_stopping : bool, default=False
         Whether a validation set, given to `fit` or held out, ends the training, and the best weights are restored. See
-        :doc:`/stopping_and_streaming`.
+        :doc:`/stopping`.
     validation_fraction : float, default=0.1
         The part of the rows that is held out.
     scoring : str, callable or None, default=None
@@ -115,7 +115,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     warm_start : bool, default=False
         Whether `fit` starts with the weights of the last fit.
     callbacks : list or None, default=None
-        Objects with some of the methods of `skort.callbacks.Callback`. See :doc:`/stopping_and_streaming`.
+        Objects with some of the methods of `skort.callbacks.Callback`. See :doc:`/stopping`.
     verbose : int, default=0
         1: a progress bar over epochs, or one line where there is no terminal. 2: a table.
 
@@ -135,7 +135,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     scale_ : float or ndarray of shape (n_outputs,)
         Scale of the residuals, with a `HuberRegressor` inside or the loss `skort.objective.ConcomitantHuber`.
     onnx_ : onnx.ModelProto
-        The model that predicts, as `save_onnx` writes it. See :doc:`/exporting`.
+        The model that predicts, as `save_onnx` writes it. See :doc:`/serving`.
     loss_curve_ : list of float
         The objective of each epoch: the mean over its batches, each before its update.
     loss_ : float
