@@ -36,7 +36,7 @@ TRAINED = """\
 skort minimises the loss and the penalty of this table. For a model without a remark, they are the model's own: a long
 fit of a linear model ends at the optimum of its own objective. A network has many optima. A remark says what skort
 trains instead of the model; the weights can then differ from those of the model's own `fit`. :doc:`losses` and
-:doc:`penalties` have the formulas.
+:doc:`objective` have the formulas.
 
 .. list-table::
     :header-rows: 1

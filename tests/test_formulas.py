@@ -141,7 +141,7 @@ def test_the_alpha_of_a_model_inside_is_what_the_page_says(latex):
         ":math:`1 / (C n)`": lambda a: 1 / (a * n),
     }
     formula |= {r":math:`2 \, alpha / n`": lambda a: 2 * a / n, ":math:`alpha / B`": lambda a: a / batch_size}
-    text = (DOCS / "penalties.rst").read_text()
+    text = (DOCS / "objective.rst").read_text()
     rows = [row for row in text.split("\n    * - ") if latex in row]
     for model_type in STRENGTHS[latex]:
         assert any(f"`{model_type.__name__}(" in row for row in rows), model_type
@@ -155,7 +155,7 @@ def test_the_alpha_of_a_model_inside_is_what_the_page_says(latex):
 
 
 def test_weights_and_outputs_change_the_alpha_as_the_page_says():
-    text = page("penalties.rst")
+    text = page("objective.rst")
     assert r"with `solver=\"lbfgs\"` :math:`alpha / n`".replace("\\", "") in text
     lbfgs = sklearn_objective(neural_network.MLPRegressor(alpha=3.0, solver="lbfgs"))
     assert lbfgs.skort_alpha(100.0, 1.0, 50, 1) == pytest.approx(0.03)
@@ -178,7 +178,7 @@ def test_a_penalty_is_the_formula_of_its_page(name, rng):
         "elasticnet": r"\alpha (\rho \sum_j |w_j| + \frac{1 - \rho}{2} \sum_j w_j^2)",
     }
     penalty, rho = objective.penalties.PENALTIES[name](alpha=0.5), {"l1": 1.0, "l2": 0.0, "elasticnet": 0.15}[name]
-    text = page("penalties.rst")
+    text = page("objective.rst")
     assert f":math:`{formulas[name]}`" in text
     assert f'`"{name}"`, :class:`~skort.objective.{type(penalty).__name__}`' in text
     assert penalty.strengths(("coef",))["coef"] == pytest.approx((0.5 * rho, 0.5 * (1 - rho)))

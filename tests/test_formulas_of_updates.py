@@ -1,4 +1,4 @@
-"""The formulas of docs/optimizers_and_schedules.rst, and its table of solvers, against the objects."""
+"""The formulas of docs/learning_rates.rst, and its table of solvers, against the objects."""
 
 import runpy
 from pathlib import Path
@@ -18,7 +18,7 @@ from skort.solvers import ON_REQUEST, SOLVERS, usable
 
 DOCS = Path(__file__).parent.parent / "docs"
 TABLE = runpy.run_path(str(DOCS / "optimizers_table.py"))["table"]()
-PAGE = (DOCS / "optimizers_and_schedules.rst").read_text().replace(".. include:: optimizers_table.txt", TABLE)
+PAGE = (DOCS / "learning_rates.rst").read_text().replace(".. include:: optimizers_table.txt", TABLE)
 TEXT = " ".join(PAGE.split())
 
 

@@ -20,7 +20,7 @@ WIDTHS = {"wide": 1280, "narrow": 390}
 SEARCHES = {
     "install": "install.html",
     "diverged": "troubleshooting.html",
-    "learning rate": "scales_and_learning_rate.html",
+    "learning rate": "learning_rates.html",
     "numpy 2": "install.html",
     "OrtGradientOptimizer": "coming_from_onnxcustom.html",
     "generate_artifacts": "coming_from_onnxcustom.html",

@@ -278,7 +278,7 @@ class FittedAttributes:
         graphs : dict of str to onnx.ModelProto
             By names that depend on the solver: see :doc:`/how_it_works`. What ran on another device is shown as it runs
             on the CPU. The weights, targets and objectives are those of the training, on standardised data: see
-            :doc:`/scales_and_learning_rate`. The doc_string of a node of a step is its phase, such as "forward".
+            :doc:`/learning_rates`. The doc_string of a node of a step is its phase, such as "forward".
 
         Raises
         ------

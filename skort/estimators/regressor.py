@@ -51,27 +51,27 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         The quantile that the loss "quantile" predicts. "auto": that of the model inside, or 0.5.
     penalty : {"auto", "l1", "l2", "elasticnet"}, penalty instance or None, default="auto"
         A name or an instance, such as `skort.objective.ElasticPenalty`. "auto": that of the model inside. Intercepts
-        mostly have none. See :doc:`/penalties`.
+        mostly have none. See :doc:`/objective`.
     alpha : float or "auto", default="auto"
         Strength of the penalty; in a network, on the weights of standardised columns. "auto": that of the model inside,
         or 1e-4.
     l1_ratio : float, "auto" or None, default="auto"
         The share of l1 in "elasticnet", from 0 to 1. "auto": that of the model inside, or 0.15.
     n_total : int or None, default=None
-        Number of rows of a whole stream, where a call gets a part of them. See :doc:`/penalties`.
+        Number of rows of a whole stream, where a call gets a part of them. See :doc:`/objective`.
     optimizer : str or Optimizer, default="auto"
         How a gradient changes the weights: "sgd", "momentum", "nesterov", "adam", "lbfgs", or an instance. "auto":
         "sgd"; for a network without a given rate, `skort.optimizers.Adam` with weight decay. See
-        :doc:`/optimizers_and_schedules`.
+        :doc:`/learning_rates`.
     max_grad_norm : float or None, default=None
         The largest Euclidean norm of a gradient; a longer one is shortened to it. Not for solver "session".
     learning_rate : {"auto", "adaptive", "constant", "invscaling", "optimal"} or callable, default="auto"
         "adaptive": `eta0`, divided by five at each plateau, four times at most. Or a function of the number of the
         update, such as `skort.schedules.Cosine()`. "auto": "adaptive"; for a network trained by Adam, a cosine that
-        comes to zero with the last epoch. See :doc:`/optimizers_and_schedules`.
+        comes to zero with the last epoch. See :doc:`/learning_rates`.
     eta0 : float or "auto", default="auto"
         The first learning rate. "auto": from the data or the optimizer, and a tenth of it if the training diverges.
-        See :doc:`/scales_and_learning_rate`.
+        See :doc:`/learning_rates`.
     power_t : float, default=0.25
         Exponent of "invscaling".
     batch_size : int or "auto", default="auto"
@@ -81,7 +81,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     tol : float, "auto" or None, default="auto"
         The training ends after `n_iter_no_change` epochs without an improvement of the objective, or of the validation
         score, by `tol`. None: after `max_iter` epochs. "auto": 1e-4; 0 for a validation loss; None for a cosine
-        without `early_stopping`. See :doc:`/scales_and_learning_rate`.
+        without `early_stopping`. See :doc:`/learning_rates`.
     n_iter_no_change : int, inf or "auto", default="auto"
         "auto": 10 with `early_stopping`, and half of the epochs of a cosine; else 3, or more with momentum and for
         linear models. `numpy.inf`: `tol` does not end the training.
@@ -96,7 +96,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Whether every epoch takes the rows in another order, many rows :ref:`window by window <shuffling>`.
     standardize : "auto" or bool, default="auto"
         Whether columns of X, and the y of a regressor, have mean zero and standard deviation one in the training. The
-        fitted weights stay in the units of the data. "auto": where possible. See :doc:`/scales_and_learning_rate`.
+        fitted weights stay in the units of the data. "auto": where possible. See :doc:`/learning_rates`.
     trainable : str, list of str or None, default=None
         Names or patterns of the weights to train; all others stay, bit for bit. None: the weights of the model. See
         :doc:`/fine_tuning`.
@@ -109,7 +109,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         -1: all. See :doc:`/speed`.
     average : bool or int, default=False
         Whether the fitted weights are the mean over all updates, or from the n-th on. See
-        :doc:`/optimizers_and_schedules`.
+        :doc:`/learning_rates`.
     random_state : int, RandomState instance or None, default=None
         Seed of the initial weights of hidden layers and of the order of rows.
     warm_start : bool, default=False
