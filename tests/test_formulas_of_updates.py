@@ -1,5 +1,6 @@
 """The formulas of docs/learning_rates.rst, and its table of solvers, against the objects."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -136,7 +137,7 @@ UPDATES_OF_SOLVERS = {
     "`SGD()`, `Adam()`": [Update(SGD()), Update(Adam())],
     "`Momentum()`, `Nesterov()`": [Update(Momentum()), Update(Nesterov())],
     "`Adam(weight_decay=0.01)`": [Update(Adam(weight_decay=0.01))],
-    "an optimizer of your own in numpy": [Update(Halved())],
+    "a custom optimizer in numpy": [Update(Halved())],
     "the same with `onnx_update`": [Update(HalvedInOnnx())],
     "`max_grad_norm`": [Update(SGD(), max_grad_norm=1.0)],
     "`average`": [Update(SGD(), average=True)],
@@ -144,8 +145,9 @@ UPDATES_OF_SOLVERS = {
 
 
 def solver_rows():
-    table = PAGE.partition("Which solver takes what\n")[2].split("\n    * - ")[1:]
-    return {row.split("\n")[0]: [line.strip("- ") for line in row.split("\n")[1:5]] for row in table}
+    section = PAGE.partition("Which solver takes what\n")[2].partition("\n`solver=")[0]
+    rows = [re.split(" {2,}", line) for line in section.splitlines()]
+    return {name: answers for name, *answers in rows if answers}
 
 
 @pytest.mark.parametrize("row", UPDATES_OF_SOLVERS)

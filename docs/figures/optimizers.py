@@ -1,13 +1,10 @@
-"""Pictures of optimizers, averages and learning rates, from the objects themselves."""
+"""Pictures of optimizers and learning rates, from the objects themselves."""
 
 import numpy as np
 from figures.drawing import COLORS, panels
-from sklearn.datasets import load_diabetes
 
-from skort import OrtSGDRegressor
-from skort.optim.update import Update
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
-from skort.schedules import Constant, Cosine, Cyclic, InvScaling, Optimal, Warmup
+from skort.schedules import Constant, Cosine, Cyclic, InvScaling, Warmup
 
 _CURVATURES = np.array([0.04, 1.0])
 _START = np.array([-4.0, 1.5])
@@ -38,22 +35,6 @@ def valley():
     descent.legend(fontsize="small", frameon=False)
 
 
-def averaging():
-    """Draw a weight whose gradient is noisy, and the mean of it from the 100th update on."""
-    rng, weights, means, path = np.random.default_rng(0), np.array([3.0]), [], []
-    rule = Update(SGD(), average=100).rule()
-    state = rule.start(1, 0, weights.dtype)
-    for _ in range(400):
-        rule.update(weights, weights + rng.normal(size=1), 0.1, state, np.empty(1))
-        path.append(weights.item())
-        means.append(rule.result(weights, state).item())
-    (axis,) = panels("one weight, with noise in its gradient")
-    axis.plot(np.arange(1, 401), path, label="after each update", linewidth=1)
-    axis.plot(np.arange(100, 401), means[99:], label="average=100")
-    axis.set_xlabel("updates")
-    axis.legend(fontsize="small", frameon=False)
-
-
 def schedules():
     """Draw the first thousand learning rates of each schedule."""
     left, right = panels("fixed by the update's number", "with a warm-up", height=2.8)
@@ -76,24 +57,3 @@ def schedules():
         axis.set(xlabel="update", ylim=(0, 0.0165))
         axis.legend(fontsize="x-small", frameon=False, loc="upper right")
     left.set_ylabel("learning rate")
-
-
-def optimal():
-    """Draw the learning rates of Bottou's heuristic for three strengths of the penalty."""
-    (axis,) = panels("Optimal(alpha)")
-    for alpha in (1e-2, 1e-3, 1e-4):
-        axis.loglog(np.arange(1, 10001), Optimal(alpha).simulate(10_000), label=f"alpha={alpha:g}")
-    axis.set(xlabel="update", ylabel="learning rate")
-    axis.legend(fontsize="small", frameon=False)
-
-
-def adaptive():
-    """Draw a fit whose learning rate falls where the objective no longer does."""
-    X, y = load_diabetes(return_X_y=True, scaled=False)
-    model = OrtSGDRegressor(loss="absolute_error", batch_size=20, random_state=0).fit(X, y)
-    curve, rates = panels("objective", "learning rate", height=2.6)
-    epochs = np.arange(1, model.n_iter_ + 1)
-    curve.plot(epochs, model.history_["objective"])
-    rates.semilogy(epochs, model.history_["eta"], color=COLORS[1], drawstyle="steps-mid")
-    for axis in (curve, rates):
-        axis.set_xlabel("epoch")
