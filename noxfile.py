@@ -318,7 +318,7 @@ NEXT = "https://pypi.anaconda.org/scientific-python-nightly-wheels/simple"
 
 @nox.session(python="3.13", default=False)
 def tests_prereleases(session):
-    """The next versions of what skort uses private names of: docs/private_names.rst."""
+    """The next versions of what skort uses private names of: docs/development.rst."""
     session.install(".[testing,cpu]")
     packages = ("numpy", "onnx", "scikit-learn", "scipy", "skl2onnx")
     session.install("--upgrade", "--pre", "--extra-index-url", NEXT, *packages)

@@ -162,7 +162,8 @@ def write_inventories():
 
 
 def setup(app):
-    for name in ("models_table.py", "messages_page.py", "optimizers_table.py", "browser_files.py", "licenses.py"):
+    pages = ("models_table.py", "messages_page.py", "parameters_page.py")
+    for name in (*pages, "optimizers_table.py", "browser_files.py", "licenses.py"):
         runpy.run_path(str(Path(app.srcdir, name)), run_name="__main__")
     write_inventories()
     app.connect("source-read", gallery_settings.add_kept)

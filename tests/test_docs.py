@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import skort
+
 PAGES = Path(__file__).parent.parent / "docs"
 
 
@@ -21,6 +23,16 @@ def test_examples_run(page, tmp_path, monkeypatch):
     failures, attempts = doctest.testfile(str(PAGES / page), module_relative=False)
     assert attempts > 0
     assert failures == 0
+
+
+@pytest.mark.parametrize("estimator_class", [skort.OrtSGDRegressor, skort.OrtSGDClassifier])
+def test_the_page_of_parameters_has_all_with_their_defaults(estimator_class):
+    module = runpy.run_path(str(PAGES / "parameters_page.py"))
+    described = module["parameters"](estimator_class)
+    assert {name: eval(default) for name, (default, _) in described.items()} == estimator_class().get_params()
+    assert sum(name in described for names in module["GROUPS"].values() for name in names) == len(described)
+    page = module["page"]()
+    assert all(f"    * - `{name}`\n      - `{default}`\n" in page for name, (default, _) in described.items())
 
 
 def test_the_drawing_of_the_house_shows_the_imports_of_the_code():

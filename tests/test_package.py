@@ -165,7 +165,7 @@ def test_the_package_lists_its_names_and_no_others():
 
 
 ROOT = Path(__file__).parent.parent
-PRIVATE = ROOT / "docs" / "private_names.rst"
+PRIVATE = ROOT / "docs" / "development.rst"
 # Users import from the public modules.
 INNER = r"skort\.optim\b"
 # Those for contributors name all modules.
