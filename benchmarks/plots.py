@@ -8,7 +8,7 @@ from benchmarks.jax_process import COMPILED, COUNTED
 from benchmarks.report import main_contender, summarised
 from benchmarks.small_fits import EXACT
 
-__all__ = ["plot_growth", "plot_ratios"]
+__all__ = ["SKORT", "plot_growth", "plot_ratios", "plt", "save"]
 
 _MARKS = {
     SCIKIT_LEARN: ("o", "tab:orange"),
@@ -19,10 +19,10 @@ _MARKS = {
     COMPILED: ("^", "tab:green"),
     COUNTED: ("v", "tab:olive"),
 }
-_SKORT = "#2585d8"
+SKORT = "#2585d8"
 
 
-def _save(draw, path):
+def save(draw, path):
     """Save what `draw` returns on a light page as `path`, and for a dark page as `NAME_dark.png`."""
     for style, name in (("default", path.name), ("dark_background", f"{path.stem}_dark{path.suffix}")):
         with plt.style.context(style):
@@ -51,11 +51,11 @@ def plot_ratios(results, path):
         axes.set_xscale("log")
         axes.set_xlim(0.06, 1.25 * last)
         axes.set_ylim(len(chosen) - 0.5, -0.5)
-        axes.axvspan(1, 1.25 * last, color=_SKORT, alpha=0.08, linewidth=0)
-        axes.axvline(1, color=_SKORT, linewidth=2, zorder=2)
+        axes.axvspan(1, 1.25 * last, color=SKORT, alpha=0.08, linewidth=0)
+        axes.axvline(1, color=SKORT, linewidth=2, zorder=2)
         above = axes.get_xaxis_transform()
         axes.text(0.93, 1.02, "others are faster", transform=above, ha="right", va="bottom")
-        axes.text(1.08, 1.02, "skort is faster", transform=above, color=_SKORT, weight="bold", va="bottom")
+        axes.text(1.08, 1.02, "skort is faster", transform=above, color=SKORT, weight="bold", va="bottom")
         axes.set_yticks(range(len(chosen)), [short.replace(", ", "\n", 1) for short, _ in chosen])
         axes.xaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40]))
         axes.xaxis.set_minor_locator(NullLocator())
@@ -67,7 +67,7 @@ def plot_ratios(results, path):
         figure.legend(loc="outside lower center", ncols=4, frameon=False, handletextpad=0, columnspacing=0.7)
         return figure
 
-    _save(draw, path)
+    save(draw, path)
 
 
 def plot_growth(growth, path):
@@ -84,4 +84,4 @@ def plot_growth(growth, path):
         axes.legend(frameon=False)
         return figure
 
-    _save(draw, path)
+    save(draw, path)
