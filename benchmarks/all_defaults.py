@@ -1,7 +1,7 @@
 """
 The first fit of a newcomer: a neural network with all defaults, of skort and of scikit-learn, on all cores.
 
-Run it with `python -m benchmarks.all_defaults` (two minutes), or with `--draw` to draw `all_defaults.png`, too. It prints
+Run it with `python -m benchmarks.all_defaults` (two minutes), or with `--draw` to draw `all_defaults.png`. It prints
 the wall time of `fit` and the score on a quarter of the rows, which is held out. scikit-learn's network has a
 `StandardScaler` before it; skort standardizes by itself.
 """
