@@ -97,7 +97,7 @@ def rows_of(text, title):
 
 
 def test_a_model_inside_has_the_loss_that_the_page_says():
-    table = rows_of((DOCS / "losses.rst").read_text(), "A model inside brings its own loss")
+    table = rows_of((DOCS / "losses.rst").read_text(), "The loss of a model inside")
     of_models = {name: losses for names, losses in table for name in names if name != "None"}
     models = {type.__name__: type for type in OBJECTIVES}
     # scikit-learn 1.10 has no PassiveAggressive* any more.
