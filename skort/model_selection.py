@@ -18,8 +18,9 @@ class OrtGridSearchCV(DocumentationLink, GridSearchCV):
     made together counts for the first one of them, and the others take nearly none.
 
     Candidates are trained together if they differ only in numbers: `alpha`, `l1_ratio`, `eta0`, `power_t`,
-    `learning_rate`, `max_iter`, `tol`, `n_iter_no_change`, `epsilon`, `quantile`, and the momentum of an optimizer. One
-    run of ONNX Runtime makes a step for all of them. Each candidate stops by itself, also with `early_stopping`.
+    `learning_rate`, `max_iter`, `tol`, `n_iter_no_change`, `epsilon`, `quantile`, and momentum or weight decay of
+    an optimizer. One run of ONNX Runtime makes a step for all of them. Each candidate stops by itself, also with
+    `early_stopping`.
 
     These fits are made one by one, as in `GridSearchCV`:
 
@@ -27,7 +28,6 @@ class OrtGridSearchCV(DocumentationLink, GridSearchCV):
     - with `average`, `callbacks`, `max_grad_norm`, `trainable`, `verbose` or `warm_start`;
     - with a `random_state` that is a `RandomState` instance, a `device` other than "cpu", or the solver "agent",
       "session" or "module";
-    - with a weight decay, as a network has by default: `optimizer="sgd"` has none;
     - with an optimizer, a learning rate or a penalty of your own; for regressors also with a loss of your own, unless
       `standardize=False`;
     - with a loss that has weights, such as that of a `HuberRegressor`;

@@ -95,6 +95,14 @@ def test_regressors_have_the_scores_of_single_fits(data, hidden, options):
     assert_same(*both(regressor(hidden, **options), GRID, *data), 12)
 
 
+# With its weight decay and its rate of each candidate, which both depend on the number of epochs.
+@pytest.mark.parametrize("grid", [{"alpha": [1e-4, 1e-2, 1.0]}, {"max_iter": [5, 8, 30], "alpha": [1e-4]}], ids=str)
+def test_networks_are_trained_by_their_default_optimizer(data, grid):
+    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(6,)), dtype="float64", random_state=0)
+    assert_same(*both(model, grid, *data), 9)
+    assert_same(*both(model.set_params(early_stopping=True), grid, *data), 9)
+
+
 @pytest.mark.parametrize("hidden", [(), (6,)], ids=["linear", "network"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("options", [{}, {"optimizer": "adam"}, {"class_weight": "balanced"}], ids=str)

@@ -76,25 +76,22 @@ class Clipping(Transformation):
         return clipped(gradient, self._max_norm, self._clipped)
 
 
-_DECAYED = """
-coefficients = Slice(weights, [0], n_coefficients)
-others = Slice(weights, n_coefficients, [9223372036854775807])
-next_weights = Concat(coefficients * (1 - eta * decay), others, axis=0)
-"""
-
-
 class WeightDecay(Transformation):
     """Coefficients w, never intercepts, become (1 - eta weight_decay) w before each update, as in torch's AdamW."""
 
     # Loshchilov and Hutter (arXiv:1711.05101). An l2 penalty is part of the gradient.
 
+    onnx_before = function_text(
+        "decayed (weights, eta, skort_decays) => (next_weights)", "next_weights = weights * (1 - eta * skort_decays)"
+    )
+
     def __init__(self, weight_decay: float):
         self._weight_decay = float(weight_decay)
-        signature = "decayed (weights, eta, n_coefficients) => (next_weights)"
-        self.onnx_before = function_text(signature, _DECAYED, decay=self._weight_decay)
 
     def start(self, n_coefficients, n_others, dtype):
         """Remember the number of coefficients."""
+        decays = np.repeat([self._weight_decay, 0.0], [n_coefficients, n_others])
+        self.constants = {"skort_decays": decays.astype(dtype)}
         return {"n_coefficients": np.array([n_coefficients])}
 
     def before(self, weights, gradient, eta, state, scratch):

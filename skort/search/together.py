@@ -110,6 +110,9 @@ class Together:
                 return None
             made[data] = joint_fits([member for _, member in self._groups[group][1]], X, y, sample_weight)
             self.n_made += len(made[data])
+            if not made[data]:
+                # Reading the next data would be in vain, too.
+                self._groups[group][1].clear()
         return made[data].pop(place, None)
 
 

@@ -43,7 +43,7 @@ NUMBERS = {
     "tol": [None, 1e-4, 1e-2],
     "n_iter_no_change": [1, 2, "auto"],
     # With its own epsilon of 1e-8, Adam makes steps of the rounding noise of a gradient that is zero.
-    "optimizer": ["sgd", "momentum", "nesterov", Adam(epsilon=1e-4), Momentum(momentum=0.5)],
+    "optimizer": ["sgd", "momentum", "nesterov", Adam(epsilon=1e-4, weight_decay=0.5), Momentum(momentum=0.5)],
     "epsilon": [0.05, 0.5],
 }
 

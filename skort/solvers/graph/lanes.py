@@ -74,7 +74,7 @@ def lane_of(problem: Problem, chain: tuple[Link, ...]) -> Lane | None:
     update = problem.update
     if problem.loss_weights or problem.objective.custom_terms or not is_small(problem):
         return None
-    if not (update.is_plain and update.tags.is_elementwise):
+    if update.max_grad_norm is not None or update.average or not update.tags.is_elementwise:
         return None
     rule = problem.rule()
     memory = rule.start(*problem.n_weights(), problem.objective.dtype)

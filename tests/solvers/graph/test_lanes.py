@@ -112,11 +112,12 @@ def test_classifiers_make_the_steps_of_single_solvers(loss, n_classes, rng):
         assert_same(lane, single)
 
 
-def test_numbers_of_the_loss_and_of_the_optimizer_are_those_of_each(rng):
+@pytest.mark.parametrize("optimizer", [Momentum, lambda decay: Adam(weight_decay=decay)], ids=["momentum", "decay"])
+def test_numbers_of_the_loss_and_of_the_optimizer_are_those_of_each(optimizer, rng):
     X = rng.normal(size=(24, 5)).astype(np.float32)
     y = X[:, 0] - X[:, 1]
     models = [
-        OrtSGDRegressor(loss="epsilon_insensitive", epsilon=eta, eta0=0.1, penalty="l2", optimizer=Momentum(eta))
+        OrtSGDRegressor(loss="epsilon_insensitive", epsilon=eta, eta0=0.1, penalty="l2", optimizer=optimizer(eta))
         for eta in RATES
     ]
     problems = [problem_of(model, X, y) for model in models]
@@ -199,7 +200,6 @@ def test_what_is_no_part_of_a_step_of_several(three):
     assert lane_of(problem, chain) is not None
     assert lane_of(with_update(max_grad_norm=1.0), chain) is None
     assert lane_of(with_update(average=True), chain) is None
-    assert lane_of(with_update(optimizer=Adam(weight_decay=0.1)), chain) is None
     assert lane_of(with_update(optimizer=Own()), chain) is None
     assert lane_of(dataclasses.replace(problem, loss_weights={"skort_w": np.zeros(1)}), chain) is None
     # A large batch makes steps that are no faster together.
