@@ -24,6 +24,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
+    # [source] beside each class and function.
+    "sphinx.ext.viewcode",
     # benchmarks/RESULTS.md
     "myst_parser",
     # MathJax from the pages themselves: they can be read without a network.
