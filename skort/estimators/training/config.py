@@ -156,8 +156,8 @@ class TrainConfig:
         max_iter = planned_epochs(self.size.n_rows, n_batches) if self.is_open("max_iter") else self.max_iter
         eta0, n_updates = RATE if self.is_open("eta0") else float(self.given["eta0"]), max_iter * n_batches
         optimizer = Adam(weight_decay=planned_decay(n_updates, eta0)) if is_own else self.update.optimizer
-        # The score of a validation set may end it, the objective does not.
-        tol = None if self.is_open("tol") and not self.given["early_stopping"] else self.tol
+        # The score of a validation set may end it, and the objective where the user says after how many epochs.
+        tol = None if self.is_open("tol", "n_iter_no_change") and not self.given["early_stopping"] else self.tol
         try:
             planned = self._with_steps(optimizer, Cosine(n_updates, eta0))
         except ValueError:  # The solver does not shrink weights: it trains as it can.

@@ -155,14 +155,32 @@ def test_no_warning_tells_of_an_end_that_was_planned(data):
     assert model.stopping_reason_ == "The learning rate came to zero, as planned, after 4 epochs."
 
 
-def test_early_stopping_ends_the_plan_at_the_best_weights(data):
+def test_a_number_of_epochs_without_an_improvement_ends_the_plan(data):
+    X, y = data
+    curve = regressor().fit(X, y).loss_curve_
+    best, n_bad, n_epochs = np.inf, 0, 0
+    while n_bad < 3:
+        n_bad = 0 if curve[n_epochs] <= best - 1e-4 * y.var() else n_bad + 1
+        best = min(best, curve[n_epochs])
+        n_epochs += 1
+    model = regressor(n_iter_no_change=3).fit(X, y)
+    assert model.n_iter_ == n_epochs < len(curve)
+    assert model.loss_curve_ == curve[:n_epochs]
+    assert model.stopping_reason_.endswith("for 3 epochs in a row.")
+    for never in ({"n_iter_no_change": np.inf}, {"n_iter_no_change": 3, "tol": None}):
+        assert regressor(**never).fit(X, y).loss_curve_ == curve
+
+
+def test_early_stopping_ends_the_plan(data):
     model = regressor(early_stopping=True, n_iter_no_change=2, max_iter=200).fit(*data)
     assert model.n_iter_ < 200
     assert "did not improve" in model.stopping_reason_
     X_val, y_val = data[0][:20], data[1][:20]
     model = regressor(early_stopping=True, n_iter_no_change=2).fit(data[0][20:], data[1][20:], X_val=X_val, y_val=y_val)
     loss = np.mean((model.predict(X_val) - y_val) ** 2) / 2
-    assert model.best_validation_score_ == pytest.approx(-loss, rel=1e-5)
+    assert model.n_iter_ < 50
+    # The last epochs are worse by chance.
+    assert model.best_validation_score_ > model.validation_scores_[-1] == pytest.approx(-loss, rel=1e-5)
 
 
 def test_rows_after_the_plan_have_a_constant_rate(data):
