@@ -118,12 +118,12 @@ class Update:
         """Whether nothing but terms of the penalty is put around the optimizer."""
         return self.max_grad_norm is None and not self.average and self.tags.weight_decay == 0
 
-    def check_steps(self, what: str) -> None:
-        """Raise an error where the optimizer makes its updates itself, as `what` has no place for that."""
+    def check_steps(self, what: str, asked: str = 'optimizer="lbfgs"') -> None:
+        """Raise an error where the optimizer, which was `asked` for, makes its updates itself, and `what` cannot."""
         if self.tags.is_full:
             raise ValueError(
-                f'optimizer="lbfgs" reads all rows for every update: fit can do it, but not {what}. Use another '
-                'optimizer, such as "adam".'
+                f"{asked} reads all rows for every update: fit can do it, but not {what}. Use another optimizer, such "
+                'as "adam".'
             )
 
     def rule(self, strengths: PenaltyStrengths = _NO_PENALTY, optimizer: Any = None) -> UpdateRule:

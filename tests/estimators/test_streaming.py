@@ -284,6 +284,25 @@ def test_parameters_are_validated_again_where_they_changed(changed):
     assert_same(model.set_params(**{name: before}).partial_fit(X, y), undisturbed.partial_fit(X, y))
 
 
+@pytest.mark.parametrize(
+    "changed, other",
+    [({"optimizer": "adam"}, r"Adam\(\), average=False"), ({"average": True}, r"SGD\(\), average=True")],
+)
+def test_another_memory_between_calls_is_refused_in_words_that_help(changed, other):
+    X, y = data()
+    model = short(OrtSGDRegressor, standardize=False, learning_rate="constant", eta0=0.01, batch_size=80)
+    model.partial_fit(X, y).set_params(**changed)
+    before, intercept = model.coef_.copy(), model.intercept_.copy()
+    with pytest.raises(ValueError, match=rf"that of optimizer={other} is another\. .* call model\.set_weights"):
+        model.partial_fit(X, y)
+    np.testing.assert_array_equal(model.coef_, before)
+    model.set_weights(model.weights_).partial_fit(X, y)
+    # The first update of Adam has the length of the rate in each weight.
+    gradient = X.T @ (X @ before + intercept - y) / 80
+    step = np.sign(gradient) if "optimizer" in changed else gradient
+    np.testing.assert_allclose(model.coef_, before - 0.01 * step, rtol=1e-3)
+
+
 X, Y = data()
 BAD_CALLS = [
     (X[:, :4], Y, {}, "X has 4 features, but .* is expecting 5 features"),

@@ -390,6 +390,19 @@ def test_parts_of_the_rows_are_refused(tmp_path):
         save_training_artifacts(fitted, tmp_path / "artifacts", batch_size=10)
 
 
+def test_what_a_network_inside_asks_for_is_named_where_its_rows_come_in_parts(tmp_path):
+    X, y, _ = data()
+    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(4,), solver="lbfgs"), max_iter=3, tol=None).fit(X, y)
+    asked = 'solver="lbfgs" of the network inside reads all rows for every update: fit can do it, but not '
+    for what, call in (
+        ("partial_fit", lambda: model.partial_fit(X, y)),
+        ("a Step", lambda: Step(model)),
+        ("a device", lambda: save_training_artifacts(model, tmp_path / "artifacts", batch_size=10)),
+    ):
+        with pytest.raises(ValueError, match=f'{asked}{what}. Use another optimizer, such as "adam"'):
+            call()
+
+
 def test_dropout_is_refused():
     model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
     network (float[N, 6] X) => (float[N, 1] y)

@@ -193,6 +193,11 @@ class TrainConfig:
         """Whether the optimizer makes its updates itself, from the gradient over all rows."""
         return self.update.tags.is_full
 
+    def check_steps(self, what: str) -> None:
+        """Raise an error where the optimizer makes its updates itself, as `what` has no place for that."""
+        of_model = ['solver="lbfgs" of the network inside'] if self.is_open("optimizer") else []
+        self.update.check_steps(what, *of_model)
+
     def rows_of_batch(self, n_rows: int, n_features: int) -> int:
         """Return the largest number of rows of a batch, or of a block of a pass over all rows."""
         is_free = self.is_full and isinstance(self.given["batch_size"], str)

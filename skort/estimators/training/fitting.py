@@ -77,7 +77,14 @@ class TrainRun:
         # A generator of its own: the order of the rows does not depend on what is drawn from it.
         step = make_step(self.problem, solver=self.solver_name, random_state=state.generator)
         if state.solver is not None:
-            step.restore(state.solver)
+            try:
+                step.restore(state.solver)
+            except ValueError as error:
+                given = f"optimizer={self.config.update.optimizer!r}, average={self.config.update.average!r}"
+                raise ValueError(
+                    f"partial_fit goes on with the memory of the last optimizer, and that of {given} is another. Set "
+                    "optimizer and average back, or call model.set_weights(model.weights_), which begins it anew."
+                ) from error
         return dataclasses.replace(self, step=step)
 
 
@@ -156,7 +163,7 @@ def fit_model(
 ) -> FitResult:
     """Train a model, from the beginning or from where a state is; no `epochs`: one more."""
     if epochs is None:
-        config.update.check_steps("partial_fit")
+        config.check_steps("partial_fit")
     statistics = source.statistics()
     start, is_fitted = None, state.is_new and not (model.is_drawn or model.score_graph.is_linear or config.is_full)
     if state.is_new:
@@ -233,7 +240,7 @@ def fitted_problem(estimator: Any, *, is_sparse: bool = False, of_model_rows: bo
     of_rows = {"is_sparse": is_sparse, "of_model_rows": of_model_rows}
     problem = config.problem(model, variables, state, result.batch_size, result.n_batches, **of_rows)
     if of_model_rows:
-        config.update.check_steps("a device")
+        config.check_steps("a device")
     weighs_rows = config.class_weight is None and (
         chosen_class_weight(estimator, config.own, one_epoch=False) is not None
     )

@@ -171,7 +171,7 @@ def model_without_data(
             "estimator: there are steps before the model, or a transformer of y, which do not belong to a gradient "
             "step. Transform X and y yourself, and give the model alone."
         )
-    config.update.check_steps("a Step")
+    config.check_steps("a Step")
     update = dataclasses.replace(config.update, largest_rate=None)
     config = dataclasses.replace(config, update=update, standardize=False)
     if start is None and config.takes_start:
