@@ -186,7 +186,8 @@ class DaskFit(BaseOrtSGD):
         scores: PartLoss | PartScoring | None = None
         statistics, validation = PartStatistics.of(cluster, parts, counted.n_rows), partitions.validation
         if validation is not None and self.scoring is None:
-            scores = PartLoss(cluster, cluster.each(prepared_rows, validation, preparation, " of the validation set"))
+            rows = cluster.each(prepared_rows, validation, preparation, " of the validation set")
+            scores = PartLoss(cluster, rows, decides=self.early_stopping)
         elif validation is not None:
             scores = PartScoring(cluster, validation, check_scoring(self, self.scoring))
         # Nothing holds the partitions as they were any more: the workers have the prepared ones.

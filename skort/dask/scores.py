@@ -116,8 +116,8 @@ def merged_tallies(tallies: Sequence[Tally | None]) -> Tally | None:
 class PartLoss:
     """A callback as `ValidationLoss` for a validation set on the workers: futures of `Rows`."""
 
-    def __init__(self, cluster: Cluster, parts: Sequence[Future]):
-        self._cluster, self._parts = cluster, parts
+    def __init__(self, cluster: Cluster, parts: Sequence[Future], *, decides: bool):
+        self._cluster, self._parts, self._decides = cluster, parts, decides
         self.prior: float | None = None
 
     def on_train_begin(self, training: Training) -> None:
@@ -126,6 +126,8 @@ class PartLoss:
         estimator.callbacks = None
         self._parts = self._cluster.each(_row_loss, self._parts, self._cluster.broadcast("view", estimator))
         weights = training.solver.weights()
+        if self._decides:
+            training.rise = lambda *weights: self._tally("rise", *weights).values
         self.prior = float(np.fmin.reduce(self._mean("of_constants", self._mean("summary"), weights)))
 
     def on_epoch_end(self, training: Training) -> None:
@@ -133,9 +135,11 @@ class PartLoss:
         training.history.record(VALIDATION_SCORE, -float(self._mean("at", training.solver.weights())))
 
     def _mean(self, name, *arguments):
-        """Return the mean of what a method of `RowLoss` gives for each partition."""
-        tallies = self._cluster.each(_tallied, self._parts, name, *arguments)
-        return _merged(self._cluster, tallies).mean
+        return self._tally(name, *arguments).mean
+
+    def _tally(self, name, *arguments):
+        """Return the tally of what a method of `RowLoss` gives for each partition."""
+        return _merged(self._cluster, self._cluster.each(_tallied, self._parts, name, *arguments))
 
 
 class PartScoring:

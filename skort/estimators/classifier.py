@@ -81,8 +81,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     {penalty, alpha, l1_ratio, n_total, optimizer, max_grad_norm, learning_rate, eta0, power_t, batch_size,
     max_iter, tol, n_iter_no_change}
     early_stopping : bool, default=False
-        Whether a validation set, given to `fit` or held out from each class, ends the training, and the best weights
-        are restored. See :doc:`/stopping`.
+        Whether a validation set, given to `fit` or held out from each class, ends the training, and earlier weights, if
+        clearly better, are restored. See :doc:`/stopping`.
     {validation_fraction, scoring}
     class_weight : dict, "balanced", "auto" or None, default="auto"
         Factors of the sample weights, by label. "auto": those of the model inside. See :doc:`/objective`.

@@ -80,14 +80,14 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Largest number of epochs. "auto": 1,000; of a network's cosine 20 to 300, by the number of rows.
     tol : float, "auto" or None, default="auto"
         The training ends after `n_iter_no_change` epochs without an improvement of the objective, or of the validation
-        score, by `tol`. None: after `max_iter` epochs. "auto": 1e-4; 0 for a validation loss; None for a cosine
-        without `early_stopping`. See :doc:`/learning_rates`.
+        score, by `tol`. None: after `max_iter` epochs. "auto": 1e-4; 0 for a validation loss; None for a cosine without
+        `early_stopping` and `n_iter_no_change`. See :doc:`/learning_rates`.
     n_iter_no_change : int, inf or "auto", default="auto"
         "auto": 10 with `early_stopping`, and half of the epochs of a cosine; else 3, or more with momentum and for
         linear models. `numpy.inf`: `tol` does not end the training.
     early_stopping : bool, default=False
-        Whether a validation set, given to `fit` or held out, ends the training, and the best weights are restored. See
-        :doc:`/stopping`.
+        Whether a validation set, given to `fit` or held out, ends the training, and earlier weights, if clearly better,
+        are restored. See :doc:`/stopping`.
     validation_fraction : float, default=0.1
         The part of the rows that is held out.
     scoring : str, callable or None, default=None

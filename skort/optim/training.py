@@ -154,6 +154,8 @@ class Training:
         self.stopped = self.no_better = self.went_back = False
         self.stopping_reason: str | None = None
         self.constant_loss = constant_loss
+        # Of a callback: by how much weights of the solver are worse than others, and the variance of that.
+        self.rise: Any = None
         self._can_restart, self._is_compared = can_restart, is_compared
         self.n_restarts = _last(self.history.get("restarts"))
         # A `partial_fit` is never compared with its beginning.
@@ -303,22 +305,10 @@ class Training:
         return self._progress(self._random_state())
 
     def _progress(self, random_state):
-        return TrainState(
-            self.solver.state(),
-            self.n_updates,
-            self._n_falls,
-            self.stopped,
-            random_state,
-            self.history,
-            self.n_epochs,
-            tuple(self.history),
-            self._best,
-            self._standardization,
-            self._rate_scale,
-            self._row_norm,
-            self._penalty_start or None,
-            self.stopping_reason,
-        )
+        steps = self.solver.state(), self.n_updates, self._n_falls, self.stopped, random_state
+        rows = self.history, self.n_epochs, tuple(self.history), self._best, self._standardization
+        rates = self._rate_scale, self._row_norm
+        return TrainState(*steps, *rows, *rates, self._penalty_start or None, self.stopping_reason)
 
     def restore(self, progress: TrainState) -> None:
         """Go on from another progress of at least one epoch; a ValueError where its data or its start are others."""
@@ -367,9 +357,14 @@ class Training:
         return True
 
     def take_best(self) -> None:
-        """Go back to the weights that `keep_best` kept, if any."""
+        """Go back to the weights that `keep_best` kept, if any, unless the last are as good within a standard error."""
         if self._best is not None:
+            state, last = self.solver.state(), self.solver.weights()
             self.solver.restore(self._best)
+            is_known = self.rise is not None and not self.went_back
+            rise, variance = self.rise(last, self.solver.weights()) if is_known else (1.0, 0.0)
+            if rise <= np.sqrt(variance):
+                self.solver.restore(state)
         # Nothing goes back any further, and a training that goes on from here has a best epoch of its own.
         self._start = self._last_epoch = self._best = None
 

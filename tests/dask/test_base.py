@@ -297,14 +297,16 @@ class TestValidation:
         X, y = data
         train, held_out = chunked(X[:400], y[:400], sizes=(200, 200)), chunked(X[400:], y[400:], sizes=(150, 50))
         model = OrtSGDClassifier(**SAME | {"max_iter": 8}, early_stopping=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model.fit(*train, X_val=held_out[0], y_val=held_out[1])
-        scores = model.history_["validation_score"]
-        assert len(scores) == model.n_iter_
-        assert model.best_validation_score_ == max(scores)
-        loss = log_loss(y[400:], model.to_local().predict_proba(X[400:]))
-        assert -loss == pytest.approx(max(scores), rel=1e-6)
+        for is_turned in (False, True):
+            y_val = 1 - held_out[1] if is_turned else held_out[1]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model.fit(*train, X_val=held_out[0], y_val=y_val)
+            scores = model.history_["validation_score"]
+            assert len(scores) == model.n_iter_
+            assert model.best_validation_score_ == max(scores)
+            loss = log_loss(y_val.compute(), model.to_local().predict_proba(X[400:]))
+            assert -loss == pytest.approx(scores[0 if is_turned else -1], rel=1e-6)
 
     def test_held_out_rows(self, client, data):
         X, y = data
@@ -343,7 +345,8 @@ class TestValidation:
                     coef_init=start.coef_,
                     intercept_init=start.intercept_,
                 )
-            assert model.best_validation_score_ == pytest.approx(local.best_validation_score_, rel=1e-5)
+            scores = model.validation_scores_
+            assert scores[-1] == pytest.approx(local.best_validation_score_, rel=1e-5)
             ours, theirs = (
                 [str(each.message).rpartition("prediction ")[2] for each in seen] for seen in (ours, theirs)
             )

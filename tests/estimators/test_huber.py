@@ -219,7 +219,7 @@ def test_early_stopping_restores_the_scale_of_the_best_weights():
         def on_epoch_end(self, training):
             scales.append(training.trained_model().scale_)
 
-    options = {"early_stopping": True, "n_iter_no_change": 4, "callbacks": [Watch()]}
+    options = {"early_stopping": True, "scoring": "r2", "n_iter_no_change": 4, "callbacks": [Watch()]}
     model = OrtSGDRegressor(HuberRegressor(), **{**SHORT, "max_iter": 40, "tol": 0.0, **options}).fit(X, Y)
     assert model.scale_ == scales[int(np.argmax(model.validation_scores_))]
 

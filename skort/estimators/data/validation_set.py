@@ -18,14 +18,16 @@ VALIDATION_SCORE = "validation_score"
 class ValidationLoss:
     """A callback that writes minus the loss of a validation set, X as `fit` takes it, into the history."""
 
-    def __init__(self, X: Any, target: np.ndarray, sample_weight: np.ndarray | None):
-        self._rows = TrainingData(X, target, sample_weight)
+    def __init__(self, X: Any, target: np.ndarray, sample_weight: np.ndarray | None, *, decides: bool = False):
+        self._rows, self._decides = TrainingData(X, target, sample_weight), decides
         #: The loss of the best constant prediction, once the training has begun; None: there is one target.
         self.prior: float | None = None
 
     def on_train_begin(self, training: Training) -> None:
         """Prepare the rows, and find the loss of the best constant prediction."""
         self._loss = loss = training.loss_of(self._rows._replace(X=training.prepare(self._rows.X)))
+        if self._decides:
+            training.rise = lambda *weights: loss.total * loss.rise(*weights)
         # Nothing is better than the constant of rows that have one target.
         if np.any(self._rows.target != self._rows.target[:1]):
             self.prior = loss.best_constant(training.solver.weights())

@@ -66,7 +66,6 @@ class TrainConfig:
     device: "Device"
     #: The largest number of rows of a batch.
     batch_size: int
-    n_iter_no_change: int | float | str
     shuffle: bool
     standardize: bool | str
     dtype: str
@@ -107,7 +106,6 @@ class TrainConfig:
             solvers=solvers,
             device=device,
             batch_size=batch_size or (200 if estimator.batch_size == "auto" else estimator.batch_size),
-            n_iter_no_change=estimator.n_iter_no_change,
             shuffle=estimator.shuffle and not is_full,
             standardize=estimator.standardize,
             dtype=estimator.dtype,
@@ -226,8 +224,8 @@ class TrainConfig:
         """Return how many epochs without improvement end a training, or let its learning rate fall."""
         # "auto": so many that the objective can improve. A linear model gets as many as 30 updates take, and momentum
         # twice the updates that a gradient counts in, as fewer may be part of one oscillation.
-        if not isinstance(self.n_iter_no_change, str):
-            return self.n_iter_no_change
+        if not self.is_open("n_iter_no_change"):
+            return self.given["n_iter_no_change"]
         n_updates = max(2 * self.update.tags.memory, _LINEAR_UPDATES if is_linear else 1)
         least = _LEAST_EPOCHS
         if self.given["early_stopping"]:
@@ -299,15 +297,8 @@ class TrainConfig:
 
         names, n_outputs = model.score_graph.trained, model.score_graph.n_outputs
         graph = masked(variables.graph(model.score_graph, of_model_rows=of_model_rows), batch_size)
-        objective = Objective(
-            variables.loss,
-            variables.penalty,
-            names.coefficients,
-            n_outputs,
-            graph.dtype,
-            names.intercepts,
-            state.penalty_start or {},
-        )
+        terms = variables.loss, variables.penalty, names.coefficients, n_outputs
+        objective = Objective(*terms, graph.dtype, names.intercepts, state.penalty_start or {})
         loss_weights = variables.training_weights(model.loss_weights)
         largest, update = self.update.largest_rate, self.update
         if largest is not None:

@@ -35,12 +35,9 @@ def begin(
     if model.is_drawn:
         score_graph = score_graph.with_weights(variables.model_weights(initial))
     rate_scale, row_norm = _first_rates(settings, variables, score_graph, facts)
+    start = score_graph.trained_arrays if settings.takes_start else None
     state = dataclasses.replace(
-        state,
-        standardization=standardization,
-        rate_scale=rate_scale,
-        row_norm=row_norm,
-        penalty_start=score_graph.trained_arrays if settings.takes_start else None,
+        state, standardization=standardization, rate_scale=rate_scale, row_norm=row_norm, penalty_start=start
     )
     return state, dataclasses.replace(model, score_graph=score_graph, is_drawn=False), variables
 

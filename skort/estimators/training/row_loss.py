@@ -69,11 +69,23 @@ class RowLoss:
         """Return the loss at weights of the training, and those that the loss has of its own."""
         from skort.objective.objective import LOSS
 
+        return self._in_units(float(sum(self._results(LOSS, weights))))
+
+    def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
+        """Return by how much the loss at weights is above that at others, and its variance times `total`."""
+        from skort.solvers.loss_graph import ROW_LOSSES
+
+        here, there = (np.concatenate([*self._results(ROW_LOSSES, each)]).sum(axis=1) for each in (weights, others))
+        of_rows = np.subtract(here, there, dtype=np.float64)
+        return np.array([of_rows.sum(), self.total * (of_rows @ of_rows)])
+
+    def _results(self, name, weights):
+        """Yield a result of the model for each block of rows."""
         weights, X = {**self._arrays, **weights}, self._X
         if self._product is not None:
             X = X @ (weights.pop(self._product.coefficient) * self._variables.row_factor).reshape(self._shape)
-        rows = self._changed(X) if self._kept is None else self._kept
-        return self._in_units(sum(float(self._model.run(LOSS, {**block, **weights}, self._device)) for block in rows))
+        for block in self._changed(X) if self._kept is None else self._kept:
+            yield self._model.run(name, {**block, **weights}, self._device)
 
     def _changed(self, X=None) -> Iterator[dict[str, np.ndarray]]:
         """Yield the inputs of the model in blocks, but for the weights; X: products of rows, which do not change."""

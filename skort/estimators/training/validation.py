@@ -138,14 +138,15 @@ def validation_set(
         if scoring is not None:
             return EpochScoring(X_val, y_val, scoring, name=VALIDATION_SCORE), weights
         check_consistent_length(y_val, X_val)
-        return ValidationLoss(X_val, *read.encoded_rows(y_val)), weights
+        return ValidationLoss(X_val, *read.encoded_rows(y_val), decides=estimator.early_stopping), weights
     if not estimator.early_stopping:
         return None, weights
     y, of_rows = read.encoded.y, read.given.sample_weight
     rows, rest = hold_out(estimator, y, weights, read.generator)
     X = _safe_indexing(as_rows(read.given.X), rows)
     if scoring is None:
-        return ValidationLoss(X, read.encoded.target[rows], None if weights is None else weights[rows]), rest
+        weights = None if weights is None else weights[rows]
+        return ValidationLoss(X, read.encoded.target[rows], weights, decides=True), rest
     of_rows = None if of_rows is None else np.broadcast_to(np.asarray(of_rows), len(y))[rows]
     return EpochScoring(X, y[rows], scoring, of_rows, name=VALIDATION_SCORE), rest
 

